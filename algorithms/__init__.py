@@ -1,0 +1,1 @@
+"""What runs on the game: solvers, measures, training and their commands."""

@@ -1,0 +1,202 @@
+"""The PettingZoo face: Kuhn poker as an AEC environment.
+
+`env()` needs none of PettingZoo's order and bounds wrappers: the environment itself refuses a
+step before `reset`, an illegal action, an action for a finished agent, and changes nothing then.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from pettingzoo import AECEnv
+
+from kuhn_bridge.encoding import (
+    HISTORY_SLOTS,
+    MASKS,
+    OBSERVATION_SIZE,
+    OBSERVATIONS,
+    Mask,
+    Observation,
+    encode_actor,
+    encode_card,
+    encode_history,
+)
+from kuhn_bridge.errors import HistoryError, IllegalActionError, KuhnError, SeatError
+from kuhn_bridge.rules import AGENTS, BETTING, DEALS, PLAYERS, Action, Card, as_deal
+from kuhn_bridge.state import State
+
+AgentObservation: TypeAlias = dict[str, Observation | Mask]
+
+_SEATS = dict(zip(AGENTS, PLAYERS, strict=True))
+_STATE_SIZE = 2 * len(Card) + HISTORY_SLOTS + len(AGENTS)
+
+
+def _binary(size: int) -> spaces.Box:
+    return spaces.Box(0, 1, (size,), np.float32)
+
+
+class KuhnEnv(AECEnv[str, AgentObservation, int]):
+    """One hand of Kuhn poker an episode; agents `player_0` and `player_1`."""
+
+    metadata = {
+        "name": "kuhn_v0",
+        "render_modes": ["human", "ansi"],
+        "is_parallelizable": False,
+        "render_fps": 1,
+    }
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise KuhnError(f"render_mode {render_mode!r} is unknown; use one of {modes} or None")
+        super().__init__()
+        self.render_mode = render_mode
+        self.possible_agents = list(AGENTS)
+        self.agents: list[str] = []
+        self.observation_spaces = {
+            agent: spaces.Dict(
+                {
+                    "observation": _binary(OBSERVATION_SIZE),
+                    "action_mask": spaces.Box(0, 1, (len(Action),), np.int8),
+                }
+            )
+            for agent in AGENTS
+        }
+        self.action_spaces = {agent: spaces.Discrete(len(Action)) for agent in AGENTS}
+        self.state_space = _binary(_STATE_SIZE)
+        self._rng = np.random.default_rng()
+        self._hand: State | None = None
+
+    def observation_space(self, agent: str) -> spaces.Dict:
+        """`{"observation": (10,), "action_mask": (3,)}`, both binary."""
+        self._seat(agent)
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Discrete:
+        """The three action IDs."""
+        self._seat(agent)
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Deal a hand. `seed` restarts the deals; `options={"cards": ("K", "J")}` fixes this one."""
+        deal = as_deal(options["cards"]) if options and "cards" in options else None
+        if seed is not None:
+            self._rng = _rng(seed)
+        self._hand = State.new(*(deal or DEALS[self._rng.integers(len(DEALS))]))
+        self.agents = list(AGENTS)
+        self.rewards = dict.fromkeys(AGENTS, 0)
+        self._cumulative_rewards = dict.fromkeys(AGENTS, 0)
+        self.terminations = dict.fromkeys(AGENTS, False)
+        self.truncations = dict.fromkeys(AGENTS, False)
+        self._turn()
+
+    def step(self, action: int | None) -> None:
+        """Play `action` for `agent_selection`; a finished agent takes `None`."""
+        hand = self._dealt()
+        if hand.is_terminal:
+            self._leave(action)
+            return
+        self._hand = hand = hand.act(action)
+        self._cumulative_rewards[self.agent_selection] = 0
+        if hand.is_terminal:
+            self.rewards = dict(zip(AGENTS, hand.returns, strict=True))
+            self._accumulate_rewards()
+            self.terminations = dict.fromkeys(AGENTS, True)
+        self._turn()
+
+    def observe(self, agent: str) -> AgentObservation:
+        """What `agent` sees now, and its mask."""
+        seat, hand = self._seat(agent), self._dealt()
+        return {
+            "observation": OBSERVATIONS[hand.cards[seat], hand.letters].copy(),
+            "action_mask": MASKS[hand.letters, seat].copy(),
+        }
+
+    def state(self) -> Observation:
+        """Everything, for centralised training: float32 `(13,)`.
+
+        0..2 player_0's card, 3..5 player_1's, then history and actor as in the observation.
+        """
+        hand = self._dealt()
+        row = BETTING[hand.letters]
+        cards = [encode_card(card) for card in hand.cards]
+        return np.concatenate([*cards, encode_history(row), encode_actor(row)])
+
+    def render(self) -> str | None:  # type: ignore[override]  # `ansi` gives text
+        """The table as text: printed in `human` mode, returned in `ansi` mode."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() needs a render_mode: env(render_mode='ansi')")
+            return None
+        text = _picture(self._dealt())
+        if self.render_mode == "ansi":
+            return text
+        print(text)
+        return None
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _turn(self) -> None:
+        """Give the turn to whoever acts next; at the end agents leave in order."""
+        hand = self._dealt()
+        self.agent_selection = AGENTS[hand.actor or 0]
+        letters = hand.letters
+        self.infos = {
+            agent: {"action_mask": MASKS[letters, seat].copy()} for agent, seat in _SEATS.items()
+        }
+        if self.render_mode == "human":
+            self.render()
+
+    def _leave(self, action: Any) -> None:
+        if not self.agents:
+            raise HistoryError("the hand is over and both agents have left; call reset()")
+        if action is not None:
+            raise IllegalActionError(
+                f"illegal action {action!r} for {self.agent_selection} in phase terminal: "
+                "the hand is over, step(None)"
+            )
+        self._was_dead_step(None)  # type: ignore[arg-type]  # PettingZoo types a dead step as a live one
+
+    def _dealt(self) -> State:
+        if self._hand is None:
+            raise HistoryError("no hand is dealt yet; call reset() first")
+        return self._hand
+
+    def _seat(self, agent: str) -> int:
+        try:
+            return _SEATS[agent]
+        except (KeyError, TypeError):
+            known = ", ".join(AGENTS)
+            raise SeatError(f"{agent!r} is not an agent; the agents are {known}") from None
+
+
+def raw_env(render_mode: str | None = None) -> KuhnEnv:
+    """The environment."""
+    return KuhnEnv(render_mode)
+
+
+def env(render_mode: str | None = None) -> KuhnEnv:
+    """The environment; the same as `raw_env`, since it gives the wrappers' guarantees itself."""
+    return raw_env(render_mode)
+
+
+def _rng(seed: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise KuhnError(f"seed {seed!r} is not a whole number from 0 up") from None
+
+
+def _picture(hand: State) -> str:
+    """Two lines: who holds what and what happened; then whose turn it is or who won."""
+    cards = "   ".join(f"{a} [{c.name}]" for a, c in zip(AGENTS, hand.cards, strict=True))
+    pot = 2 + sum(word in {"bet", "call"} for word in hand.history)
+    line = f"{cards}   pot {pot}   {', '.join(hand.history) or 'dealt'}"
+    if hand.actor is not None:
+        names = " or ".join(action.name for action in hand.legal_actions)
+        return f"{line}\n{AGENTS[hand.actor]} to act: {names}"
+    winner = int(hand.returns[1] > 0)
+    return f"{line}\n{AGENTS[winner]} wins {hand.returns[winner]}"

@@ -1,0 +1,162 @@
+"""The rules of Kuhn poker: three enums and one table of nine betting histories.
+
+Phase, actor, legal actions, stake and winner of a hand are looked up in `BETTING`, never
+computed elsewhere, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import permutations
+from types import MappingProxyType
+from typing import Any
+
+from kuhn_bridge.errors import ActionError, CardError, HistoryError, SeatError
+
+PLAYERS = (0, 1)
+AGENTS = ("player_0", "player_1")
+
+
+class Card(IntEnum):
+    """The deck, lowest first."""
+
+    J = 0
+    Q = 1
+    K = 2
+
+
+class Action(IntEnum):
+    """Action IDs. Trained models depend on them: they never change."""
+
+    CHECK_OR_CALL = 0
+    BET = 1
+    FOLD = 2
+
+
+class Phase(IntEnum):
+    """Where a hand stands; `label` is the name in prose."""
+
+    DEAL = 0
+    P0_ACT = 1
+    P1_ACT = 2
+    P1_RESPONSE = 3
+    P0_RESPONSE = 4
+    TERMINAL = 5
+
+    @property
+    def label(self) -> str:
+        """The phase's name as the contract spells it, e.g. `p0_act`."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Betting:
+    """One row of the betting table: a public history and all that follows from it.
+
+    `after` maps each legal action to the letters it leads to. At the end `stake` is what the
+    loser pays, and `winner` is who it goes to: `None` means the higher card, at showdown.
+    """
+
+    letters: str
+    words: tuple[str, ...]
+    phase: Phase
+    actor: int | None
+    after: Mapping[Action, str] = field(default_factory=dict)
+    stake: int = 0
+    winner: int | None = None
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the hand is over."""
+        return self.phase is Phase.TERMINAL
+
+    @property
+    def faces_bet(self) -> bool:
+        """Whether the player to act must call or fold."""
+        return Action.FOLD in self.after
+
+
+_CHECK_OR_CALL, _BET, _FOLD = Action
+
+_ROWS = (
+    Betting("", (), Phase.P0_ACT, 0, {_CHECK_OR_CALL: "p", _BET: "b"}),
+    Betting("p", ("check",), Phase.P1_ACT, 1, {_CHECK_OR_CALL: "pp", _BET: "pb"}),
+    Betting("b", ("bet",), Phase.P1_RESPONSE, 1, {_CHECK_OR_CALL: "bb", _FOLD: "bp"}),
+    Betting("pb", ("check", "bet"), Phase.P0_RESPONSE, 0, {_CHECK_OR_CALL: "pbb", _FOLD: "pbp"}),
+    Betting("pp", ("check", "check"), Phase.TERMINAL, None, stake=1),
+    Betting("bp", ("bet", "fold"), Phase.TERMINAL, None, stake=1, winner=0),
+    Betting("bb", ("bet", "call"), Phase.TERMINAL, None, stake=2),
+    Betting("pbp", ("check", "bet", "fold"), Phase.TERMINAL, None, stake=1, winner=1),
+    Betting("pbb", ("check", "bet", "call"), Phase.TERMINAL, None, stake=2),
+)
+
+BETTING: Mapping[str, Betting] = MappingProxyType({row.letters: row for row in _ROWS})
+DECISIONS = tuple(row.letters for row in _ROWS if not row.is_terminal)
+ENDINGS = tuple(row.letters for row in _ROWS if row.is_terminal)
+DEALS = tuple(permutations(Card, 2))
+
+
+def betting(letters: str) -> Betting:
+    """The row of a public history, e.g. `"pb"`."""
+    try:
+        return BETTING[letters]
+    except (KeyError, TypeError):
+        known = ", ".join(repr(key) for key in BETTING)
+        raise HistoryError(f"{letters!r} is not a history; the histories are {known}") from None
+
+
+def as_card(value: Any) -> Card:
+    """The card meant by a `Card`, an index 0..2 or a name `"J"`, `"Q"`, `"K"`."""
+    if type(value) is Card:
+        return value
+    try:
+        return Card[value] if isinstance(value, str) else Card(_index(value))
+    except (KeyError, TypeError, ValueError):
+        raise CardError(f"{value!r} is not a card; the cards are J, Q, K or 0, 1, 2") from None
+
+
+def as_deal(cards: Any) -> tuple[Card, Card]:
+    """Two different cards, player_0's first."""
+    if isinstance(cards, str) or not hasattr(cards, "__iter__"):
+        raise CardError(f"{cards!r} is not a deal; give two cards, e.g. ('K', 'J')")
+    pair = tuple(as_card(card) for card in cards)
+    if len(pair) != 2:
+        raise CardError(f"a deal is two cards, player_0's and player_1's; got {len(pair)}")
+    if pair[0] is pair[1]:
+        raise CardError(f"both players hold {pair[0].name}; the deck has one of each card")
+    return pair
+
+
+def as_action(value: Any) -> Action:
+    """The action of an integer ID, numpy's included; bool, float and the rest are refused."""
+    if type(value) is Action:
+        return value
+    try:
+        return Action(_index(value))
+    except (TypeError, ValueError):
+        known = ", ".join(f"{action.value} = {action.name}" for action in Action)
+        raise ActionError(f"{value!r} is not an action ID; the IDs are {known}") from None
+
+
+def as_seat(value: Any) -> int:
+    """A seat, 0 or 1."""
+    try:
+        return PLAYERS.index(_index(value))
+    except (TypeError, ValueError):
+        raise SeatError(f"{value!r} is not a seat; the seats are 0 and 1") from None
+
+
+def payoff(cards: tuple[Card, Card], row: Betting) -> tuple[int, int]:
+    """Net chips of both players; nothing before the end."""
+    winner = row.winner if row.winner is not None else int(cards[1] > cards[0])
+    return (row.stake, -row.stake) if winner == 0 else (-row.stake, row.stake)
+
+
+def _index(value: Any) -> int:
+    """`value` as an exact integer; a bool is no number here."""
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)

@@ -1,0 +1,111 @@
+"""A hand of Kuhn poker as an immutable value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from kuhn_bridge.encoding import MASKS, OBSERVATIONS, Mask, Observation
+from kuhn_bridge.errors import IllegalActionError
+from kuhn_bridge.rules import (
+    AGENTS,
+    DEALS,
+    Action,
+    Card,
+    Phase,
+    as_action,
+    as_deal,
+    as_seat,
+    betting,
+    payoff,
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class State:
+    """One point of a hand: immutable, hashable, nothing hidden.
+
+    A state is its cards and its betting; everything else is looked up in the betting table
+    when it is made. `State.new` and `act` hand out the same 54 dealt states again and again.
+    """
+
+    cards: tuple[Card, Card]
+    letters: str = ""
+    history: tuple[str, ...] = field(init=False, compare=False)
+    phase: Phase = field(init=False, compare=False)
+    actor: int | None = field(init=False, compare=False)
+    legal_actions: tuple[Action, ...] = field(init=False, compare=False)
+    is_terminal: bool = field(init=False, compare=False)
+    returns: tuple[int, int] = field(init=False, compare=False)
+    _after: dict[Action, State] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        row, cards = betting(self.letters), as_deal(self.cards)
+        derived = {
+            "cards": cards,
+            "history": row.words,
+            "phase": row.phase,
+            "actor": row.actor,
+            "legal_actions": tuple(row.after),
+            "is_terminal": row.is_terminal,
+            "returns": payoff(cards, row),
+            "_after": {action: State(cards, letters) for action, letters in row.after.items()},
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    @staticmethod
+    def new(card0: Any, card1: Any) -> State:
+        """A dealt hand, player_0 to act. Cards as `Card`, 0..2 or `"J"`, `"Q"`, `"K"`."""
+        if type(card0) is Card and type(card1) is Card and card0 is not card1:
+            return _DEALT[card0][card1]
+        card0, card1 = as_deal((card0, card1))
+        return _DEALT[card0][card1]
+
+    def act(self, action: Any) -> State:
+        """The state after `action` by the player to act."""
+        if type(action) is not Action:
+            action = as_action(action)
+        try:
+            return self._after[action]
+        except KeyError:
+            self._refuse(action)
+
+    def observe(self, seat: int) -> Observation:
+        """What `seat` sees: float32 `(10,)`, laid out as in `encoding.encode`."""
+        return OBSERVATIONS[self.cards[as_seat(seat)], self.letters].copy()
+
+    def mask(self, seat: int) -> Mask:
+        """What `seat` may do: int8 `(3,)`, 1 = legal; all zero when not to act."""
+        return MASKS[self.letters, as_seat(seat)].copy()
+
+    def _refuse(self, action: Action) -> NoReturn:
+        if self.is_terminal:
+            right = "the hand is over"
+        else:
+            names = " or ".join(legal.name for legal in self.legal_actions)
+            right = f"{AGENTS[self.actor or 0]} may {names}"
+        raise IllegalActionError(
+            f"illegal action {action.name} ({action.value}) in phase {self.phase.label} "
+            f"after [{', '.join(self.history)}]: {right}"
+        )
+
+    def __reduce__(self) -> tuple[type[State], tuple[tuple[Card, Card], str]]:
+        return State, (self.cards, self.letters)
+
+    def __repr__(self) -> str:
+        card0, card1 = (card.name for card in self.cards)
+        history = ", ".join(self.history)
+        return f"<State {card0} vs {card1}, [{history}], {self.phase.label}>"
+
+
+_DEALT = {card0: {card1: State((card0, card1)) for card1 in Card if card1 != card0} for card0 in Card}
+
+
+def nodes() -> Iterator[State]:
+    """All 54 dealt states, each parent before its children."""
+    queue = [State.new(*deal) for deal in DEALS]
+    for state in queue:
+        yield state
+        queue.extend(state.act(action) for action in state.legal_actions)

@@ -1,0 +1,1 @@
+"""The proof: our side and OpenSpiel's in lockstep."""
