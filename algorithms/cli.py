@@ -81,8 +81,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -122,7 +122,11 @@ def progress(description: str, total: int | None = None) -> Iterator[Callable[[i
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(description, total=total, note="")
-        yield lambda done, note="": bar.update(task, completed=done, note=note)
+
+        def advance(done: int, note: str = "") -> None:
+            bar.update(task, completed=done, note=note)
+
+        yield advance
 
 
 def _umask() -> int:

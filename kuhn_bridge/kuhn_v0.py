@@ -6,7 +6,7 @@ step before `reset`, an illegal action, an action for a finished agent, and chan
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -41,7 +41,7 @@ def _binary(size: int) -> spaces.Box:
 class KuhnEnv(AECEnv[str, AgentObservation, int]):
     """One hand of Kuhn poker an episode; agents `player_0` and `player_1`."""
 
-    metadata = {
+    metadata: ClassVar[dict[str, Any]] = {
         "name": "kuhn_v0",
         "render_modes": ["human", "ansi"],
         "is_parallelizable": False,
@@ -125,7 +125,7 @@ class KuhnEnv(AECEnv[str, AgentObservation, int]):
         cards = [encode_card(card) for card in hand.cards]
         return np.concatenate([*cards, encode_history(row), encode_actor(row)])
 
-    def render(self) -> str | None:  # type: ignore[override]  # `ansi` gives text
+    def render(self) -> str | None:
         """The table as text: printed in `human` mode, returned in `ansi` mode."""
         if self.render_mode is None:
             gymnasium.logger.warn("render() needs a render_mode: env(render_mode='ansi')")
@@ -158,7 +158,7 @@ class KuhnEnv(AECEnv[str, AgentObservation, int]):
                 f"illegal action {action!r} for {self.agent_selection} in phase terminal: "
                 "the hand is over, step(None)"
             )
-        self._was_dead_step(None)  # type: ignore[arg-type]  # PettingZoo types a dead step as a live one
+        self._was_dead_step(None)
 
     def _dealt(self) -> State:
         if self._hand is None:

@@ -130,7 +130,7 @@ class TabularPolicy:
         if arrays.shape != (2, 3, 4):
             raise PolicyError(f"percentages are 2 players x 3 cards x 4; got {arrays.shape}")
         table = np.zeros(LEGAL.shape)
-        for seat, card, half, pair in np.ndindex(2, 3, 2, 1):
+        for seat, card, half in np.ndindex(2, 3, 2):
             values = arrays[seat, card, 2 * half : 2 * half + 2]
             if not abs(values.sum() - 100) <= 0.02:  # room for two roundings; catches NaN too
                 where = f"{AGENTS[seat]} {Card(card).name}"

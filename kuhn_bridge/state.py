@@ -100,7 +100,9 @@ class State:
         return f"<State {card0} vs {card1}, [{history}], {self.phase.label}>"
 
 
-_DEALT = {card0: {card1: State((card0, card1)) for card1 in Card if card1 != card0} for card0 in Card}
+_DEALT = {
+    card0: {card1: State((card0, card1)) for card1 in Card if card1 != card0} for card0 in Card
+}
 
 
 def nodes() -> Iterator[State]:

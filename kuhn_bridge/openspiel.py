@@ -1,0 +1,300 @@
+"""The OpenSpiel face: importing this module registers the game `python_kuhn_bridge`.
+
+The game speaks our three action IDs; its information states read as those of OpenSpiel's
+`kuhn_poker` (`"2pb"`). Policies cross over in both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from kuhn_bridge.bridge import (
+    INFORMATION_STATES,
+    from_openspiel,
+    letters_to_actions,
+    parse_information_state,
+    to_openspiel,
+)
+from kuhn_bridge.encoding import encode_card, encode_history, one_hot
+from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.policy import LEGAL, TabularPolicy
+from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Betting, Card, as_card, as_deal
+from kuhn_bridge.state import State
+
+SHORT_NAME = "python_kuhn_bridge"
+LONGEST = max(len(letters) for letters in BETTING)
+
+_TYPE = pyspiel.GameType(
+    short_name=SHORT_NAME,
+    long_name="Kuhn poker of kuhn-bridge",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=len(PLAYERS),
+    min_num_players=len(PLAYERS),
+    provides_information_state_string=True,
+    provides_information_state_tensor=True,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    provides_factored_observation_string=True,
+)
+_INFO = pyspiel.GameInfo(
+    num_distinct_actions=len(Action),
+    max_chance_outcomes=len(Card),
+    num_players=len(PLAYERS),
+    min_utility=-2.0,
+    max_utility=2.0,
+    utility_sum=0.0,
+    max_game_length=LONGEST,
+)
+
+
+class KuhnBridgeGame(pyspiel.Game):
+    """Kuhn poker with the action IDs of `kuhn_bridge.Action`."""
+
+    def __init__(self, params: dict[str, Any] | None = None) -> None:
+        super().__init__(_TYPE, _INFO, params or {})
+
+    def new_initial_state(self) -> KuhnBridgeState:
+        """A hand before the deal."""
+        return KuhnBridgeState(self)
+
+    def make_py_observer(
+        self,
+        iig_obs_type: pyspiel.IIGObservationType | None = None,
+        params: dict[str, Any] | None = None,
+    ) -> KuhnBridgeObserver:
+        """What players see: the 10-vector unless `iig_obs_type` asks for something else."""
+        default = pyspiel.IIGObservationType(perfect_recall=False)
+        return KuhnBridgeObserver(iig_obs_type or default, params)
+
+
+class KuhnBridgeState(pyspiel.State):
+    """A hand as OpenSpiel sees it: chance deals both cards, then our `State` is played."""
+
+    def __init__(self, game: KuhnBridgeGame) -> None:
+        super().__init__(game)
+        self.cards: tuple[Card, ...] = ()
+        self.hand: State | None = None
+
+    @property
+    def betting(self) -> Betting:
+        """The row of the betting table."""
+        return BETTING[self.hand.letters if self.hand else ""]
+
+    @property
+    def actor(self) -> int | None:
+        """Who is to act; `None` while cards are dealt and at the end."""
+        return self.hand.actor if self.hand else None
+
+    def current_player(self) -> int:
+        """A seat, or OpenSpiel's number for chance or the end."""
+        if self.hand is None:
+            return int(pyspiel.PlayerId.CHANCE)
+        return int(pyspiel.PlayerId.TERMINAL) if self.hand.actor is None else self.hand.actor
+
+    def is_terminal(self) -> bool:
+        """Whether the hand is over."""
+        return self.hand is not None and self.hand.is_terminal
+
+    def returns(self) -> list[float]:
+        """Net chips of both players; nothing before the end."""
+        return [float(chips) for chips in (self.hand.returns if self.hand else (0, 0))]
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """The cards left in the deck, equally likely."""
+        left = [int(card) for card in Card if card not in self.cards]
+        return [(card, 1 / len(left)) for card in left]
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return [int(action) for action in self.hand.legal_actions] if self.hand else []
+
+    def _apply_action(self, action: int) -> None:
+        if self.hand:
+            self.hand = self.hand.act(action)
+        elif self.cards:
+            deal = as_deal((*self.cards, action))
+            self.cards, self.hand = deal, State.new(*deal)
+        else:
+            self.cards = (as_card(action),)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        if player == pyspiel.PlayerId.CHANCE:
+            return f"Deal:{Card(action).name}"
+        return Action(action).name
+
+    def __str__(self) -> str:
+        cards = " ".join(card.name for card in self.cards)
+        return " ".join([cards, *self.hand.history]) if self.hand else cards
+
+
+Tensor: TypeAlias = npt.NDArray[np.float32]
+Encoder: TypeAlias = Callable[[KuhnBridgeState, int], Tensor]
+Speller: TypeAlias = Callable[[KuhnBridgeState, int], str]
+
+
+def _own_card(state: KuhnBridgeState, player: int) -> Card | None:
+    return state.cards[player] if player < len(state.cards) else None
+
+
+def _betting_tensor(state: KuhnBridgeState, player: int) -> Tensor:
+    """float32 `(3, 3)`: our action ID, one-hot, of each move so far."""
+    moves = letters_to_actions(state.betting.letters)
+    return np.stack(
+        [one_hot(action, len(Action)) for action in (*moves, *[None] * LONGEST)[:LONGEST]]
+    )
+
+
+# name: (shape, numbers, text); an observer is a list of these
+_PIECES: dict[str, tuple[tuple[int, ...], Encoder, Speller]] = {
+    "card": (
+        (3,),
+        lambda state, player: encode_card(_own_card(state, player)),
+        lambda state, player: "".join(str(int(c)) for c in state.cards[player : player + 1]),
+    ),
+    "cards": (
+        (2, 3),
+        lambda state, player: np.stack([encode_card(_own_card(state, p)) for p in PLAYERS]),
+        lambda state, player: "".join(str(int(card)) for card in state.cards),
+    ),
+    "betting": (
+        (LONGEST, len(Action)),
+        _betting_tensor,
+        lambda state, player: state.betting.letters,
+    ),
+    "history": (
+        (5,),
+        lambda state, player: encode_history(state.betting),
+        lambda state, player: "end" if state.is_terminal() else f"[{state.betting.letters}]",
+    ),
+    "actor": (
+        (2,),
+        lambda state, player: one_hot(state.actor, len(AGENTS)),
+        lambda state, player: "" if state.actor is None else AGENTS[state.actor],
+    ),
+}
+_PRIVATE = {
+    pyspiel.PrivateInfoType.NONE: (),
+    pyspiel.PrivateInfoType.SINGLE_PLAYER: ("card",),
+    pyspiel.PrivateInfoType.ALL_PLAYERS: ("cards",),
+}
+
+
+class KuhnBridgeObserver:
+    """What a player sees, as OpenSpiel's observers offer it: `tensor`, `dict` and text.
+
+    The default is the 10-vector of `encoding.encode`; with perfect recall it is the card and the
+    moves so far, float32 `(12,)`.
+    """
+
+    def __init__(self, obs_type: pyspiel.IIGObservationType, params: dict[str, Any] | None) -> None:
+        if params:
+            raise ValueError(f"observers of {SHORT_NAME} take no parameters; got {params}")
+        public = ("betting",) if obs_type.perfect_recall else ("history", "actor")
+        self.names = (*_PRIVATE[obs_type.private_info], *(public if obs_type.public_info else ()))
+        shapes = {name: _PIECES[name][0] for name in self.names}
+        sizes = np.cumsum([0, *(np.prod(shape, dtype=int) for shape in shapes.values())])
+        self.tensor = np.zeros(sizes[-1], np.float32)
+        self.dict = {
+            name: self.tensor[start:stop].reshape(shapes[name])
+            for name, start, stop in zip(self.names, sizes[:-1], sizes[1:], strict=True)
+        }
+        self._joint = "" if obs_type.perfect_recall else " "
+
+    def set_from(self, state: KuhnBridgeState, player: int) -> None:
+        """Fill `tensor` and `dict` with what `player` sees."""
+        for name in self.names:
+            self.dict[name][:] = _PIECES[name][1](state, player)
+
+    def string_from(self, state: KuhnBridgeState, player: int) -> str:
+        """What `player` sees as text; with perfect recall OpenSpiel's `"2pb"`."""
+        return self._joint.join(
+            filter(None, (_PIECES[name][2](state, player) for name in self.names))
+        )
+
+
+pyspiel.register_game(_TYPE, KuhnBridgeGame)
+
+
+def to_python_policy(
+    policy: TabularPolicy, game: pyspiel.Game | None = None
+) -> openspiel_policy.TabularPolicy:
+    """The policy as `open_spiel.python.policy.TabularPolicy`, on `kuhn_poker` or on our game."""
+    theirs = openspiel_policy.TabularPolicy(game or pyspiel.load_game("kuhn_poker"))
+    theirs.action_probability_array[:] = 0
+    for name, row in _rows_for(policy, theirs.game).items():
+        for action, probability in row:
+            theirs.action_probability_array[theirs.state_lookup[name], action] = probability
+    return theirs
+
+
+def to_pyspiel_policy(
+    policy: TabularPolicy, game: pyspiel.Game | None = None
+) -> pyspiel.TabularPolicy:
+    """The policy as C++'s `pyspiel.TabularPolicy`, on `kuhn_poker` or on our game."""
+    return pyspiel.TabularPolicy(_rows_for(policy, game or pyspiel.load_game("kuhn_poker")))
+
+
+def from_openspiel_policy(policy: Any) -> TabularPolicy:
+    """Any OpenSpiel policy for both players, Python's or C++'s, on `kuhn_poker` or on our game."""
+    game = getattr(policy, "game", None) or pyspiel.load_game("kuhn_poker")
+    _speaks_our_ids(game)
+    if set(getattr(policy, "player_ids", PLAYERS)) != set(PLAYERS):
+        raise PolicyError(f"half a policy: it covers players {policy.player_ids}, not both")
+    rows = {name: _ask(policy, game, name) for name in INFORMATION_STATES}
+    missing = [name for name, row in rows.items() if not row]
+    if missing:
+        raise PolicyError(f"half a policy: the information states lack {', '.join(missing)}")
+    ours = any(Action.FOLD in row for row in rows.values())  # Pass and Bet are 0 and 1
+    table = np.zeros(LEGAL.shape)
+    for index, (name, row) in enumerate(rows.items()):
+        faces = BETTING[parse_information_state(name)[1]].faces_bet
+        for action, probability in row.items():
+            table[index, action if ours else from_openspiel(action, faces)] = probability
+    return TabularPolicy(table)
+
+
+def _speaks_our_ids(game: pyspiel.Game) -> bool:
+    name = game.get_type().short_name
+    if name not in {SHORT_NAME, "kuhn_poker"} or game.num_players() != len(PLAYERS):
+        raise PolicyError(f"policies cross over to kuhn_poker and {SHORT_NAME}, not to {game}")
+    return bool(name == SHORT_NAME)
+
+
+def _rows_for(policy: TabularPolicy, game: pyspiel.Game) -> dict[str, list[tuple[int, float]]]:
+    """`{"2pb": [(action, probability), ...]}` in the IDs of `game`, in ascending order."""
+    ours = _speaks_our_ids(game)
+    rows = {}
+    for name in INFORMATION_STATES:
+        faces = BETTING[parse_information_state(name)[1]].faces_bet
+        rows[name] = sorted(
+            (int(action) if ours else to_openspiel(action, faces), probability)
+            for action, probability in policy[name].items()
+        )
+    return rows
+
+
+def _ask(policy: Any, game: pyspiel.Game, name: str) -> dict[int, float]:
+    """What `policy` does at an information state of `game`; empty where it knows nothing."""
+    card, letters = parse_information_state(name)
+    other = next(c for c in Card if c != card)
+    deal = (card, other) if BETTING[letters].actor == 0 else (other, card)
+    state = game.new_initial_state()
+    for dealt in deal:
+        state.apply_action(dealt)
+    ours, faces = _speaks_our_ids(game), False
+    for action in letters_to_actions(letters):
+        state.apply_action(action if ours else to_openspiel(action, faces))
+        faces = action is Action.BET
+    try:
+        return dict(policy.action_probabilities(state))
+    except (KeyError, RuntimeError):
+        return {}
