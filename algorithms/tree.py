@@ -1,0 +1,324 @@
+"""Any finite sequential game as flat, read-only arrays.
+
+A joint policy on a tree is float64 `(information sets, actions)`: one row an information set, one
+column an action ID, illegal actions 0. A *slot* is one legal action of one information set; slots
+are numbered row by row. A *sequence* is a player's last slot plus 1, or 0 before the first move:
+with perfect recall it says all that the player has done.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kuhn_bridge.bridge import INFORMATION_STATES, information_state
+from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.rules import BETTING, PLAYERS, Action, Card
+from kuhn_bridge.state import State
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int32]
+Bytes: TypeAlias = npt.NDArray[np.int8]
+Indices: TypeAlias = npt.NDArray[np.intp]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Policy: TypeAlias = Floats
+Progress: TypeAlias = Callable[[int, str], None]
+
+CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
+MAX_NODES = 5_000_000
+_REPORT_EVERY = 10_000
+
+
+class GameError(KuhnError):
+    """Not a game that fits into a tree."""
+
+
+class Visit(NamedTuple):
+    """One node met on a walk, depth first; `edge` is chance's probability of coming here."""
+
+    depth: int
+    player: int
+    action: int = -1
+    edge: float = 1.0
+    key: str = ""
+    legal: tuple[int, ...] = ()
+    returns: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """A game of N nodes, I information sets with S slots in all, A actions, P players.
+
+    Nodes are numbered breadth first, so parents come before children and the children of a node
+    are neighbours: those of `n` are `first_child[n]` up to `first_child[n + 1]`.
+    """
+
+    name: str
+    num_players: int
+    first_child: Ints  # (N + 1,)
+    player: Bytes  # (N,) who acts: a player, CHANCE or TERMINAL
+    infoset: Ints  # (N,) the row, -1 where no player acts
+    action: Ints  # (N,) the action ID that leads here, -1 at the root
+    edge: Floats  # (N,) chance's probability of that step, 1 after a player's action
+    chance: Floats  # (N,) the product of `edge` from the root
+    sequence: Ints  # (P, N) what each player has done before
+    returns: Floats  # (P, N) 0 before the end
+    terminals: Ints  # (Z,) nodes
+    keys: tuple[str, ...]  # (I,) names of the information sets, parents first
+    owner: Bytes  # (I,)
+    legal: Bools  # (I, A)
+    first_slot: Ints  # (I + 1,)
+    parent: Ints  # (I,) the owner's sequence before the information set
+    members: Ints  # (decisions,) nodes by information set, depth first within one
+    first_member: Ints  # (I + 1,)
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return len(self.player)
+
+    @property
+    def num_slots(self) -> int:
+        """S."""
+        return int(self.first_slot[-1])
+
+    def uniform(self) -> Policy:
+        """Every legal action equally often: `(I, A)`."""
+        return np.asarray(self.legal / self.legal.sum(axis=1, keepdims=True))
+
+    def random(self, seed: int) -> Policy:
+        """A policy drawn uniformly from all policies: `(I, A)`."""
+        weights = np.random.default_rng(seed).exponential(size=self.legal.shape) * self.legal
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def policy_of(self, slots: npt.ArrayLike) -> Policy:
+        """A new table `(I, A)` of values given slot by slot `(S,)`."""
+        table = np.zeros(self.legal.shape)
+        table[self.legal] = slots
+        return table
+
+
+def kuhn_tree() -> Tree:
+    """Kuhn poker from the native core, 58 nodes.
+
+    Rows are `INFORMATION_STATES` and columns our action IDs, so `TabularPolicy.probabilities` is
+    a joint policy of this tree.
+    """
+    rows = [(BETTING[name[1:]].actor or 0, name) for name in INFORMATION_STATES]
+    return compile_tree("kuhn", len(PLAYERS), len(Action), _kuhn_visits(), rows=rows)
+
+
+def openspiel_tree(
+    game: Any, *, max_nodes: int = MAX_NODES, progress: Progress | None = None
+) -> Tree:
+    """Any sequential `pyspiel.Game` with explicit chance; columns are its action IDs."""
+    kind = game.get_type()
+    name = str(game)
+    if kind.dynamics.name != "SEQUENTIAL":
+        raise GameError(
+            f"{name} is {kind.dynamics.name.lower()}; a tree needs a sequential game "
+            f"(OpenSpiel's turn_based_simultaneous_game makes one)"
+        )
+    if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
+        raise GameError(f"{name} samples its chance; a tree needs explicit chance outcomes")
+    if not kind.provides_information_state_string:
+        raise GameError(f"{name} names no information states; a tree needs them")
+    visits = _counted(_openspiel_visits(game), name, max_nodes, progress)
+    return compile_tree(name, game.num_players(), game.num_distinct_actions(), visits)
+
+
+def compile_tree(
+    name: str,
+    num_players: int,
+    num_actions: int,
+    visits: Iterable[Visit],
+    *,
+    rows: Iterable[tuple[int, str]] = (),
+) -> Tree:
+    """The tree of a walk that meets every node depth first.
+
+    `rows` are information sets (player, key) to number first; the rest follow as they are met.
+    """
+    row_of = {row: number for number, row in enumerate(rows)}
+    legal_of: dict[int, tuple[int, ...]] = {}
+    depth, player, action, infoset = (array("i") for _ in range(4))
+    edge, payoff = array("d"), array("d")
+    for visit in visits:
+        row = -1
+        if visit.player >= 0:
+            row = row_of.setdefault((visit.player, visit.key), len(row_of))
+            if legal_of.setdefault(row, visit.legal) != visit.legal:
+                raise GameError(
+                    f"{name}: the legal actions of {visit.key!r} are not always the same"
+                )
+        depth.append(visit.depth)
+        player.append(visit.player)
+        action.append(visit.action)
+        infoset.append(row)
+        edge.append(visit.edge)
+        if visit.player == TERMINAL:
+            payoff.extend(visit.returns)
+
+    levels = np.frombuffer(depth, np.int32)
+    order = np.argsort(levels, kind="stable")  # depth first -> breadth first
+    legal = np.zeros((len(row_of), num_actions), np.bool_)
+    for row, actions in legal_of.items():
+        legal[row, list(actions)] = True
+
+    def column(values: array[Any], kind: type[np.generic]) -> npt.NDArray[Any]:
+        return np.asarray(values)[order].astype(kind)
+
+    players, infosets, edges = (
+        column(player, np.int8),
+        column(infoset, np.int32),
+        column(edge, np.float64),
+    )
+    first_child = _first_children(levels, order)
+    first_slot = _starts(legal.sum(axis=1))
+    terminal_rank = np.cumsum(np.asarray(player) == TERMINAL) - 1
+    returns = np.zeros((num_players, len(order)))
+    terminals = np.flatnonzero(players == TERMINAL).astype(np.int32)
+    returns[:, terminals] = np.reshape(payoff, (-1, num_players))[terminal_rank[order[terminals]]].T
+    decisions = np.flatnonzero(infosets >= 0)
+    members = decisions[np.lexsort((order[decisions], infosets[decisions]))].astype(np.int32)
+    first_member = _starts(np.bincount(infosets[decisions], minlength=len(row_of)))
+    sequence = _sequences(first_child, players, infosets, first_slot, num_players)
+    owner = np.array([owner for owner, _ in row_of], np.int8)
+    parent = sequence[owner, members[first_member[:-1]]]
+    tree = Tree(
+        name=name,
+        num_players=num_players,
+        first_child=first_child,
+        player=players,
+        infoset=infosets,
+        action=column(action, np.int32),
+        edge=edges,
+        chance=_chance_reach(first_child, edges),
+        sequence=sequence,
+        returns=returns,
+        terminals=terminals,
+        keys=tuple(key for _, key in row_of),
+        owner=owner,
+        legal=legal,
+        first_slot=first_slot,
+        parent=parent,
+        members=members,
+        first_member=first_member,
+    )
+    _require_perfect_recall(tree)
+    return tree
+
+
+def _kuhn_visits() -> Iterator[Visit]:
+    """The native core's 54 dealt states below OpenSpiel's two levels of dealing."""
+    yield Visit(0, CHANCE)
+    for card0 in Card:
+        yield Visit(1, CHANCE, card0, 1 / len(Card))
+        for card1 in Card:
+            if card1 != card0:
+                yield from _hand_visits(State.new(card0, card1), 2, card1, 1 / (len(Card) - 1))
+
+
+def _hand_visits(state: State, depth: int, action: int, edge: float = 1.0) -> Iterator[Visit]:
+    if state.actor is None:
+        yield Visit(depth, TERMINAL, action, edge, returns=state.returns)
+        return
+    key = information_state(state.cards[state.actor], state.letters)
+    yield Visit(depth, state.actor, action, edge, key, state.legal_actions)
+    for move in state.legal_actions:
+        yield from _hand_visits(state.act(move), depth + 1, move)
+
+
+def _openspiel_visits(game: Any) -> Iterator[Visit]:
+    stack: list[tuple[Any, int, int, float]] = [(game.new_initial_state(), 0, -1, 1.0)]
+    while stack:
+        state, depth, action, edge = stack.pop()
+        player = state.current_player()
+        if player == TERMINAL:
+            yield Visit(depth, player, action, edge, returns=tuple(state.returns()))
+            continue
+        if player == CHANCE:
+            yield Visit(depth, player, action, edge)
+            steps = state.chance_outcomes()
+        else:
+            legal = tuple(state.legal_actions())
+            yield Visit(depth, player, action, edge, state.information_state_string(), legal)
+            steps = [(move, 1.0) for move in legal]
+        stack.extend((state.child(move), depth + 1, move, p) for move, p in reversed(steps))
+
+
+def _counted(
+    visits: Iterable[Visit], name: str, max_nodes: int, progress: Progress | None
+) -> Iterator[Visit]:
+    for count, visit in enumerate(visits, start=1):
+        if count > max_nodes:
+            raise GameError(f"{name} has more than {max_nodes:,} nodes: too large for a tree")
+        if progress and count % _REPORT_EVERY == 0:
+            progress(count, "nodes")
+        yield visit
+
+
+def _starts(counts: npt.ArrayLike) -> Ints:
+    """Where each group of `counts` begins, and at the end where all end."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+def _first_children(levels: Ints, order: Indices) -> Ints:
+    """`(N + 1,)` from the depths of a depth-first walk: a parent is the last node one level up."""
+    last_at = np.zeros(levels.max() + 2, np.int64)
+    parents = np.empty(len(levels), np.int64)
+    for node, level in enumerate(levels.tolist()):
+        parents[node] = last_at[level - 1]
+        last_at[level] = node
+    counts = np.bincount(parents[1:], minlength=len(levels))
+    return _starts(counts[order]) + np.int32(1)
+
+
+def _levels(first_child: Ints) -> Iterator[tuple[Indices, Indices]]:
+    """Level by level below the root: each node's parent, and the nodes."""
+    parents = np.repeat(np.arange(len(first_child) - 1), np.diff(first_child))
+    start, stop = 1, int(first_child[1])
+    while start < stop:
+        yield parents[start - 1 : stop - 1], np.arange(start, stop)
+        start, stop = stop, int(first_child[stop])
+
+
+def _chance_reach(first_child: Ints, edge: Floats) -> Floats:
+    chance = np.ones(len(edge))
+    for parents, nodes in _levels(first_child):
+        chance[nodes] = chance[parents] * edge[nodes]
+    return chance
+
+
+def _sequences(
+    first_child: Ints, player: Bytes, infoset: Ints, first_slot: Ints, num_players: int
+) -> Ints:
+    sequence = np.zeros((num_players, len(player)), np.int32)
+    for parents, nodes in _levels(first_child):
+        sequence[:, nodes] = sequence[:, parents]
+        moved = player[parents] >= 0
+        above, below = parents[moved], nodes[moved]
+        slot = first_slot[infoset[above]] + below - first_child[above]
+        sequence[player[above], below] = slot + 1
+    return sequence
+
+
+def _require_perfect_recall(tree: Tree) -> None:
+    rows = np.repeat(np.arange(len(tree.keys)), np.diff(tree.first_member))
+    forgotten = tree.sequence[tree.owner[rows], tree.members] != tree.parent[rows]
+    if forgotten.any():
+        key = tree.keys[rows[forgotten.argmax()]]
+        raise GameError(f"{tree.name}: at {key!r} the player has forgotten what it did before")
+    if (tree.parent > tree.first_slot[:-1]).any():
+        raise GameError(f"{tree.name}: an information set is numbered before the one it follows")
