@@ -1,0 +1,248 @@
+"""Exact equilibria: Kuhn's closed form and its proof in fractions, and linear programs for trees.
+
+Kuhn's equilibria are one family in alpha from 0 to 1/3 for player_0 and one policy for player_1
+(H. W. Kuhn, A simplified two-person poker, 1950). In full they are those tables, and at
+alpha = 1/3, where player_0 never checks K, any answer with K to a bet after that check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from algorithms.tree import Floats, GameError, Policy, Tree
+from kuhn_bridge.bridge import INFORMATION_STATES, information_state
+from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.policy import TabularPolicy
+from kuhn_bridge.rules import BETTING, DEALS, PLAYERS, Action, Card
+from kuhn_bridge.state import State
+
+Exact: TypeAlias = Mapping[str, Mapping[Action, Fraction]]
+
+VALUE = Fraction(-1, 18)
+UNIFORM_NASH_CONV = Fraction(11, 12)
+LARGEST_ALPHA = Fraction(1, 3)
+
+_THIRD = Fraction(1, 3)
+# How often to bet, or to call a bet: a constant and what each unit of alpha adds.
+_BOLD: Mapping[str, tuple[Fraction, int]] = {
+    "0": (Fraction(0), 1),
+    "1": (Fraction(0), 0),
+    "2": (Fraction(0), 3),
+    "0pb": (Fraction(0), 0),
+    "1pb": (_THIRD, 1),
+    "2pb": (Fraction(1), 0),
+    "0p": (_THIRD, 0),
+    "1p": (Fraction(0), 0),
+    "2p": (Fraction(1), 0),
+    "0b": (Fraction(0), 0),
+    "1b": (_THIRD, 0),
+    "2b": (Fraction(1), 0),
+}
+_FREE_AT_LARGEST = INFORMATION_STATES.index("2pb")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What exact arithmetic says of a policy: player_0's value, and each player's best gain."""
+
+    value: Fraction
+    gains: tuple[Fraction, Fraction]
+
+    @property
+    def nash_conv(self) -> Fraction:
+        """0 for an equilibrium."""
+        return sum(self.gains, Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The equilibrium closest to a policy, and the Euclidean distance between the two tables."""
+
+    policy: TabularPolicy
+    alpha: float
+    distance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """One equilibrium `(I, A)` of a two-player zero-sum tree, and its value for player 0."""
+
+    policy: Policy
+    value: float
+
+
+def exact_nash(alpha: Fraction) -> Exact:
+    """Kuhn's equilibrium for `alpha` in [0, 1/3], as fractions."""
+    if not 0 <= alpha <= LARGEST_ALPHA:
+        raise PolicyError(f"alpha {alpha} is outside [0, 1/3]: that is no equilibrium")
+    return {
+        name: _row(name, _BOLD[name][0] + _BOLD[name][1] * alpha) for name in INFORMATION_STATES
+    }
+
+
+def nash(alpha: Fraction | float) -> TabularPolicy:
+    """Kuhn's equilibrium for `alpha` in [0, 1/3]."""
+    return from_exact(exact_nash(Fraction(alpha)))
+
+
+def from_exact(policy: Exact) -> TabularPolicy:
+    """A policy in fractions, rounded to floats."""
+    rows = {
+        name: {action.name: float(p) for action, p in row.items()} for name, row in policy.items()
+    }
+    return TabularPolicy.from_dict(rows)
+
+
+def certify(policy: Exact) -> Certificate:
+    """Value and best-response gains of a policy in fractions: no floating point involved."""
+
+    def value(seat: int, choose: _Choice) -> Fraction:
+        hands = [_hands(seat, card) for card in Card]
+        return sum((_exact_value(same, seat, policy, choose) for same in hands), Fraction(0))
+
+    told = [value(seat, _as_told(policy)) for seat in PLAYERS]
+    best = [value(seat, _at_best) for seat in PLAYERS]
+    return Certificate(told[0], (best[0] - told[0], best[1] - told[1]))
+
+
+def nearest_nash(policy: TabularPolicy) -> Nearest:
+    """The nearest equilibrium in the whole set, off-path freedom at alpha = 1/3 included."""
+    table = policy.probabilities
+    low, high = nash(0).probabilities, nash(LARGEST_ALPHA).probabilities
+    along = ((table - low) * (high - low)).sum() / ((high - low) ** 2).sum()
+    share = min(max(float(along), 0.0), 1.0)
+    freed = high.copy()
+    freed[_FREE_AT_LARGEST] = table[_FREE_AT_LARGEST]
+    candidates = [(share / 3, low + share * (high - low)), (1 / 3, freed)]
+    alpha, closest = min(candidates, key=lambda pair: _norm(table - pair[1]))
+    return Nearest(TabularPolicy(closest), alpha, _norm(table - closest))
+
+
+def solve_zero_sum(tree: Tree) -> Solution:
+    """An equilibrium from the sequence-form linear programs (Koller, Megiddo, von Stengel 1996)."""
+    total = tree.returns.sum(axis=0)
+    if tree.num_players != 2 or np.abs(total).max() > 1e-9:
+        raise GameError(f"{tree.name} is not a two-player zero-sum game; the program needs one")
+    plans, values = zip(*(_maxmin(tree, player) for player in PLAYERS), strict=True)
+    slot_owner = np.repeat(tree.owner, np.diff(tree.first_slot))
+    plan = np.where(slot_owner == 0, plans[0][1:], plans[1][1:])
+    return Solution(behaviour(tree, plan), (values[0] - values[1]) / 2)
+
+
+def behaviour(tree: Tree, plan: Floats) -> Policy:
+    """The policy `(I, A)` of a realisation plan over slots `(S,)`; uniform off its path."""
+    weights = tree.policy_of(np.maximum(plan, 0))
+    sums = weights.sum(axis=1, keepdims=True)
+    return np.where(sums > 1e-12, weights / np.maximum(sums, 1e-12), tree.uniform())
+
+
+def _row(name: str, bold: Fraction) -> dict[Action, Fraction]:
+    if BETTING[name[1:]].faces_bet:
+        return {Action.CHECK_OR_CALL: bold, Action.FOLD: 1 - bold}
+    return {Action.CHECK_OR_CALL: 1 - bold, Action.BET: bold}
+
+
+def _norm(difference: Floats) -> float:
+    return float(np.linalg.norm(difference))
+
+
+_Hands: TypeAlias = Sequence[tuple[State, Fraction]]
+_Choice: TypeAlias = Callable[[str, Mapping[Action, Fraction]], Fraction]
+
+
+def _hands(seat: int, card: Card) -> _Hands:
+    """The deals in which `seat` holds `card`, each with its probability."""
+    chance = Fraction(1, len(DEALS))
+    return [(State.new(*deal), chance) for deal in DEALS if deal[seat] is card]
+
+
+def _exact_value(hands: _Hands, seat: int, policy: Exact, choose: _Choice) -> Fraction:
+    """What `seat` wins over hands that look the same to it, weighted by how often they come."""
+    state = hands[0][0]
+    if state.is_terminal:
+        return sum((weight * hand.returns[seat] for hand, weight in hands), Fraction(0))
+
+    def after(action: Action) -> Fraction:
+        played = [
+            (
+                hand.act(action),
+                weight if state.actor == seat else weight * _told(policy, hand)[action],
+            )
+            for hand, weight in hands
+        ]
+        return _exact_value(played, seat, policy, choose)
+
+    outcomes = {action: after(action) for action in state.legal_actions}
+    if state.actor != seat:
+        return sum(outcomes.values(), Fraction(0))
+    return choose(information_state(state.cards[seat], state.letters), outcomes)
+
+
+def _told(policy: Exact, hand: State) -> Mapping[Action, Fraction]:
+    return policy[information_state(hand.cards[hand.actor or 0], hand.letters)]
+
+
+def _as_told(policy: Exact) -> _Choice:
+    return lambda name, outcomes: sum(
+        (policy[name][action] * value for action, value in outcomes.items()), Fraction(0)
+    )
+
+
+def _at_best(_: str, outcomes: Mapping[Action, Fraction]) -> Fraction:
+    return max(outcomes.values())
+
+
+def _maxmin(tree: Tree, player: int) -> tuple[Floats, float]:
+    """The plan `(S + 1,)` of `player` that guarantees most, and what it guarantees.
+
+    Maximise q[0] over plans x and counter-values q of the other's information sets: x and q obey
+    E x = e, and no sequence of the other gives it more than q says: F^T q <= A^T x.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import block_array, coo_array
+
+    own, other = _constraints(tree, player), _constraints(tree, 1 - player)
+    z = tree.terminals
+    payoff = coo_array(
+        (
+            tree.chance[z] * tree.returns[player, z],
+            (tree.sequence[1 - player, z], tree.sequence[player, z]),
+        ),
+        shape=(tree.num_slots + 1,) * 2,
+    )
+    fixed = np.zeros(own.shape[0])
+    fixed[0] = 1
+    goal = np.zeros(own.shape[1] + other.shape[0])
+    goal[own.shape[1]] = -1
+    free = [(0, None)] * own.shape[1] + [(None, None)] * other.shape[0]
+    result = linprog(
+        goal,
+        A_ub=block_array([[-payoff, other.T]]).tocsr(),
+        b_ub=np.zeros(tree.num_slots + 1),
+        A_eq=block_array([[own, coo_array((own.shape[0], other.shape[0]))]]).tocsr(),
+        b_eq=fixed,
+        bounds=free,
+        method="highs",
+    )
+    if result.status != 0:
+        raise GameError(f"{tree.name}: the linear program was not solved: {result.message}")
+    return np.asarray(result.x[: own.shape[1]]), -float(result.fun)
+
+
+def _constraints(tree: Tree, player: int) -> Any:
+    """Sparse `(1 + own information sets, S + 1)`: a plan starts at 1 and is handed on whole."""
+    from scipy.sparse import coo_array
+
+    rows = np.flatnonzero(tree.owner == player)
+    sizes = np.diff(tree.first_slot)[rows]
+    slots = np.concatenate([np.arange(*tree.first_slot[[row, row + 1]]) for row in rows])
+    number = np.arange(1, len(rows) + 1)
+    values = np.concatenate([[1.0], np.ones(len(slots)), -np.ones(len(rows))])
+    row = np.concatenate([[0], np.repeat(number, sizes), number])
+    column = np.concatenate([[0], slots + 1, tree.parent[rows]])
+    return coo_array((values, (row, column)), shape=(len(rows) + 1, tree.num_slots + 1))

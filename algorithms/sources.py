@@ -1,0 +1,65 @@
+"""Policies by name or by file: whatever a command takes where it says POLICY."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from algorithms.cli import UsageError, unknown
+from algorithms.equilibrium import nash
+from kuhn_bridge.policy import TabularPolicy
+from kuhn_bridge.rules import Action
+
+T = TypeVar("T")
+
+MODELS = (".zip", ".onnx")
+FORMS = ("uniform", "nash:<alpha>", "random:<seed>", "policy.json", "model.zip", "policy.onnx")
+HELP = f"one of {', '.join(FORMS)}"
+
+
+def load(source: str, *, trust: bool = False, deterministic: bool = False) -> TabularPolicy:
+    """The policy that `source` names.
+
+    `deterministic` keeps the likeliest action of each row; `trust` lets a model's file run code.
+    """
+    suffix = Path(source).suffix
+    if suffix in MODELS:
+        from algorithms.model import load_policy
+
+        return load_policy(source, trust=trust, deterministic=deterministic)
+    policy = TabularPolicy.load(source) if suffix == ".json" else _named(source)
+    return likeliest(policy) if deterministic else policy
+
+
+def likeliest(policy: TabularPolicy) -> TabularPolicy:
+    """Always the likeliest action, the lowest ID among equals."""
+    return TabularPolicy(np.eye(len(Action))[policy.probabilities.argmax(axis=1)])
+
+
+def _named(source: str) -> TabularPolicy:
+    name, _, argument = source.partition(":")
+    if source == "uniform":
+        return TabularPolicy.uniform()
+    if name == "nash":
+        return nash(_number(Fraction, argument, "nash:<alpha>, a number in [0, 1/3]: nash:1/3"))
+    if name == "random":
+        return TabularPolicy.random(_number(_seed, argument, "random:<seed>, a whole number"))
+    raise unknown("policy", source, FORMS)
+
+
+def _number(parse: Callable[[str], T], text: str, want: str) -> T:
+    try:
+        return parse(text)
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(f"{text!r} is not a number here; want {want}") from None
+
+
+def _seed(text: str) -> int:
+    seed = int(text)
+    if seed < 0:
+        raise ValueError
+    return seed
