@@ -1,0 +1,217 @@
+"""`python -m algorithms.export_onnx model.zip`: a trained policy as one ONNX file, checked.
+
+What the file promises is in `docs/onnx.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.cli import HOLDS, Parser, UsageError, replacing, run
+from algorithms.tree import kuhn_tree
+from algorithms.values import nash_conv
+from kuhn_bridge import Action, TabularPolicy, __version__
+from kuhn_bridge.policy import LEGAL
+
+if TYPE_CHECKING:
+    from torch import nn
+
+OPSET = 18
+TOLERANCE = 1e-6
+INPUTS = ("observation", "action_mask")
+OUTPUTS = ("probabilities", "logits")
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def states() -> Arrays:
+    """The inputs of all 12 information states: float32 `(12, 10)` and int8 `(12, 3)`."""
+    from algorithms.model import OBSERVATIONS
+
+    return dict(zip(INPUTS, (OBSERVATIONS, LEGAL.astype(np.int8)), strict=True))
+
+
+def export(network: nn.Module, out: str | Path) -> tuple[TabularPolicy, float]:
+    """Write the file; its policy as onnxruntime computes it, and its largest difference to torch.
+
+    Args:
+        network: float32 `(N, 10)` observations -> `(N, 3)` logits.
+        out: replaced only by a file that agrees with `network` on all 12 information states.
+    """
+    policy = _masked(network.eval())
+    wanted = _torch_outputs(policy)
+    proto = _clean(_to_proto(policy), _properties(wanted["probabilities"]))
+    with replacing(out) as temporary:
+        temporary.write_bytes(proto.SerializeToString(deterministic=True))
+        got = run_onnx(temporary)
+        difference = disagreement(wanted, got)
+    return TabularPolicy(got["probabilities"]), difference
+
+
+def run_onnx(path: str | Path) -> Arrays:
+    """Both outputs of an exported file at the 12 information states, each float32 `(12, 3)`.
+
+    All at once and one by one must say the same, since the batch is dynamic.
+    """
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    inputs = states()
+    whole = session.run(OUTPUTS, inputs)
+    single = [
+        session.run(OUTPUTS, {name: array[row : row + 1] for name, array in inputs.items()})
+        for row in range(len(LEGAL))
+    ]
+    rows = [np.concatenate(column) for column in zip(*single, strict=True)]
+    if any(not np.allclose(a, b, rtol=0, atol=TOLERANCE) for a, b in zip(whole, rows, strict=True)):
+        raise UsageError(f"{path}: a batch of 12 and 12 batches of 1 give different policies")
+    return dict(zip(OUTPUTS, whole, strict=True))
+
+
+def disagreement(wanted: Arrays, got: Arrays) -> float:
+    """The largest difference between two policies' probabilities; an error if they differ."""
+    illegal = got["probabilities"][~LEGAL]
+    if illegal.any():
+        raise UsageError(f"the exported file gives illegal actions up to {illegal.max():.3g}")
+    difference = float(np.abs(wanted["probabilities"] - got["probabilities"]).max())
+    if not difference < TOLERANCE:
+        raise UsageError(f"the exported file differs from torch by {difference:.3g}")
+    return difference
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Export, check, report."""
+    return run(lambda: _main(argv), "export_onnx")
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    parser = Parser(prog="python -m algorithms.export_onnx", description=main.__doc__)
+    parser.add_argument("model", help="a MaskablePPO or PPO zip, e.g. model.zip")
+    parser.add_argument("--out", default="policy.onnx", help="the file to write (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="print the 12-row policy as JSON")
+    parser.add_argument(
+        "--trust", action="store_true", help="let SB3 unpickle the zip, which can run its code"
+    )
+    options = parser.parse_args(argv)
+
+    from algorithms.model import load_network
+
+    policy, difference = export(load_network(options.model, trust=options.trust), options.out)
+    if options.json:
+        print(policy.to_json())
+        return HOLDS
+    measured = nash_conv(kuhn_tree(), policy.probabilities)
+    print(policy)
+    print(
+        f"{options.out}: {Path(options.out).stat().st_size:,} bytes, "
+        f"NashConv {measured.total:.6f}, differs from torch by {difference:.1e}"
+    )
+    return HOLDS
+
+
+def _masked(network: nn.Module) -> nn.Module:
+    """The network with the mask: `(observation, action_mask) -> (probabilities, logits)`."""
+    import torch
+
+    class Masked(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(
+            self, observation: torch.Tensor, action_mask: torch.Tensor
+        ) -> tuple[torch.Tensor, torch.Tensor]:
+            logits = self.network(observation)
+            legal = action_mask.to(torch.bool)
+            lowest = torch.finfo(logits.dtype).min
+            shares = torch.softmax(torch.where(legal, logits, lowest), dim=1)
+            return torch.where(legal, shares, 0.0), logits
+
+    return Masked()
+
+
+def _torch_outputs(policy: nn.Module) -> Arrays:
+    import torch
+
+    with torch.no_grad():
+        outputs = policy(*(torch.from_numpy(array) for array in states().values()))
+    return {name: tensor.numpy() for name, tensor in zip(OUTPUTS, outputs, strict=True)}
+
+
+def _to_proto(policy: nn.Module) -> Any:
+    import torch
+
+    batch = torch.export.Dim("N")
+    example = tuple(torch.from_numpy(array) for array in states().values())
+    with _quiet():
+        program = torch.onnx.export(
+            policy,
+            example,
+            dynamo=True,
+            opset_version=OPSET,
+            external_data=False,
+            input_names=INPUTS,
+            output_names=OUTPUTS,
+            dynamic_shapes=({0: batch}, {0: batch}),
+            verbose=False,
+        )
+    return program.model_proto if program else None
+
+
+def _properties(probabilities: npt.NDArray[Any]) -> dict[str, str]:
+    measured = nash_conv(kuhn_tree(), probabilities)
+    return {
+        "name": "kuhn-bridge-policy",
+        "version": __version__,
+        "actions": json.dumps({action.name: action.value for action in Action}),
+        "nash_conv": repr(float(measured.total)),
+    }
+
+
+def _clean(proto: Any, properties: dict[str, str]) -> Any:
+    """The model without the exporter's traces of source files, and with our properties."""
+    import onnx
+
+    _strip(proto)
+    proto.producer_name, proto.producer_version = "kuhn-bridge", __version__
+    proto.graph.name = "policy"
+    onnx.helper.set_model_props(proto, properties)
+    onnx.checker.check_model(proto, full_check=True)
+    return proto
+
+
+def _strip(message: Any) -> None:
+    for field, value in message.ListFields():
+        if field.name in {"doc_string", "metadata_props"}:
+            message.ClearField(field.name)
+        elif field.message_type:
+            for part in (value,) if hasattr(value, "ListFields") else value:
+                _strip(part)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Torch's exporter warns about its own internals and missing libraries we do not use."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""A server for one page on this machine alone: a fixed table of assets, nothing from disk.
+
+A request can only name an entry of the table, so there is no path to traverse and no directory
+to list; and only a browser that came to this machine's own name is answered, so that a page of
+another site cannot read it by pointing its name here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import PurePath
+from typing import Any
+
+from algorithms.cli import UsageError
+
+LOOPBACK = "127.0.0.1"
+OWN_NAMES = (LOOPBACK, "localhost")
+MIME_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".json": "application/json; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".wasm": "application/wasm",
+    ".onnx": "application/octet-stream",
+}
+HEADERS = {
+    "Content-Security-Policy": "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self' 'wasm-unsafe-eval'",  # onnxruntime-web compiles WebAssembly
+            "style-src 'self'",
+            "img-src 'self'",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        )
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """What a path answers with."""
+
+    mime_type: str
+    body: bytes
+
+    @classmethod
+    def named(cls, name: str, body: bytes) -> Asset:
+        """An asset whose type follows from the end of its name."""
+        return cls(MIME_TYPES[PurePath(name).suffix], body)
+
+
+class Server(ThreadingHTTPServer):
+    """Serves `assets`, which map paths such as `/index.html`, on loopback."""
+
+    daemon_threads = True
+
+    def __init__(self, assets: Mapping[str, Asset], *, port: int = 0) -> None:
+        self.assets = assets
+        try:
+            super().__init__((LOOPBACK, port), _Handler)
+        except OverflowError:
+            raise UsageError(f"port {port} does not exist; ports are 0 (any) to 65535") from None
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise UsageError(f"cannot use port {port}: {reason}; try another --port") from None
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that hangs up is no news."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{LOOPBACK}:{self.server_port}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version = "kuhn-bridge"
+    sys_version = ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def end_headers(self) -> None:
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Nothing: the terminal belongs to the user."""
+
+    def _answer(self, *, with_body: bool) -> None:
+        if not self._is_own_host():
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "This page answers to loopback only")
+            return
+        asset = self.server.assets.get(self.path.partition("?")[0])
+        if asset is None:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", asset.mime_type)
+        self.send_header("Content-Length", str(len(asset.body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(asset.body)
+
+    def _is_own_host(self) -> bool:
+        hosts = self.headers.get_all("Host", [])
+        name, _, port = hosts[0].partition(":") if len(hosts) == 1 else ("", "", "")
+        return name.lower() in OWN_NAMES and (port or "80") == str(self.server.server_port)

@@ -1,0 +1,56 @@
+// What the hands so far say, and what equilibrium would have done: numbers and words, no page.
+
+import { ACTIONS, BETTING, CARDS, informationState } from "./engine.js";
+
+/** @typedef {import("./engine.js").Decision} Decision */
+/** @typedef {{seat: 0 | 1, chips: number}} Result one finished hand of the person */
+/** @typedef {Record<string, Record<string, [number, number]>>} Bands per information state and
+ * action: the lowest and highest probability that any equilibrium gives it */
+
+const WHERE = { "": "first to act", p: "after a check", b: "facing a bet", pb: "facing a bet" };
+
+/** Total and mean with their standard errors (null below two hands), and what an equilibrium
+ * player would expect against an equilibrium player from the same seats.
+ * @param {readonly Result[]} results @param {number} value player_0's, per hand */
+export function score(results, value) {
+  const n = results.length;
+  const total = results.reduce((sum, { chips }) => sum + chips, 0);
+  const mean = n ? total / n : 0;
+  const squares = results.reduce((sum, { chips }) => sum + (chips - mean) ** 2, 0);
+  const error = n > 1 ? Math.sqrt(squares / (n - 1) / n) : null;
+  const expected = results.reduce((sum, { seat }) => sum + (seat === 0 ? value : -value), 0);
+  return { n, total, mean, error, totalError: error === null ? null : n * error, expected };
+}
+
+/** @param {string} letters @param {number} action @returns {string} "check", "call", "bet", "fold" */
+export const word = (letters, action) => BETTING[BETTING[letters].after[action]].words.at(-1) ?? "";
+
+/** @param {Decision} decision @returns {string} e.g. "K, facing a bet" */
+export const place = ({ card, letters }) => `${CARDS[card]}, ${WHERE[letters]}`;
+
+/** How equilibrium plays where the person decided, and what that says about the move.
+ * @param {Decision} decision @param {number} action what the person did @param {Bands} bands */
+export function review(decision, action, bands) {
+  const row = bands[informationState(decision)];
+  const plays = Object.entries(row)
+    .filter(([, [, high]]) => high > 0)
+    .map(([name, band]) => `${word(decision.letters, ACTIONS.indexOf(name))}s ${often(band)}`);
+  const [low, high] = row[ACTIONS[action]];
+  const verdict = high === 0 ? "never" : low === 1 ? "always" : "mixed";
+  return { place: place(decision), plays: plays.join(", "), verdict, did: word(decision.letters, action) };
+}
+
+/** @param {number} value @param {number} [digits] @returns {string} "+1.25", "−2", "0" */
+export function signed(value, digits = 0) {
+  const text = Math.abs(value).toFixed(digits);
+  return Number(text) === 0 ? text : `${value < 0 ? "−" : "+"}${text}`;
+}
+
+/** @param {number} p @returns {string} */
+export const percent = (p) => `${Math.round(100 * p)}%`;
+
+/** @param {[number, number]} band @returns {string} */
+export function often([low, high]) {
+  if (low === 1) return "always";
+  return percent(low) === percent(high) ? percent(low) : `${Math.round(100 * low)}–${percent(high)}`;
+}
