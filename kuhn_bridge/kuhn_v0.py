@@ -10,8 +10,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import gymnasium
 import numpy as np
+import pettingzoo
 from gymnasium import spaces
-from pettingzoo import AECEnv
 
 from kuhn_bridge.encoding import (
     HISTORY_SLOTS,
@@ -38,7 +38,7 @@ def _binary(size: int) -> spaces.Box:
     return spaces.Box(0, 1, (size,), np.float32)
 
 
-class KuhnEnv(AECEnv[str, AgentObservation, int]):
+class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
     """One hand of Kuhn poker an episode; agents `player_0` and `player_1`."""
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -81,7 +81,7 @@ class KuhnEnv(AECEnv[str, AgentObservation, int]):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Deal a hand. `seed` restarts the deals; `options={"cards": ("K", "J")}` fixes this one."""
+        """Deal a hand; `seed` restarts the deals, `options={"cards": ("K", "J")}` fixes one."""
         deal = as_deal(options["cards"]) if options and "cards" in options else None
         if seed is not None:
             self._rng = _rng(seed)
@@ -181,6 +181,9 @@ def raw_env(render_mode: str | None = None) -> KuhnEnv:
 def env(render_mode: str | None = None) -> KuhnEnv:
     """The environment; the same as `raw_env`, since it gives the wrappers' guarantees itself."""
     return raw_env(render_mode)
+
+
+pettingzoo.register("aec", "kuhn_bridge/kuhn_v0", "kuhn_bridge.kuhn_v0:env")
 
 
 def _rng(seed: Any) -> np.random.Generator:

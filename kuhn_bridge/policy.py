@@ -140,11 +140,14 @@ class TabularPolicy:
         return cls(table)
 
     def to_percentages(self) -> Percentages:
-        """`(player_0, player_1)`, each three rows `(check, bet, fold, call)` in percent."""
+        """`(player_0, player_1)`, each three rows `(check, bet, fold, call)` in percent.
+
+        Rounded to 12 decimals, so that what programs print comes back as it was.
+        """
         return tuple(
             tuple(
                 tuple(
-                    float(100 * self.probabilities[_ROW_OF[f"{int(card)}{letters}"], action])
+                    round(100 * self[f"{int(card)}{letters}"][action], 12)
                     for letters, actions in zip(pairs, (_FIRST_PAIR, _SECOND_PAIR), strict=True)
                     for action in actions
                 )

@@ -1,0 +1,33 @@
+"""Shared Hypothesis strategies."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from kuhn_bridge import State, TabularPolicy
+from kuhn_bridge.policy import LEGAL
+from kuhn_bridge.rules import DEALS, ENDINGS
+
+deals = st.sampled_from(DEALS)
+endings = st.sampled_from(ENDINGS)
+
+
+@st.composite
+def lines_of_play(draw: st.DrawFn) -> list[State]:
+    """A whole hand, state by state, from the deal to the end."""
+    states = [State.new(*draw(deals))]
+    while not states[-1].is_terminal:
+        states.append(states[-1].act(draw(st.sampled_from(states[-1].legal_actions))))
+    return states
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> TabularPolicy:
+    """Any joint policy, corners included."""
+    shares = draw(st.lists(st.floats(0, 1), min_size=12, max_size=12))
+    table = np.zeros(LEGAL.shape)
+    for row, share in enumerate(shares):
+        first, second = np.flatnonzero(LEGAL[row])
+        table[row, first], table[row, second] = share, 1 - share
+    return TabularPolicy(table)

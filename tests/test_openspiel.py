@@ -1,0 +1,183 @@
+"""The OpenSpiel face: known answers from OpenSpiel's own algorithms, run on our game unmodified."""
+
+import pickle
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python import rl_environment
+from open_spiel.python.algorithms import (
+    best_response,
+    cfr,
+    expected_game_score,
+    exploitability,
+    external_sampling_mccfr,
+    fictitious_play,
+)
+from open_spiel.python.observation import make_observation
+
+import kuhn_bridge.openspiel
+from kuhn_bridge import Action, KuhnError, State
+from kuhn_bridge.bridge import letters_to_actions
+from kuhn_bridge.openspiel import KuhnBridgeObserver, from_openspiel_policy
+from kuhn_bridge.state import nodes
+from parity.sides import OURS, compare, compare_knowledge, openspiel, reference
+from parity.tally import Tally
+
+VALUE = -1 / 18
+UNIFORM = 11 / 12
+
+
+@pytest.fixture(scope="module")
+def game():
+    return pyspiel.load_game(kuhn_bridge.openspiel.SHORT_NAME)
+
+
+def at(game, state):
+    """Our OpenSpiel state at a dealt node of the core."""
+    theirs = game.new_initial_state()
+    for action in (*state.cards, *letters_to_actions(state.letters)):
+        theirs.apply_action(action)
+    return theirs
+
+
+def test_a_hand(game):
+    state = game.new_initial_state()
+    assert state.is_chance_node()
+    assert state.chance_outcomes() == [(0, 1 / 3), (1, 1 / 3), (2, 1 / 3)]
+    state.apply_action(2)
+    assert state.chance_outcomes() == [(0, 1 / 2), (1, 1 / 2)]
+    state.apply_action(0)
+    assert state.legal_actions() == [Action.CHECK_OR_CALL, Action.BET]
+    state.apply_action(Action.BET)
+    assert state.legal_actions() == [Action.CHECK_OR_CALL, Action.FOLD]
+    assert state.action_to_string(Action.FOLD) == "FOLD"
+    assert state.information_state_string(1) == "0b"
+    state.apply_action(Action.FOLD)
+    assert state.returns() == [1.0, -1.0]
+    assert str(state) == "K J bet fold"
+
+
+def test_all_58_nodes_agree_with_kuhn_poker(game):
+    tally = Tally()
+    ours = openspiel(game, OURS, name="python_kuhn_bridge")
+    compare(ours, reference(), tally)
+    compare_knowledge(ours, reference(), tally)
+    assert tally.cases == []
+    assert tally.compared > 58
+
+
+def test_observations_are_the_10_vector(game):
+    assert game.observation_tensor_shape() == [10]
+    for state in nodes():
+        theirs = at(game, state)
+        for seat in (0, 1):
+            assert theirs.observation_tensor(seat) == state.observe(seat).tolist()
+
+
+def test_observers_of_every_kind(game):
+    state = at(game, State.new("K", "J").act(0).act(1))
+    kinds = {
+        (True, True, "SINGLE_PLAYER"): ("2pb", {"card": (3,), "betting": (3, 3)}),
+        (False, True, "NONE"): ("[pb] player_0", {"history": (5,), "actor": (2,)}),
+        (False, False, "SINGLE_PLAYER"): ("2", {"card": (3,)}),
+        (True, True, "ALL_PLAYERS"): ("20pb", {"cards": (2, 3), "betting": (3, 3)}),
+    }
+    for (recall, public, private), (text, shapes) in kinds.items():
+        kind = pyspiel.IIGObservationType(
+            perfect_recall=recall,
+            public_info=public,
+            private_info=getattr(pyspiel.PrivateInfoType, private),
+        )
+        observation = make_observation(game, kind)
+        observation.set_from(state, 0)
+        assert observation.string_from(state, 0) == text
+        assert {name: piece.shape for name, piece in observation.dict.items()} == shapes
+        flat = np.concatenate([piece.ravel() for piece in observation.dict.values()])
+        assert np.array_equal(observation.tensor, flat)
+    with pytest.raises(ValueError, match="no parameters"):
+        KuhnBridgeObserver(pyspiel.IIGObservationType(perfect_recall=True), {"x": 1})
+
+
+def test_illegal_actions_raise_our_error_and_change_nothing(game):
+    state = at(game, State.new("K", "J"))
+    for action in (Action.FOLD, 3, -1):
+        with pytest.raises((KuhnError, pyspiel.SpielError)):
+            state.apply_action(action)
+    assert state.history() == [2, 0]
+    assert state.legal_actions() == [0, 1]
+
+
+def test_the_same_card_is_not_dealt_twice(game):
+    state = game.new_initial_state()
+    state.apply_action(1)
+    with pytest.raises(KuhnError, match="both players hold Q"):
+        state.apply_action(1)
+    assert state.is_chance_node()
+
+
+def test_clones_and_serialisation(game):
+    for state in nodes():
+        theirs = at(game, state)
+        twin = theirs.clone()
+        text = pyspiel.serialize_game_and_state(game, theirs)
+        _, read = pyspiel.deserialize_game_and_state(text)
+        for other in (twin, read, pickle.loads(pickle.dumps(theirs))):
+            assert str(other) == str(theirs)
+            assert other.history() == theirs.history()
+            assert other.returns() == theirs.returns()
+        if not theirs.is_terminal():
+            twin.apply_action(twin.legal_actions()[0])
+            assert twin.history() != theirs.history()
+
+
+def test_uniform_play_is_exploited_by_eleven_twelfths(game):
+    uniform = openspiel_policy.UniformRandomPolicy(game)
+    assert exploitability.nash_conv(game, uniform) == pytest.approx(UNIFORM, abs=1e-12)
+    cpp = pyspiel.nash_conv(game, pyspiel.UniformRandomPolicy(game))
+    assert cpp == pytest.approx(UNIFORM, abs=1e-12)
+
+
+@pytest.mark.parametrize("solver", [cfr.CFRSolver, cfr.CFRPlusSolver])
+def test_openspiels_cfr_solves_it(game, solver):
+    ours, theirs = solver(game), solver(pyspiel.load_game("kuhn_poker"))
+    for _ in range(100):
+        ours.evaluate_and_update_policy()
+        theirs.evaluate_and_update_policy()
+    mine = from_openspiel_policy(ours.average_policy())
+    right = from_openspiel_policy(theirs.average_policy())
+    np.testing.assert_allclose(mine.probabilities, right.probabilities, atol=1e-12)
+    assert exploitability.nash_conv(game, ours.average_policy()) < 0.02
+    value = expected_game_score.policy_value(game.new_initial_state(), [ours.average_policy()] * 2)
+    assert value[0] == pytest.approx(VALUE, abs=0.01)
+
+
+def test_openspiels_mccfr_and_fictitious_play_run(game):
+    np.random.seed(0)
+    sampler = external_sampling_mccfr.ExternalSamplingSolver(game)
+    for _ in range(300):
+        sampler.iteration()
+    assert exploitability.nash_conv(game, sampler.average_policy()) < 0.4
+    players = fictitious_play.XFPSolver(game)
+    for _ in range(50):
+        players.iteration()
+    assert exploitability.nash_conv(game, players.average_policy()) < 0.2
+
+
+def test_openspiels_best_response_runs(game):
+    response = best_response.BestResponsePolicy(game, 1, openspiel_policy.UniformRandomPolicy(game))
+    assert response.value(game.new_initial_state()) == pytest.approx(5 / 12)
+
+
+def test_the_rl_environment_plays_whole_hands(game):
+    env = rl_environment.Environment(game)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        step = env.reset()
+        while not step.last():
+            player = step.observations["current_player"]
+            legal = step.observations["legal_actions"][player]
+            step = env.step([rng.choice(legal)])
+        assert sum(step.rewards) == 0
+        assert step.rewards[0] != 0

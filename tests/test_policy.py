@@ -1,0 +1,202 @@
+"""TabularPolicy: made, refused, and carried across every form it has."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pyspiel
+import pytest
+from hypothesis import given
+from open_spiel.python import policy as openspiel_policy
+
+from kuhn_bridge import INFORMATION_STATES, Action, KuhnError, TabularPolicy
+from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.openspiel import from_openspiel_policy, to_pyspiel_policy, to_python_policy
+from kuhn_bridge.policy import LEGAL
+from tests.strategies import policies
+
+GAMES = ["kuhn_poker", "python_kuhn_bridge"]
+
+
+def test_reading_a_policy():
+    policy = TabularPolicy.uniform()
+    assert policy.probabilities.shape == (12, 3)
+    assert policy["2pb"] == {Action.CHECK_OR_CALL: 0.5, Action.FOLD: 0.5}
+    assert len(str(policy).splitlines()) == 13
+    assert "1pb   player_0  Q     check-bet         0.5000       -  0.5000" in str(policy)
+    with pytest.raises(KuhnError, match="is not an information state"):
+        policy["2pp"]
+
+
+def test_a_policy_is_a_frozen_value():
+    policy = TabularPolicy.random(7)
+    assert policy == TabularPolicy.random(7) != TabularPolicy.random(8)
+    assert hash(policy) == hash(copy.deepcopy(policy))
+    assert pickle.loads(pickle.dumps(policy)) == policy
+    assert eval(repr(policy)) == policy
+    assert policy != "a policy"
+    with pytest.raises(AttributeError):
+        policy.probabilities = None
+    with pytest.raises(ValueError, match="read-only"):
+        policy.probabilities[0, 0] = 1
+
+
+@given(policies())
+def test_json_round_trips_exactly(policy):
+    assert TabularPolicy.from_json(policy.to_json()) == policy
+    assert TabularPolicy.from_dict(policy.to_dict()) == policy
+
+
+@pytest.mark.parametrize("game", GAMES)
+@given(policy=policies())
+def test_both_kinds_of_openspiel_policy_round_trip_exactly(game, policy):
+    game = pyspiel.load_game(game)
+    assert from_openspiel_policy(to_python_policy(policy, game)) == policy
+    assert from_openspiel_policy(to_pyspiel_policy(policy, game)) == policy
+
+
+@given(policies())
+def test_percentages_carry_a_policy(policy):
+    back = TabularPolicy.from_percentages(policy.to_percentages())
+    np.testing.assert_allclose(back.probabilities, policy.probabilities, rtol=0, atol=1e-14)
+
+
+# What a hand-written CFR program prints: [check, bet, fold, call] for J, Q, K of each player.
+PRINTED = (
+    ((79.31, 20.69, 100.0, 0.0), (100.0, 0.0, 45.5, 54.5), (38.0, 62.0, 0.0, 100.0)),
+    ((66.67, 33.33, 100.0, 0.0), (100.0, 0.0, 66.6, 33.4), (0.0, 100.0, 0.0, 100.0)),
+)
+
+
+def test_printed_percentages_come_back_as_printed():
+    policy = TabularPolicy.from_percentages(PRINTED)
+    assert policy.to_percentages() == PRINTED
+    assert policy["0"][Action.BET] == pytest.approx(0.2069)
+    assert policy["1pb"][Action.CHECK_OR_CALL] == pytest.approx(0.545)
+    assert policy["0p"][Action.BET] == pytest.approx(0.3333)
+    assert policy["1b"][Action.FOLD] == pytest.approx(0.666)
+
+
+@pytest.mark.parametrize(
+    ("percentages", "message"),
+    [
+        ([[[50, 50, 50, 50]] * 3], "2 players x 3 cards x 4"),
+        ("abc", "numbers"),
+        ([[[50, 50, 50, 50]] * 3, [[50, 50, 50, 51]] * 3], "player_1 J.*does not sum to 100"),
+        ([[[50, 50, 50, float("nan")]] * 3] * 2, "does not sum to 100"),
+        ([[[150, -50, 50, 50]] * 3] * 2, "are not probabilities"),
+    ],
+)
+def test_bad_percentages(percentages, message):
+    with pytest.raises(PolicyError, match=message):
+        TabularPolicy.from_percentages(percentages)
+
+
+def edited(**changes):
+    table = TabularPolicy.uniform().probabilities.copy()
+    for where, value in changes.items():
+        row, column = map(int, where.removeprefix("at").split("_"))
+        table[row, column] = value
+    return table
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (edited(at0_0=float("nan")), "are not probabilities"),
+        (edited(at0_0=float("inf")), "are not probabilities"),
+        (edited(at0_0=-0.5, at0_1=1.5), "are not probabilities"),
+        (edited(at0_0=0.4), "sum to 0.9, not 1"),
+        (edited(at0_0=0.4, at0_2=0.1), "FOLD is illegal there"),
+        (edited(at6_0=0.4, at6_1=0.1), "BET is illegal there"),
+        (np.ones((12, 2)), "12 rows x 3 actions"),
+        (np.ones((6, 3)) / 3, "12 rows x 3 actions"),
+        ("nonsense", "table of numbers"),
+        (None, "12 rows x 3 actions"),
+    ],
+)
+def test_what_is_no_policy(table, message):
+    with pytest.raises(PolicyError, match=message) as error:
+        TabularPolicy(table)
+    assert "\n" not in str(error.value)
+
+
+def broken(edit):
+    data = json.loads(TabularPolicy.uniform().to_json())
+    edit(data)
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "broken"),
+        ("{", "broken"),
+        ("[]", "format"),
+        ("{}", "format"),
+        (broken(lambda d: d.update(format="leduc-policy")), "format"),
+        (broken(lambda d: d.update(version=2)), "version 2"),
+        (broken(lambda d: d.update(policy=[])), "must map"),
+        (broken(lambda d: d["policy"].pop("2pb")), "half a policy.*2pb"),
+        (broken(lambda d: d["policy"].update({"9": {}})), "include 9"),
+        (broken(lambda d: d["policy"]["0"].pop("BET")), "lack BET"),
+        (broken(lambda d: d["policy"]["0"].update(FOLD=0.0)), "include FOLD"),
+        (broken(lambda d: d["policy"]["0"].update(BET="half")), "is not a probability"),
+        (broken(lambda d: d["policy"]["0"].update(BET=True)), "is not a probability"),
+        (broken(lambda d: d["policy"]["0"].update(BET=float("nan"))), "is not a probability"),
+        (broken(lambda d: d["policy"]["0"].update(BET=0.7)), "sum to 1.2"),
+        (broken(lambda d: d["policy"].update({"0": 5})), "must be a map"),
+    ],
+)
+def test_corrupted_json(text, message):
+    with pytest.raises(PolicyError, match=message) as error:
+        TabularPolicy.from_json(text)
+    assert "\n" not in str(error.value)
+
+
+def test_files(tmp_path):
+    path = tmp_path / "policy.json"
+    path.write_text(TabularPolicy.random(1).to_json())
+    assert TabularPolicy.load(path) == TabularPolicy.random(1)
+    with pytest.raises(PolicyError, match="No such file"):
+        TabularPolicy.load(tmp_path / "none.json")
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PolicyError, match="not text"):
+        TabularPolicy.load(path)
+
+
+def test_half_a_policy_from_openspiel_is_an_error():
+    game = pyspiel.load_game("kuhn_poker")
+    with pytest.raises(PolicyError, match="half a policy"):
+        from_openspiel_policy(pyspiel.TabularPolicy({"0": [(0, 1.0)]}))
+    with pytest.raises(PolicyError, match="half a policy"):
+        from_openspiel_policy(openspiel_policy.TabularPolicy(game, players=(0,)))
+
+
+def test_policies_of_other_games_do_not_cross():
+    leduc = pyspiel.load_game("leduc_poker")
+    with pytest.raises(PolicyError, match="not to leduc_poker"):
+        to_python_policy(TabularPolicy.uniform(), leduc)
+    with pytest.raises(PolicyError, match="not to leduc_poker"):
+        from_openspiel_policy(openspiel_policy.UniformRandomPolicy(leduc))
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_what_openspiels_solvers_return_crosses_as_it_is(game):
+    game = pyspiel.load_game(game)
+    solver = pyspiel.CFRSolver(game)
+    for _ in range(20):
+        solver.evaluate_and_update_policy()
+    direct = from_openspiel_policy(solver.average_policy())
+    assert from_openspiel_policy(solver.tabular_average_policy()) == direct
+    assert from_openspiel_policy(pyspiel.UniformRandomPolicy(game)) == TabularPolicy.uniform()
+    ours, theirs = to_pyspiel_policy(direct, game), solver.average_policy()
+    assert pyspiel.nash_conv(game, ours) == pytest.approx(
+        pyspiel.nash_conv(game, theirs), abs=1e-12
+    )
+
+
+def test_rows_are_in_the_order_of_the_information_states():
+    assert INFORMATION_STATES[:4] == ("0", "1", "2", "0p")
+    assert LEGAL.sum() == 24

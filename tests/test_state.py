@@ -1,0 +1,129 @@
+"""States as a user plays them, then all 54 of them, then their properties."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from kuhn_bridge import Action, Card, Phase, State
+from kuhn_bridge.errors import ActionError, CardError, IllegalActionError, SeatError
+from kuhn_bridge.rules import BETTING
+from kuhn_bridge.state import nodes
+from tests.strategies import lines_of_play
+
+ALL = list(nodes())
+
+
+def test_a_hand():
+    state = State.new("K", "J")
+    assert state.phase is Phase.P0_ACT
+    assert state.actor == 0
+    assert state.legal_actions == (Action.CHECK_OR_CALL, Action.BET)
+    state = state.act(Action.CHECK_OR_CALL).act(Action.BET)
+    assert state.history == ("check", "bet")
+    assert state.letters == "pb"
+    assert not state.is_terminal
+    assert state.returns == (0, 0)
+    state = state.act(Action.CHECK_OR_CALL)
+    assert state.is_terminal
+    assert state.actor is None
+    assert state.legal_actions == ()
+    assert state.returns == (2, -2)
+    assert repr(state) == "<State K vs J, [check, bet, call], terminal>"
+
+
+def test_there_are_54_dealt_states():
+    assert len(ALL) == len(set(ALL)) == 54
+    assert sum(state.is_terminal for state in ALL) == 30
+
+
+@pytest.mark.parametrize("state", ALL, ids=repr)
+def test_arrays_decode_to_the_state(state):
+    for seat in (0, 1):
+        observation, mask = state.observe(seat), state.mask(seat)
+        assert observation.dtype == np.float32
+        assert mask.dtype == np.int8
+        assert observation.shape == (10,)
+        card, history, actor = observation[:3], observation[3:8], observation[8:]
+        assert card.tolist() == [state.cards[seat] == c for c in Card]
+        slots = ["", "p", "b", "pb"]
+        expected = 4 if state.is_terminal else slots.index(state.letters)
+        assert history.tolist() == [i == expected for i in range(5)]
+        assert actor.tolist() == [state.actor == s for s in (0, 1)]
+        legal = state.legal_actions if state.actor == seat else ()
+        assert mask.tolist() == [a in legal for a in Action]
+
+
+def test_an_observation_says_nothing_of_the_other_card():
+    seen = {}
+    for state in ALL:
+        for seat in (0, 1):
+            key = (seat, state.cards[seat], state.letters)
+            arrays = (state.observe(seat).tobytes(), state.mask(seat).tobytes())
+            assert seen.setdefault(key, arrays) == arrays
+
+
+def test_arrays_are_copies():
+    state = State.new("K", "J")
+    state.observe(0)[:] = 7
+    state.mask(0)[:] = 7
+    assert state.observe(0).max() == 1
+    assert state.mask(0).tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("state", ALL, ids=repr)
+def test_every_forbidden_action_is_refused_and_changes_nothing(state):
+    before = pickle.dumps(state)
+    for action in set(Action) - set(state.legal_actions):
+        with pytest.raises(IllegalActionError) as error:
+            state.act(action)
+        message = str(error.value)
+        assert action.name in message
+        assert state.phase.label in message
+        assert f"[{', '.join(state.history)}]" in message
+        assert "\n" not in message
+    for junk in (-1, 3, 1.5, True, None, "BET", np.float64(0), np.bool_(False)):
+        with pytest.raises(ActionError):
+            state.act(junk)
+    assert pickle.dumps(state) == before
+
+
+def test_numpy_integers_act():
+    assert State.new(2, 0).act(np.int64(1)) == State.new("K", "J").act(Action.BET)
+
+
+def test_states_are_values():
+    for state in ALL:
+        for twin in (pickle.loads(pickle.dumps(state)), copy.copy(state), copy.deepcopy(state)):
+            assert twin == state
+            assert hash(twin) == hash(state)
+            assert twin.returns == state.returns
+            assert twin.legal_actions == state.legal_actions
+    with pytest.raises(AttributeError):
+        ALL[0].letters = "p"
+
+
+@pytest.mark.parametrize("cards", [("K", "K"), ("K", "A"), (3, 0), (True, 0), (None, "J")])
+def test_bad_deals(cards):
+    with pytest.raises(CardError):
+        State.new(*cards)
+
+
+def test_bad_seats():
+    for method in (ALL[0].observe, ALL[0].mask):
+        with pytest.raises(SeatError):
+            method(2)
+
+
+@given(lines_of_play())
+def test_hands_are_zero_sum_and_end_within_three_moves(states):
+    assert len(states) <= 4
+    for before, after in itertools.pairwise(states):
+        assert before.returns == (0, 0)
+        assert after.letters.startswith(before.letters)
+        assert after.cards == before.cards
+    assert sum(states[-1].returns) == 0
+    assert abs(states[-1].returns[0]) == BETTING[states[-1].letters].stake
