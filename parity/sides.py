@@ -41,11 +41,11 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An implementation: its name, its window, and its chance nodes if it has any."""
+    """An implementation: its name, its window, and its chance nodes, none by default."""
 
     name: str
     look: Callable[[Deal, str], View]
-    chance: Callable[[], Chance] | None = None
+    chance: Callable[[], Chance] = dict
 
 
 def words_at(letters: str) -> tuple[str, ...]:
@@ -115,8 +115,14 @@ def openspiel(
             state.apply_action(action)
         return state
 
-    def look(deal: Deal, letters: str) -> View:
+    def dealt(deal: Deal, letters: str) -> pyspiel.State:
         state = state_at(deal, letters)
+        if state.is_chance_node():
+            raise DeadEndError("chance deals once more")
+        return state
+
+    def look(deal: Deal, letters: str) -> View:
+        state = dealt(deal, letters)
         if state.is_terminal():
             return View(None, frozenset(), tuple(state.returns()))
         actor = state.current_player()
@@ -189,8 +195,8 @@ def hand(deal: Deal, letters: str) -> str:
 
 def compare(ours: Side, theirs: Side, tally: Tally) -> None:
     """Walk both sides through all 54 dealt nodes, and the 4 chance nodes where both have them."""
-    if ours.chance and theirs.chance:
-        _compare_chance(ours.chance(), theirs.chance(), tally)
+    if chance := ours.chance():
+        _compare_chance(chance, theirs.chance(), tally)
     for deal in rules.DEALS:
         for letters in BETTING:
             _compare_node(deal, letters, ours, theirs, tally)
@@ -221,10 +227,10 @@ def _compare_node(deal: Deal, letters: str, ours: Side, theirs: Side, tally: Tal
     try:
         mine = ours.look(deal, letters)
     except DeadEndError as end:
-        tally.same(where, "says {}", str(end), "the hand goes on here")
+        tally.fail(f"{where}: {end}, {theirs.name} plays on")
         return
     except Exception as error:  # a stranger's code may fail in any way
-        tally.same(where, "{}", f"raises {type(error).__name__}: {error}", "plays on")
+        tally.fail(f"{where}: {type(error).__name__}: {error}, {theirs.name} plays on")
         return
     tally.same(where, "lets {} act", _agent(mine.actor), _agent(right.actor))
     tally.same(where, "allows {}", mine.words, right.words)
@@ -234,7 +240,7 @@ def _compare_node(deal: Deal, letters: str, ours: Side, theirs: Side, tally: Tal
 
 
 def _agent(seat: int | None) -> str | None:
-    return None if seat is None else AGENTS[seat]
+    return None if seat is None else f"player_{seat}"
 
 
 def reference() -> Side:

@@ -38,14 +38,20 @@ class Tally:
 
     def holds(self, where: str, claim: str, truth: bool) -> None:
         """Require that `claim` is true."""
+        if truth:
+            self.compared += 1
+        else:
+            self.fail(f"{where}: {claim} does not hold")
+
+    def fail(self, case: str) -> None:
+        """Count a comparison that cannot even be made."""
         self.compared += 1
-        if not truth:
-            self._fail(f"{where}: {claim} does not hold")
+        self._note(case)
 
     def _differ(self, where: str, ours: str, theirs: str) -> None:
-        self._fail(f"{where}: {self.ours} {ours}, {self.theirs} {theirs}".replace(":  ", ": "))
+        self._note(f"{where}: {self.ours} {ours}, {self.theirs} {theirs}".replace(":  ", ": "))
 
-    def _fail(self, case: str) -> None:
+    def _note(self, case: str) -> None:
         self.wrong += 1
         if len(self.cases) < CASES_KEPT:
             self.cases.append(case)

@@ -1,0 +1,112 @@
+"""`python -m parity.check`: our side and OpenSpiel's in lockstep, check by check."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from algorithms.cli import DOES_NOT_HOLD, HOLDS, Parser, progress, run, table, unknown
+from parity import faces, rules  # noqa: F401  # importing them fills the list of checks
+from parity.registry import CHECKS, GROUPS, Check, Result, Settings
+from parity.registry import run as run_check
+
+NAME = "parity.check"
+HEADER = ("group", "check", "compared", "deviation", "time", "")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 0 = all agree, 1 = a mismatch, 2 = could not run."""
+    arguments = _parser().parse_args(argv)
+    return run(lambda: _main(arguments), NAME)
+
+
+def _main(arguments: argparse.Namespace) -> int:
+    if arguments.candidate:
+        from parity.candidate import report
+
+        return report(arguments.candidate, actions=arguments.actions, as_json=arguments.json)
+    chosen = _chosen(arguments.only)
+    if arguments.list:
+        print(table(("group", "check", "what it compares"), _listed(chosen), left=3))
+        return HOLDS
+    results = _run_all(chosen, Settings(quick=arguments.quick, model=arguments.model))
+    if arguments.json:
+        print(json.dumps([result.as_dict() for result in results], indent=2))
+    else:
+        _print(results)
+    return DOES_NOT_HOLD if any(result.status == "FAIL" for result in results) else HOLDS
+
+
+def _chosen(names: Sequence[str] | None) -> list[Check]:
+    for name in names or ():
+        if name not in CHECKS:
+            raise unknown("check", name, CHECKS)
+    chosen = [item for name, item in CHECKS.items() if not names or name in names]
+    return sorted(chosen, key=lambda item: GROUPS.index(item.group))
+
+
+def _listed(chosen: Iterable[Check]) -> list[tuple[str, str, str]]:
+    return [(item.group, item.name, item.title) for item in chosen]
+
+
+def _run_all(chosen: Sequence[Check], settings: Settings) -> list[Result]:
+    results = []
+    with progress("checking", len(chosen)) as show:
+        for done, item in enumerate(chosen):
+            show(done, item.name)
+            results.append(run_check(item, settings))
+    return results
+
+
+def _print(results: Sequence[Result]) -> None:
+    print(table(HEADER, map(_row, results), left=2))
+    for result in results:
+        for case in result.tally.cases:
+            print(f"  {result.check.name}: {case}")
+        if result.tally.wrong > len(result.tally.cases):
+            more = result.tally.wrong - len(result.tally.cases)
+            print(f"  {result.check.name}: and {more} more")
+        if result.note:
+            print(f"  {result.check.name}: {result.status}: {result.note}")
+    compared = sum(result.tally.compared for result in results)
+    seconds = sum(result.seconds for result in results)
+    failed = sum(result.status == "FAIL" for result in results)
+    verdict = f"{failed} of {len(results)} checks FAIL" if failed else "everything agrees"
+    print(f"\n{compared:,} comparisons in {seconds:.1f} s: {verdict}")
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    tally = result.tally
+    deviation = f"{tally.deviation:.1e}" if tally.deviation else "0"
+    shown = (f"{tally.compared:,}", deviation, f"{result.seconds:.2f} s", result.status)
+    return (result.check.group, result.check.name, *shown)
+
+
+def _parser() -> Parser:
+    parser = Parser(prog=f"python -m {NAME}", description=__doc__)
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="run this check; repeatable"
+    )
+    parser.add_argument("--list", action="store_true", help="list the checks and stop")
+    parser.add_argument("--json", action="store_true", help="print one JSON list")
+    parser.add_argument("--quick", action="store_true", help="fewer random policies and iterations")
+    parser.add_argument("--model", type=Path, metavar="MODEL.ZIP", help="the model to check")
+    parser.add_argument(
+        "--candidate",
+        metavar="WHERE:WHAT",
+        help="check your own Kuhn: package.module:object, file.py:object or an OpenSpiel game "
+        "string. This runs the code it names, so name only code you trust",
+    )
+    parser.add_argument(
+        "--actions",
+        metavar="MAP",
+        help='what the candidate\'s action IDs mean, e.g. "0=check/call,1=bet,2=fold"',
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
