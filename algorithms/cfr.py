@@ -14,9 +14,12 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from algorithms.compiled import compiled
-from algorithms.tree import TERMINAL, Bytes, Floats, Ints, Policy, Tree
+from algorithms.tree import CHANCE, Bytes, Floats, Indices, Policy, Tree, ranges
+
+Numbers: TypeAlias = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +60,29 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
 class Solver:
     """A run of one variant on one tree; what it hands out are copies.
 
-    `prune` skips what a player's opponents never reach: quicker, and no iterate changes.
+    `prune` passes over what the opponents never reach; no iterate changes.
     """
 
     def __init__(self, tree: Tree, variant: Variant = CFR, *, prune: bool = True) -> None:
         self.tree, self.variant, self.prune = tree, variant, prune
         self.iteration = 0
-        self._layout = _layout(tree)
-        slots = tree.uniform()[tree.legal]
-        self._regret, self._sum = np.zeros_like(slots), np.zeros_like(slots)
-        self._probability = np.concatenate([slots, tree.edge])
-        self._reach = np.ones(len(slots) + 1)
-        for row, parent in enumerate(tree.parent):
-            start, stop = tree.first_slot[row : row + 2]
-            self._reach[start + 1 : stop + 1] = self._reach[parent] * slots[start:stop]
-        self._values = tree.returns.copy()
+        self._layout, order = _layout(tree)
+        slots = tree.num_slots
+        self._regret, self._last, self._sum = np.zeros((3, slots))
+        self._probability = np.concatenate([np.zeros(slots), tree.edge])
+        self._reach = np.ones(slots + 1)
+        self._values = tree.returns[:, order]
+        self.run(0)
 
     def run(self, iterations: int) -> None:
         """Go on for so many iterations."""
-        v = self.variant
+        variant = self.variant
         _iterate(
             self._layout,
-            (self._regret, self._sum, self._probability, self._reach, self._values),
-            (v.alpha, v.beta, v.gamma, float(v.predictive)),
-            (v.alternating, self.prune),
-            (self.iteration, self.iteration + iterations),
+            (self._probability, self._reach, self._values),
+            (self._regret, self._last, self._sum),
+            (variant.alpha, variant.beta, variant.gamma, float(variant.predictive)),
+            (self.iteration, self.iteration + iterations, variant.alternating, self.prune),
         )
         self.iteration += iterations
 
@@ -105,57 +106,99 @@ def _frozen(table: Floats) -> Floats:
     return table
 
 
-# What the kernel reads of a tree: nodes that have children, information sets, and their members.
-_Inner: TypeAlias = tuple[Ints, Ints, Ints, Ints]
-_Infosets: TypeAlias = tuple[Bytes, Ints, Ints, Ints]
-_Members: TypeAlias = tuple[Ints, Ints, Ints, Floats]
-_Layout: TypeAlias = tuple[_Inner, _Infosets, _Members]
-# What it writes: regrets, policy sums, probabilities, reach by sequence, values by player and node.
-_State: TypeAlias = tuple[Floats, Floats, Floats, Floats, Floats]
-_Turn: TypeAlias = tuple[int, bool]  # the player to update, and whether to prune
+# What the kernel reads. Nodes that act alike (one information set at one depth, or one chance
+# node) form a group; groups, their nodes and the edges below them stand in the order of the sweep,
+# deepest first, so that everything but the children's values is read in a straight line.
+_Groups: TypeAlias = tuple[Bytes, Numbers, Numbers, Numbers, Numbers]
+_Nodes: TypeAlias = tuple[Numbers, Floats, Numbers, Numbers]
+_Infosets: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
+_Layout: TypeAlias = tuple[_Groups, _Nodes, _Infosets]
+# What it writes: probabilities, reach by sequence, values by player and node; regrets, the regrets
+# of one iteration before, sums of policies.
+_Play: TypeAlias = tuple[Floats, Floats, Floats]
+_Sums: TypeAlias = tuple[Floats, Floats, Floats]
 
 
-def _layout(tree: Tree) -> _Layout:
-    nodes = np.flatnonzero(tree.player != TERMINAL).astype(np.int32)
-    rows = tree.infoset[nodes]
+def _layout(tree: Tree) -> tuple[_Layout, Indices]:
+    """The kernel's view of a tree, and the order `(N,)` in which it numbers the nodes."""
+    inner, heads, sizes = _groups(tree)
+    order = np.concatenate([inner, tree.terminals])
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    rows, owner = tree.infoset[heads], tree.player[heads]
+    first, after = tree.first_child[:-1], tree.first_child[1:]
     # A node's probabilities are neighbours in [slots, edges], whoever acts there.
-    start = np.where(rows >= 0, tree.first_slot[rows], tree.num_slots + tree.first_child[nodes])
-    members = tree.members
-    return (
-        (nodes, start.astype(np.int32), tree.first_child, tree.sequence[:, nodes].copy()),
-        (tree.owner, tree.first_slot, tree.parent, tree.first_member),
-        (
-            members,
-            tree.first_child[members],
-            tree.sequence[:, members].copy(),
-            tree.chance[members],
-        ),
+    slots = np.where(rows >= 0, tree.first_slot[rows], tree.num_slots + first[heads])
+    # Above its last decisions a player's values are not asked for.
+    needed = [1 + np.flatnonzero(owner == player)[-1] for player in range(tree.num_players)]
+    by_owner = np.argsort(tree.owner, kind="stable")
+    groups = (
+        owner,
+        _numbers(slots),
+        _numbers((after - first)[heads]),
+        _numbers(sizes),
+        _numbers(np.where(rows >= 0, tree.parent[rows], 0)),
     )
+    nodes = (
+        _numbers(tree.sequence[:, inner]),
+        tree.chance[inner],
+        _numbers(number[ranges(first[inner], after[inner])]),
+        _numbers(needed),
+    )
+    infosets = (
+        _numbers(np.searchsorted(tree.owner[by_owner], np.arange(tree.num_players + 1))),
+        _numbers(tree.first_slot[by_owner]),
+        _numbers(tree.first_slot[by_owner + 1]),
+        _numbers(tree.parent[by_owner]),
+    )
+    return (groups, nodes, infosets), order
+
+
+def _groups(tree: Tree) -> tuple[Indices, Indices, Indices]:
+    """The nodes that have children, in the order of the sweep; each group's first, and its size.
+
+    Within a group the order is depth first, as OpenSpiel adds regrets up; groups of a depth stand
+    by their number of actions, which makes the loops easy to foresee.
+    """
+    inner = np.concatenate([tree.members, np.flatnonzero(tree.player == CHANCE)])
+    depth, counts = tree.depths(), np.diff(tree.first_child)
+    order = np.lexsort((tree.infoset[inner], counts[inner], -depth[inner]))  # a stable sort
+    inner = inner[order]
+    rows, levels = tree.infoset[inner], depth[inner]
+    fresh = np.append(True, (rows[1:] != rows[:-1]) | (levels[1:] != levels[:-1]) | (rows[1:] < 0))
+    starts = np.flatnonzero(fresh)
+    return inner, inner[starts], np.diff(starts, append=len(inner))
+
+
+def _numbers(values: npt.ArrayLike) -> Numbers:
+    """Unsigned, which spares the compiled code a test for negative indices."""
+    return np.ascontiguousarray(values, np.uint32)
 
 
 @compiled
 def _iterate(
     layout: _Layout,
-    state: _State,
+    play: _Play,
+    sums: _Sums,
     exponents: tuple[float, float, float, float],
-    switches: tuple[bool, bool],
-    span: tuple[int, int],
+    span: tuple[int, int, bool, bool],
 ) -> None:
-    """Iterations `span[0] + 1` up to `span[1]`, in place."""
-    alternating, prune = switches
+    """Iterations `first + 1` up to `last`, in place; before the first, the uniform policy."""
+    first, last, alternating, prune = span
     alpha, beta, gamma, prediction = exponents
-    _, _, probability, reach, values = state
-    seen = reach if alternating else reach.copy()
-    for t in range(span[0] + 1, span[1] + 1):
+    players = len(play[2])
+    if first == 0:
+        for player in range(players):
+            _match(layout[2], play, sums, (1.0, 1.0, 0.0, 0.0), player)
+    for t in range(first + 1, last + 1):
         weights = (_kept(t, alpha), _kept(t, beta), float(t) ** gamma, prediction)
-        if not alternating:
-            seen[:] = reach
-            for player in range(len(values)):
-                _evaluate(layout[0], probability, seen, values[player], (player, prune))
-        for player in range(len(values)):
+        for player in range(players):
+            _sweep(layout, play, sums[0], player, prune)
             if alternating:
-                _evaluate(layout[0], probability, seen, values[player], (player, prune))
-            _update(layout, state, seen, weights, (player, prune))
+                _match(layout[2], play, sums, weights, player)
+        if not alternating:
+            for player in range(players):
+                _match(layout[2], play, sums, weights, player)
 
 
 @compiled
@@ -163,72 +206,66 @@ def _kept(t: int, exponent: float) -> float:
     """t^exponent / (t^exponent + 1)."""
     if np.isinf(exponent):
         return 1.0 if exponent > 0 else 0.0
-    power = float(t) ** exponent
+    power: float = float(t) ** exponent
     return power / (power + 1)
 
 
 @compiled
-def _others(reach: Floats, sequence: Ints, player: int, column: int) -> float:
-    """How likely the other players are to play to a node."""
-    product = 1.0
-    for other in range(len(sequence)):
-        if other != player:
-            product *= reach[sequence[other, column]]
-    return product
+def _sweep(layout: _Layout, play: _Play, regret: Floats, player: int, prune: bool) -> None:
+    """Add one iteration's counterfactual regrets of a player, from the last nodes to the first.
 
-
-@compiled
-def _evaluate(
-    inner: _Inner, probability: Floats, reach: Floats, value: Floats, turn: _Turn
-) -> None:
-    """Fill in the player's value `(N,)` of every node, the last first.
-
-    Where the others never come a stale value may stay: it is multiplied by 0 on its way up.
+    Pruned nodes keep stale values: an opponent's probability of 0 above them wipes those out.
     """
-    nodes, start, first_child, sequence = inner
-    player, prune = turn
-    for j in range(len(nodes) - 1, -1, -1):
-        if prune and _others(reach, sequence, player, j) == 0:
+    (owner, first_slot, counts, sizes, parent), (sequence, chance, child, needed), _ = layout
+    probability, reach, values = play
+    value = values[player]
+    node, edge = np.uint64(0), np.uint64(0)
+    one = np.uint64(1)
+    for g in range(needed[player]):
+        slot, count, size = np.uint64(first_slot[g]), np.uint64(counts[g]), np.uint64(sizes[g])
+        own = owner[g] == player
+        if prune and not own and reach[parent[g]] == 0:
+            node += size
+            edge += size * count
             continue
-        node, at = nodes[j], start[j]
-        child, total = first_child[node], 0.0
-        for k in range(first_child[node + 1] - child):
-            total += probability[at + k] * value[child + k]
-        value[node] = total
+        for _ in range(size):
+            total = 0.0
+            for k in range(count):
+                total += probability[slot + k] * value[child[edge + k]]
+            value[node] = total
+            if own:
+                others = 1.0
+                for other in range(len(sequence)):
+                    if other != player:
+                        others *= reach[sequence[other, node]]
+                others *= chance[node]
+                for k in range(count):
+                    regret[slot + k] += others * (value[child[edge + k]] - total)
+            node += one
+            edge += count
 
 
 @compiled
-def _update(
-    layout: _Layout,
-    state: _State,
-    seen: Floats,
+def _match(
+    infosets: _Infosets,
+    play: _Play,
+    sums: _Sums,
     weights: tuple[float, float, float, float],
-    turn: _Turn,
+    player: int,
 ) -> None:
-    """Regrets, policy sums and the next policy of one player."""
-    _, (owner, first_slot, parent, first_member), (nodes, children, sequence, chance) = layout
-    regret, policy_sum, probability, reach, values = state
+    """Count a player's policy into the average, then take the next from its regrets."""
+    first_row, starts, stops, parent = infosets
+    probability, reach, _ = play
+    regret, last, policy_sum = sums
     keep_positive, keep_negative, weight, prediction = weights
-    player, prune = turn
-    value = values[player]
-    for i in range(len(owner)):
-        if owner[i] != player:
-            continue
-        start, stop = first_slot[i], first_slot[i + 1]
-        for slot in range(start, stop):
-            policy_sum[slot] += weight * reach[slot + 1]
-            probability[slot] = regret[slot]
-        for m in range(first_member[i], first_member[i + 1]):
-            counterfactual = _others(seen, sequence, player, m) * chance[m]
-            if prune and counterfactual == 0:
-                continue
-            ahead = children[m] - start
-            for slot in range(start, stop):
-                regret[slot] += counterfactual * (value[ahead + slot] - value[nodes[m]])
+    for i in range(first_row[player], first_row[player + 1]):
+        start, stop = starts[i], stops[i]
         total = 0.0
         for slot in range(start, stop):
-            news = regret[slot] - probability[slot]
+            policy_sum[slot] += weight * reach[slot + 1]
+            news = regret[slot] - last[slot]
             regret[slot] *= keep_positive if regret[slot] >= 0 else keep_negative
+            last[slot] = regret[slot]
             probability[slot] = max(regret[slot] + prediction * news, 0.0)
             total += probability[slot]
         for slot in range(start, stop):

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from algorithms.tree import Floats, GameError, Policy, Tree
+from algorithms.tree import Floats, GameError, Policy, Tree, ranges
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.policy import TabularPolicy
@@ -239,10 +239,10 @@ def _constraints(tree: Tree, player: int) -> Any:
     from scipy.sparse import coo_array
 
     rows = np.flatnonzero(tree.owner == player)
-    sizes = np.diff(tree.first_slot)[rows]
-    slots = np.concatenate([np.arange(*tree.first_slot[[row, row + 1]]) for row in rows])
+    starts, stops = tree.first_slot[rows], tree.first_slot[rows + 1]
+    slots = ranges(starts, stops)
     number = np.arange(1, len(rows) + 1)
     values = np.concatenate([[1.0], np.ones(len(slots)), -np.ones(len(rows))])
-    row = np.concatenate([[0], np.repeat(number, sizes), number])
+    row = np.concatenate([[0], np.repeat(number, stops - starts), number])
     column = np.concatenate([[0], slots + 1, tree.parent[rows]])
     return coo_array((values, (row, column)), shape=(len(rows) + 1, tree.num_slots + 1))

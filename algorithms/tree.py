@@ -93,6 +93,13 @@ class Tree:
         """S."""
         return int(self.first_slot[-1])
 
+    def depths(self) -> Indices:
+        """How many steps each node is from the root: `(N,)`."""
+        depth = np.zeros(self.num_nodes, np.intp)
+        for parents, nodes in _levels(self.first_child):
+            depth[nodes] = depth[parents] + 1
+        return depth
+
     def uniform(self) -> Policy:
         """Every legal action equally often: `(I, A)`."""
         return np.asarray(self.legal / self.legal.sum(axis=1, keepdims=True))
@@ -218,6 +225,12 @@ def compile_tree(
     )
     _require_perfect_recall(tree)
     return tree
+
+
+def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> Indices:
+    """All of `range(start, stop)`, one pair after another."""
+    sizes = stops - starts
+    return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
 
 
 def _kuhn_visits() -> Iterator[Visit]:
