@@ -57,20 +57,45 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
 )
 
 
-class Solver:
-    """A run of one variant on one tree; what it hands out are copies.
+class Tables:
+    """What every solver keeps, slot by slot; what it hands out are frozen copies `(I, A)`."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.iteration = 0
+        self._regret, self._sum = np.zeros((2, tree.num_slots))
+
+    def average_policy(self) -> Policy:
+        """What converges; uniform where the policy has never come."""
+        return self._normalised(self._sum)
+
+    def current_policy(self) -> Policy:
+        """What the regrets say to play next."""
+        return self._normalised(np.maximum(self._regret, 0))
+
+    def regrets(self) -> Floats:
+        """Cumulative regrets, as the variant keeps them."""
+        return _frozen(self.tree.policy_of(self._regret))
+
+    def _normalised(self, weights: Floats) -> Policy:
+        table = self.tree.policy_of(weights)
+        sums = table.sum(axis=1, keepdims=True)
+        return _frozen(np.where(sums > 0, table / np.where(sums > 0, sums, 1), self.tree.uniform()))
+
+
+class Solver(Tables):
+    """A run of one variant on one tree.
 
     `prune` passes over what the opponents never reach; no iterate changes.
     """
 
     def __init__(self, tree: Tree, variant: Variant = CFR, *, prune: bool = True) -> None:
-        self.tree, self.variant, self.prune = tree, variant, prune
-        self.iteration = 0
+        super().__init__(tree)
+        self.variant, self.prune = variant, prune
         self._layout, order = _layout(tree)
-        slots = tree.num_slots
-        self._regret, self._last, self._sum = np.zeros((3, slots))
-        self._probability = np.concatenate([np.zeros(slots), tree.edge])
-        self._reach = np.ones(slots + 1)
+        self._last = np.zeros(tree.num_slots)
+        self._probability = np.concatenate([np.zeros(tree.num_slots), tree.edge])
+        self._reach = np.ones(tree.num_slots + 1)
         self._values = tree.returns[:, order]
         self.run(0)
 
@@ -86,19 +111,9 @@ class Solver:
         )
         self.iteration += iterations
 
-    def average_policy(self) -> Policy:
-        """`(I, A)`: what converges."""
-        table = self.tree.policy_of(self._sum)
-        sums = table.sum(axis=1, keepdims=True)
-        return _frozen(np.where(sums > 0, table / np.where(sums > 0, sums, 1), self.tree.uniform()))
-
     def current_policy(self) -> Policy:
-        """`(I, A)`: what the regrets say to play next."""
+        """What is played next: from the regrets and, if predictive, the last news of them."""
         return _frozen(self.tree.policy_of(self._probability[: self.tree.num_slots]))
-
-    def regrets(self) -> Floats:
-        """`(I, A)`: cumulative, as the variant keeps them."""
-        return _frozen(self.tree.policy_of(self._regret))
 
 
 def _frozen(table: Floats) -> Floats:
@@ -130,7 +145,9 @@ def _layout(tree: Tree) -> tuple[_Layout, Indices]:
     # A node's probabilities are neighbours in [slots, edges], whoever acts there.
     slots = np.where(rows >= 0, tree.first_slot[rows], tree.num_slots + first[heads])
     # Above its last decisions a player's values are not asked for.
-    needed = [1 + np.flatnonzero(owner == player)[-1] for player in range(tree.num_players)]
+    needed = [
+        np.max(1 + np.flatnonzero(owner == player), initial=0) for player in range(tree.num_players)
+    ]
     by_owner = np.argsort(tree.owner, kind="stable")
     groups = (
         owner,
