@@ -50,8 +50,8 @@ def export(network: nn.Module, out: str | Path) -> tuple[TabularPolicy, float]:
     """
     policy = _masked(network.eval())
     wanted = _torch_outputs(policy)
-    proto = _clean(_to_proto(policy), _properties(wanted["probabilities"]))
     with replacing(out) as temporary:
+        proto = _clean(_to_proto(policy), _properties(wanted["probabilities"]))
         temporary.write_bytes(proto.SerializeToString(deterministic=True))
         got = run_onnx(temporary)
         difference = disagreement(wanted, got)

@@ -32,10 +32,7 @@ PAGE = (
 )
 # What `npm ci` fetches of onnxruntime-web: its loader, and the code that the loader asks for.
 RUNTIME = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
-RUNTIME_HOMES = tuple(
-    home / "node_modules" / "onnxruntime-web" / "dist"
-    for home in (Path(__file__).parents[1], Path())
-)
+_PROJECTS = (Path(__file__).parents[1], Path())
 
 
 def describe(source: str, policy: TabularPolicy, *, runtime: bool) -> dict[str, Any]:
@@ -65,15 +62,24 @@ def describe(source: str, policy: TabularPolicy, *, runtime: bool) -> dict[str, 
     }
 
 
+def runtime_files() -> dict[str, Path]:
+    """onnxruntime-web by file name, where `make web` has fetched it; empty where it has not."""
+    for project in _PROJECTS:
+        home = project / "node_modules" / "onnxruntime-web" / "dist"
+        if all((home / name).is_file() for name in RUNTIME):
+            return {name: home / name for name in RUNTIME}
+    return {}
+
+
 def assets(source: str) -> dict[str, Asset]:
     """Everything the page may ask for, by path."""
     web = resources.files("kuhn_bridge.web")
     files = {f"/{name}": (web / name).read_bytes() for name in PAGE}
+    runtime = runtime_files() if _is_onnx(source) else {}
     if _is_onnx(source):
         files["/policy.onnx"] = Path(source).read_bytes()
-        files |= _runtime()
-    runtime = any(path.endswith(".wasm") for path in files)
-    bot = describe(source, sources.load(source), runtime=runtime)
+        files |= {f"/ort/{name}": path.read_bytes() for name, path in runtime.items()}
+    bot = describe(source, sources.load(source), runtime=bool(runtime))
     files["/bot.json"] = json.dumps(bot).encode()
     table = {path: Asset.named(path, body) for path, body in files.items()}
     return {"/": table["/index.html"], **table}
@@ -115,14 +121,6 @@ def _bands() -> dict[str, dict[str, tuple[float, float]]]:
         }
         for name, row in ends[0].items()
     }
-
-
-def _runtime() -> dict[str, bytes]:
-    """The files of onnxruntime-web, where `make web` has fetched them."""
-    for home in RUNTIME_HOMES:
-        if all((home / name).is_file() for name in RUNTIME):
-            return {f"/ort/{name}": (home / name).read_bytes() for name in RUNTIME}
-    return {}
 
 
 def _is_onnx(source: str) -> bool:

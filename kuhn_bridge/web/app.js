@@ -9,7 +9,7 @@ import { review, score, signed, word } from "./score.js";
 /** @typedef {import("./engine.js").Seat} Seat */
 
 const CARD_NAMES = ["Jack", "Queen", "King"];
-const SEAT_NAMES = ["acts first", "acts second"];
+const ORDER = ["first", "second"];
 const RUNTIME = "ort/ort.wasm.bundle.min.mjs";
 
 /** @param {string} id */
@@ -64,8 +64,8 @@ function showTable() {
   const seen = over && words.at(-1) !== "fold";
   showCard(byId("own-card"), hand.cards[seat], "Your card");
   showCard(byId("bot-card"), seen ? hand.cards[other(seat)] : null, "The bot’s card");
-  byId("own-seat").textContent = SEAT_NAMES[seat];
-  byId("bot-seat").textContent = SEAT_NAMES[other(seat)];
+  byId("own-seat").textContent = `act ${ORDER[seat]}`;
+  byId("bot-seat").textContent = `acts ${ORDER[other(seat)]}`;
   byId("pot").textContent = `Pot ${engine.pot(hand)}`;
   byId("chips").replaceChildren(...Array.from({ length: engine.pot(hand) }, () => document.createElement("i")));
   byId("history").replaceChildren(...words.map((_, i) => item(moveText(i), mover(i) === seat ? "own" : "")));
@@ -96,13 +96,11 @@ function showCard(element, card, whose) {
 
 function showReview() {
   const lines = decided.map(({ decision, action }) => {
-    const { place, plays, verdict, did } = review(decision, action, bot.equilibrium);
-    const line = item("", verdict);
+    const { how, judgement, verdict } = review(decision, action, bot.equilibrium);
+    const line = item(how, verdict);
     const strong = document.createElement("strong");
-    strong.textContent = place;
-    const judged = document.createElement("em");
-    judged.textContent = { always: `You ${did}: so does it.`, mixed: `You ${did}: it mixes.`, never: `You ${did}: it never does.` }[verdict];
-    line.append(strong, ` ${plays}. `, judged);
+    strong.textContent = judgement;
+    line.append(strong);
     return line;
   });
   byId("review").replaceChildren(...(lines.length ? lines : [item("You had nothing to decide.", "quiet")]));

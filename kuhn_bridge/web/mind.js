@@ -1,7 +1,7 @@
 // The bot's mind: its 12 rows as bars beside the equilibrium band, and the best reply to them.
 
-import { ACTIONS, BET, BETTING, CARDS, CHECK_OR_CALL, INFORMATION_STATES } from "./engine.js";
-import { informationState } from "./engine.js";
+import { ACTIONS, BET, BETTING, CARDS, CHECK_OR_CALL } from "./engine.js";
+import { INFORMATION_STATES, informationState } from "./engine.js";
 import { often, percent, signed, word } from "./score.js";
 
 const GROUPS = { "": "First to act", p: "After a check", b: "Facing a bet", pb: "After check, bet" };
@@ -15,10 +15,10 @@ const boldMove = (letters) => (BET in BETTING[letters].after ? BET : CHECK_OR_CA
 export function showMind(bot, rows) {
   const set = (id, text) => (document.getElementById(id).textContent = text);
   set("nash-conv", bot.nash_conv.toFixed(4));
-  set("nash-conv-words", "NashConv: what best replies in both seats win from it, in chips a hand");
+  set("nash-conv-words", "NashConv: the chips a hand that best replies in both seats gain on it");
   set("uniform", `random ${bot.uniform_nash_conv.toFixed(3)}`);
   const [first, second] = bot.best_response_values.map((value) => signed(value, 3));
-  set("best-reply", `The best reply earns ${first} a hand going first and ${second} going second.`);
+  set("best-reply", `Best reply: ${first} a hand first, ${second} second`);
   const meter = /** @type {HTMLMeterElement} */ (document.getElementById("nash-conv-meter"));
   meter.max = bot.uniform_nash_conv;
   meter.value = bot.nash_conv;

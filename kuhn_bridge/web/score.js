@@ -7,6 +7,12 @@ import { ACTIONS, BETTING, CARDS, informationState } from "./engine.js";
 /** @typedef {Record<string, Record<string, [number, number]>>} Bands per information state and
  * action: the lowest and highest probability that any equilibrium gives it */
 
+const DONE = { check: "checked", bet: "bet", call: "called", fold: "folded" };
+const JUDGEMENTS = {
+  always: "as it always does",
+  mixed: "as it sometimes does",
+  never: "which it never does",
+};
 const WHERE = { "": "first to act", p: "after a check", b: "facing a bet", pb: "facing a bet" };
 
 /** Total and mean with their standard errors (null below two hands), and what an equilibrium
@@ -25,19 +31,21 @@ export function score(results, value) {
 /** @param {string} letters @param {number} action @returns {string} "check", "call", "bet", "fold" */
 export const word = (letters, action) => BETTING[BETTING[letters].after[action]].words.at(-1) ?? "";
 
-/** @param {Decision} decision @returns {string} e.g. "K, facing a bet" */
-export const place = ({ card, letters }) => `${CARDS[card]}, ${WHERE[letters]}`;
-
 /** How equilibrium plays where the person decided, and what that says about the move.
  * @param {Decision} decision @param {number} action what the person did @param {Bands} bands */
 export function review(decision, action, bands) {
+  const { card, letters } = decision;
   const row = bands[informationState(decision)];
   const plays = Object.entries(row)
     .filter(([, [, high]]) => high > 0)
-    .map(([name, band]) => `${word(decision.letters, ACTIONS.indexOf(name))}s ${often(band)}`);
+    .map(([name, band]) => `${word(letters, ACTIONS.indexOf(name))}s ${often(band)}`);
   const [low, high] = row[ACTIONS[action]];
   const verdict = high === 0 ? "never" : low === 1 ? "always" : "mixed";
-  return { place: place(decision), plays: plays.join(", "), verdict, did: word(decision.letters, action) };
+  return {
+    how: `${CARDS[card]}, ${WHERE[letters]}: ${plays.join(", ")}`,
+    judgement: `You ${DONE[word(letters, action)]}, ${JUDGEMENTS[verdict]}.`,
+    verdict,
+  };
 }
 
 /** @param {number} value @param {number} [digits] @returns {string} "+1.25", "−2", "0" */

@@ -1,14 +1,18 @@
-"""Every node of a hand as the core sees it: what `engine.js` is held to."""
+"""What holds the page to the core: every node as the core sees it, and what node makes of it."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kuhn_bridge.encoding import Mask, Observation, encode_card, encode_history, one_hot
+from kuhn_bridge.errors import KuhnError
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card, Phase
 from kuhn_bridge.state import State, nodes
 
@@ -22,6 +26,33 @@ def to_json() -> str:
     """`vectors()` as text, one node a line."""
     lines = ",\n".join(json.dumps(node) for node in vectors()["nodes"])
     return f'{{"nodes": [\n{lines}\n]}}\n'
+
+
+def report(
+    text: str | None = None, *, onnx: Path | None = None, runtime: Path | None = None
+) -> dict[str, Any]:
+    """What `check.js` says under node: `nodes`, `compared` and the `mismatches` of `engine.js`.
+
+    Args:
+        text: the vectors to hold the engine to, if not `to_json()`.
+        onnx: an exported policy; the report then has `probabilities` of `policy.js`, 12 x 3.
+        runtime: the module of onnxruntime-web that runs it.
+    """
+    node = shutil.which("node")
+    if node is None:
+        raise KuhnError("node is not installed; engine.js runs in Node.js 20 or later")
+    model = [str(path) for path in (onnx, runtime) if path]
+    done = subprocess.run(  # noqa: S603  # our own script
+        [node, str(Path(__file__).with_name("check.js")), "-", *model],
+        input=text or to_json(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise KuhnError(f"check.js failed under node: {done.stderr.strip()[-300:]}")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 def _dealt_node(state: State) -> dict[str, Any]:

@@ -1,0 +1,285 @@
+"""`algorithms.play`: the command, what it tells the page, and the security of its server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from algorithms import play
+from algorithms.server import HEADERS, Asset, Server
+from kuhn_bridge import INFORMATION_STATES, TabularPolicy
+
+
+@contextmanager
+def serving(source: str = "uniform") -> Iterator[Server]:
+    with Server(play.assets(source)) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving() as running:
+        yield running
+
+
+def ask(
+    server: Server, path: str, *, method: str = "GET", hosts: tuple[str, ...] | None = None
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of a request whose path and Host go out exactly as given."""
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
+    try:
+        connection.putrequest(method, path, skip_host=True)
+        for host in (f"127.0.0.1:{server.server_port}",) if hosts is None else hosts:
+            connection.putheader("Host", host)
+        connection.endheaders()
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+    finally:
+        connection.close()
+
+
+def test_the_command_serves_the_page_until_ctrl_c() -> None:
+    command = [sys.executable, "-m", "algorithms.play", "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        line = process.stdout.readline()
+        url = line.split("nash:1/6: ")[1].split()[0]
+        with urllib.request.urlopen(url, timeout=10) as page:
+            assert b"<title>Kuhn poker</title>" in page.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 0
+        assert process.stdout.read() == "stopped\n"
+
+
+def test_the_browser_is_opened_unless_told_not_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+
+    def interrupted(_: Server) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "serve_forever", interrupted)
+    monkeypatch.setattr(play.webbrowser, "open", opened.append)
+    assert play.main(["uniform"]) == 0
+    assert opened == [capsys.readouterr().out.split("uniform: ")[1].split()[0]]
+    assert play.main(["uniform", "--no-open"]) == 0
+    assert len(opened) == 1
+
+
+def test_the_page_is_told_how_exploitable_its_bot_is(server: Server) -> None:
+    bot = json.loads(ask(server, "/bot.json")[2])
+    assert bot["nash_conv"] == pytest.approx(11 / 12, abs=1e-12)
+    assert bot["best_response_values"] == pytest.approx([1 / 2, 5 / 12])
+    assert bot["best_responses"]["0b"] == "FOLD"
+    assert bot["equilibrium_value"] == pytest.approx(-1 / 18)
+    assert TabularPolicy.from_dict(bot["policy"]) == TabularPolicy.uniform()
+    assert bot["onnx"] is None
+
+
+def test_the_bands_are_those_of_the_known_equilibria(server: Server) -> None:
+    bands = json.loads(ask(server, "/bot.json")[2])["equilibrium"]
+    assert list(bands) == list(INFORMATION_STATES)
+    assert bands["0"]["BET"] == pytest.approx([0, 1 / 3])
+    assert bands["1"] == {"CHECK_OR_CALL": [1, 1], "BET": [0, 0]}
+    assert bands["2"]["BET"] == [0, 1]
+    assert bands["1pb"]["CHECK_OR_CALL"] == pytest.approx([1 / 3, 2 / 3])
+    assert bands["1b"]["CHECK_OR_CALL"] == pytest.approx([1 / 3, 1 / 3])
+
+
+def test_of_a_file_the_page_learns_the_name_alone(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(TabularPolicy.random(1).to_json())
+    bot = json.loads(play.assets(str(path))["/bot.json"].body)
+    assert bot["name"] == "mine.json"
+    assert str(tmp_path) not in json.dumps(bot)
+
+
+def test_it_is_bound_to_loopback_alone(server: Server) -> None:
+    assert server.socket.getsockname()[0] == "127.0.0.1"
+    with socket.socket() as elsewhere:
+        assert elsewhere.connect_ex(("127.0.0.2", server.server_port)) != 0
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST"])
+def test_its_own_names_are_answered(server: Server, name: str) -> None:
+    assert ask(server, "/", hosts=(f"{name}:{server.server_port}",))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        ("evil.example:{port}",),
+        ("127.0.0.1.evil.example:{port}",),
+        ("localhost:1",),
+        ("localhost",),
+        ("0.0.0.0:{port}",),
+        ("",),
+        (),
+        ("127.0.0.1:{port}", "evil.example"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/bot.json", "/nowhere"])
+def test_other_hosts_are_refused(server: Server, hosts: tuple[str, ...], path: str) -> None:
+    sent = tuple(host.format(port=server.server_port) for host in hosts)
+    status, _, body = ask(server, path, hosts=sent)
+    assert status == 421
+    assert b"nash_conv" not in body
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../pyproject.toml",
+        "/../../../../etc/passwd",
+        "/..%2f..%2fpyproject.toml",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/ort/../../package.json",
+        "/./app.js/../__init__.py",
+        "//etc/passwd",
+        "/..\\..\\pyproject.toml",
+        "/check.js",
+        "/check.py",
+        "/__init__.py",
+        "/package.json",
+        "/app.js%00.html",
+        "http://127.0.0.1/etc/passwd",
+    ],
+)
+def test_nothing_outside_the_table_is_served(server: Server, path: str) -> None:
+    assert ask(server, path)[0] == 404
+
+
+@pytest.mark.parametrize("path", ["/ort", "/ort/", "/.", "/..", "/web/", "/index.html/"])
+def test_no_directory_is_listed(server: Server, path: str) -> None:
+    assert ask(server, path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "mime_type"),
+    [
+        ("/", "text/html; charset=utf-8"),
+        ("/index.html", "text/html; charset=utf-8"),
+        ("/style.css", "text/css; charset=utf-8"),
+        ("/app.js", "text/javascript; charset=utf-8"),
+        ("/engine.js?v=1", "text/javascript; charset=utf-8"),
+        ("/bot.json", "application/json; charset=utf-8"),
+        ("/favicon.svg", "image/svg+xml"),
+    ],
+)
+def test_files_have_their_types(server: Server, path: str, mime_type: str) -> None:
+    status, headers, body = ask(server, path)
+    assert (status, headers["Content-Type"]) == (200, mime_type)
+    assert int(headers["Content-Length"]) == len(body) > 0
+
+
+def test_the_runtime_has_its_types() -> None:
+    assert Asset.named("/ort/ort.mjs", b"").mime_type == "text/javascript; charset=utf-8"
+    assert Asset.named("/ort/ort.wasm", b"").mime_type == "application/wasm"
+    assert Asset.named("/policy.onnx", b"").mime_type == "application/octet-stream"
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "hosts", "status"),
+    [
+        ("/", "GET", None, 200),
+        ("/", "HEAD", None, 200),
+        ("/nowhere", "GET", None, 404),
+        ("/", "GET", ("evil.example",), 421),
+        ("/", "POST", None, 501),
+        ("/", "TRACE", None, 501),
+    ],
+)
+def test_every_answer_is_guarded(
+    server: Server, path: str, method: str, hosts: tuple[str, ...] | None, status: int
+) -> None:
+    got, headers, body = ask(server, path, method=method, hosts=hosts)
+    assert got == status
+    assert headers.items() >= HEADERS.items()
+    assert body == b"" or method != "HEAD"
+
+
+def test_the_policy_allows_only_the_page_itself() -> None:
+    directives = dict(
+        part.strip().split(" ", 1) for part in HEADERS["Content-Security-Policy"].split(";")
+    )
+    assert directives["default-src"] == "'none'"
+    sources = {source for value in directives.values() for source in value.split()}
+    assert sources == {"'none'", "'self'", "'wasm-unsafe-eval'"}
+
+
+def test_a_browser_that_hangs_up_is_no_news(
+    server: Server, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(3):
+        with socket.create_connection(server.server_address[:2]) as connection:
+            linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # close with a reset
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert ask(server, "/")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["unifrom"], "did you mean 'uniform'"),
+        (["nash:2"], "1/3"),
+        (["missing.json"], "missing.json"),
+        (["missing.onnx"], "missing.onnx"),
+        (["missing.zip"], "missing.zip"),
+        (["--port", "70000"], "70000"),
+        (["--port", "-1"], "-1"),
+        (["--port", "many"], "many"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["--no-open", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_broken_model_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(b"not a model")
+    assert exit_code([str(path), "--no-open"]) == 2
+    error = capsys.readouterr().err
+    assert "broken.onnx" in error
+    assert error.count("\n") == 1
+
+
+def test_a_busy_port_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        assert exit_code(["--no-open", "--port", str(port)]) == 2
+    error = capsys.readouterr().err
+    assert f"port {port}" in error
+    assert "in use" in error
+    assert error.count("\n") == 1
+
+
+def exit_code(arguments: list[str]) -> int:
+    try:
+        return play.main(arguments)
+    except SystemExit as stopped:
+        return int(stopped.code or 0)
