@@ -1,0 +1,74 @@
+"""Many hands at once: every one of them a hand of the core."""
+
+import numpy as np
+import pytest
+
+from algorithms.hands import Hands
+from kuhn_bridge import KuhnError
+from kuhn_bridge.rules import DEALS
+from kuhn_bridge.state import State, nodes
+
+
+def sight(state):
+    """What the player to act sees and may do, as bytes."""
+    seat = state.actor
+    return state.observe(seat).astype(np.int8).tobytes(), state.mask(seat).tobytes()
+
+
+def test_every_hand_is_a_hand_of_the_core():
+    hands = Hands(600, seed=3)
+    dealt = [State.new(*deal) for deal in DEALS]
+    possible = [list(dealt) for _ in range(600)]  # what each hand can be, from what was seen
+    met = set()
+    for _ in range(40):
+        seen, legal = hands.look()
+        for i, states in enumerate(possible):
+            now = seen[i].tobytes(), legal[i].tobytes()
+            possible[i] = [state for state in states if sight(state) == now]
+            assert possible[i]
+            met.update(possible[i])
+            assert {state.actor for state in possible[i]} == {hands.seats()[i]}
+        actions = hands.random_actions().copy()
+        rewards, ended = hands.step(actions)
+        for i, states in enumerate(possible):
+            after = [state.act(actions[i]) for state in states]
+            fits = [
+                s for s in after if s.is_terminal == ended[i] and s.returns == tuple(rewards[i])
+            ]
+            assert fits
+            possible[i] = list(dealt) if ended[i] else fits
+    assert met == {state for state in nodes() if not state.is_terminal}
+
+
+def test_a_seed_repeats_everything():
+    def play(seed):
+        hands = Hands(50, seed=seed)
+        return [tuple(a.tobytes() for a in hands.step(hands.random_actions())) for _ in range(20)]
+
+    assert play(1) == play(1) != play(2)
+
+
+def test_deals_and_actions_are_equally_likely():
+    hands = Hands(60_000, seed=0)
+    roots, counts = np.unique(hands._node, return_counts=True)
+    assert len(roots) == len(DEALS)
+    assert ((counts - 10_000) ** 2 / 10_000).sum() < 20.5  # 999 of 1,000 seeds
+    for _ in range(30):
+        bets = int((hands.random_actions() == 0).sum())
+        assert abs(bets - 30_000) < 5 * np.sqrt(15_000)
+        hands.step(hands.random_actions())
+    fresh = hands._node[np.isin(hands._node, roots)]
+    counts = np.unique(fresh, return_counts=True)[1]
+    mean = counts.mean()
+    assert ((counts - mean) ** 2 / mean).sum() < 20.5
+
+
+@pytest.mark.parametrize("bad", [2, 3, -1, 100])
+def test_an_illegal_action_changes_nothing(bad):
+    hands = Hands(8, seed=0)
+    before = hands.look()[0].copy()
+    actions = hands.random_actions()
+    actions[5] = bad
+    with pytest.raises(KuhnError, match=f"action {bad} is illegal in hand 5"):
+        hands.step(actions)
+    assert np.array_equal(hands.look()[0], before)
