@@ -1,0 +1,118 @@
+"""Regret matching on rock-paper-scissors: the whole idea of CFR on one page.
+
+Play each action in proportion to how much you regret not having played it. In self-play the
+average policy comes to 1/3 each; against an opponent who leans to one side it comes to the best
+answer (Hart and Mas-Colell 2000; Neller and Lanctot 2013 tell it from the start).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms import cli
+from algorithms.tree import Floats
+
+NAMES = ("rock", "paper", "scissors")
+PAYOFF = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # of the row against the column
+NEAR = 0.05  # how close the average has to come
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """A player's average policy `(3,)` and where it was to come."""
+
+    average: Floats
+    target: Floats
+
+    @property
+    def distance(self) -> float:
+        """The largest difference between the two."""
+        return float(np.abs(self.average - self.target).max())
+
+
+def matched(regret: Floats) -> Floats:
+    """The policy `(3,)` in proportion to the positive regrets; uniform if there are none."""
+    positive = np.maximum(regret, 0)
+    total = positive.sum()
+    return positive / total if total > 0 else np.full(len(regret), 1 / len(regret))
+
+
+def self_play(rounds: int, *, seed: int = 0) -> Outcome:
+    """Two regret matchers against each other."""
+    random = np.random.default_rng(seed)
+    regrets, total = np.zeros((2, 3)), np.zeros(3)
+    for _ in range(rounds):
+        policies = [matched(regret) for regret in regrets]
+        total += policies[0]
+        mine, yours = (random.choice(3, p=policy) for policy in policies)
+        regrets[0] += PAYOFF[:, yours] - PAYOFF[mine, yours]
+        regrets[1] += PAYOFF[:, mine] - PAYOFF[yours, mine]
+    return Outcome(total / rounds, np.full(3, 1 / 3))
+
+
+def against(opponent: Sequence[float], rounds: int, *, seed: int = 0) -> Outcome:
+    """A regret matcher against a fixed policy `(3,)`."""
+    random = np.random.default_rng(seed)
+    regret, total = np.zeros(3), np.zeros(3)
+    for _ in range(rounds):
+        policy = matched(regret)
+        total += policy
+        mine, yours = random.choice(3, p=policy), random.choice(3, p=opponent)
+        regret += PAYOFF[:, yours] - PAYOFF[mine, yours]
+    return Outcome(total / rounds, np.eye(3)[(PAYOFF @ opponent).argmax()])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; exit 1 if the average policies are not where they should be."""
+    parser = cli.Parser(prog="python -m algorithms.rps", description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=20_000, help="to play (%(default)s)")
+    parser.add_argument(
+        "--opponent",
+        type=float,
+        nargs=3,
+        default=(0.4, 0.3, 0.3),
+        metavar=("R", "P", "S"),
+        help="how often the fixed opponent plays each (%(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the draws (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    args = parser.parse_args(argv)
+    return cli.run(lambda: _run(args), parser.prog)
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.rounds < 1:
+        raise cli.UsageError(f"--rounds {args.rounds}: want at least 1")
+    if args.seed < 0:
+        raise cli.UsageError(f"--seed {args.seed}: want a whole number from 0 up")
+    if min(args.opponent) < 0 or not abs(sum(args.opponent) - 1) < 1e-9:
+        raise cli.UsageError(f"--opponent {args.opponent}: want three probabilities that sum to 1")
+    outcomes = {
+        "self-play": self_play(args.rounds, seed=args.seed),
+        "against the opponent": against(args.opponent, args.rounds, seed=args.seed),
+    }
+    if args.json:
+        shown = {
+            name: {"average": o.average.tolist(), "target": o.target.tolist()}
+            for name, o in outcomes.items()
+        }
+        print(json.dumps({"rounds": args.rounds, "seed": args.seed} | shown))
+    else:
+        rows = [
+            (f"{name}, {what}", *(f"{p:.4f}" for p in policy))
+            for name, outcome in outcomes.items()
+            for what, policy in (("average", outcome.average), ("target", outcome.target))
+        ]
+        print(cli.table((f"{args.rounds:,} rounds", *NAMES), rows))
+    near = all(outcome.distance <= NEAR for outcome in outcomes.values())
+    return cli.HOLDS if near else cli.DOES_NOT_HOLD
+
+
+if __name__ == "__main__":
+    sys.exit(main())
