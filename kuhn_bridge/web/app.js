@@ -1,20 +1,20 @@
 // The page: deals, asks the person and the bot in turn, and says what happened.
 
 import * as engine from "./engine.js";
-import { showMind } from "./mind.js";
+import { byId, showMind } from "./mind.js";
 import { onnxPolicy, sample, tablePolicy } from "./policy.js";
-import { review, score, signed, word } from "./score.js";
+import { CARD_NAMES, review, score, signed, word } from "./score.js";
 
 /** @typedef {import("./engine.js").State} State */
 /** @typedef {import("./engine.js").Seat} Seat */
 
-const CARD_NAMES = ["Jack", "Queen", "King"];
 const ORDER = ["first", "second"];
 const RUNTIME = "ort/ort.wasm.bundle.min.mjs";
 
-/** @param {string} id */
-const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
-const moveButtons = /** @type {HTMLButtonElement[]} */ ([...document.querySelectorAll("[data-action]")]);
+const moveButtons = /** @type {HTMLButtonElement[]} */ ([
+  ...document.querySelectorAll("[data-action]"),
+]);
+const seatInputs = /** @type {NodeListOf<HTMLInputElement>} */ (document.getElementsByName("seat"));
 const nextButton = /** @type {HTMLButtonElement} */ (byId("next"));
 
 /** @type {any} */ let bot;
@@ -27,7 +27,7 @@ const nextButton = /** @type {HTMLButtonElement} */ (byId("next"));
 /** Deal the next hand, and let the bot begin if the turn is its. */
 async function nextHand() {
   if (hand && !engine.isTerminal(hand)) return;
-  const choice = document.querySelector("input[name=seat]:checked").value;
+  const choice = [...seatInputs].find((input) => input.checked)?.value;
   seat = choice === "alternate" ? other(seat) : /** @type {Seat} */ (Number(choice));
   decided = [];
   hand = engine.newHand();
@@ -67,8 +67,12 @@ function showTable() {
   byId("own-seat").textContent = `act ${ORDER[seat]}`;
   byId("bot-seat").textContent = `acts ${ORDER[other(seat)]}`;
   byId("pot").textContent = `Pot ${engine.pot(hand)}`;
-  byId("chips").replaceChildren(...Array.from({ length: engine.pot(hand) }, () => document.createElement("i")));
-  byId("history").replaceChildren(...words.map((_, i) => item(moveText(i), mover(i) === seat ? "own" : "")));
+  byId("chips").replaceChildren(
+    ...Array.from({ length: engine.pot(hand) }, () => document.createElement("i")),
+  );
+  byId("history").replaceChildren(
+    ...words.map((_, i) => item(moveText(i), mover(i) === seat ? "own" : "")),
+  );
   byId("status").textContent = over ? resultText(words) : turnText(words);
   showMoves(over);
 }
@@ -82,7 +86,8 @@ function showMoves(over) {
     const action = Number(button.dataset.action);
     button.hidden = over;
     button.disabled = !legal[action];
-    if (legal[action]) button.firstElementChild.textContent = capital(word(hand.letters, action));
+    if (legal[action])
+      button.querySelector("span")?.replaceChildren(capital(word(hand.letters, action)));
   }
   nextButton.hidden = !over;
   if (focused) (over ? nextButton : moveButtons.find((button) => !button.disabled))?.focus();
@@ -103,7 +108,9 @@ function showReview() {
     line.append(strong);
     return line;
   });
-  byId("review").replaceChildren(...(lines.length ? lines : [item("You had nothing to decide.", "quiet")]));
+  byId("review").replaceChildren(
+    ...(lines.length ? lines : [item("You had nothing to decide.", "quiet")]),
+  );
 }
 
 function showScore() {
@@ -124,7 +131,9 @@ function showFigure(id, text, error, digits) {
 /** @param {string[]} words */
 function turnText(words) {
   const choices = moveNames().join(" or ");
-  const before = words.length ? `The bot ${words.at(-1)}s.` : `You hold the ${CARD_NAMES[hand.cards[seat]]}.`;
+  const before = words.length
+    ? `The bot ${words.at(-1)}s.`
+    : `You hold the ${CARD_NAMES[hand.cards[seat]]}.`;
   return `${before} ${capital(choices)}?`;
 }
 
@@ -183,7 +192,10 @@ async function choosePolicy() {
       await model.probabilities(engine.INFORMATION_STATES),
       await table.probabilities(engine.INFORMATION_STATES),
     );
-    return [model, `The ONNX model runs in this page; it differs from Python by ${distance.toExponential(0)}.`];
+    return [
+      model,
+      `The ONNX model runs in this page; it differs from Python by ${distance.toExponential(0)}.`,
+    ];
   } catch (error) {
     console.info(error);
     const why = bot.runtime
@@ -194,7 +206,8 @@ async function choosePolicy() {
 }
 
 /** @param {number[][]} a @param {number[][]} b */
-const largestDifference = (a, b) => Math.max(...a.flatMap((row, i) => row.map((p, j) => Math.abs(p - b[i][j]))));
+const largestDifference = (a, b) =>
+  Math.max(...a.flatMap((row, i) => row.map((p, j) => Math.abs(p - b[i][j]))));
 
 function toggleMind() {
   const open = byId("mind").hidden;
@@ -205,8 +218,13 @@ function toggleMind() {
 /** A key presses the button that shows it. @param {KeyboardEvent} event */
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-  const key = event.key === "Enter" && document.activeElement === document.body ? "n" : event.key.toLowerCase();
-  const button = /** @type {HTMLButtonElement | null} */ (document.querySelector(`button[data-key="${CSS.escape(key)}"]`));
+  const key =
+    event.key === "Enter" && document.activeElement === document.body
+      ? "n"
+      : event.key.toLowerCase();
+  const button = /** @type {HTMLButtonElement | null} */ (
+    document.querySelector(`button[data-key="${CSS.escape(key)}"]`)
+  );
   if (button && !button.hidden && !button.disabled) button.click();
 }
 
@@ -215,7 +233,8 @@ async function start() {
   byId("bot-name").textContent = bot.name;
   [policy, byId("runtime").textContent] = await choosePolicy();
   showMind(bot, await policy.probabilities(engine.INFORMATION_STATES));
-  for (const button of moveButtons) button.addEventListener("click", () => play(Number(button.dataset.action)));
+  for (const button of moveButtons)
+    button.addEventListener("click", () => play(Number(button.dataset.action)));
   nextButton.addEventListener("click", nextHand);
   byId("mind-switch").addEventListener("click", toggleMind);
   document.addEventListener("keydown", onKey);
@@ -224,6 +243,7 @@ async function start() {
 }
 
 start().catch((error) => {
-  byId("status").textContent = "The page could not start: is “python -m algorithms.play” still running?";
+  byId("status").textContent =
+    "The page could not start: is “python -m algorithms.play” still running?";
   console.error(error);
 });

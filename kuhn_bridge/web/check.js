@@ -67,6 +67,6 @@ export async function probabilities(onnxPath, runtimePath) {
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const [vectors, onnx, runtime] = process.argv.slice(2);
   const report = compare(JSON.parse(readFileSync(vectors === "-" ? 0 : vectors, "utf8")));
-  if (onnx) report.probabilities = await probabilities(onnx, runtime);
-  console.log(JSON.stringify(report));
+  const model = onnx ? { probabilities: await probabilities(onnx, runtime) } : {};
+  console.log(JSON.stringify({ ...report, ...model }));
 }

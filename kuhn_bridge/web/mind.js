@@ -2,10 +2,17 @@
 
 import { ACTIONS, BET, BETTING, CARDS, CHECK_OR_CALL } from "./engine.js";
 import { INFORMATION_STATES, informationState } from "./engine.js";
-import { often, percent, signed, word } from "./score.js";
+import { CARD_NAMES, often, percent, signed, word } from "./score.js";
 
-const GROUPS = { "": "First to act", p: "After a check", b: "Facing a bet", pb: "After check, bet" };
-const CARD_NAMES = ["Jack", "Queen", "King"];
+const GROUPS = {
+  "": "First to act",
+  p: "After a check",
+  b: "Facing a bet",
+  pb: "After check, bet",
+};
+
+/** @param {string} id */
+export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
 /** The move that puts chips in: bet, or call where there is a bet.
  * @param {string} letters */
@@ -13,19 +20,18 @@ const boldMove = (letters) => (BET in BETTING[letters].after ? BET : CHECK_OR_CA
 
 /** @param {any} bot as the server describes it @param {number[][]} rows the 12 rows it plays */
 export function showMind(bot, rows) {
-  const set = (id, text) => (document.getElementById(id).textContent = text);
+  const set = (id, text) => (byId(id).textContent = text);
   set("nash-conv", bot.nash_conv.toFixed(4));
   set("nash-conv-words", "NashConv: the chips a hand that best replies in both seats gain on it");
   set("uniform", `random ${bot.uniform_nash_conv.toFixed(3)}`);
   const [first, second] = bot.best_response_values.map((value) => signed(value, 3));
   set("best-reply", `Best reply: ${first} a hand first, ${second} second`);
-  const meter = /** @type {HTMLMeterElement} */ (document.getElementById("nash-conv-meter"));
+  const meter = /** @type {HTMLMeterElement} */ (byId("nash-conv-meter"));
   meter.max = bot.uniform_nash_conv;
   meter.value = bot.nash_conv;
   meter.setAttribute("aria-label", `NashConv ${bot.nash_conv.toFixed(4)}`);
-  document.getElementById("rows").replaceChildren(
-    ...Object.keys(GROUPS).map((letters) => groupTable(letters, bot, rows)),
-  );
+  const tables = Object.keys(GROUPS).map((letters) => groupTable(letters, bot, rows));
+  byId("rows").replaceChildren(...tables);
 }
 
 /** @param {string} letters @param {any} bot @param {number[][]} rows */

@@ -26,8 +26,7 @@ export function tablePolicy(rows) {
 export async function onnxPolicy(bytes, ort) {
   ort.env.wasm.numThreads = 1;
   const session = await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"] });
-  const matrix = (type, array, rows) =>
-    new ort.Tensor(type, array, [rows.length, rows[0].length]);
+  const matrix = (type, array, rows) => new ort.Tensor(type, array, [rows.length, rows[0].length]);
 
   async function probabilities(decisions) {
     const [seen, allowed] = [decisions.map(observation), decisions.map(legal)];

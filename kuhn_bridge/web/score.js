@@ -7,6 +7,7 @@ import { ACTIONS, BETTING, CARDS, informationState } from "./engine.js";
 /** @typedef {Record<string, Record<string, [number, number]>>} Bands per information state and
  * action: the lowest and highest probability that any equilibrium gives it */
 
+export const CARD_NAMES = Object.freeze(["Jack", "Queen", "King"]);
 const DONE = { check: "checked", bet: "bet", call: "called", fold: "folded" };
 const JUDGEMENTS = {
   always: "as it always does",
@@ -60,5 +61,7 @@ export const percent = (p) => `${Math.round(100 * p)}%`;
 /** @param {[number, number]} band @returns {string} */
 export function often([low, high]) {
   if (low === 1) return "always";
-  return percent(low) === percent(high) ? percent(low) : `${Math.round(100 * low)}–${percent(high)}`;
+  return percent(low) === percent(high)
+    ? percent(low)
+    : `${Math.round(100 * low)}–${percent(high)}`;
 }

@@ -31,14 +31,22 @@ test("a model is asked as its contract says", async () => {
   assert.deepEqual([asked.action_mask.type, ...asked.action_mask.values], ["int8", 1, 0, 1]);
 });
 
-for (const row of [[0.5, 0.5, 0], [NaN, 0, 1], [0.5, 0, 0.4], [-0.5, 0, 1.5]])
+for (const row of [
+  [0.5, 0.5, 0],
+  [NaN, 0, 1],
+  [0.5, 0, 0.4],
+  [-0.5, 0, 1.5],
+])
   test(`a model that gives [${row}] facing a bet is refused`, async () => {
     const policy = await onnxPolicy(new Uint8Array(), runtime(row));
     await assert.rejects(policy.probabilities([{ card: 2, letters: "b" }]), /not probabilities/);
   });
 
 test("sampling inverts the row", () => {
-  assert.deepEqual([0, 0.24, 0.25, 0.99].map((u) => sample([0.25, 0, 0.75], u)), [0, 0, 2, 2]);
+  assert.deepEqual(
+    [0, 0.24, 0.25, 0.99].map((u) => sample([0.25, 0, 0.75], u)),
+    [0, 0, 2, 2],
+  );
   assert.equal(sample([0.1, 0.2, 0.7], 1 - 2 ** -53), 2);
   assert.equal(sample([1, 0, 0], 1 - 2 ** -53), 0);
 });
