@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from algorithms.features import CardTimesHistory
+from algorithms.sources import likeliest
 from kuhn_bridge.encoding import OBSERVATION_SIZE, encode
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.policy import LEGAL, Probabilities, TabularPolicy
@@ -48,12 +49,8 @@ def load_policy(
         table = _onnx_probabilities(path)
     else:
         table = network_probabilities(load_network(path, trust=trust))
-    if deterministic:
-        table = np.eye(len(Action))[np.where(LEGAL, table, -1).argmax(axis=1)]
-    try:
-        return TabularPolicy(table)
-    except PolicyError as error:
-        raise PolicyError(f"{path}: what the model plays is no policy: {error}") from None
+    policy = TabularPolicy(table)
+    return likeliest(policy) if deterministic else policy
 
 
 def load_network(path: str | Path, *, trust: bool = False) -> nn.Module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,13 +14,19 @@ class DistinctPolicy(MaskableActorCriticPolicy):
 
     A small game shows a few observations again and again: 12 in Kuhn poker. Losses and gradients
     are SB3's own. Observations must be binary, and must determine their masks.
+
+    With a `magnet`, a function from observations to logits, the entropy that PPO rewards is the
+    entropy relative to it, -KL(policy || magnet): not away from certainty but back to the magnet.
     """
+
+    magnet: Callable[[torch.Tensor], torch.Tensor] | None = None
 
     def forward(
         self, obs: torch.Tensor, deterministic: bool = False, action_masks: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Actions, values and log-probabilities for a batch."""
-        which, values, distribution = self._distinct(obs, action_masks)
+        seen, which = distinct(obs)
+        values, distribution = self._evaluate(seen, _first(action_masks, which, len(seen)))
         if deterministic:
             actions = distribution.mode()[which]
         else:
@@ -32,19 +39,34 @@ class DistinctPolicy(MaskableActorCriticPolicy):
         self, obs: torch.Tensor, actions: torch.Tensor, action_masks: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Values, log-probabilities and entropies for a batch."""
-        which, values, distribution = self._distinct(obs, action_masks)
-        log_probs = distribution.distribution.logits[which, actions]
-        return values[which], log_probs, distribution.entropy()[which]
+        seen, which = distinct(obs)
+        values, distribution = self._evaluate(seen, _first(action_masks, which, len(seen)))
+        entropy = distribution.entropy()
+        if self.magnet is not None:
+            # Masked probabilities are 0, and so is what the magnet says of illegal actions.
+            entropy = entropy + (distribution.distribution.probs * self.magnet(seen)).sum(1)
+        return values[which], distribution.distribution.logits[which, actions], entropy[which]
 
-    def _distinct(self, obs: torch.Tensor, masks: Any) -> tuple[torch.Tensor, torch.Tensor, Any]:
-        """Which distinct row each observation is, `(N,)`, and their values and distribution."""
-        bits = 2.0 ** torch.arange(obs.shape[1], dtype=torch.float64)
-        numbers, which = torch.unique(obs.double() @ bits, return_inverse=True)
-        distinct = ((numbers[:, None] / bits).floor() % 2).float()
-        latent_pi, latent_vf = self.mlp_extractor(self.extract_features(distinct))
+    def _evaluate(self, seen: torch.Tensor, masks: torch.Tensor | None) -> tuple[torch.Tensor, Any]:
+        """Values `(R, 1)` and the distribution of `R` observations."""
+        latent_pi, latent_vf = self.mlp_extractor(self.extract_features(seen))
         distribution = self._get_action_dist_from_latent(latent_pi)
-        if masks is not None:
-            rows = torch.empty(len(distinct), self.action_space.n, dtype=torch.bool)
-            rows[which] = torch.as_tensor(masks, dtype=torch.bool)
-            distribution.apply_masking(rows)
-        return which, self.value_net(latent_vf), distribution
+        distribution.apply_masking(masks)
+        return self.value_net(latent_vf), distribution
+
+
+def distinct(observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The distinct rows of a binary `(N, size)`, and which of them each row is, `(N,)`."""
+    bits = 2.0 ** torch.arange(observations.shape[1], dtype=torch.float64)  # exact up to 53
+    numbers, which = torch.unique(observations.double() @ bits, return_inverse=True)
+    return ((numbers[:, None] / bits).floor() % 2).float(), which
+
+
+def _first(masks: Any, which: torch.Tensor, count: int) -> torch.Tensor | None:
+    """One mask for each distinct observation."""
+    if masks is None:
+        return None
+    given = torch.as_tensor(masks, dtype=torch.bool).reshape(len(which), -1)
+    rows = torch.empty(count, given.shape[1], dtype=torch.bool)
+    rows[which] = given
+    return rows

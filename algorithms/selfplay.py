@@ -16,13 +16,13 @@ from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium
-import numba
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from pettingzoo import AECEnv
 from stable_baselines3.common.vec_env import VecEnv
 
+from algorithms.compiled import compiled
 from kuhn_bridge.encoding import encode
 from kuhn_bridge.errors import IllegalActionError, PolicyError
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
@@ -174,7 +174,8 @@ class SelfPlayEnv(gymnasium.Env[Floats, np.int64]):
         self.action_space = LegalActions(self)
         self._env: AECEnv[str, Any, Any] = kuhn_env()
         self._row_of = self.tables.index()
-        self._next, self._agent = first, self._env.possible_agents[0]
+        self._case, self._moves = first - 1, list[int]()
+        self._agent = self._env.possible_agents[0]
         self.set_opponent(uniform(self.tables))
 
     def set_opponent(self, probabilities: npt.ArrayLike) -> None:
@@ -186,36 +187,54 @@ class SelfPlayEnv(gymnasium.Env[Floats, np.int64]):
     ) -> tuple[Floats, dict[str, Any]]:
         """The next case's first decision; `options={"case": i}` goes to case i."""
         super().reset(seed=seed)
-        case = (options or {}).get("case", self._next)
-        self._next = case + 1
-        deal, seat = self.tables.cases[case % len(self.tables.cases)]
-        self._env.reset(options={"cards": deal})
-        self._agent = self._env.possible_agents[seat]
+        self._begin((options or {}).get("case", self._case + 1))
         self._answer()
         return self._seen(), {}
 
     def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """The seat's action, then the other's until the seat is to act or the hand is over."""
-        self._env.step(action)
+        self._move(int(action))
         self._answer()
         over = self._env.terminations[self._agent]
         return self._seen(), float(self._env.rewards[self._agent]), over, False, {}
 
     def action_masks(self) -> Bools:
-        """What this seat may do now: bool `(A,)`."""
+        """What the seat may do now: bool `(A,)`."""
         mask: Bools = self._env.observe(self._agent)["action_mask"].astype(bool)
         return mask
 
-    def _seen(self) -> Floats:
-        seen: Floats = self._env.observe(self._agent)["observation"]
-        return seen
+    def get_state(self) -> dict[str, Any]:
+        """All that the next step depends on, besides the opponent."""
+        rng = self.np_random.bit_generator.state
+        return {"case": self._case, "moves": list(self._moves), "rng": rng}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `get_state` gave."""
+        self._begin(state["case"])
+        for action in state["moves"]:
+            self._move(action)
+        self.np_random.bit_generator.state = state["rng"]
+
+    def _begin(self, case: int) -> None:
+        deal, seat = self.tables.cases[case % len(self.tables.cases)]
+        self._case, self._moves = case, []
+        self._agent = self._env.possible_agents[seat]
+        self._env.reset(options={"cards": deal})
+
+    def _move(self, action: int) -> None:
+        self._env.step(action)
+        self._moves.append(action)
 
     def _answer(self) -> None:
         """Let the other seat act as long as it is its turn."""
         env = self._env
         while not env.terminations[self._agent] and env.agent_selection != self._agent:
             row = self._row_of[env.observe(env.agent_selection)["observation"].tobytes()]
-            env.step(int((self._opponent[row] <= self.np_random.random()).sum()))
+            self._move(int((self._opponent[row] <= self.np_random.random()).sum()))
+
+    def _seen(self) -> Floats:
+        seen: Floats = self._env.observe(self._agent)["observation"]
+        return seen
 
 
 class SelfPlayVecEnv(VecEnv):
@@ -295,9 +314,11 @@ class SelfPlayVecEnv(VecEnv):
         """The same for all slots: they share everything."""
         setattr(self, attr_name, value)
 
-    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
-        """The method's answer for all slots at once, e.g. the whole block of masks."""
-        return getattr(self, method_name)(*args, **kwargs)
+    def env_method(
+        self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        """One answer for all slots, e.g. one block of masks: thousands would be slow to stack."""
+        return [getattr(self, method_name)(*args, **kwargs)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         """No slot is wrapped."""
@@ -336,7 +357,7 @@ def _observations(tables: Tables) -> Any:
     return spaces.Box(0, 1, tables.observations.shape[1:], np.float32)
 
 
-@numba.njit(cache=True)
+@compiled
 def _answer(node, seat, game, rng):  # type: ignore[no-untyped-def]
     """Where `seat` is to act next or the hand is over; the other seat has moved until then."""
     while game.actor[node] == 1 - seat:
@@ -347,20 +368,20 @@ def _answer(node, seat, game, rng):  # type: ignore[no-untyped-def]
     return node
 
 
-@numba.njit(cache=True)
+@compiled
 def _begin(case, game, rng):  # type: ignore[no-untyped-def]
     """The first decision of a case."""
     return _answer(game.roots[case // 2 % len(game.roots)], case % 2, game, rng)
 
 
-@numba.njit(cache=True)
+@compiled
 def _reset(slots, game, rng):  # type: ignore[no-untyped-def]
     """Begin every slot's case."""
     for i, case in enumerate(slots.case):
         slots.node[i] = _begin(case, game, rng)
 
 
-@numba.njit(cache=True)
+@compiled
 def _step(actions, slots, game, rng):  # type: ignore[no-untyped-def]
     """Play every slot's action; the first slot where it is illegal, or NOBODY."""
     case, node = slots.case, slots.node
