@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,15 @@ MINUS, APOSTROPHE = "\N{MINUS SIGN}", "\N{RIGHT SINGLE QUOTATION MARK}"
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    executable = need(next(filter(None, map(shutil.which, BROWSERS)), None), "Chromium")
-    with sync_api.sync_playwright() as playwright:
+    need(find_spec("playwright"), "playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        own = playwright.chromium.executable_path
+        found = [
+            path for path in (*map(shutil.which, BROWSERS), own) if path and Path(path).exists()
+        ]
+        executable = need(found, "Chromium (python -m playwright install chromium)")[0]
         running = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
         yield running
         running.close()

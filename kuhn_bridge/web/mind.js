@@ -25,7 +25,7 @@ export function showMind(bot, rows) {
   set("nash-conv-words", "NashConv: the chips a hand that best replies in both seats gain on it");
   set("uniform", `random ${bot.uniform_nash_conv.toFixed(3)}`);
   const [first, second] = bot.best_response_values.map((value) => signed(value, 3));
-  set("best-reply", `Best reply: ${first} a hand first, ${second} second`);
+  set("best-reply", `Best reply: ${first} a hand going first, ${second} second`);
   const meter = /** @type {HTMLMeterElement} */ (byId("nash-conv-meter"));
   meter.max = bot.uniform_nash_conv;
   meter.value = bot.nash_conv;

@@ -39,7 +39,7 @@ export function review(decision, action, bands) {
   const row = bands[informationState(decision)];
   const plays = Object.entries(row)
     .filter(([, [, high]]) => high > 0)
-    .map(([name, band]) => `${word(letters, ACTIONS.indexOf(name))}s ${often(band)}`);
+    .map(([name, band]) => played(`${word(letters, ACTIONS.indexOf(name))}s`, band));
   const [low, high] = row[ACTIONS[action]];
   const verdict = high === 0 ? "never" : low === 1 ? "always" : "mixed";
   return {
@@ -48,6 +48,9 @@ export function review(decision, action, bands) {
     verdict,
   };
 }
+
+/** @param {string} verb @param {[number, number]} band @returns {string} "always calls", "bets 33%" */
+const played = (verb, band) => (band[0] === 1 ? `always ${verb}` : `${verb} ${often(band)}`);
 
 /** @param {number} value @param {number} [digits] @returns {string} "+1.25", "−2", "0" */
 export function signed(value, digits = 0) {

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { often, review, score, signed, word } from "../../kuhn_bridge/web/score.js";
+
+const THIRD = 1 / 3;
+
+test("a score is total, mean, their standard errors and what equilibrium expects", () => {
+  const chips = [1, -2, 1, 2];
+  const results = chips.map((won, i) => ({ seat: i < 3 ? 0 : 1, chips: won }));
+  const { n, total, mean, error, totalError, expected } = score(results, -1 / 18);
+  assert.deepEqual([n, total, mean], [4, 2, 0.5]);
+  const variance = (0.25 + 6.25 + 0.25 + 2.25) / 3;
+  assert.ok(Math.abs(error - Math.sqrt(variance / 4)) < 1e-12);
+  assert.ok(Math.abs(totalError - Math.sqrt(variance * 4)) < 1e-12);
+  assert.ok(Math.abs(expected + 2 / 18) < 1e-12);
+});
+
+test("one hand has no standard error", () => {
+  const { total, error, totalError } = score([{ seat: 1, chips: -1 }], -1 / 18);
+  assert.deepEqual([total, error, totalError], [-1, null, null]);
+  assert.deepEqual([score([], -1 / 18).mean, score([], -1 / 18).expected], [0, 0]);
+});
+
+test("a review says what equilibrium does and judges the move", () => {
+  const bands = {
+    0: { CHECK_OR_CALL: [2 * THIRD, 1], BET: [0, THIRD] },
+    "0b": { CHECK_OR_CALL: [0, 0], FOLD: [1, 1] },
+  };
+  assert.deepEqual(review({ card: 0, letters: "" }, 1, bands), {
+    how: "J, first to act: checks 67–100%, bets 0–33%",
+    judgement: "You bet, as it sometimes does.",
+    verdict: "mixed",
+  });
+  assert.deepEqual(review({ card: 0, letters: "b" }, 0, bands), {
+    how: "J, facing a bet: always folds",
+    judgement: "You called, which it never does.",
+    verdict: "never",
+  });
+  assert.equal(review({ card: 0, letters: "b" }, 2, bands).verdict, "always");
+});
+
+test("numbers and moves as people write them", () => {
+  assert.deepEqual(
+    [3, -2, 0].map((n) => signed(n)),
+    ["+3", "−2", "0"],
+  );
+  assert.deepEqual(
+    [-0.004, -0.056].map((x) => signed(x, 2)),
+    ["0.00", "−0.06"],
+  );
+  assert.deepEqual(
+    [
+      [0, 0],
+      [1, 1],
+      [THIRD, THIRD],
+      [0, 1],
+    ].map(often),
+    ["0%", "always", "33%", "0–100%"],
+  );
+  assert.deepEqual(
+    [word("", 0), word("b", 0), word("pb", 2), word("p", 1)],
+    ["check", "call", "fold", "bet"],
+  );
+});
