@@ -97,7 +97,7 @@ def play(tree: Tree, policy: Policy, hands: int, random: np.random.Generator) ->
 
 
 def _thresholds(tree: Tree, policy: Policy) -> Floats:
-    """Where a draw passes from each child to the next: `(N, most children)`, last child infinite."""
+    """Where a draw passes from one child to the next: `(N, most children)`, never past the last."""
     sizes = np.diff(tree.first_child)
     parents = np.repeat(np.arange(tree.num_nodes), sizes)  # of the nodes from 1 on
     rank = np.arange(1, tree.num_nodes) - tree.first_child[parents]

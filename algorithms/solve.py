@@ -1,0 +1,251 @@
+"""Solve a game with a member of the CFR family and say how far from equilibrium it is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from algorithms import cli
+from algorithms.cfr import VARIANTS, Solver
+from algorithms.equilibrium import VALUE, nearest_nash
+from algorithms.games import NATIVE, load_tree
+from algorithms.mccfr import SamplingSolver, Scheme
+from algorithms.tree import MAX_NODES, Policy, Tree
+from algorithms.values import NashConv, nash_conv
+from kuhn_bridge.policy import TabularPolicy
+from kuhn_bridge.rules import AGENTS
+
+AnySolver: TypeAlias = Solver | SamplingSolver
+Point: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
+
+SAMPLING: Mapping[str, Scheme] = MappingProxyType({"es-mccfr": "external", "os-mccfr": "outcome"})
+NAMES = (*VARIANTS, *SAMPLING)
+DEFAULT_ITERATIONS = 1_000
+MOST_ITERATIONS = 20_000_000  # after which `until` gives up
+SHOWN_ROWS = 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """The average policy `(I, A)` of a run, its NashConv, and the curve that led there."""
+
+    policy: Policy
+    measure: NashConv
+    curve: tuple[Point, ...]
+
+    @property
+    def iterations(self) -> int:
+        """How many it took."""
+        return self.curve[-1][0]
+
+
+def solve(
+    solver: AnySolver,
+    *,
+    iterations: int = MOST_ITERATIONS,
+    until: float = -math.inf,
+    progress: Callable[[int, str], None] = lambda done, note: None,
+) -> Solved:
+    """Run until NashConv is `until` or less, or for so many iterations; look ever less often."""
+    curve: list[Point] = []
+    for stop in _checkpoints(iterations):
+        solver.run(stop - solver.iteration)
+        policy = solver.average_policy()
+        measure = nash_conv(solver.tree, policy)
+        curve.append((solver.iteration, measure.total))
+        progress(solver.iteration, f"NashConv {measure.total:.2e}")
+        if measure.total <= until:
+            break
+    return Solved(policy, measure, tuple(curve))
+
+
+def make_solver(
+    tree: Tree, name: str, *, discounts: Sequence[float] | None = None, seed: int = 0
+) -> AnySolver:
+    """The solver of a variant's name; `discounts` are alpha, beta and gamma instead of its own."""
+    if name in SAMPLING:
+        return SamplingSolver(tree, SAMPLING[name], seed=seed)
+    if name not in VARIANTS:
+        raise cli.unknown("variant", name, NAMES)
+    variant = VARIANTS[name]
+    if discounts:
+        alpha, beta, gamma = discounts
+        variant = replace(variant, alpha=alpha, beta=beta, gamma=gamma)
+    return Solver(tree, variant)
+
+
+def _checkpoints(iterations: int) -> Iterator[int]:
+    """1, 2, 3 ... and then about every tenth more, up to and with the last."""
+    stop = 0
+    while stop < iterations:
+        stop = min(iterations, max(stop + 1, round(stop * 1.1)))
+        yield stop
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; exit 1 if `--until` was not reached."""
+    parser = cli.Parser(prog="python -m algorithms.solve", description=__doc__)
+    parser.add_argument(
+        "--game", default=NATIVE, help=f"{NATIVE} or any OpenSpiel name (%(default)s)"
+    )
+    parser.add_argument("--variant", default="cfr+", help=f"{', '.join(NAMES)} (%(default)s)")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument(
+        "--iterations",
+        type=int,
+        default=DEFAULT_ITERATIONS,
+        metavar="N",
+        help="how many (%(default)s)",
+    )
+    length.add_argument("--until", type=float, metavar="NASHCONV", help="stop when this small")
+    parser.add_argument(
+        "--discounts",
+        type=float,
+        nargs=3,
+        metavar=("ALPHA", "BETA", "GAMMA"),
+        help="instead of the variant's own",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of a sampling variant (%(default)s)")
+    parser.add_argument("--max-nodes", type=int, default=MAX_NODES, help="refuse larger games")
+    parser.add_argument("--out", metavar="FILE.json", help="write the average policy")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw NashConv over iterations")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    args = parser.parse_args(argv)
+    return cli.run(lambda: _run(args), parser.prog)
+
+
+def _run(args: argparse.Namespace) -> int:
+    _require(args)
+    limit = {"until": args.until} if args.until is not None else {"iterations": args.iterations}
+    with ExitStack() as files:  # an output that cannot be written is told before the work
+        out, plot = (p and files.enter_context(cli.replacing(p)) for p in (args.out, args.plot))
+        tree = load_tree(args.game, max_nodes=args.max_nodes)
+        solver = make_solver(tree, args.variant, discounts=args.discounts, seed=args.seed)
+        with cli.progress("solving", limit.get("iterations")) as bar:
+            solved = solve(solver, **limit, progress=bar)
+        if out:
+            out.write_text(f"{_policy_json(args.game, tree, solved.policy)}\n", encoding="utf-8")
+        if plot:
+            _plot(plot, f"{args.variant} on {args.game}", solved.curve)
+    if args.json:
+        print(json.dumps(_summary(args, tree, solved)))
+    else:
+        print("\n".join(_report(args, tree, solved)))
+    reached = args.until is None or solved.measure.total <= args.until
+    return cli.HOLDS if reached else cli.DOES_NOT_HOLD
+
+
+def _require(args: argparse.Namespace) -> None:
+    """Refuse what cannot be meant, before any work."""
+    if args.variant not in NAMES:
+        raise cli.unknown("variant", args.variant, NAMES)
+    if args.iterations < 1:
+        raise cli.UsageError(f"--iterations {args.iterations}: want at least 1")
+    if args.until is not None and not args.until > 0:
+        raise cli.UsageError(f"--until {args.until}: want a NashConv above 0")
+    if args.seed < 0:
+        raise cli.UsageError(f"--seed {args.seed}: want a whole number from 0 up")
+    if args.discounts and (args.variant in SAMPLING or any(map(math.isnan, args.discounts))):
+        raise cli.UsageError(f"--discounts {args.discounts}: {args.variant} cannot use them")
+
+
+def _policy_map(game: str, tree: Tree, policy: Policy) -> dict[str, dict[str, float]]:
+    """Information states to actions to probabilities; actions by name in Kuhn, else by ID."""
+    if game == NATIVE:
+        return TabularPolicy(policy).to_dict()
+    return {
+        key: {str(action): float(row[action]) for action in np.flatnonzero(legal)}
+        for key, row, legal in zip(tree.keys, policy, tree.legal, strict=True)
+    }
+
+
+def _policy_json(game: str, tree: Tree, policy: Policy) -> str:
+    if game == NATIVE:
+        return TabularPolicy(policy).to_json()
+    head = {"format": "kuhn-bridge-game-policy", "version": 1, "game": game}
+    return json.dumps(head | {"policy": _policy_map(game, tree, policy)})
+
+
+def _summary(args: argparse.Namespace, tree: Tree, solved: Solved) -> dict[str, Any]:
+    measure = solved.measure
+    summary = {
+        "game": args.game,
+        "variant": args.variant,
+        "iterations": solved.iterations,
+        "nash_conv": measure.total,
+        "exploitability": measure.exploitability,
+        "gains": measure.gains,
+        "value": measure.values[0],
+        "values": measure.values,
+        "curve": solved.curve,
+        "policy": _policy_map(args.game, tree, solved.policy),
+    }
+    if args.game == NATIVE:
+        nearest = nearest_nash(TabularPolicy(solved.policy))
+        summary |= {"distance": nearest.distance, "alpha": nearest.alpha}
+    return summary
+
+
+def _report(args: argparse.Namespace, tree: Tree, solved: Solved) -> Iterator[str]:
+    measure, kuhn = solved.measure, args.game == NATIVE
+    yield f"{args.game}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
+    yield f"{args.variant}: {solved.iterations:,} iterations"
+    yield ""
+    if kuhn:
+        policy = TabularPolicy(solved.policy)
+        yield str(policy)
+        yield ""
+        yield "percent         [check, bet, fold, call] with J, Q, K"
+        for agent, rows in zip(AGENTS, policy.to_percentages(), strict=True):
+            yield f"{agent:<15} " + "  ".join(str([round(p, 2) for p in row]) for row in rows)
+    else:
+        yield _strategy(args.game, tree, solved.policy)
+    yield ""
+    known = f"  (equilibrium {float(VALUE):+.6f} = {VALUE})" if kuhn else ""
+    yield f"value           {', '.join(f'{value:+.6f}' for value in measure.values)}{known}"
+    gains = ", ".join(f"{gain:.2e}" for gain in measure.gains)
+    yield f"NashConv        {measure.total:.4e}  (gains {gains})"
+    yield f"exploitability  {measure.exploitability:.4e}  (NashConv / {tree.num_players} players)"
+    if kuhn:
+        near = nearest_nash(policy)
+        yield f"distance        {near.distance:.4e} to the equilibrium of alpha {near.alpha:.4f}"
+    if args.until is not None and measure.total > args.until:
+        yield f"not reached: NashConv {args.until:g}"
+
+
+def _strategy(game: str, tree: Tree, policy: Policy) -> str:
+    rows = list(_policy_map(game, tree, policy).items())
+    shown = cli.table(
+        ("information state", "action: probability"),
+        (
+            (" ".join(key.split()), "  ".join(f"{action}: {p:.4f}" for action, p in row.items()))
+            for key, row in rows[:SHOWN_ROWS]
+        ),
+    )
+    left = len(rows) - SHOWN_ROWS
+    return f"{shown}\n... and {left:,} more (--out writes all)" if left > 0 else shown
+
+
+def _plot(path: Path, title: str, curve: Sequence[Point]) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot(xscale="log", yscale="log", title=title)
+    axes.set(xlabel="iterations", ylabel="NashConv (chips a hand)")
+    axes.plot(*zip(*curve, strict=True))
+    axes.grid(which="both", alpha=0.3)
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
