@@ -68,7 +68,9 @@ def test_the_vectors_are_all_58_nodes_and_openspiels_face_sees_the_same() -> Non
 def test_the_modules_pass_their_own_tests() -> None:
     node = need(shutil.which("node"), "node")
     files = [str(path) for path in sorted((ROOT / "tests" / "web").glob("*.test.js"))]
-    done = subprocess.run([node, "--test", *files], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [node, "--test", "--test-reporter=tap", *files], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout
     assert re.search(r"^# pass [1-9]", done.stdout, re.MULTILINE), done.stdout
 
