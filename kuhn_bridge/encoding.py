@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Betting, Card
+from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, PLAYERS, Action, Betting, Card
 
 Observation: TypeAlias = npt.NDArray[np.float32]
 Mask: TypeAlias = npt.NDArray[np.int8]
@@ -69,9 +69,10 @@ def _frozen(array: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
     return array
 
 
-OBSERVATIONS: dict[tuple[Card, str], Observation] = {
-    (card, letters): _frozen(encode(card, letters)) for card in Card for letters in BETTING
+# By history, then by card; by history, then by seat. Read-only: hand out copies.
+OBSERVATIONS: dict[str, tuple[Observation, ...]] = {
+    letters: tuple(_frozen(encode(card, letters)) for card in Card) for letters in BETTING
 }
-MASKS: dict[tuple[str, int], Mask] = {
-    (letters, seat): _frozen(encode_mask(letters, seat)) for letters in BETTING for seat in (0, 1)
+MASKS: dict[str, tuple[Mask, ...]] = {
+    letters: tuple(_frozen(encode_mask(letters, seat)) for seat in PLAYERS) for letters in BETTING
 }

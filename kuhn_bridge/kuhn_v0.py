@@ -6,6 +6,8 @@ step before `reset`, an illegal action, an action for a finished agent, and chan
 
 from __future__ import annotations
 
+import operator
+import random
 from typing import Any, ClassVar, TypeAlias
 
 import gymnasium
@@ -67,7 +69,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         }
         self.action_spaces = {agent: spaces.Discrete(len(Action)) for agent in AGENTS}
         self.state_space = _binary(_STATE_SIZE)
-        self._rng = np.random.default_rng()
+        self._rng = random.Random()
         self._hand: State | None = None
 
     def observation_space(self, agent: str) -> spaces.Dict:
@@ -85,12 +87,12 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         deal = as_deal(options["cards"]) if options and "cards" in options else None
         if seed is not None:
             self._rng = _rng(seed)
-        self._hand = State.new(*(deal or DEALS[self._rng.integers(len(DEALS))]))
+        self._hand = State.new(*(deal or DEALS[int(self._rng.random() * len(DEALS))]))
         self.agents = list(AGENTS)
-        self.rewards = dict.fromkeys(AGENTS, 0)
-        self._cumulative_rewards = dict.fromkeys(AGENTS, 0)
-        self.terminations = dict.fromkeys(AGENTS, False)
-        self.truncations = dict.fromkeys(AGENTS, False)
+        self.rewards = {"player_0": 0, "player_1": 0}
+        self._cumulative_rewards = {"player_0": 0, "player_1": 0}
+        self.terminations = {"player_0": False, "player_1": False}
+        self.truncations = {"player_0": False, "player_1": False}
         self._turn()
 
     def step(self, action: int | None) -> None:
@@ -111,8 +113,8 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         """What `agent` sees now, and its mask."""
         seat, hand = self._seat(agent), self._dealt()
         return {
-            "observation": OBSERVATIONS[hand.cards[seat], hand.letters].copy(),
-            "action_mask": MASKS[hand.letters, seat].copy(),
+            "observation": OBSERVATIONS[hand.letters][hand.cards[seat]].copy(),
+            "action_mask": MASKS[hand.letters][seat].copy(),
         }
 
     def state(self) -> Observation:
@@ -143,9 +145,10 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         """Give the turn to whoever acts next; at the end agents leave in order."""
         hand = self._dealt()
         self.agent_selection = AGENTS[hand.actor or 0]
-        letters = hand.letters
+        mask0, mask1 = MASKS[hand.letters]
         self.infos = {
-            agent: {"action_mask": MASKS[letters, seat].copy()} for agent, seat in _SEATS.items()
+            "player_0": {"action_mask": mask0.copy()},
+            "player_1": {"action_mask": mask1.copy()},
         }
         if self.render_mode == "human":
             self.render()
@@ -158,7 +161,13 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
                 f"illegal action {action!r} for {self.agent_selection} in phase terminal: "
                 "the hand is over, step(None)"
             )
-        self._was_dead_step(None)
+        left = self.agent_selection
+        self.agents.remove(left)
+        for told in (self.terminations, self.truncations, self._cumulative_rewards, self.infos):
+            del told[left]
+        self.rewards = dict.fromkeys(self.agents, 0)
+        if self.agents:
+            self.agent_selection = self.agents[0]
 
     def _dealt(self) -> State:
         if self._hand is None:
@@ -186,11 +195,14 @@ def env(render_mode: str | None = None) -> KuhnEnv:
 pettingzoo.register("aec", "kuhn_bridge/kuhn_v0", "kuhn_bridge.kuhn_v0:env")
 
 
-def _rng(seed: Any) -> np.random.Generator:
+def _rng(seed: Any) -> random.Random:
     try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise KuhnError(f"seed {seed!r} is not a whole number from 0 up") from None
+        whole = operator.index(seed)
+    except TypeError:
+        whole = -1
+    if whole < 0:
+        raise KuhnError(f"seed {seed!r} is not a whole number from 0 up")
+    return random.Random(whole)
 
 
 def _picture(hand: State) -> str:

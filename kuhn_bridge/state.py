@@ -74,11 +74,11 @@ class State:
 
     def observe(self, seat: int) -> Observation:
         """What `seat` sees: float32 `(10,)`, laid out as in `encoding.encode`."""
-        return OBSERVATIONS[self.cards[as_seat(seat)], self.letters].copy()
+        return OBSERVATIONS[self.letters][self.cards[as_seat(seat)]].copy()
 
     def mask(self, seat: int) -> Mask:
         """What `seat` may do: int8 `(3,)`, 1 = legal; all zero when not to act."""
-        return MASKS[self.letters, as_seat(seat)].copy()
+        return MASKS[self.letters][as_seat(seat)].copy()
 
     def _refuse(self, action: Action) -> NoReturn:
         if self.is_terminal:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from algorithms.cli import DOES_NOT_HOLD, HOLDS, Parser, progress, run, table, unknown
-from parity import faces, rules, solvers  # noqa: F401  # importing them fills the list of checks
+from parity import faces, policies, rules, selfplay, solvers  # noqa: F401  # they fill CHECKS
 from parity.registry import CHECKS, GROUPS, Check, Result, Settings
 from parity.registry import run as run_check
 

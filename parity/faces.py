@@ -12,9 +12,10 @@ import pyspiel
 
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.bridge import letters_to_actions
+from kuhn_bridge.errors import KuhnError
 from kuhn_bridge.rules import AGENTS, DEALS, PLAYERS
 from kuhn_bridge.state import nodes
-from parity.registry import KnownFault, Settings, check
+from parity.registry import KnownFault, Settings, Skipped, check
 from parity.sides import (
     OURS,
     PASS_BET,
@@ -118,3 +119,18 @@ def check_shimmy_upstream(tally: Tally, settings: Settings) -> None:
     compare(shimmy_aec(lambda: OpenSpielCompatibilityV0(game_name="kuhn_poker")), reference(), seen)
     tally.compared = seen.compared
     raise KnownFault(seen.cases[0] if seen.wrong else "mended: kuhn_bridge.shimmy can go")
+
+
+@check("engine.js", GROUP, "the browser's rules engine at all 58 nodes, under node")
+def check_engine(tally: Tally, settings: Settings) -> None:
+    """Phases, moves, returns, observations and masks of both agents."""
+    from kuhn_bridge.web.check import report
+
+    try:
+        found = report()
+    except KuhnError as reason:
+        raise Skipped(str(reason)) from None
+    tally.compared += found["compared"] - len(found["mismatches"])
+    for miss in found["mismatches"]:
+        where = f"{miss['letters'] or 'the deal'} with cards {miss['cards']}"
+        tally.same(where, f"has {miss['field']} {{}}", str(miss["engine"]), str(miss["core"]))

@@ -133,7 +133,7 @@ def snapshot(env):
         dict(env._cumulative_rewards),
         dict(env.terminations),
         env.state().tolist(),
-        env._rng.bit_generator.state["state"],
+        env._rng.getstate(),
     )
 
 

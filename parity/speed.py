@@ -1,0 +1,161 @@
+"""`python -m parity.speed`: how fast we are beside each peer, in one run on one machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from algorithms.cli import HOLDS, Parser, progress, replacing, run, table, unknown
+from parity.contests import Contender, Contest, contests
+
+NAME = "parity.speed"
+SAMPLE = 0.2  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times faster we are than a peer: the median of rounds, and their range."""
+
+    contest: str
+    unit: str
+    peer: str
+    ours_per_second: float
+    peer_per_second: float
+    ratio: float
+    lowest: float
+    highest: float
+    target: float | None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    arguments = _parser().parse_args(argv)
+    return run(lambda: _main(arguments), NAME)
+
+
+def _main(arguments: argparse.Namespace) -> int:
+    every = {contest.name: contest for contest in contests()}
+    for name in arguments.only or ():
+        if name not in every:
+            raise unknown("contest", name, every)
+    chosen = [
+        contest for name, contest in every.items() if not arguments.only or name in arguments.only
+    ]
+    ratios: list[Ratio] = []
+    with progress("timing", len(chosen)) as show:
+        for done, contest in enumerate(chosen):
+            show(done, contest.name)
+            ratios.extend(measure(contest, rounds=arguments.rounds))
+    if arguments.chart:
+        draw(ratios, arguments.chart)
+    if arguments.json:
+        print(json.dumps([asdict(ratio) for ratio in ratios], indent=2))
+    else:
+        print(table(HEADER, map(_row, ratios), left=2))
+    return HOLDS
+
+
+def measure(contest: Contest, *, rounds: int) -> list[Ratio]:
+    """Time all contenders in turn, round by round, so that noise meets all alike."""
+    makers = {"ours": contest.ours, **contest.peers}
+    warm = {name: _calibrated(make()) for name, make in makers.items()}
+    rates: dict[str, list[float]] = {name: [] for name in warm}
+    for _ in range(rounds):
+        for name, (contender, units) in warm.items():
+            rates[name].append(_rate(contender, units))
+    return [_ratio(contest, peer, rates["ours"], rates[peer]) for peer in contest.peers]
+
+
+def _ratio(contest: Contest, peer: str, ours: list[float], theirs: list[float]) -> Ratio:
+    ratios = [mine / right for mine, right in zip(ours, theirs, strict=True)]
+    return Ratio(
+        contest.name,
+        contest.unit,
+        peer,
+        statistics.median(ours),
+        statistics.median(theirs),
+        statistics.median(ratios),
+        min(ratios),
+        max(ratios),
+        contest.targets.get(peer),
+    )
+
+
+def _calibrated(contender: Contender) -> tuple[Contender, int]:
+    """Warm up, and find how many units fill a sample."""
+    units = 1
+    contender(units)
+    while (rate := _rate(contender, units)) * SAMPLE > 2 * units:
+        units = max(2 * units, int(rate * SAMPLE / 2))
+    return contender, max(1, int(rate * SAMPLE))
+
+
+def _rate(contender: Contender, units: int) -> float:
+    start = time.perf_counter()
+    return contender(units) / (time.perf_counter() - start)
+
+
+HEADER = ("what", "peer", "ours/s", "peer/s", "ratio", "range", "target")
+
+
+def _row(ratio: Ratio) -> tuple[str, ...]:
+    return (
+        f"{ratio.contest} ({ratio.unit})",
+        ratio.peer,
+        _short(ratio.ours_per_second),
+        _short(ratio.peer_per_second),
+        f"{ratio.ratio:.1f}x",
+        f"{ratio.lowest:.1f}-{ratio.highest:.1f}",
+        "" if ratio.target is None else f">= {ratio.target:g}",
+    )
+
+
+def _short(number: float) -> str:
+    for scale, letter in ((1e6, "M"), (1e3, "k")):
+        if number >= scale:
+            return f"{number / scale:.3g}{letter}"
+    return f"{number:.3g}"
+
+
+def draw(ratios: Iterable[Ratio], path: Path) -> None:
+    """A bar for each ratio on a log axis, 1 being the peer's own speed."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    found = list(ratios)[::-1]
+    figure, axes = pyplot.subplots(figsize=(8, 0.42 * len(found) + 1), dpi=140)
+    labels = [f"{ratio.contest}  vs  {ratio.peer}" for ratio in found]
+    axes.barh(labels, [ratio.ratio for ratio in found], color="#2f6fb3", height=0.62)
+    for place, ratio in enumerate(found):
+        axes.text(ratio.ratio * 1.06, place, f"{ratio.ratio:.0f}x", va="center", fontsize=9)
+        if ratio.target:
+            axes.plot([ratio.target] * 2, [place - 0.31, place + 0.31], color="#222222", lw=1.5)
+    axes.set_xscale("log")
+    axes.set_xlim(1, max(ratio.ratio for ratio in found) * 2)
+    axes.set_xlabel("times the peer's speed (black: the target)")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, bbox_inches="tight")
+    pyplot.close(figure)
+
+
+def _parser() -> Parser:
+    parser = Parser(prog=f"python -m {NAME}", description=__doc__)
+    parser.add_argument("--only", action="append", metavar="NAME", help="time this; repeatable")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds to take the median of (5)")
+    parser.add_argument("--json", action="store_true", help="print one JSON list")
+    parser.add_argument("--chart", type=Path, metavar="PNG", help="draw the ratios as bars")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
