@@ -81,7 +81,7 @@ def eliminate(tree: Tree, *, strict: bool = False) -> Elimination:
             still = plans[player][alive[player]].any(axis=0)
             gone = np.flatnonzero(played[player] & ~still) - 1
             played[player] = still
-            removals += [Removal(len(sizes), *_place(tree, slot)) for slot in gone.tolist()]
+            removals += [Removal(len(sizes), *tree.slots[slot, [0, 3]].tolist()) for slot in gone]
         sizes.append((int(alive[0].sum()), int(alive[1].sum())))
 
 
@@ -224,9 +224,7 @@ def _verdict(source: str, found: Sequence[Exposure], before: float, after: float
 def _payoff(tree: Tree, player: int) -> Floats:
     """A player's returns, chance included, by its own and the other's sequence: `(S + 1,) * 2`."""
     table = np.zeros((tree.num_slots + 1,) * 2)
-    z = tree.terminals
-    place = (tree.sequence[player, z], tree.sequence[1 - player, z])
-    np.add.at(table, place, tree.chance[z] * tree.returns[player, z])
+    np.add.at(table, (tree.ends[player], tree.ends[1 - player]), tree.stakes[player])
     return table
 
 
@@ -248,12 +246,6 @@ def _dominated(payoff: Floats, *, strict: bool) -> Bools:
         return np.asarray(np.any(np.all(better, axis=2), axis=1))
     never_worse = np.all(margin >= -TOLERANCE, axis=2)
     return np.asarray(np.any(never_worse & np.any(better, axis=2), axis=1))
-
-
-def _place(tree: Tree, slot: int) -> tuple[int, int]:
-    """The row and action ID of a slot."""
-    row = int(np.searchsorted(tree.first_slot, slot, "right")) - 1
-    return row, int(np.flatnonzero(tree.legal[row])[slot - tree.first_slot[row]])
 
 
 if __name__ == "__main__":

@@ -207,12 +207,8 @@ def _maxmin(tree: Tree, player: int) -> tuple[Floats, float]:
     from scipy.sparse import block_array, coo_array
 
     own, other = _constraints(tree, player), _constraints(tree, 1 - player)
-    z = tree.terminals
     payoff = coo_array(
-        (
-            tree.chance[z] * tree.returns[player, z],
-            (tree.sequence[1 - player, z], tree.sequence[player, z]),
-        ),
+        (tree.stakes[player], (tree.ends[1 - player], tree.ends[player])),
         shape=(tree.num_slots + 1,) * 2,
     )
     fixed = np.zeros(own.shape[0])

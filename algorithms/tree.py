@@ -69,10 +69,13 @@ class Tree:
     sequence: Ints  # (P, N) what each player has done before
     returns: Floats  # (P, N) 0 before the end
     terminals: Ints  # (Z,) nodes
+    ends: Ints  # (P, Z) `sequence` at the terminals
+    stakes: Floats  # (P, Z) `returns` times `chance` at the terminals
     keys: tuple[str, ...]  # (I,) names of the information sets, parents first
     owner: Bytes  # (I,)
     legal: Bools  # (I, A)
     first_slot: Ints  # (I + 1,)
+    slots: Ints  # (S, 4) row, owner, the owner's sequence before, action ID
     parent: Ints  # (I,) the owner's sequence before the information set
     members: Ints  # (decisions,) nodes by information set, depth first within one
     first_member: Ints  # (I + 1,)
@@ -162,17 +165,17 @@ def compile_tree(
     depth, player, action, infoset = (array("i") for _ in range(4))
     edge, payoff = array("d"), array("d")
     for visit in visits:
-        row = -1
+        number = -1
         if visit.player >= 0:
-            row = row_of.setdefault((visit.player, visit.key), len(row_of))
-            if legal_of.setdefault(row, visit.legal) != visit.legal:
+            number = row_of.setdefault((visit.player, visit.key), len(row_of))
+            if legal_of.setdefault(number, visit.legal) != visit.legal:
                 raise GameError(
                     f"{name}: the legal actions of {visit.key!r} are not always the same"
                 )
         depth.append(visit.depth)
         player.append(visit.player)
         action.append(visit.action)
-        infoset.append(row)
+        infoset.append(number)
         edge.append(visit.edge)
         if visit.player == TERMINAL:
             payoff.extend(visit.returns)
@@ -180,8 +183,8 @@ def compile_tree(
     levels = np.frombuffer(depth, np.int32)
     order = np.argsort(levels, kind="stable")  # depth first -> breadth first
     legal = np.zeros((len(row_of), num_actions), np.bool_)
-    for row, actions in legal_of.items():
-        legal[row, list(actions)] = True
+    for number, actions in legal_of.items():
+        legal[number, list(actions)] = True
 
     def column(values: array[Any], kind: type[np.generic]) -> npt.NDArray[Any]:
         return np.asarray(values)[order].astype(kind)
@@ -203,6 +206,8 @@ def compile_tree(
     sequence = _sequences(first_child, players, infosets, first_slot, num_players)
     owner = np.array([owner for owner, _ in row_of], np.int8)
     parent = sequence[owner, members[first_member[:-1]]]
+    chance = _chance_reach(first_child, edges)
+    row, slot_action = np.nonzero(legal)
     tree = Tree(
         name=name,
         num_players=num_players,
@@ -211,14 +216,17 @@ def compile_tree(
         infoset=infosets,
         action=column(action, np.int32),
         edge=edges,
-        chance=_chance_reach(first_child, edges),
+        chance=chance,
         sequence=sequence,
         returns=returns,
         terminals=terminals,
+        ends=sequence[:, terminals].copy(),
+        stakes=returns[:, terminals] * chance[terminals],
         keys=tuple(key for _, key in row_of),
         owner=owner,
         legal=legal,
         first_slot=first_slot,
+        slots=np.column_stack([row, owner[row], parent[row], slot_action]).astype(np.int32),
         parent=parent,
         members=members,
         first_member=first_member,

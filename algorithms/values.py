@@ -8,20 +8,19 @@ first, pass their best slot on to the sequence before them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from algorithms.compiled import compiled
-from algorithms.tree import Bools, Bytes, Floats, Ints, Policy, Tree
+from algorithms.tree import Floats, Ints, Policy, Tree
 from kuhn_bridge.errors import PolicyError
 
 TOLERANCE = 1e-6  # how far a row may sum from 1: a float32 network is welcome
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NashConv:
+class NashConv(NamedTuple):
     """What the players could still gain, in chips a hand; one number a player."""
 
     total: float
@@ -38,17 +37,18 @@ class NashConv:
 
 def nash_conv(tree: Tree, policy: npt.ArrayLike) -> NashConv:
     """What all players together could still gain by best-responding to a joint policy `(I, A)`."""
-    values, best, responses = _measured(tree, np.asarray(policy, np.float64)[None])
-    value, ceiling = values[0].tolist(), best[0].tolist()
-    gains = tuple([_gain(v, b) for v, b in zip(value, ceiling, strict=True)])
-    responses = responses[0]
+    measures, responses = _measured(tree, np.asarray(policy, np.float64)[None])
+    both = measures[0].tolist()
+    values, best = tuple(both[: tree.num_players]), tuple(both[tree.num_players :])
+    gains = tuple(map(_gain, values, best))
     responses.setflags(write=False)
-    return NashConv(sum(gains), gains, tuple(value), tuple(ceiling), responses)
+    return NashConv(sum(gains), gains, values, best, responses[0])
 
 
 def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Floats:
     """NashConv `(B,)` of many joint policies `(B, I, A)` in one sweep."""
-    values, best, _ = _measured(tree, np.asarray(policies, np.float64))
+    measures, _ = _measured(tree, np.asarray(policies, np.float64))
+    values, best = np.split(measures, 2, axis=1)
     return np.asarray((best - values).sum(axis=1))
 
 
@@ -75,80 +75,85 @@ def _gain(value: float, best: float) -> float:
     return max(gain, 0.0)
 
 
-def _measured(tree: Tree, policies: Floats) -> tuple[Floats, Floats, Ints]:
-    """Values and best-response values `(B, P)` and best responses `(B, I)`."""
+def _measured(tree: Tree, policies: Floats) -> tuple[Floats, Ints]:
+    """Values, then best-response values, `(B, 2 P)`; and best responses `(B, I)`."""
     if policies.shape[1:] != tree.legal.shape:
         rows, columns = tree.legal.shape
         got = policies.shape[1:]
         raise PolicyError(f"a joint policy of {tree.name} is {rows} x {columns}; got shape {got}")
-    values, best, responses, wrong = _sweep(
-        (tree.first_slot, tree.owner, tree.parent, tree.legal),
-        (tree.terminals, tree.chance, tree.sequence, tree.returns),
-        np.ascontiguousarray(policies),
+    measures, responses, wrong = _sweep(
+        tree.slots, tree.ends, tree.stakes, np.ascontiguousarray(policies)
     )
     if wrong >= 0:
         index, row = divmod(wrong, len(tree.keys))
         shown = policies[index, row].tolist()
         raise PolicyError(f"{tree.keys[row]!r}: {shown} are not probabilities of its legal actions")
-    return values, best, responses
+    return measures, responses
 
 
 @compiled
-def _sweep(
-    infosets: tuple[Ints, Bytes, Ints, Bools],
-    nodes: tuple[Ints, Floats, Ints, Floats],
-    policies: Floats,
-) -> tuple[Floats, Floats, Ints, int]:
+def _sweep(slots: Ints, ends: Ints, stakes: Floats, policies: Floats) -> tuple[Floats, Ints, int]:
     """As `_measured`, and the first row (over the batch) that is no distribution, or -1."""
-    first_slot, owner, parent, legal = infosets
-    terminals, chance, sequence, returns = nodes
-    batch, rows, actions = policies.shape
-    players = len(returns)
-    values, best = np.zeros((batch, players)), np.zeros((batch, players))
+    batch, rows, _ = policies.shape
+    players, terminals = ends.shape
+    measures = np.zeros((batch, 2 * players))
     responses = np.empty((batch, rows), np.int32)
-    reach = np.ones(first_slot[rows] + 1)  # of each sequence, by its owner alone
-    worth = np.empty(first_slot[rows] + 1)  # of each sequence, when its owner goes on best
+    reach = np.ones(len(slots) + 1)  # of each sequence, by its owner alone
+    worth = np.empty(len(slots) + 1)  # of each sequence, when its owner goes on best
     for b in range(batch):
-        wrong = _reach(first_slot, parent, legal, policies[b], reach)
+        wrong = _reach(slots, policies[b], reach)
         if wrong >= 0:
-            return values, best, responses, b * rows + wrong
+            return measures, responses, b * rows + wrong
         for player in range(players):
             worth[:] = 0
-            for z in terminals:
-                counterfactual = chance[z] * returns[player, z]
+            value = 0.0
+            for z in range(terminals):
+                counterfactual = stakes[player, z]
                 for other in range(players):
                     if other != player:
-                        counterfactual *= reach[sequence[other, z]]
-                own = sequence[player, z]
+                        counterfactual *= reach[ends[other, z]]
+                own = ends[player, z]
                 worth[own] += counterfactual
-                values[b, player] += counterfactual * reach[own]
-            for i in range(rows - 1, -1, -1):
-                if owner[i] == player:
-                    top, slot = -np.inf, first_slot[i]
-                    for a in range(actions):
-                        if legal[i, a]:
-                            slot += 1
-                            if worth[slot] > top:
-                                top = worth[slot]
-                                responses[b, i] = a
-                    worth[parent[i]] += top
-            best[b, player] = worth[0]
-    return values, best, responses, -1
+                value += counterfactual * reach[own]
+            measures[b, player] = value
+            _respond(slots, player, worth, responses[b])
+            measures[b, players + player] = worth[0]
+    return measures, responses, -1
 
 
 @compiled
-def _reach(first_slot: Ints, parent: Ints, legal: Bools, policy: Floats, reach: Floats) -> int:
+def _reach(slots: Ints, policy: Floats, reach: Floats) -> int:
     """Fill in each sequence's probability; the first row that is no distribution, or -1."""
-    for i in range(len(parent)):
-        total, slot = 0.0, first_slot[i]
-        for a in range(legal.shape[1]):
-            p = policy[i, a]
-            if not (p >= 0 if legal[i, a] else p == 0):
-                return i
-            if legal[i, a]:
-                total += p
-                slot += 1
-                reach[slot] = reach[parent[i]] * p
-        if not abs(total - 1) <= TOLERANCE:
-            return i
+    rows, actions = policy.shape
+    slot = 0
+    for row in range(rows):
+        legal = 0.0
+        while slot < len(slots) and slots[slot, 0] == row:
+            p = policy[row, slots[slot, 3]]
+            if not p >= 0:
+                return row
+            legal += p
+            slot += 1
+            reach[slot] = reach[slots[slot - 1, 2]] * p
+        everything = 0.0
+        for action in range(actions):
+            everything += abs(policy[row, action])
+        if not (abs(legal - 1) <= TOLERANCE and everything == legal):
+            return row
     return -1
+
+
+@compiled
+def _respond(slots: Ints, player: int, worth: Floats, response: Ints) -> None:
+    """Hand each row's best slot on to the sequence before it, the last row first."""
+    top = -np.inf
+    for slot in range(len(slots) - 1, -1, -1):
+        row, owner, before, action = slots[slot]
+        if owner != player:
+            continue
+        if worth[slot + 1] >= top:
+            top = worth[slot + 1]
+            response[row] = action
+        if slot == 0 or slots[slot - 1, 0] != row:
+            worth[before] += top
+            top = -np.inf
