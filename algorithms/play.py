@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import webbrowser
 from collections.abc import Sequence
 from fractions import Fraction
@@ -102,7 +103,8 @@ def _main(argv: Sequence[str] | None) -> int:
     with Server(assets(options.policy), port=options.port) as server:
         print(f"Play against {options.policy}: {server.url} (Ctrl-C stops)", flush=True)
         if not options.no_open:
-            webbrowser.open(server.url)
+            # A browser in the terminal would keep us from serving what it waits for.
+            threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         try:
             server.serve_forever()
         except KeyboardInterrupt:

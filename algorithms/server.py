@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import PurePath
+from socketserver import TCPServer
 from typing import Any
 
 from algorithms.cli import UsageError
@@ -78,6 +79,11 @@ class Server(ThreadingHTTPServer):
             reason = error.strerror or str(error)
             raise UsageError(f"cannot use port {port}: {reason}; try another --port") from None
 
+    def server_bind(self) -> None:
+        """Bind without the name look-up of `HTTPServer`, which can take seconds offline."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = LOOPBACK, self.socket.getsockname()[1]
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that hangs up is no news."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
@@ -92,8 +98,6 @@ class Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
-    server_version = "kuhn-bridge"
-    sys_version = ""
     timeout = 30
 
     def do_GET(self) -> None:
@@ -106,6 +110,9 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in HEADERS.items():
             self.send_header(name, value)
         super().end_headers()
+
+    def version_string(self) -> str:
+        return "kuhn-bridge"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Nothing: the terminal belongs to the user."""

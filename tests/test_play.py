@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -71,17 +72,18 @@ def test_the_command_serves_the_page_until_ctrl_c() -> None:
 def test_the_browser_is_opened_unless_told_not_to(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    opened: list[str] = []
+    opened: Queue[str] = Queue()
 
     def interrupted(_: Server) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Server, "serve_forever", interrupted)
-    monkeypatch.setattr(play.webbrowser, "open", opened.append)
-    assert play.main(["uniform"]) == 0
-    assert opened == [capsys.readouterr().out.split("uniform: ")[1].split()[0]]
+    monkeypatch.setattr(play.webbrowser, "open", opened.put)
     assert play.main(["uniform", "--no-open"]) == 0
-    assert len(opened) == 1
+    assert opened.empty()
+    capsys.readouterr()
+    assert play.main(["uniform"]) == 0
+    assert opened.get(timeout=10) == capsys.readouterr().out.split("uniform: ")[1].split()[0]
 
 
 def test_the_page_is_told_how_exploitable_its_bot_is(server: Server) -> None:
