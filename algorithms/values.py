@@ -18,6 +18,7 @@ from algorithms.tree import Floats, Ints, Policy, Tree
 from kuhn_bridge.errors import PolicyError
 
 TOLERANCE = 1e-6  # how far a row may sum from 1: a float32 network is welcome
+ROUNDING = 1e-9  # chips
 
 
 class NashConv(NamedTuple):
@@ -38,9 +39,7 @@ class NashConv(NamedTuple):
 def nash_conv(tree: Tree, policy: npt.ArrayLike) -> NashConv:
     """What all players together could still gain by best-responding to a joint policy `(I, A)`."""
     measures, responses = _measured(tree, np.asarray(policy, np.float64)[None])
-    both = measures[0].tolist()
-    values, best = tuple(both[: tree.num_players]), tuple(both[tree.num_players :])
-    gains = tuple(map(_gain, values, best))
+    values, best, gains = map(tuple, measures[0].tolist())
     responses.setflags(write=False)
     return NashConv(sum(gains), gains, values, best, responses[0])
 
@@ -48,8 +47,7 @@ def nash_conv(tree: Tree, policy: npt.ArrayLike) -> NashConv:
 def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Floats:
     """NashConv `(B,)` of many joint policies `(B, I, A)` in one sweep."""
     measures, _ = _measured(tree, np.asarray(policies, np.float64))
-    values, best = np.split(measures, 2, axis=1)
-    return np.asarray((best - values).sum(axis=1))
+    return np.asarray(measures[:, 2].sum(axis=1))
 
 
 def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
@@ -68,15 +66,8 @@ def pure(tree: Tree, actions: npt.ArrayLike) -> Policy:
     return np.asarray(np.arange(tree.legal.shape[1]) == np.reshape(actions, (-1, 1)), np.float64)
 
 
-def _gain(value: float, best: float) -> float:
-    gain = best - value
-    if gain < -1e-9 * max(1.0, abs(value)):
-        raise AssertionError(f"a best response of {best} is worse than the {value} it improves on")
-    return max(gain, 0.0)
-
-
 def _measured(tree: Tree, policies: Floats) -> tuple[Floats, Ints]:
-    """Values, then best-response values, `(B, 2 P)`; and best responses `(B, I)`."""
+    """Values, best-response values and gains `(B, 3, P)`; and best responses `(B, I)`."""
     if policies.shape[1:] != tree.legal.shape:
         rows, columns = tree.legal.shape
         got = policies.shape[1:]
@@ -96,7 +87,7 @@ def _sweep(slots: Ints, ends: Ints, stakes: Floats, policies: Floats) -> tuple[F
     """As `_measured`, and the first row (over the batch) that is no distribution, or -1."""
     batch, rows, _ = policies.shape
     players, terminals = ends.shape
-    measures = np.zeros((batch, 2 * players))
+    measures = np.empty((batch, 3, players))
     responses = np.empty((batch, rows), np.int32)
     reach = np.ones(len(slots) + 1)  # of each sequence, by its owner alone
     worth = np.empty(len(slots) + 1)  # of each sequence, when its owner goes on best
@@ -115,9 +106,12 @@ def _sweep(slots: Ints, ends: Ints, stakes: Floats, policies: Floats) -> tuple[F
                 own = ends[player, z]
                 worth[own] += counterfactual
                 value += counterfactual * reach[own]
-            measures[b, player] = value
             _respond(slots, player, worth, responses[b])
-            measures[b, players + player] = worth[0]
+            gain = worth[0] - value
+            assert gain >= -ROUNDING * (1 + abs(value))  # noqa: S101  # a best response is never worse
+            measures[b, 0, player] = value
+            measures[b, 1, player] = worth[0]
+            measures[b, 2, player] = max(gain, 0.0)
     return measures, responses, -1
 
 
