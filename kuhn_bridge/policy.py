@@ -156,6 +156,10 @@ class TabularPolicy:
             for pairs in _PERCENTAGE_PAIRS
         )
 
+    def likeliest(self) -> TabularPolicy:
+        """Always the likeliest action, the lowest ID among equals."""
+        return TabularPolicy(np.eye(len(Action))[self.probabilities.argmax(axis=1)])
+
     def __getitem__(self, name: str) -> dict[Action, float]:
         """The legal actions and probabilities at one information state, e.g. `policy["2pb"]`."""
         card, letters = parse_information_state(name)

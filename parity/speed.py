@@ -44,9 +44,7 @@ def _main(arguments: argparse.Namespace) -> int:
     for name in arguments.only or ():
         if name not in every:
             raise unknown("contest", name, every)
-    chosen = [
-        contest for name, contest in every.items() if not arguments.only or name in arguments.only
-    ]
+    chosen = [every[name] for name in arguments.only or every]
     ratios: list[Ratio] = []
     with progress("timing", len(chosen)) as show:
         for done, contest in enumerate(chosen):

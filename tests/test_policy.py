@@ -29,6 +29,13 @@ def test_reading_a_policy():
         policy["2pp"]
 
 
+def test_the_likeliest_actions():
+    policy = TabularPolicy.from_percentages(PRINTED).likeliest()
+    assert policy["2"] == {Action.CHECK_OR_CALL: 0.0, Action.BET: 1.0}
+    assert policy["1b"] == {Action.CHECK_OR_CALL: 0.0, Action.FOLD: 1.0}
+    assert TabularPolicy.uniform().likeliest()["0"][Action.CHECK_OR_CALL] == 1
+
+
 def test_a_policy_is_a_frozen_value():
     policy = TabularPolicy.random(7)
     assert policy == TabularPolicy.random(7) != TabularPolicy.random(8)

@@ -1,0 +1,421 @@
+"""The proof passes, and goes red exactly where an error is planted."""
+
+import json
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from algorithms import selfplay, values
+from algorithms.cfr import VARIANTS
+from kuhn_bridge import bridge, encoding, openspiel, rules
+from kuhn_bridge.rules import BETTING, Action
+from kuhn_bridge.state import State, nodes
+from parity import check, solvers
+from parity.registry import CHECKS, Check, Settings, run
+from parity.tally import Tally, show
+
+QUICK = Settings(quick=True)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """One small model for all runs, so that none trains its own."""
+    from parity.policies import small_model
+
+    return small_model(tmp_path_factory.mktemp("model"))
+
+
+def red(settings):
+    """The names of the checks that fail, each with its cases."""
+    selfplay.kuhn_tables.cache_clear()
+    results = [run(item, settings) for item in CHECKS.values()]
+    selfplay.kuhn_tables.cache_clear()
+    return {r.check.name: r.tally.cases for r in results if r.status == "FAIL"}
+
+
+@contextmanager
+def changed(thing, name, value):
+    """`setattr` that reaches frozen objects and is undone."""
+    before = getattr(thing, name)
+    object.__setattr__(thing, name, value)
+    try:
+        yield
+    finally:
+        object.__setattr__(thing, name, before)
+
+
+# One function an error: it plants it with `monkeypatch` or on interned states.
+
+
+def check_check_pays_two(monkeypatch, stack):
+    for state in nodes():
+        if state.letters == "pp":
+            stack(changed(state, "returns", tuple(2 * chips for chips in state.returns)))
+
+
+def fold_and_call_swapped(monkeypatch, stack):
+    swapped = {
+        (Action.CHECK_OR_CALL, False): 0,
+        (Action.BET, False): 1,
+        (Action.FOLD, True): 1,
+        (Action.CHECK_OR_CALL, True): 0,
+    }
+    monkeypatch.setattr(bridge, "_TO_OPENSPIEL", swapped)
+    back = {(theirs, faces): ours for (ours, faces), theirs in swapped.items()}
+    monkeypatch.setattr(bridge, "_FROM_OPENSPIEL", back)
+
+
+def fold_allowed_at_the_start(monkeypatch, stack):
+    masks = (np.array([1, 1, 1], np.int8), np.zeros(3, np.int8))
+    monkeypatch.setitem(encoding.MASKS, "", masks)
+
+
+def the_other_card_is_shown(monkeypatch, stack):
+    honest = State.observe
+
+    def peeking(self, seat):
+        seen = honest(self, seat)
+        seen[self.cards[1 - seat]] = 1
+        return seen
+
+    monkeypatch.setattr(State, "observe", peeking)
+
+
+def a_loaded_deck(monkeypatch, stack):
+    monkeypatch.setattr(rules, "DEALS", (*rules.DEALS, rules.DEALS[0]))
+
+
+def a_loaded_deck_in_openspiel(monkeypatch, stack):
+    fair = openspiel.KuhnBridgeState.chance_outcomes
+
+    def loaded(self):
+        outcomes = fair(self)
+        share = 1 / (len(outcomes) + 1)
+        return [(outcomes[0][0], 2 * share), *((card, share) for card, _ in outcomes[1:])]
+
+    monkeypatch.setattr(openspiel.KuhnBridgeState, "chance_outcomes", loaded)
+
+
+def cfr_forgets_to_alternate(monkeypatch, stack):
+    slow = replace(VARIANTS["cfr"], alternating=False)
+    monkeypatch.setattr(solvers, "VARIANTS", {**VARIANTS, "cfr": slow})
+
+
+def nash_conv_is_halved(monkeypatch, stack):
+    honest = values.nash_conv
+
+    def halved(tree, policy):
+        found = honest(tree, policy)
+        return replace(found, total=found.total / 2)
+
+    monkeypatch.setattr(values, "nash_conv", halved)
+
+
+def a_bet_counts_as_a_check_on_the_table(monkeypatch, stack):
+    row = BETTING["pb"]
+    stack(changed(row, "phase", BETTING["p"].phase))
+    for state in nodes():
+        if state.letters == "pb":
+            stack(changed(state, "phase", row.phase))
+
+
+PLANTED = {
+    check_check_pays_two: {
+        "core", "core-python", "openspiel-face", "pettingzoo", "shimmy", "engine.js",
+        "nashconv", "best-response", "values", "lp", "model",
+    },
+    fold_and_call_swapped: {
+        "bridge", "nashconv", "best-response", "values", "equilibria", "lp", "model",
+    },
+    fold_allowed_at_the_start: {
+        "masks", "pettingzoo", "pettingzoo-api", "shimmy", "tables", "selfplay", "engine.js",
+    },
+    the_other_card_is_shown: {"observations", "openspiel-face", "engine.js"},
+    a_loaded_deck: {"core", "core-python"},
+    a_loaded_deck_in_openspiel: {"openspiel-face"},
+    cfr_forgets_to_alternate: {"cfr"},
+    nash_conv_is_halved: {"nashconv", "model"},
+    a_bet_counts_as_a_check_on_the_table: {"phases", "engine.js"},
+}  # fmt: skip
+
+READABLE = {
+    check_check_pays_two: "pp with K against Q: ours pays 2, OpenSpiel pays 1",
+    fold_and_call_swapped: "has bp after CHECK_OR_CALL",
+    fold_allowed_at_the_start: "the deal with J against Q, player_0: ours masks [1, 1, 1]",
+    the_other_card_is_shown: "the same whatever the other card is",
+    a_loaded_deck: "dealing after []: ours deals J with probability",
+    a_loaded_deck_in_openspiel: "dealing after []: ours deals J with probability 0.5",
+    cfr_forgets_to_alternate: "iteration 1, average_policy",
+    nash_conv_is_halved: "random policy 0: ours has NashConv",
+    a_bet_counts_as_a_check_on_the_table: "pb with J against Q: ours is in phase p1_act",
+}
+
+
+def test_everything_agrees(model):
+    assert red(replace(QUICK, model=model)) == {}
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_a_planted_error_turns_exactly_the_checks_concerned_red(plant, model, monkeypatch, request):
+    def stack(manager):
+        manager.__enter__()
+        request.addfinalizer(lambda: manager.__exit__(None, None, None))
+
+    plant(monkeypatch, stack)
+    found = red(replace(QUICK, model=model))
+    assert set(found) == PLANTED[plant]
+    assert any(READABLE[plant] in case for cases in found.values() for case in cases)
+
+
+def test_a_check_that_compares_nothing_or_breaks_does_not_pass():
+    def broken(tally, settings):
+        raise RuntimeError("no luck")
+
+    for body in (lambda tally, settings: None, broken):
+        assert run(Check("x", "rules", "x", body), QUICK).status == "FAIL"
+
+
+def test_nan_is_never_close():
+    tally = Tally()
+    tally.close("here", "has {}", float("nan"), 0.0, 1.0)
+    tally.close("here", "has {}", 0.0, 1e-13, 1e-12)
+    assert (tally.compared, tally.wrong) == (2, 1)
+    assert show(frozenset()) == "nothing"
+
+
+# The command.
+
+
+def test_the_command_prints_a_table_and_agrees(capsys):
+    assert check.main(["--only", "core", "--only", "rulebook"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("group  check")
+    assert "everything agrees" in out
+    assert check.main(["--list"]) == 0
+    assert "every node of the core against kuhn_poker" in capsys.readouterr().out
+
+
+def test_the_command_exits_1_on_a_mismatch_and_shows_the_hand(capsys, monkeypatch):
+    monkeypatch.setitem(encoding.MASKS, "p", (np.zeros(3, np.int8),) * 2)
+    assert check.main(["--only", "masks"]) == 1
+    out = capsys.readouterr().out
+    assert "p with J against Q, player_1: ours masks [0, 0, 0], OpenSpiel masks [1, 1, 0]" in out
+    assert "1 of 1 checks FAIL" in out
+
+
+def test_json_is_for_machines(capsys):
+    assert check.main(["--only", "core", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["status"] == "pass"
+    assert row["compared"] == 180
+    assert row["deviation"] == 0
+
+
+def test_two_runs_say_the_same(capsys):
+    def rows():
+        check.main(["--json", "--quick", "--only", "nashconv", "--only", "selfplay"])
+        found = json.loads(capsys.readouterr().out)
+        return [{key: row[key] for key in row if key != "seconds"} for row in found]
+
+    assert rows() == rows()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "cor"], "did you mean 'core'?"),
+        (["--candidate", "nowhere.at.all:x"], "cannot load the candidate"),
+        (["--candidate", "kuhn_bridge:Nothing"], "has no attribute 'Nothing'"),
+        (["--candidate", "no_such_game"], "cannot load the candidate"),
+        (["--candidate", "kuhn_poker(players=3)"], "3 players, not 2"),
+        (["--candidate", "math:pi"], "a candidate is a rulebook"),
+        (["--candidate", "kuhn_poker", "--actions", "0=raise"], "--actions reads"),
+        (["--candidate", "kuhn_poker", "--actions", "0=check,1=bet"], "call, fold"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(arguments, message, capsys):
+    assert check.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+
+
+# Anyone's Kuhn.
+
+TUTORIAL = '''
+class KuhnPoker:
+    def is_terminal(self, history):
+        return history in ("pp", "bb", "bp", "pbp", "pbb")
+
+    def get_current_player(self, history):
+        return len(history) % 2
+
+    def get_payoff(self, cards, history):
+        if history[-2:] == "bp":
+            return 1 if len(history) == 2 else -1
+        return 2 if cards[0] > cards[1] else -2
+
+
+class HistoryFirst(KuhnPoker):
+    def get_payoff(self, history, cards):
+        if history == "pp":
+            return 1 if cards[0] > cards[1] else -1
+        return super().get_payoff(cards, history)
+
+
+class Crashes(KuhnPoker):
+    def get_payoff(self, cards, history):
+        raise ZeroDivisionError("oops")
+
+
+def shimmy():
+    from shimmy import OpenSpielCompatibilityV0
+    return OpenSpielCompatibilityV0(game_name="kuhn_poker")
+
+
+def whole():
+    from kuhn_bridge.shimmy import WholeHands
+    return WholeHands(game_name="kuhn_poker")
+'''
+
+ENVIRONMENTS = '''
+from kuhn_bridge.kuhn_v0 import KuhnEnv
+import gymnasium
+import numpy as np
+
+ORDER = {"check": 3, "bet": 1, "call": 0, "fold": 2}  # four IDs, in no order we know
+
+
+class FourActions(KuhnEnv):
+    """Our environment with four action IDs."""
+
+    def action_space(self, agent):
+        return gymnasium.spaces.Discrete(4)
+
+    def _words(self):
+        return ("call", "fold") if "bet" in self._hand.history else ("check", "bet")
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        mask = np.zeros(4, np.int8)
+        if not self._hand.is_terminal and agent == self.agent_selection:
+            mask[[ORDER[word] for word in self._words()]] = 1
+        return {**seen, "action_mask": mask}
+
+    def step(self, action):
+        if action is not None:
+            word = next(w for w in self._words() if ORDER[w] == action)
+            action = {"check": 0, "bet": 1, "call": 0, "fold": 2}[word]
+        super().step(action)
+
+
+class Peeking(KuhnEnv):
+    """It shows both cards to both players."""
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        return {**seen, "observation": np.concatenate([seen["observation"], self.state()])}
+
+
+class Generous(KuhnEnv):
+    """A fold pays nothing."""
+
+    def step(self, action):
+        super().step(action)
+        if self._hand.is_terminal and "fold" in self._hand.history and action is not None:
+            self._cumulative_rewards = {agent: 0 for agent in self.agents}
+
+
+class Forgetful(KuhnEnv):
+    """The seed is not heeded."""
+
+    def reset(self, seed=None, options=None):
+        super().reset(options=options)
+'''
+
+
+@pytest.fixture
+def candidates(tmp_path):
+    (tmp_path / "kuhn.py").write_text(TUTORIAL)
+    (tmp_path / "envs.py").write_text(ENVIRONMENTS)
+    return tmp_path
+
+
+def test_the_popular_tutorial_is_told_which_hand_is_wrong(candidates, capsys):
+    assert check.main(["--candidate", f"{candidates / 'kuhn.py'}:KuhnPoker"]) == 1
+    out = capsys.readouterr().out
+    assert "pp with K against Q: pays 2, OpenSpiel pays 1\n" in out
+    assert "pp with Q against K: pays -2, OpenSpiel pays -1\n" in out
+    assert "6 differ" in out
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "kuhn.py:HistoryFirst",
+        "kuhn.py:whole",
+        "envs.py:FourActions",
+        "kuhn_bridge:KuhnPoker",
+        "kuhn_bridge:env",
+        "kuhn_bridge:kuhn_v0",
+        "kuhn_bridge.kuhn_v0:KuhnEnv",
+        "kuhn_bridge.openspiel:KuhnBridgeGame",
+        "kuhn_bridge.openspiel:SHORT_NAME",
+        "kuhn_poker",
+    ],
+)
+def test_faithful_games_of_every_shape_pass(what, candidates, capsys):
+    spec = str(candidates / what) if ".py:" in what else what
+    assert check.main(["--candidate", spec]) == 0
+    assert "it agrees with OpenSpiel" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("what", "case"),
+    [
+        ("kuhn.py:shimmy", "p with J against Q: the hand is truncated after [check]"),
+        ("kuhn.py:Crashes", "ZeroDivisionError: oops"),
+        ("envs.py:Peeking", "at the start player_0 sees 6 different things; three cards make 3"),
+        ("envs.py:Generous", "bp with J against Q: pays 0, OpenSpiel pays 1"),
+    ],
+)
+def test_faulty_games_are_told_why(what, case, candidates, capsys):
+    assert check.main(["--candidate", str(candidates / what)]) == 1
+    assert case in capsys.readouterr().out
+
+
+def test_actions_may_be_named(candidates, capsys):
+    spec = str(candidates / "envs.py:FourActions")
+    right, wrong = "3=check,1=bet,0=call,2=fold", "0=check,1=bet,2=call,3=fold"
+    assert check.main(["--candidate", spec, "--actions", right]) == 0
+    assert check.main(["--candidate", spec, "--actions", wrong]) == 1
+    capsys.readouterr()
+
+
+def test_a_candidate_must_repeat_its_deals(candidates, capsys):
+    assert check.main(["--candidate", str(candidates / "envs.py:Forgetful")]) == 2
+    assert "does not repeat its deal" in capsys.readouterr().err
+
+
+def test_a_candidate_as_json(candidates, capsys):
+    assert check.main(["--candidate", f"{candidates / 'kuhn.py'}:KuhnPoker", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["wrong"] == 6
+    assert found["kind"] == "a rulebook in letters"
+
+
+def test_speed_names_are_checked(capsys):
+    from parity import speed
+
+    assert speed.main(["--only", "warp drive"]) == 2
+    assert "unknown contest" in capsys.readouterr().err
+
+
+def test_the_checks_are_listed_in_the_readme():
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    assert all(name in readme for name in CHECKS), sys.path
