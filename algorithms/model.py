@@ -62,6 +62,12 @@ def load_network(path: str | Path, *, trust: bool = False) -> nn.Module:
     return network.eval()
 
 
+def actor_of(policy: Any) -> nn.Module:
+    """The part of an SB3 policy that plays: `(N, 10)` -> `(N, 3)` logits, sharing its weights."""
+    parts = (policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net)
+    return nn.Sequential(*parts)
+
+
 def network_probabilities(network: nn.Module) -> Probabilities:
     """A network's policy, float64 `(12, 3)`: the softmax of its logits over the legal actions."""
     with torch.no_grad():
@@ -120,8 +126,7 @@ def _trusted(path: Path) -> nn.Module:
         raise PolicyError(f"{path}: SB3 cannot load it either: {'; '.join(reasons)}")
     shape, actions = policy.observation_space.shape, getattr(policy.action_space, "n", None)
     _require_shape(path, shape, actions)
-    parts = (policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net)
-    return nn.Sequential(*parts)
+    return actor_of(policy)
 
 
 def _contents(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

@@ -358,7 +358,7 @@ def _observations(tables: Tables) -> Any:
 
 
 @compiled
-def _answer(node, seat, game, rng):  # type: ignore[no-untyped-def]
+def _answer(node: int, seat: int, game: _Game, rng: np.random.Generator) -> int:
     """Where `seat` is to act next or the hand is over; the other seat has moved until then."""
     while game.actor[node] == 1 - seat:
         sums, draw, action = game.opponent[game.seen[node, 1 - seat]], rng.random(), 0
@@ -369,20 +369,20 @@ def _answer(node, seat, game, rng):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _begin(case, game, rng):  # type: ignore[no-untyped-def]
+def _begin(case: int, game: _Game, rng: np.random.Generator) -> int:
     """The first decision of a case."""
     return _answer(game.roots[case // 2 % len(game.roots)], case % 2, game, rng)
 
 
 @compiled
-def _reset(slots, game, rng):  # type: ignore[no-untyped-def]
+def _reset(slots: _Slots, game: _Game, rng: np.random.Generator) -> None:
     """Begin every slot's case."""
     for i, case in enumerate(slots.case):
         slots.node[i] = _begin(case, game, rng)
 
 
 @compiled
-def _step(actions, slots, game, rng):  # type: ignore[no-untyped-def]
+def _step(actions: Integers, slots: _Slots, game: _Game, rng: np.random.Generator) -> int:
     """Play every slot's action; the first slot where it is illegal, or NOBODY."""
     case, node = slots.case, slots.node
     for i, action in enumerate(actions):

@@ -1,0 +1,112 @@
+"""Learning curves: NashConv over steps, in a table and as a picture.
+
+`python -m algorithms.curves model.csv tutorial.csv --out training.png` draws what trainings wrote.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from algorithms import cli
+from algorithms.cfr import Solver
+from algorithms.tree import kuhn_tree
+from algorithms.values import nash_conv
+from kuhn_bridge.policy import TabularPolicy
+
+COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")
+CFR_ITERATIONS = (100, 1000)
+
+
+class Point(NamedTuple):
+    """NashConv of the last policy and of the average policy after so many steps."""
+
+    steps: int
+    seconds: float
+    last: float
+    average: float
+
+
+Curve: TypeAlias = Sequence[Point]
+
+
+def to_csv(curve: Curve) -> str:
+    """One line a point, under a header."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows((p.steps, f"{p.seconds:.2f}", repr(p.last), repr(p.average)) for p in curve)
+    return text.getvalue()
+
+
+def from_csv(path: Path) -> list[Point]:
+    """What `to_csv` wrote."""
+    try:
+        header, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines())
+        points = [Point(int(s), float(t), float(last), float(mean)) for s, t, last, mean in rows]
+    except ValueError:
+        header, points = [], []
+    if tuple(header) != COLUMNS or not points:
+        raise cli.UsageError(f"{path}: not a learning curve; its columns are {','.join(COLUMNS)}")
+    return points
+
+
+def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
+    """A picture of curves by name, beside the uniform policy and CFR."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5.4), layout="constrained")
+    axes = figure.add_subplot()
+    for number, (name, curve) in enumerate(curves.items()):
+        steps = [max(point.steps, 1) for point in curve]
+        color, average = f"C{number}", [point.average for point in curve]
+        axes.plot(steps, average, color=color, linewidth=2.2, label=f"{name}: average policy")
+        last = [point.last for point in curve]
+        axes.plot(steps, last, color=color, linewidth=0.9, alpha=0.6, label=f"{name}: last policy")
+    for name, level in _levels().items():
+        axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
+        where = (0.005, level)
+        axes.annotate(name, where, xycoords=("axes fraction", "data"), va="bottom", color="0.35")
+    axes.set(xscale="log" if len(curves) > 1 else "linear", yscale="log")
+    axes.set(xlabel="steps (decisions of the learning seat)", ylabel="NashConv (chips a hand)")
+    axes.set_title("How far from equilibrium: what best responses still gain")
+    axes.grid(alpha=0.25, which="major")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="best", frameon=False)
+    with cli.replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150)
+
+
+def _levels() -> dict[str, float]:
+    """NashConv of what everybody knows."""
+    tree = kuhn_tree()
+    levels = {"uniform, 11/12": nash_conv(tree, TabularPolicy.uniform().probabilities).total}
+    solver, done = Solver(tree), 0
+    for iterations in CFR_ITERATIONS:
+        solver.run(iterations - done)
+        done = iterations
+        levels[f"CFR, {iterations:,} iterations"] = nash_conv(tree, solver.average_policy()).total
+    return levels
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = cli.Parser(prog="python -m algorithms.curves", description=__doc__.splitlines()[0])
+    parser.add_argument("curves", nargs="+", type=Path, metavar="CSV", help="a training's curve")
+    parser.add_argument("--out", type=Path, default=Path("training.png"), metavar="PNG")
+    args = parser.parse_args(argv)
+    return cli.run(lambda: _run(args.curves, args.out), "curves")
+
+
+def _run(paths: Sequence[Path], out: Path) -> int:
+    draw({path.stem: from_csv(path) for path in paths}, out)
+    print(f"wrote {out}")
+    return cli.HOLDS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+"""Train MaskablePPO to play Kuhn poker against itself, towards equilibrium.
+
+Stock `sb3_contrib.MaskablePPO` on the PettingZoo face. Writes a model, its learning curve (.csv and
+.png) and how it was made (.json). Ctrl-C saves what there is; `--resume` goes on from the last
+checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, fields
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from algorithms import cli
+
+if TYPE_CHECKING:
+    from algorithms.curves import Point
+    from algorithms.recipes import Config
+    from algorithms.training import Training
+
+INTERRUPTED = 130
+PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
+HELD = ("last", "average")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    args = _parser().parse_args(argv)
+    return cli.run(lambda: _run(args), "train_ppo")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = cli.Parser(
+        prog="python -m algorithms.train_ppo",
+        description=__doc__.splitlines()[0],
+        argument_default=argparse.SUPPRESS,  # what is not given comes from the recipe
+    )
+    add = parser.add_argument
+    add("--out", type=Path, default=Path("model.zip"), help="the model (model.zip)")
+    add(
+        "--save",
+        choices=("best", *HELD, "both"),
+        default="best",
+        help="which policy: the better "
+        "one (best), the last, the average, or both: then the last goes to *.last.zip",
+    )
+    add("--resume", action="store_true", default=False, help="go on from the last checkpoint")
+    add("--recipe", help="self-play, or tutorial: the usual recipe, for comparison")
+    add("--env", help="vector: thousands of hands at once; aec: PettingZoo, move by move")
+    add("--net", help="table: card x history, linear; mlp: SB3's default network")
+    add("--steps", type=int, help="decisions to learn from (16,000,000)")
+    add("--seed", type=int)
+    add("--n-envs", type=int, help="hands at a time (4096)")
+    add("--n-steps", type=int, help="decisions of each between updates (2)")
+    add("--lr", type=float, help="learning rate; falls in the second half (table 16, mlp 0.3)")
+    add("--entropy", type=float, help="pull towards the magnet (0.2)")
+    add(
+        "--magnet",
+        type=float,
+        help="how far the magnet follows the policy in an update (0.01); 0: a plain entropy bonus",
+    )
+    add("--vf-coef", type=float, help="weight of the value loss (table 0.1, mlp 0.5)")
+    add("--checkpoint-every", type=int, metavar="STEPS", default=1_000_000)
+    add("--tensorboard", type=Path, metavar="DIR", default=None)
+    add("--quiet", action="store_true", default=False, help="print nothing")
+    add("--json", action="store_true", default=False, help="print the result as one JSON object")
+    return parser
+
+
+def _run(args: argparse.Namespace) -> int:
+    import torch
+
+    from algorithms.recipes import Config, config
+    from algorithms.training import Training, read_checkpoint
+
+    torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
+    _require_possible(args)
+    names = [field.name for field in fields(Config)]
+    given = {name: getattr(args, name) for name in names if hasattr(args, name)}
+    checkpoint = args.out.with_suffix(".ckpt")
+    state = read_checkpoint(checkpoint) if args.resume else None
+    settings = config(given) if state is None else _resumed(given, state["config"])
+    say = _nothing if args.quiet or args.json else print
+    say(_plan(settings, args.out, state["steps"] if state else 0))
+    with nullcontext(_nothing) if args.quiet else cli.progress("training", settings.steps) as show:
+        training = Training(
+            settings,
+            tensorboard=args.tensorboard,
+            watch=lambda point: show(point.steps, _note(point)),
+            checkpoint=checkpoint if settings.recipe == "self-play" else None,
+            checkpoint_every=args.checkpoint_every,
+        )
+        if state is not None:
+            training.set_state(state)
+        training.run()
+    result = _save(training, args)
+    if training.stopped:
+        say(f"interrupted at step {result['steps']:,}; --resume goes on from there")
+    else:
+        checkpoint.unlink(missing_ok=True)
+    say(_report(result, args.out))
+    if args.json:
+        print(json.dumps(result))
+    return INTERRUPTED if training.stopped else cli.HOLDS
+
+
+def _save(training: Training, args: argparse.Namespace) -> dict[str, Any]:
+    """Write the model and what belongs to it; what came out, measured on the saved file."""
+    from algorithms.curves import draw, to_csv
+    from algorithms.model import load_policy
+    from algorithms.tree import kuhn_tree
+    from algorithms.values import nash_conv
+
+    out, end = args.out, training.curve[-1]
+    better = "average" if end.average <= end.last else "last"
+    holds = {"best": better, "both": "average"}.get(args.save, args.save)
+    tables = {"last": training.last, "average": training.average.mean}
+    training.save_model(out, tables[holds], holds=holds)
+    if args.save == "both":
+        training.save_model(out.with_suffix(".last.zip"), tables["last"], holds="last")
+    policy = load_policy(out)
+    measured = nash_conv(kuhn_tree(), policy.probabilities)
+    result = {
+        **json.loads(policy.to_json()),
+        "source": str(out),
+        "holds": holds,
+        "nash_conv": measured.total,
+        "gains": measured.gains,
+        "value": measured.values[0],
+        "nash_conv_last": end.last,
+        "nash_conv_average": end.average,
+        "steps": end.steps,
+        "seconds": end.seconds,
+        "steps_per_second": end.steps / end.seconds,
+        "finished": not training.stopped,
+        "config": asdict(training.config),
+        "versions": _versions(),
+    }
+    cli.write_text(out.with_suffix(".csv"), to_csv(training.curve))
+    cli.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
+    draw({training.config.recipe: training.curve}, out.with_suffix(".png"))
+    return result
+
+
+def _require_possible(args: argparse.Namespace) -> None:
+    """Refuse before the training what would be refused after it."""
+    out = args.out
+    if out.suffix != ".zip" or out.is_dir():
+        raise cli.UsageError(f"--out {out}: give a file whose name ends in .zip")
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise cli.UsageError(f"--out {out}: cannot write there ({error.strerror})") from None
+    if args.tensorboard and not find_spec("tensorboard"):
+        raise cli.UsageError("--tensorboard: the package tensorboard is not installed")
+
+
+def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
+    """The configuration of a checkpoint, unless other settings are asked for."""
+    from algorithms.recipes import Config
+
+    if set(stored) != {field.name for field in fields(Config)}:
+        raise cli.UsageError("--resume: the checkpoint is of another version of this program")
+    for name, value in given.items():
+        if value != stored[name]:
+            raise cli.UsageError(
+                f"--resume goes on with {name} {stored[name]}, not {value}; "
+                "leave it out, or start afresh without --resume"
+            )
+    return Config(**stored)
+
+
+def _plan(settings: Config, out: Path, done: int) -> str:
+    start = f", from step {done:,}" if done else ""
+    files = ", ".join(out.with_suffix(suffix).name for suffix in (".csv", ".png", ".json"))
+    return (
+        f"Training MaskablePPO ({settings.recipe}): {settings.steps:,} steps{start}, "
+        f"{settings.n_envs:,} hands at a time ({settings.env}), {settings.net} network, "
+        f"seed {settings.seed}\nThen writing {out}, {files}"
+    )
+
+
+def _note(point: Point) -> str:
+    rate = point.steps / point.seconds if point.seconds else 0
+    return f"{rate:,.0f} steps/s  NashConv {point.last:.4f}  average {point.average:.4f}"
+
+
+def _report(result: dict[str, Any], out: Path) -> str:
+    rows = [
+        ("last policy", f"{result['nash_conv_last']:.5f}"),
+        ("average policy", f"{result['nash_conv_average']:.5f}"),
+        (f"{out} ({result['holds']})", f"{result['nash_conv']:.5f}"),
+        ("uniform policy", f"{11 / 12:.5f}"),
+    ]
+    speed = f"{result['steps']:,} steps in {result['seconds']:.1f} s"
+    return (
+        f"{cli.table(('', 'NashConv'), rows)}\n"
+        f"{speed}, {result['steps_per_second']:,.0f} steps/s\n"
+        f"curve: {out.with_suffix('.png')}   more: python -m algorithms.nashconv {out}"
+    )
+
+
+def _versions() -> dict[str, str]:
+    import kuhn_bridge
+
+    own = {"python": platform.python_version(), "kuhn-bridge": kuhn_bridge.__version__}
+    return own | {name: metadata.version(name) for name in PACKAGES}
+
+
+def _nothing(*args: Any) -> None:
+    """Say or show nothing."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
