@@ -355,6 +355,18 @@ def test_a_phone_shows_all_that_a_hand_needs(browser: Any, scheme: str) -> None:
             assert box["y"] + box["height"] <= PHONE["height"], part
 
 
+def test_the_moves_are_in_view_at_every_size(browser: Any) -> None:
+    with sitting(browser, "uniform") as table:
+        for width, height in ((1920, 1080), (1280, 640), (1000, 700), (820, 1180), (320, 568)):
+            table.page.set_viewport_size({"width": width, "height": height})
+            felt, card, moves = (
+                table.page.locator(part).bounding_box() for part in (".felt", "#own-card", ".moves")
+            )
+            assert card["y"] + card["height"] <= moves["y"]
+            assert moves["y"] + moves["height"] <= min(felt["y"] + felt["height"], height)
+            assert table.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("viewport", [LAPTOP, PHONE])
 def test_nothing_jumps_while_a_hand_is_played(browser: Any, viewport: dict[str, int]) -> None:
     with sitting(browser, "uniform", viewport=viewport) as table:
