@@ -1,0 +1,184 @@
+"""Games as flat arrays: what they hold, that both sources agree, and what is refused."""
+
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pyspiel
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.tree import (
+    CHANCE,
+    TERMINAL,
+    GameError,
+    Visit,
+    compile_tree,
+    kuhn_tree,
+    openspiel_tree,
+    ranges,
+)
+from kuhn_bridge import INFORMATION_STATES, Action, State
+from kuhn_bridge.policy import LEGAL
+from tests.games import DICE, KUHN, KUHN3, LEDUC, game, tree
+
+GAMES = [KUHN, KUHN3, LEDUC, DICE, "python_kuhn_bridge"]
+
+
+def test_kuhn_from_the_native_core():
+    kuhn = kuhn_tree()
+    assert kuhn.num_nodes == 58
+    assert len(kuhn.terminals) == 30
+    assert kuhn.keys == INFORMATION_STATES
+    assert kuhn.num_slots == 24
+    assert np.array_equal(kuhn.legal, LEGAL)
+
+
+def test_every_node_of_kuhn_is_a_state_of_the_core():
+    kuhn = kuhn_tree()
+    parents = np.repeat(np.arange(kuhn.num_nodes), np.diff(kuhn.first_child))
+    for end in kuhn.terminals:
+        node, path = end, []
+        while node:
+            path.append((int(kuhn.action[node]), kuhn.returns[:, node].tolist()))
+            node = parents[node - 1]
+        (card1, _), (card0, _) = path[-2], path[-1]
+        state = State.new(card0, card1)
+        for action, _ in reversed(path[:-2]):
+            state = state.act(Action(action))
+        assert state.is_terminal
+        assert list(state.returns) == path[0][1]
+
+
+def test_both_sources_give_one_tree():
+    """Our plugin, walked by OpenSpiel, is the native tree in every array."""
+    native, plugin = kuhn_tree(), tree("python_kuhn_bridge")
+    order = [plugin.keys.index(key) for key in native.keys]
+    assert np.array_equal(plugin.legal[order], native.legal)
+    for name in ("first_child", "player", "action", "edge", "chance", "returns", "terminals"):
+        assert np.array_equal(getattr(plugin, name), getattr(native, name)), name
+    acting = native.infoset >= 0
+    ours = [native.keys[row] for row in native.infoset[acting]]
+    assert ours == [plugin.keys[row] for row in plugin.infoset[acting]]
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_arrays_are_the_game(name):
+    """Walk OpenSpiel's states and the arrays side by side."""
+    flat = tree(name)
+    stack = [(game(name).new_initial_state(), 0)]
+    seen = 0
+    while stack:
+        state, node = stack.pop()
+        seen += 1
+        children = range(*flat.first_child[[node, node + 1]])
+        assert flat.player[node] == state.current_player()
+        if state.is_terminal():
+            assert flat.returns[:, node].tolist() == state.returns()
+            assert not children
+            continue
+        if state.is_chance_node():
+            steps = state.chance_outcomes()
+            assert flat.edge[children].tolist() == [p for _, p in steps]
+        else:
+            row = flat.infoset[node]
+            assert flat.keys[row] == state.information_state_string()
+            assert flat.owner[row] == state.current_player()
+            steps = [(action, 1) for action in state.legal_actions()]
+            assert np.flatnonzero(flat.legal[row]).tolist() == state.legal_actions()
+        assert flat.action[children].tolist() == [action for action, _ in steps]
+        stack += [
+            (state.child(action), child) for (action, _), child in zip(steps, children, strict=True)
+        ]
+    assert seen == flat.num_nodes
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_members_and_sequences(name):
+    flat = tree(name)
+    for row, key in enumerate(flat.keys):
+        members = flat.members[slice(*flat.first_member[[row, row + 1]])]
+        assert (flat.infoset[members] == row).all(), key
+        assert (flat.sequence[flat.owner[row], members] == flat.parent[row]).all()
+    assert len(flat.members) == (flat.infoset >= 0).sum()
+    policy, reach = flat.random(3), np.ones(flat.num_slots + 1)
+    for slot, (row, _, before, action) in enumerate(flat.slots):
+        reach[slot + 1] = reach[before] * policy[row, action]
+    ways = flat.chance[flat.terminals] * reach[flat.ends].prod(axis=0)
+    assert ways.sum() == pytest.approx(1, abs=1e-12)  # every hand ends somewhere
+
+
+def test_a_tree_is_frozen():
+    kuhn = kuhn_tree()
+    with pytest.raises(FrozenInstanceError):
+        kuhn.name = "other"
+    for field in fields(kuhn):
+        value = getattr(kuhn, field.name)
+        if isinstance(value, np.ndarray):
+            with pytest.raises(ValueError, match="read-only"):
+                value[...] = 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_policies_are_policies(seed):
+    policy = tree(LEDUC).random(seed)
+    assert (policy[~tree(LEDUC).legal] == 0).all()
+    assert policy.sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("goofspiel(num_cards=3)", "simultaneous.*sequential"),
+        ("chess", "more than 1,000 nodes"),
+        ("2048", "names no information states"),
+        ("negotiation", "samples its chance"),
+    ],
+)
+def test_games_that_do_not_fit_are_refused(name, words):
+    with pytest.raises(GameError, match=words):
+        openspiel_tree(pyspiel.load_game(name), max_nodes=1_000)
+
+
+def test_a_long_walk_reports_progress():
+    steps = []
+    with pytest.raises(GameError, match="more than 25,000 nodes"):
+        openspiel_tree(
+            game("liars_dice"), max_nodes=25_000, progress=lambda done, _: steps.append(done)
+        )
+    assert steps == [10_000, 20_000]
+
+
+def _forgetful(second_key):
+    """One player acts twice; what it knows the second time is `second_key` of the first action."""
+    yield Visit(0, 0, key="first", legal=(0, 1))
+    for action in (0, 1):
+        yield Visit(1, 0, action, key=second_key(action), legal=(0, 1))
+        for last in (0, 1):
+            yield Visit(2, TERMINAL, last, returns=(float(action == last),))
+
+
+def test_a_player_must_remember():
+    remembered = compile_tree("game", 1, 2, _forgetful(str))
+    assert len(remembered.keys) == 3
+    with pytest.raises(GameError, match="forgotten"):
+        compile_tree("game", 1, 2, _forgetful(lambda _: "second"))
+
+
+def test_an_information_set_has_one_set_of_actions():
+    walk = [
+        Visit(0, CHANCE),
+        Visit(1, 0, 0, 0.5, "same", (0,)),
+        Visit(2, TERMINAL, 0, returns=(1.0,)),
+        Visit(1, 0, 1, 0.5, "same", (1,)),
+        Visit(2, TERMINAL, 1, returns=(1.0,)),
+    ]
+    with pytest.raises(GameError, match="not always the same"):
+        compile_tree("game", 1, 2, walk)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1))
+def test_ranges_follow_one_another(pairs):
+    starts, stops = np.array([(start, start + size) for start, size in pairs]).T
+    expected = [n for start, stop in zip(starts, stops, strict=True) for n in range(start, stop)]
+    assert ranges(starts, stops).tolist() == expected
