@@ -184,6 +184,8 @@ function item(text, className) {
 async function choosePolicy() {
   const table = tablePolicy(bot.policy);
   if (!bot.onnx) return [table, "The bot plays from its table of 12 rows."];
+  const instead = "so the bot plays the same policy from its table of 12 rows.";
+  if (!bot.runtime) return [table, `onnxruntime-web is missing (run “make web”), ${instead}`];
   try {
     const runtime = await import(new URL(RUNTIME, document.baseURI).href);
     const bytes = new Uint8Array(await (await fetch(bot.onnx)).arrayBuffer());
@@ -194,14 +196,11 @@ async function choosePolicy() {
     );
     return [
       model,
-      `The ONNX model runs in this page; it differs from Python by ${distance.toExponential(0)}.`,
+      `The ONNX model runs in this page, within ${distance.toPrecision(1)} of Python.`,
     ];
   } catch (error) {
     console.info(error);
-    const why = bot.runtime
-      ? "This browser cannot run the ONNX model"
-      : "onnxruntime-web is not installed (run “make web”)";
-    return [table, `${why}, so the bot plays the same policy from its table of 12 rows.`];
+    return [table, `This browser cannot run the ONNX model, ${instead}`];
   }
 }
 
