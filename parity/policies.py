@@ -2,27 +2,131 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
 import pyspiel
 
+from algorithms import values
+from algorithms.cli import UsageError
+from algorithms.tree import kuhn_tree
+from kuhn_bridge.bridge import INFORMATION_STATES
+from kuhn_bridge.errors import KuhnError
 from kuhn_bridge.openspiel import (
     SHORT_NAME,
     from_openspiel_policy,
     to_pyspiel_policy,
     to_python_policy,
 )
-from parity.registry import Settings, check
-from parity.solvers import random_policies
+from kuhn_bridge.policy import TabularPolicy
+from kuhn_bridge.rules import AGENTS, Action
+from parity.registry import Settings, Skipped, check
+from parity.solvers import ITERATES, random_policies, worth
 from parity.tally import Tally
 
 GROUP = "policies"
+SMALL = 100_000  # steps: enough to be no longer uniform
+SINGLE = 1e-6  # what float32 networks are good for
+
+
+@cache
+def scratch() -> Path:
+    """A folder that is gone when the program ends."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+@cache
+def small_model() -> Path:
+    """A model trained on the spot, always the same."""
+    from algorithms import train_ppo
+
+    path = scratch() / "model.zip"
+    if train_ppo.main(["--steps", str(SMALL), "--out", str(path), "--quiet"]) != 0:
+        raise UsageError("the small model could not be trained")
+    return path
+
+
+@cache
+def exported(settings: Settings) -> tuple[TabularPolicy, Path]:
+    """The model as torch plays it, and the ONNX file made of it."""
+    try:
+        from algorithms.export_onnx import export
+        from algorithms.model import load_network, load_policy
+    except ImportError as missing:
+        raise Skipped(f"{missing.name} is not installed") from None
+
+    model = settings.model or small_model()
+    path = scratch() / "policy.onnx"
+    export(load_network(model), path)
+    return load_policy(model), path
+
+
+def compare_rows(tally: Tally, policy: TabularPolicy, rows: Sequence[Sequence[float]]) -> None:
+    """Require `rows` `(12, 3)` to be the policy's, and illegal actions to be exactly 0."""
+    for name, row in zip(INFORMATION_STATES, rows, strict=True):
+        right = policy[name]
+        for action in Action:
+            phrase = f"plays {action.name} with probability {{}}"
+            tolerance = SINGLE if action in right else 0.0
+            tally.close(repr(name), phrase, row[action], right.get(action, 0.0), tolerance)
 
 
 @check("policies", GROUP, "TabularPolicy to both kinds of OpenSpiel policy and back")
 def check_policies(tally: Tally, settings: Settings) -> None:
-    """Nothing is lost, on kuhn_poker and on our game, and both kinds measure the same."""
+    """Nothing is lost, on kuhn_poker and on our game."""
     for game in map(pyspiel.load_game, ("kuhn_poker", SHORT_NAME)):
-        for where, policy in random_policies(settings):
-            spot = f"{where} on {game}"
+        for where, policy in islice(random_policies(settings), 40):
             for crossed in (to_python_policy(policy, game), to_pyspiel_policy(policy, game)):
+                claim = f"{type(crossed).__name__} comes back as it was"
                 back = from_openspiel_policy(crossed)
-                tally.holds(spot, f"{type(crossed).__name__} comes back as it was", back == policy)
+                tally.holds(f"{where} on {game}", claim, back == policy)
+
+
+@check("model", GROUP, "a trained model's NashConv and value, ours and OpenSpiel's")
+def check_model(tally: Tally, settings: Settings) -> None:
+    """What the safe loader reads is what SB3 reads, and both sides measure it alike."""
+    from algorithms.model import load_policy
+
+    path = settings.model or small_model()
+    policy = load_policy(path)
+    compare_rows(tally, policy, load_policy(path, trust=True).probabilities.tolist())
+    ours = values.nash_conv(kuhn_tree(), policy.probabilities)
+    theirs = pyspiel.nash_conv(pyspiel.load_game("kuhn_poker"), to_pyspiel_policy(policy))
+    tally.close(path.name, "has NashConv {}", ours.total, theirs, ITERATES)
+    for agent, mine, right in zip(AGENTS, ours.values, worth(policy), strict=True):
+        tally.close(path.name, f"pays {agent} {{}}", mine, right, ITERATES)
+
+
+@check("onnx", GROUP, "the exported model in onnxruntime against torch, at 12 states")
+def check_onnx(tally: Tally, settings: Settings) -> None:
+    """Probabilities at every information state."""
+    tally.theirs = "torch"
+    policy, path = exported(settings)
+    from algorithms.export_onnx import run_onnx
+
+    compare_rows(tally, policy, run_onnx(path)["probabilities"].tolist())
+
+
+@check("policy.js", GROUP, "the exported model in the page's own module against torch")
+def check_policy_js(tally: Tally, settings: Settings) -> None:
+    """onnxruntime-web under node, at every information state."""
+    from algorithms.play import RUNTIME, runtime_files
+    from kuhn_bridge.web.check import report
+
+    tally.theirs = "torch"
+    files = runtime_files()
+    if not files:
+        raise Skipped("onnxruntime-web is not installed; `make web` fetches it")
+    policy, path = exported(settings)
+    try:
+        found = report(onnx=path, runtime=files[RUNTIME[0]])
+    except KuhnError as reason:
+        raise Skipped(str(reason)) from None
+    compare_rows(tally, policy, found["probabilities"])

@@ -57,11 +57,13 @@ def compare_iterates(tally: Tally, found: Any) -> None:
     """Require that both sides play the same at every information state."""
     for where, ours, theirs in found:
         tally.same(where, "has the information states {}", set(ours), set(theirs))
-        for name in ours.keys() & theirs.keys():
-            for action, probability in theirs[name].items():
+        for name, row in theirs.items():
+            for action, probability in row.items():
                 phrase = f"plays {action} with probability {{}}"
                 spot = f"{where}, {name!r}"
-                tally.close(spot, phrase, ours[name].get(action, 0.0), probability, ITERATES)
+                tally.close(
+                    spot, phrase, ours.get(name, {}).get(action, 0.0), probability, ITERATES
+                )
 
 
 def _rows(tree: Tree, policy: Policy) -> Rows:
