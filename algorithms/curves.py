@@ -58,6 +58,7 @@ def from_csv(path: Path) -> list[Point]:
 def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
     """A picture of curves by name, beside the uniform policy and CFR."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
 
     figure = Figure(figsize=(9, 5.4), layout="constrained")
     axes = figure.add_subplot()
@@ -69,11 +70,12 @@ def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
         axes.plot(steps, last, color=color, linewidth=0.9, alpha=0.6, label=f"{name}: last policy")
     for name, level in _levels().items():
         axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
-        where = (0.005, level)
-        axes.annotate(name, where, xycoords=("axes fraction", "data"), va="bottom", color="0.35")
+        where = (1.01, level)
+        axes.annotate(name, where, xycoords=("axes fraction", "data"), va="center", color="0.35")
     axes.set(xscale="log" if len(curves) > 1 else "linear", yscale="log")
     axes.set(xlabel="steps (decisions of the learning seat)", ylabel="NashConv (chips a hand)")
     axes.set_title("How far from equilibrium: what best responses still gain")
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.grid(alpha=0.25, which="major")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="best", frameon=False)
@@ -84,12 +86,12 @@ def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
 def _levels() -> dict[str, float]:
     """NashConv of what everybody knows."""
     tree = kuhn_tree()
-    levels = {"uniform, 11/12": nash_conv(tree, TabularPolicy.uniform().probabilities).total}
+    levels = {"uniform\n11/12": nash_conv(tree, TabularPolicy.uniform().probabilities).total}
     solver, done = Solver(tree), 0
     for iterations in CFR_ITERATIONS:
         solver.run(iterations - done)
         done = iterations
-        levels[f"CFR, {iterations:,} iterations"] = nash_conv(tree, solver.average_policy()).total
+        levels[f"CFR\n{iterations:,} iterations"] = nash_conv(tree, solver.average_policy()).total
     return levels
 
 
@@ -99,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("curves", nargs="+", type=Path, metavar="CSV", help="a training's curve")
     parser.add_argument("--out", type=Path, default=Path("training.png"), metavar="PNG")
     args = parser.parse_args(argv)
-    return cli.run(lambda: _run(args.curves, args.out), "curves")
+    return cli.run(lambda: _run(args.curves, args.out), parser.prog)
 
 
 def _run(paths: Sequence[Path], out: Path) -> int:

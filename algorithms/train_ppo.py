@@ -34,8 +34,9 @@ HELD = ("last", "average")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    args = _parser().parse_args(argv)
-    return cli.run(lambda: _run(args), "train_ppo")
+    parser = _parser()
+    args = parser.parse_args(argv)
+    return cli.run(lambda: _run(args), parser.prog)
 
 
 def _parser() -> argparse.ArgumentParser:
