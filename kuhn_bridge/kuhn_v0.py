@@ -158,8 +158,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
             raise HistoryError("the hand is over and both agents have left; call reset()")
         if action is not None:
             raise IllegalActionError(
-                f"illegal action {action!r} for {self.agent_selection} in phase terminal: "
-                "the hand is over, step(None)"
+                f"illegal action {action!r} {self._dealt().where()}: the hand is over, step(None)"
             )
         left = self.agent_selection
         self.agents.remove(left)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from kuhn_bridge.encoding import MASKS, OBSERVATIONS, Mask, Observation
-from kuhn_bridge.errors import IllegalActionError
+from kuhn_bridge.errors import ActionError, IllegalActionError
 from kuhn_bridge.rules import (
     AGENTS,
     DEALS,
@@ -66,7 +66,7 @@ class State:
     def act(self, action: Any) -> State:
         """The state after `action` by the player to act."""
         if type(action) is not Action:
-            action = as_action(action)
+            action = self._known(action)
         try:
             return self._after[action]
         except KeyError:
@@ -80,6 +80,16 @@ class State:
         """What `seat` may do: int8 `(3,)`, 1 = legal; all zero when not to act."""
         return MASKS[self.letters][as_seat(seat)].copy()
 
+    def where(self) -> str:
+        """The phase and the history, as errors tell them."""
+        return f"in phase {self.phase.label} after [{', '.join(self.history)}]"
+
+    def _known(self, action: Any) -> Action:
+        try:
+            return as_action(action)
+        except ActionError as error:
+            raise ActionError(f"{error}; this was {self.where()}") from None
+
     def _refuse(self, action: Action) -> NoReturn:
         if self.is_terminal:
             right = "the hand is over"
@@ -87,8 +97,7 @@ class State:
             names = " or ".join(legal.name for legal in self.legal_actions)
             right = f"{AGENTS[self.actor or 0]} may {names}"
         raise IllegalActionError(
-            f"illegal action {action.name} ({action.value}) in phase {self.phase.label} "
-            f"after [{', '.join(self.history)}]: {right}"
+            f"illegal action {action.name} ({action.value}) {self.where()}: {right}"
         )
 
     def __reduce__(self) -> tuple[type[State], tuple[tuple[Card, Card], str]]:

@@ -74,20 +74,26 @@ def test_arrays_are_copies():
     assert state.mask(0).tolist() == [1, 1, 0]
 
 
+def assert_says_where(state, error):
+    message = str(error.value)
+    assert state.phase.label in message
+    assert f"[{', '.join(state.history)}]" in message
+    assert "\n" not in message
+
+
 @pytest.mark.parametrize("state", ALL, ids=repr)
 def test_every_forbidden_action_is_refused_and_changes_nothing(state):
     before = pickle.dumps(state)
     for action in set(Action) - set(state.legal_actions):
         with pytest.raises(IllegalActionError) as error:
             state.act(action)
-        message = str(error.value)
-        assert action.name in message
-        assert state.phase.label in message
-        assert f"[{', '.join(state.history)}]" in message
-        assert "\n" not in message
+        assert action.name in str(error.value)
+        assert_says_where(state, error)
     for junk in (-1, 3, 1.5, True, None, "BET", np.float64(0), np.bool_(False)):
-        with pytest.raises(ActionError):
+        with pytest.raises(ActionError) as error:
             state.act(junk)
+        assert repr(junk) in str(error.value)
+        assert_says_where(state, error)
     assert pickle.dumps(state) == before
 
 
