@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from algorithms.cfr import Tables
 from algorithms.compiled import compiled
 from algorithms.tree import CHANCE, TERMINAL, Bytes, Floats, Indices, Ints, Tree
 
+Words: TypeAlias = npt.NDArray[np.uint64]
 Scheme: TypeAlias = Literal["external", "outcome"]
 
 EXPLORATION = 0.6  # how often outcome sampling tries any action at all, as OpenSpiel does
@@ -26,8 +28,10 @@ class SamplingSolver(Tables):
     def __init__(self, tree: Tree, scheme: Scheme = "external", *, seed: int = 0) -> None:
         super().__init__(tree)
         self.scheme = scheme
-        self._random = np.random.default_rng(seed)
-        self._policy, self._values = np.zeros(tree.num_slots), np.zeros(tree.num_nodes)
+        self._random: Words = (
+            np.random.SeedSequence(seed).generate_state(1, np.uint64).astype(np.uint64)
+        )
+        self._policy = np.zeros(tree.num_slots)
 
     def run(self, iterations: int) -> None:
         """Go on for so many iterations: one sample for each player's update."""
@@ -35,7 +39,7 @@ class SamplingSolver(Tables):
         sample = _external if self.scheme == "external" else _outcome
         sample(
             (tree.first_child, tree.player, tree.infoset, tree.first_slot, tree.edge, tree.returns),
-            (self._regret, self._sum, self._policy, self._values),
+            (self._regret, self._sum, self._policy),
             self._random,
             iterations,
         )
@@ -43,49 +47,78 @@ class SamplingSolver(Tables):
 
 
 _Layout: TypeAlias = tuple[Ints, Bytes, Ints, Ints, Floats, Floats]
-_Sums: TypeAlias = tuple[Floats, Floats, Floats, Floats]
+_Sums: TypeAlias = tuple[Floats, Floats, Floats]
 
 
 @compiled
-def _external(layout: _Layout, sums: _Sums, random: np.random.Generator, iterations: int) -> None:
+def _external(layout: _Layout, sums: _Sums, random: Words, iterations: int) -> None:
+    visits = np.empty((2, len(layout[1])), np.int64)
+    values = np.empty(len(layout[1]))
     for _ in range(iterations):
         for player in range(len(layout[5])):
-            _external_value(0, player, layout, sums, random)
+            _try_all(player, layout, sums, (visits, values), random)
 
 
 @compiled
-def _external_value(
-    node: int, player: int, layout: _Layout, sums: _Sums, random: np.random.Generator
-) -> float:
-    """The sampled value of a node for the player, whose regrets below are updated."""
+def _try_all(
+    player: int, layout: _Layout, sums: _Sums, scratch: tuple[Indices, Floats], random: Words
+) -> None:
+    """All of the player's actions, one sample of everything else, for the player's regrets.
+
+    Down from one of its decisions to the next, which `_next` finds behind each action; then back
+    up, the last decision first.
+    """
+    first_child, actor, infoset, first_slot, _, returns = layout
+    regret, _, policy = sums
+    (decisions, found), values = scratch
+    count = 0
+    done = -1  # the decision whose actions come next; the root stands for one before all
+    first, stop = 0, 1
+    while True:
+        for child in range(first, stop):
+            node = found[child] = _next(child, player, layout, sums, random)
+            if actor[node] == player:
+                decisions[count] = node
+                count += 1
+            else:
+                values[node] = returns[player, node]
+        done += 1
+        if done == count:
+            break
+        first, stop = first_child[decisions[done]], first_child[decisions[done] + 1]
+    for done in range(count - 1, -1, -1):
+        node = decisions[done]
+        start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
+        ahead, total = first_child[node] - start, 0.0
+        _match(regret, start, stop, policy)
+        for slot in range(start, stop):
+            total += policy[slot] * values[found[ahead + slot]]
+        for slot in range(start, stop):
+            regret[slot] += values[found[ahead + slot]] - total
+        values[node] = total
+
+
+@compiled
+def _next(node: int, player: int, layout: _Layout, sums: _Sums, random: Words) -> int:
+    """The player's next decision, or the end, as chance and the others happen to play."""
     first_child, actor, infoset, first_slot, edge, returns = layout
-    regret, policy_sum, policy, values = sums
-    while actor[node] != player:
-        who, child = actor[node], first_child[node]
-        if who == TERMINAL:
-            return float(returns[player, node])
-        if who == CHANCE:
+    regret, policy_sum, policy = sums
+    while actor[node] != player and actor[node] != TERMINAL:
+        child = first_child[node]
+        if actor[node] == CHANCE:
             node = child + _drawn(edge, child, first_child[node + 1], random)
             continue
         start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
         _match(regret, start, stop, policy)
-        if who == (player + 1) % len(returns):  # so each player's policy counts once
+        if actor[node] == (player + 1) % len(returns):  # so each player's policy counts once
             for slot in range(start, stop):
                 policy_sum[slot] += policy[slot]
         node = child + _drawn(policy, start, stop, random)
-    start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
-    ahead, total = first_child[node] - start, 0.0
-    _match(regret, start, stop, policy)
-    for slot in range(start, stop):
-        values[ahead + slot] = _external_value(ahead + slot, player, layout, sums, random)
-        total += policy[slot] * values[ahead + slot]
-    for slot in range(start, stop):
-        regret[slot] += values[ahead + slot] - total
-    return total
+    return node
 
 
 @compiled
-def _outcome(layout: _Layout, sums: _Sums, random: np.random.Generator, iterations: int) -> None:
+def _outcome(layout: _Layout, sums: _Sums, random: Words, iterations: int) -> None:
     path = np.empty((len(layout[1]), 2), np.int64)
     for _ in range(iterations):
         for player in range(len(layout[5])):
@@ -93,15 +126,13 @@ def _outcome(layout: _Layout, sums: _Sums, random: np.random.Generator, iteratio
 
 
 @compiled
-def _play_out(
-    player: int, layout: _Layout, sums: _Sums, path: Indices, random: np.random.Generator
-) -> None:
+def _play_out(player: int, layout: _Layout, sums: _Sums, path: Indices, random: Words) -> None:
     """One hand, down to its end and back up, for the player's regrets.
 
     Chance and the others are sampled as they play, so in the regrets' weights they cancel out.
     """
     first_child, actor, infoset, first_slot, edge, returns = layout
-    regret, policy_sum, policy, _ = sums
+    regret, policy_sum, policy = sums
     node, steps, own, tried, others = 0, 0, 1.0, 1.0, 1.0
     while actor[node] != TERMINAL:
         child = first_child[node]
@@ -115,8 +146,8 @@ def _play_out(
         if actor[node] != player:
             others *= policy[start + k]
         else:
-            if random.random() < EXPLORATION:
-                k = int(random.random() * (stop - start))
+            if _uniform(random) < EXPLORATION:
+                k = int(_uniform(random) * (stop - start))
             for slot in range(start, stop):
                 policy_sum[slot] += own / (tried * others) * policy[slot]
             path[steps, 0], path[steps, 1] = infoset[node], start + k
@@ -145,11 +176,21 @@ def _match(regret: Floats, start: int, stop: int, policy: Floats) -> None:
 
 
 @compiled
-def _drawn(distribution: Floats, start: int, stop: int, random: np.random.Generator) -> int:
+def _drawn(distribution: Floats, start: int, stop: int, random: Words) -> int:
     """A number from 0 to `stop - start - 1`, drawn."""
-    left = random.random()
+    left = _uniform(random)
     for at in range(start, stop - 1):
         left -= distribution[at]
         if left < 0:
             return at - start
     return stop - start - 1
+
+
+@compiled
+def _uniform(random: Words) -> float:
+    """The next number in [0, 1) of SplitMix64 (Steele, Lea, Flood 2014), whose state moves on."""
+    random[0] += np.uint64(0x9E3779B97F4A7C15)
+    bits = random[0]
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return float((bits ^ (bits >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
