@@ -63,10 +63,11 @@ def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
     figure = Figure(figsize=(9, 5.4), layout="constrained")
     axes = figure.add_subplot()
     for number, (name, curve) in enumerate(curves.items()):
-        steps = [max(point.steps, 1) for point in curve]
-        color, average = f"C{number}", [point.average for point in curve]
+        points = [point for point in curve if point.steps or len(curves) == 1]  # no log of 0
+        steps = [point.steps for point in points]
+        color, average = f"C{number}", [point.average for point in points]
         axes.plot(steps, average, color=color, linewidth=2.2, label=f"{name}: average policy")
-        last = [point.last for point in curve]
+        last = [point.last for point in points]
         axes.plot(steps, last, color=color, linewidth=0.9, alpha=0.6, label=f"{name}: last policy")
     for name, level in _levels().items():
         axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
@@ -78,7 +79,7 @@ def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.grid(alpha=0.25, which="major")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="best", frameon=False)
+    axes.legend(loc="lower left", frameon=False)
     with cli.replacing(path) as temporary:
         figure.savefig(temporary, dpi=150)
 

@@ -35,8 +35,8 @@ class Config:
     n_envs: int = 4096  # hands at a time
     n_steps: int = 2  # decisions of each between updates
     lr: float = 16.0
-    entropy: float = 0.2  # how strongly the policy is drawn to the magnet, or to uniform without
-    magnet: float = 0.01  # how far the magnet follows the policy in an update; 0: no magnet
+    entropy: float = 0.3  # how strongly the policy is drawn to the magnet, or to uniform without
+    magnet: float = 0.02  # how far the magnet follows the policy in an update; 0: no magnet
     vf_coef: float = 0.1
 
 
@@ -44,12 +44,12 @@ RECIPES = ("self-play", "tutorial")
 ENVS = ("vector", "aec")
 NETS = ("table", "mlp")
 
-# What a recipe or a network wants otherwise than above, the first that applies.
-_MLP: Settings = {"lr": 0.3, "vf_coef": 0.5}
+# What a network or a recipe wants otherwise than above.
+_MLP: Settings = {"lr": 0.3, "entropy": 0.2, "magnet": 0.01, "vf_coef": 0.5}
 _TUTORIAL: Settings = {
     "env": "aec",
     "net": "mlp",
-    "steps": 40_000,
+    "steps": 30_000,
     "n_envs": 1,
     "n_steps": 2048,
     "lr": 3e-4,
