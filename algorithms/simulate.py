@@ -101,9 +101,11 @@ def _thresholds(tree: Tree, policy: Policy) -> Floats:
     sizes = np.diff(tree.first_child)
     parents = np.repeat(np.arange(tree.num_nodes), sizes)  # of the nodes from 1 on
     rank = np.arange(1, tree.num_nodes) - tree.first_child[parents]
-    rows = tree.infoset[parents]
+    rows, share = tree.infoset[parents], tree.edge[1:].copy()
+    chosen = rows >= 0
+    share[chosen] = policy[rows[chosen], tree.action[1:][chosen]]
     shares = np.zeros((tree.num_nodes, sizes.max()))
-    shares[parents, rank] = np.where(rows >= 0, policy[rows, tree.action[1:]], tree.edge[1:])
+    shares[parents, rank] = share
     last = np.arange(sizes.max()) >= sizes[:, None] - 1
     return np.where(last, np.inf, np.cumsum(shares, axis=1))
 

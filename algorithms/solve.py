@@ -52,7 +52,7 @@ class Solved:
 def solve(
     solver: AnySolver,
     *,
-    iterations: int = MOST_ITERATIONS,
+    iterations: int,
     until: float = -math.inf,
     progress: Callable[[int, str], None] = lambda done, note: None,
 ) -> Solved:
@@ -126,13 +126,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     _require(args)
-    limit = {"until": args.until} if args.until is not None else {"iterations": args.iterations}
+    until, limit = args.until or -math.inf, MOST_ITERATIONS if args.until else args.iterations
     with ExitStack() as files:  # an output that cannot be written is told before the work
         out, plot = (p and files.enter_context(cli.replacing(p)) for p in (args.out, args.plot))
         tree = load_tree(args.game, max_nodes=args.max_nodes)
         solver = make_solver(tree, args.variant, discounts=args.discounts, seed=args.seed)
-        with cli.progress("solving", limit.get("iterations")) as bar:
-            solved = solve(solver, **limit, progress=bar)
+        with cli.progress("solving", None if args.until else limit) as bar:
+            solved = solve(solver, iterations=limit, until=until, progress=bar)
         if out:
             out.write_text(f"{_policy_json(args.game, tree, solved.policy)}\n", encoding="utf-8")
         if plot:
@@ -141,8 +141,8 @@ def _run(args: argparse.Namespace) -> int:
         print(json.dumps(_summary(args, tree, solved)))
     else:
         print("\n".join(_report(args, tree, solved)))
-    reached = args.until is None or solved.measure.total <= args.until
-    return cli.HOLDS if reached else cli.DOES_NOT_HOLD
+    missed = args.until and solved.measure.total > args.until
+    return cli.DOES_NOT_HOLD if missed else cli.HOLDS
 
 
 def _require(args: argparse.Namespace) -> None:
@@ -219,7 +219,7 @@ def _report(args: argparse.Namespace, tree: Tree, solved: Solved) -> Iterator[st
     if kuhn:
         near = nearest_nash(policy)
         yield f"distance        {near.distance:.4e} to the equilibrium of alpha {near.alpha:.4f}"
-    if args.until is not None and measure.total > args.until:
+    if args.until and measure.total > args.until:
         yield f"not reached: NashConv {args.until:g}"
 
 

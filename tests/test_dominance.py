@@ -1,0 +1,137 @@
+"""Dominance: the rounds as the books tell them, and policies caught playing what is dominated."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from algorithms.dominance import (
+    described,
+    eliminate,
+    exposures,
+    main,
+    reduced_strategies,
+    without_dominated,
+)
+from algorithms.equilibrium import nash
+from algorithms.tree import GameError, kuhn_tree
+from algorithms.values import expected_values, nash_conv, pure, seated
+from kuhn_bridge import Action
+from tests.games import KUHN3, LEDUC, tree
+from tests.strategies import policies
+
+TREE = kuhn_tree()
+WEAK = eliminate(TREE)
+
+
+def test_the_rounds_of_kuhn(capsys):
+    assert main([]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "27 x 64 reduced pure strategies",
+        "round 1 leaves 12 x 8; nobody plays any more",
+        "  player_0 with J after check-bet: call",
+        "  player_0 with K after check-bet: fold",
+        "  player_1 with K after check: check",
+        "  player_1 with J after bet: call",
+        "  player_1 with K after bet: fold",
+        "round 2 leaves 8 x 4; nobody plays any more",
+        "  player_0 with Q to start: bet",
+        "  player_1 with Q after check: bet",
+    ]
+
+
+def test_nothing_is_strictly_dominated(capsys):
+    """Every action of Kuhn is as good as any against an opponent who never lets it come up."""
+    assert eliminate(TREE, strict=True).removals == ()
+    assert main(["--strict"]) == 0
+    assert capsys.readouterr().out == "27 x 64 reduced pure strategies\n"
+
+
+def test_the_gate(capsys):
+    assert main(["nash:0.2"]) == 0
+    assert "nash:0.2 plays no dominated action" in capsys.readouterr().out
+    assert main(["uniform"]) == 1
+    out = capsys.readouterr().out
+    assert "player_1 with K after bet: fold            1  0.5000   0.2500    0.5000" in out
+    assert "NashConv 0.916667; with the dominated actions removed 0.166667" in out
+    assert main(["uniform", "--max", "0.6"]) == 0
+
+
+def test_json(capsys):
+    assert main(["random:3", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["sizes"] == [[27, 64], [12, 8], [8, 4]]
+    assert {"round": 2, "key": "1", "action": "BET"} in found["removals"]
+    assert found["nash_conv_without"] < found["nash_conv"]
+    assert {e["key"] for e in found["exposures"]} <= set(TREE.keys)
+
+
+def test_bad_input(capsys):
+    assert main(["nowhere.json"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_what_an_exposure_costs():
+    """Fold K to a bet always: that alone costs 3 chips each time a bettor meets K."""
+    policy = nash(0).probabilities.copy()
+    policy[TREE.keys.index("2b")] = 0, 0, 1
+    (found,) = exposures(TREE, policy, WEAK)
+    assert (found.round, found.key, found.action) == (1, "2b", Action.FOLD)
+    assert found.cost == pytest.approx(0)  # nash:0 never bets as player_0
+    assert found.worst == pytest.approx(1 / 3 * 3)  # K one time in three, -1 instead of +2
+
+
+@given(policies())
+def test_round_one_never_costs_less_than_nothing(policy):
+    for found in exposures(TREE, policy.probabilities, WEAK):
+        assert found.worst >= -1e-12
+        if found.round == 1:
+            assert found.cost >= -1e-12
+
+
+@given(policies())
+def test_a_cleaned_policy_is_clean(policy):
+    cleaned = without_dominated(TREE, policy.probabilities, WEAK)
+    assert exposures(TREE, cleaned, WEAK) == ()
+    assert cleaned.sum(axis=1) == pytest.approx(1)
+    assert nash_conv(TREE, cleaned).total >= 0
+
+
+def test_reduced_strategies_are_strategies():
+    for player, count in ((0, 27), (1, 64)):
+        plans = reduced_strategies(TREE, player)
+        assert len(plans) == len(np.unique(plans, axis=0)) == count
+        for row in np.flatnonzero(TREE.owner == player):
+            own = plans[:, TREE.first_slot[row] + 1 : TREE.first_slot[row + 1] + 1]
+            assert np.array_equal(own.sum(axis=1), plans[:, TREE.parent[row]])
+
+
+def test_removed_actions_are_dominated_by_enumeration():
+    """Against every pure opponent, swapping a round-one action away is never worse."""
+    rng = np.random.default_rng(0)
+    choices = [np.flatnonzero(row) for row in TREE.legal]
+    for removal in WEAK.removals:
+        if removal.round > 1:
+            continue
+        for _ in range(200):
+            played = np.array([rng.choice(options) for options in choices])
+            better = played.copy()
+            played[removal.row] = removal.action
+            better[removal.row] = next(a for a in choices[removal.row] if a != removal.action)
+            owner = TREE.owner[removal.row]
+            sides = [pure(TREE, played)] * 2
+            before = expected_values(TREE, seated(TREE, sides))[owner]
+            sides[owner] = pure(TREE, better)
+            assert expected_values(TREE, seated(TREE, sides))[owner] >= before - 1e-12
+
+
+@pytest.mark.parametrize(("name", "words"), [(KUHN3, "3 players"), (LEDUC, "more than")])
+def test_games_that_are_too_much(name, words):
+    with pytest.raises(GameError, match=words):
+        eliminate(tree(name))
+
+
+def test_words():
+    assert described("2pb", Action.FOLD) == "player_0 with K after check-bet: fold"
+    assert described("1p", Action.CHECK_OR_CALL) == "player_1 with Q after check: check"

@@ -1,0 +1,153 @@
+"""Exact equilibria: the family, its proof in fractions, the way to it, and linear programs."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.equilibrium import (
+    VALUE,
+    certify,
+    exact_nash,
+    from_exact,
+    nash,
+    nearest_nash,
+    solve_zero_sum,
+)
+from algorithms.tree import GameError, kuhn_tree
+from algorithms.values import nash_conv
+from kuhn_bridge import INFORMATION_STATES, Action, TabularPolicy
+from kuhn_bridge.errors import PolicyError
+from tests.games import DICE, KUHN3, LEDUC, tree
+from tests.strategies import policies
+
+TREE = kuhn_tree()
+alphas = st.fractions(0, Fraction(1, 3), max_denominator=1000)
+
+
+@given(alphas)
+def test_the_certificate(alpha):
+    """For every alpha, in rational arithmetic: value exactly -1/18, NashConv exactly 0."""
+    certificate = certify(exact_nash(alpha))
+    assert certificate.value == VALUE == Fraction(-1, 18)
+    assert certificate.nash_conv == 0
+    assert all(isinstance(gain, Fraction) for gain in certificate.gains)
+
+
+def test_the_certificate_of_uniform_play():
+    half = Fraction(1, 2)
+    uniform = {
+        name: dict.fromkeys(TabularPolicy.uniform()[name], half) for name in INFORMATION_STATES
+    }
+    certificate = certify(uniform)
+    assert certificate.value == Fraction(1, 8)
+    assert certificate.gains == (Fraction(3, 8), Fraction(13, 24))
+    assert certificate.nash_conv == Fraction(11, 12)
+
+
+@given(alphas, st.sampled_from(INFORMATION_STATES), st.fractions(0, 1, max_denominator=50))
+def test_the_certificate_agrees_with_the_arrays(alpha, name, share):
+    """Spoil one row: fractions and floats say the same of what can then be gained."""
+    first, second = exact_nash(alpha)[name]
+    spoiled = exact_nash(alpha) | {name: {first: share, second: 1 - share}}
+    certificate = certify(spoiled)
+    measure = nash_conv(TREE, from_exact(spoiled).probabilities)
+    assert measure.gains == pytest.approx([float(gain) for gain in certificate.gains], abs=1e-12)
+    assert measure.values[0] == pytest.approx(float(certificate.value), abs=1e-12)
+
+
+def test_a_spoiled_equilibrium_has_no_certificate():
+    spoiled = exact_nash(Fraction(1, 5)) | {
+        "0": {Action.CHECK_OR_CALL: Fraction(0), Action.BET: Fraction(1)}
+    }
+    assert certify(spoiled).nash_conv > 0
+
+
+@pytest.mark.parametrize("alpha", [-0.01, 0.34, 1])
+def test_outside_the_family(alpha):
+    with pytest.raises(PolicyError, match=r"outside \[0, 1/3\]"):
+        nash(alpha)
+
+
+@given(alphas)
+def test_members_are_at_distance_nothing(alpha):
+    nearest = nearest_nash(nash(alpha))
+    assert nearest.distance == pytest.approx(0, abs=1e-12)
+    assert nearest.alpha == pytest.approx(float(alpha), abs=1e-12)
+
+
+@given(st.floats(0, 1))
+def test_with_king_always_bet_its_answer_is_free(call):
+    """At alpha = 1/3 player_0 never checks K, so what it would do then is no part of the set."""
+    table = nash(Fraction(1, 3)).probabilities.copy()
+    table[INFORMATION_STATES.index("2pb")] = call, 0, 1 - call
+    assert nash_conv(TREE, table).total == pytest.approx(0, abs=1e-12)
+    assert nearest_nash(TabularPolicy(table)).distance == pytest.approx(0, abs=1e-12)
+
+
+@given(policies(), alphas)
+def test_nothing_in_the_family_is_nearer(policy, alpha):
+    nearest = nearest_nash(policy)
+    other = nash(alpha).probabilities
+    assert nearest.distance <= np.linalg.norm(policy.probabilities - other) + 1e-12
+    assert nash_conv(TREE, nearest.policy.probabilities).total == pytest.approx(0, abs=1e-12)
+
+
+@given(policies())
+def test_distance_nothing_means_nothing_to_gain(policy):
+    total = nash_conv(TREE, policy.probabilities).total
+    assert total <= 8 * nearest_nash(policy).distance + 1e-12  # 4 chips at most, both players
+
+
+def test_the_linear_program_of_kuhn():
+    solution = solve_zero_sum(TREE)
+    assert solution.value == pytest.approx(-1 / 18, abs=1e-12)
+    assert nash_conv(TREE, solution.policy).total == pytest.approx(0, abs=1e-12)
+    assert nearest_nash(TabularPolicy(solution.policy)).distance == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("name", "value"), [(LEDUC, -0.0856064), (DICE, 0.0625)])
+def test_linear_programs_of_larger_games(name, value):
+    solution = solve_zero_sum(tree(name))
+    assert solution.value == pytest.approx(value, abs=1e-6)
+    assert nash_conv(tree(name), solution.policy).total == pytest.approx(0, abs=1e-9)
+
+
+def test_the_family_is_the_whole_set():
+    """How far each probability can go in an equilibrium, by linear programs over all of them.
+
+    Player_0's plans that guarantee -1/18 form the set; the programs find its extent in random
+    directions, and the closed form reaches as far.
+    """
+    from scipy.optimize import linprog
+
+    from algorithms.dominance import _payoff, reduced_strategies
+
+    for player, value in ((0, -1 / 18), (1, 1 / 18)):
+        plans = reduced_strategies(TREE, player)
+        payoff = plans @ _payoff(TREE, player) @ reduced_strategies(TREE, 1 - player).T
+        family = np.stack([_realised(nash(alpha), player) for alpha in (0, Fraction(1, 3))])
+        for direction in np.random.default_rng(player).normal(size=(30, plans.shape[1])):
+            found = linprog(
+                -(plans @ direction),
+                A_ub=-payoff.T,
+                b_ub=np.full(payoff.shape[1], -value + 1e-12),
+                A_eq=np.ones((1, len(plans))),
+                b_eq=[1],
+            )
+            assert -found.fun == pytest.approx((family @ direction).max(), abs=1e-7)
+
+
+def _realised(policy, player):
+    plan = np.zeros(TREE.num_slots + 1)
+    plan[0] = 1
+    for slot, (row, owner, before, action) in enumerate(TREE.slots):
+        plan[slot + 1] = (owner == player) * plan[before] * policy.probabilities[row, action]
+    return plan
+
+
+def test_only_two_player_zero_sum_games_have_such_programs():
+    with pytest.raises(GameError, match="not a two-player zero-sum game"):
+        solve_zero_sum(tree(KUHN3))

@@ -1,0 +1,68 @@
+"""Monte Carlo CFR: seeded, right on average, and on its way to equilibrium."""
+
+import numpy as np
+import pytest
+
+from algorithms.cfr import CFR_SIMULTANEOUS, Solver
+from algorithms.mccfr import SamplingSolver
+from algorithms.tree import kuhn_tree
+from algorithms.values import nash_conv
+from tests.games import KUHN3, LEDUC, tree
+
+SCHEMES = ["external", "outcome"]
+
+
+@pytest.mark.parametrize(("scheme", "bound"), [("external", 0.02), ("outcome", 0.06)])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_approaches_equilibrium(scheme, bound, seed):
+    solver = SamplingSolver(kuhn_tree(), scheme, seed=seed)
+    solver.run(100)
+    early = nash_conv(solver.tree, solver.average_policy()).total
+    solver.run(30_000)
+    late = nash_conv(solver.tree, solver.average_policy()).total
+    assert late < min(bound, early)
+    assert solver.iteration == 30_100
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_seed_is_a_run(scheme):
+    runs = [SamplingSolver(kuhn_tree(), scheme, seed=seed) for seed in (1, 1, 2)]
+    runs[0].run(500)
+    for run in runs[1:]:
+        for _ in range(5):
+            run.run(100)
+    averages = [run.average_policy() for run in runs]
+    assert np.array_equal(averages[0], averages[1])
+    assert not np.array_equal(averages[0], averages[2])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", ["kuhn", KUHN3, LEDUC])
+def test_the_first_regrets_are_right_on_average(scheme, name):
+    """Player 0 samples against uniform play first, where exact CFR says what to expect."""
+    flat = kuhn_tree() if name == "kuhn" else tree(name)
+    exact = Solver(flat, CFR_SIMULTANEOUS)
+    exact.run(1)
+    rows = flat.owner == 0
+    runs = 2_000
+    samples = np.empty((runs, *flat.legal[rows].shape))
+    for seed in range(runs):
+        solver = SamplingSolver(flat, scheme, seed=seed)
+        solver.run(1)
+        samples[seed] = solver.regrets()[rows]
+    error = samples.std(axis=0) / np.sqrt(runs)
+    off = np.abs(samples.mean(axis=0) - exact.regrets()[rows])
+    seen = (samples != 0).sum(axis=0) > 30  # enough for a mean to be about normal
+    assert seen.any()
+    assert (off[seen] <= 5 * error[seen] + 1e-12).all()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_what_is_handed_out_is_a_policy(scheme):
+    solver = SamplingSolver(tree(LEDUC), scheme)
+    solver.run(50)
+    for policy in (solver.average_policy(), solver.current_policy()):
+        assert policy.sum(axis=1) == pytest.approx(1)
+        assert (policy[~solver.tree.legal] == 0).all()
+        with pytest.raises(ValueError, match="read-only"):
+            policy[0, 0] = 1

@@ -1,0 +1,96 @@
+"""Simulation: hands played, next to the exact value that must fit them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from algorithms import simulate as module
+from algorithms.simulate import both_seats, main, play, simulate
+from algorithms.tree import kuhn_tree
+from algorithms.values import expected_values
+from kuhn_bridge import TabularPolicy
+from tests.games import LEDUC, tree
+
+TREE = kuhn_tree()
+
+
+def test_a_match(capsys):
+    assert main(["nash:0", "uniform", "--hands", "20000"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("what nash:0 wins from uniform, chips a hand\n")
+    assert [line.split()[0] for line in out.splitlines()[2:]] == ["player_0", "player_1", "both"]
+    assert "+0.05556" in out
+    assert "+0.16667" in out
+
+
+def test_json(capsys):
+    assert main(["random:1", "nash:1/3", "--hands", "5000", "--seed", "4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["policies"] == ["random:1", "nash:1/3"]
+    both = found["both seats"]
+    assert both["hands"] == 10_000
+    assert both["interval"][0] < both["mean"] < both["interval"][1]
+    assert both["mean"] == pytest.approx(
+        (found["player_0"]["mean"] + found["player_1"]["mean"]) / 2
+    )
+
+
+def test_a_seed_is_a_match(capsys):
+    outputs = []
+    for seed in ("1", "1", "2"):
+        main(["uniform", "random:5", "--hands", "1000", "--seed", seed])
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] != outputs[2]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["uniform", "uniform", "--hands", "0"],
+        ["uniform", "uniform", "--hands", "-5"],
+        ["uniform", "uniform", "--seed", "-1"],
+        ["uniform", "nowhere.json"],
+        ["uniform", "unifrom"],
+    ],
+)
+def test_bad_input(arguments, capsys):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_ending_comes_as_often_as_it_should(seed):
+    policy, hands = TabularPolicy.random(seed).probabilities, 200_000
+    count = np.bincount(play(TREE, policy, hands, np.random.default_rng(seed)), minlength=58)
+    reach = np.ones(TREE.num_slots + 1)
+    for slot, (row, _, before, action) in enumerate(TREE.slots):
+        reach[slot + 1] = reach[before] * policy[row, action]
+    expected = hands * TREE.chance[TREE.terminals] * reach[TREE.ends].prod(axis=0)
+    assert count.sum() == count[TREE.terminals].sum() == hands
+    assert (np.abs(count[TREE.terminals] - expected) <= 5 * np.sqrt(expected) + 1e-9).all()
+
+
+def test_zero_is_never_drawn_and_one_always():
+    policy = np.zeros(TREE.legal.shape)
+    policy[np.arange(12), TREE.legal.argmax(axis=1)] = 1  # check, and call
+    ends = play(TREE, policy, 10_000, np.random.default_rng(0))
+    assert set(np.abs(TREE.returns[0, ends])) == {1}  # always check-check
+
+
+def test_larger_games():
+    leduc = tree(LEDUC)
+    policies = [leduc.random(1), leduc.random(2)]
+    samples = simulate(leduc, policies, hands=50_000, seed=1)
+    assert all(sample.off < 5 for sample in samples)
+    assert both_seats(samples).hands == 100_000
+
+
+def test_a_wrong_exact_value_would_be_noticed(monkeypatch, capsys):
+    monkeypatch.setattr(
+        module, "expected_values", lambda *a: tuple(v + 0.1 for v in expected_values(*a))
+    )
+    assert main(["nash:0", "uniform", "--hands", "20000"]) == 1
+    assert "outside" in capsys.readouterr().out

@@ -1,0 +1,143 @@
+"""The command that solves games, as a user runs it."""
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+from algorithms.solve import NAMES, main, make_solver, solve
+from algorithms.tree import kuhn_tree
+from algorithms.values import nash_conv
+from kuhn_bridge import TabularPolicy
+from tests.games import KUHN3, LEDUC
+
+
+def test_kuhn(capsys):
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("kuhn: 58 nodes, 12 information sets\ncfr+: 1,000 iterations\n")
+    assert "2p    player_1  K     check             0.0000  1.0000       -" in out
+    assert "[0.0, 100.0, 0.0, 100.0]" in out
+    assert "(equilibrium -0.055556 = -1/18)" in out
+    assert "NashConv        1.7473e-04" in out
+    assert "to the equilibrium of alpha" in out
+
+
+def test_as_a_process(tmp_path):
+    out = tmp_path / "policy.json"
+    command = [sys.executable, "-m", "algorithms.solve", "--until", "1e-4", "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""  # no bar when nobody watches
+    policy = TabularPolicy.load(out)
+    assert nash_conv(kuhn_tree(), policy.probabilities).total <= 1e-4
+
+
+@pytest.mark.parametrize("variant", NAMES)
+def test_every_variant(variant, capsys):
+    assert main(["--variant", variant, "--iterations", "3000", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["iterations"] == 3000
+    assert found["nash_conv"] < 0.15
+    assert found["nash_conv"] == pytest.approx(sum(found["gains"]))
+    assert found["exploitability"] == found["nash_conv"] / 2
+    policy = TabularPolicy.from_dict(found["policy"])
+    assert nash_conv(kuhn_tree(), policy.probabilities).total == pytest.approx(found["nash_conv"])
+
+
+def test_until(capsys):
+    assert main(["--until", "1e-6", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["nash_conv"] <= 1e-6
+    assert found["distance"] < 1e-4
+    before = [total for _, total in found["curve"][:-1]]
+    assert min(before) > 1e-6
+
+
+def test_until_gives_up(capsys, monkeypatch):
+    monkeypatch.setattr("algorithms.solve.MOST_ITERATIONS", 50)
+    assert main(["--until", "1e-9"]) == 1
+    assert "not reached: NashConv 1e-09" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("game", "players"), [(LEDUC, 2), (KUHN3, 3), ("python_kuhn_bridge", 2)])
+def test_openspiels_games(game, players, tmp_path, capsys):
+    out, plot = tmp_path / "policy.json", tmp_path / "curve.png"
+    arguments = ["--game", game, "--iterations", "60", "--out", str(out), "--plot", str(plot)]
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert f"(NashConv / {players} players)" in shown
+    written = json.loads(out.read_text())
+    assert written["game"] == game
+    assert all(sum(row.values()) == pytest.approx(1) for row in written["policy"].values())
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert {path.name for path in tmp_path.iterdir()} == {"policy.json", "curve.png"}
+
+
+def test_discounts_are_the_variants_numbers(capsys):
+    plain = ["--iterations", "50", "--json"]
+    main(["--variant", "dcfr", *plain])
+    by_name = json.loads(capsys.readouterr().out)
+    main(["--variant", "cfr", "--discounts", "1.5", "0", "2", *plain])
+    by_numbers = json.loads(capsys.readouterr().out)
+    assert by_name["policy"] == by_numbers["policy"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--game", "leduk_poker"], "did you mean 'leduc_poker'?"),
+        (["--game", "kuhn_poker(playerz=3)"], "Unknown parameter 'playerz'"),
+        (["--game", "goofspiel"], "simultaneous"),
+        (["--game", "chess", "--max-nodes", "500"], "more than 500 nodes"),
+        (["--variant", "cfr++"], "did you mean 'cfr+'?"),
+        (["--iterations", "-1"], "--iterations -1"),
+        (["--iterations", "0"], "at least 1"),
+        (["--until", "0"], "above 0"),
+        (["--until", "nan"], "above 0"),
+        (["--seed", "-1"], "--seed -1"),
+        (["--variant", "es-mccfr", "--discounts", "1", "1", "1"], "cannot use them"),
+        (["--discounts", "nan", "1", "1"], "cannot use them"),
+        (["--out", "nowhere/policy.json"], "no directory nowhere"),
+        (["--plot", "."], "is a directory"),
+    ],
+)
+def test_bad_input(arguments, words, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    captured = capfd.readouterr()
+    assert words in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert captured.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--iterations", "many"], ["--iterations", "5", "--until", "1"]]
+)
+def test_bad_arguments(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_failed_run_leaves_no_file(tmp_path, capsys):
+    out = tmp_path / "policy.json"
+    out.write_text("what was there")
+    assert main(["--game", "chess", "--max-nodes", "100", "--out", str(out)]) == 2
+    assert out.read_text() == "what was there"
+    assert list(tmp_path.iterdir()) == [out]
+    assert "more than 100 nodes" in capsys.readouterr().err
+
+
+def test_the_curve_is_looked_at_ever_less_often():
+    seen = []
+    solved = solve(
+        make_solver(kuhn_tree(), "cfr"), iterations=1000, progress=lambda n, _: seen.append(n)
+    )
+    assert seen == [n for n, _ in solved.curve]
+    assert seen[:10] == list(range(1, 11))
+    assert seen[-1] == solved.iterations == 1000
+    assert all(after <= 1.1 * before + 1 for before, after in pairwise(seen))
