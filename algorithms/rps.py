@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from random import Random
 
 import numpy as np
 
@@ -40,12 +41,12 @@ def matched(regret: Floats) -> Floats:
 
 def self_play(rounds: int, *, seed: int = 0) -> Outcome:
     """Two regret matchers against each other."""
-    random = np.random.default_rng(seed)
+    random = Random(seed)
     regrets, total = np.zeros((2, 3)), np.zeros(3)
     for _ in range(rounds):
         policies = [matched(regret) for regret in regrets]
         total += policies[0]
-        mine, yours = (random.choice(3, p=policy) for policy in policies)
+        mine, yours = (_drawn(policy, random) for policy in policies)
         regrets[0] += PAYOFF[:, yours] - PAYOFF[mine, yours]
         regrets[1] += PAYOFF[:, mine] - PAYOFF[yours, mine]
     average = total / rounds
@@ -54,15 +55,19 @@ def self_play(rounds: int, *, seed: int = 0) -> Outcome:
 
 def against(opponent: Sequence[float], rounds: int, *, seed: int = 0) -> Outcome:
     """A regret matcher against a fixed policy `(3,)`."""
-    random = np.random.default_rng(seed)
+    random = Random(seed)
     regret, total = np.zeros(3), np.zeros(3)
     for _ in range(rounds):
         policy = matched(regret)
         total += policy
-        mine, yours = random.choice(3, p=policy), random.choice(3, p=opponent)
+        mine, yours = _drawn(policy, random), _drawn(opponent, random)
         regret += PAYOFF[:, yours] - PAYOFF[mine, yours]
     average, wins = total / rounds, PAYOFF @ opponent
     return Outcome(average, float(wins.max() - average @ wins))
+
+
+def _drawn(policy: Iterable[float], random: Random) -> int:
+    return random.choices(range(3), list(policy))[0]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
