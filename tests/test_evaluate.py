@@ -1,0 +1,72 @@
+"""The command that plays a policy against opponents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from algorithms.evaluate import BEST_RESPONSE, OPPONENTS, main, opponent
+from algorithms.tree import kuhn_tree
+from algorithms.values import nash_conv
+from kuhn_bridge import TabularPolicy
+
+
+def test_a_policy_meets_every_opponent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nash:0", "--hands", "2000"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:]] == list(OPPONENTS)
+
+
+def test_exact_values_are_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nash:1/3", "--against", "nash:0", "--hands", "50000", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)["against"]["nash:0"]
+    assert result["player_0"]["exact"] == pytest.approx(-1 / 18, abs=1e-12)
+    assert result["player_1"]["exact"] == pytest.approx(1 / 18, abs=1e-12)
+    assert result["both"]["exact"] == pytest.approx(0, abs=1e-12)
+    assert result["player_0"]["hands"] == 50_000
+
+
+def test_the_best_response_wins_what_nash_conv_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["uniform", "--against", BEST_RESPONSE, "--hands", "1000", "--json"]) == 0
+    both = json.loads(capsys.readouterr().out)["against"][BEST_RESPONSE]["both"]
+    measured = nash_conv(kuhn_tree(), TabularPolicy.uniform().probabilities)
+    assert 2 * both["exact"] == pytest.approx(-measured.total)
+
+
+@pytest.mark.parametrize("name", OPPONENTS)
+def test_nobody_beats_equilibrium(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nash:1/3", "--against", name, "--hands", "1000", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["against"][name]["both"]["exact"] >= -1e-12
+
+
+def test_styles_are_what_they_say() -> None:
+    uniform = TabularPolicy.uniform()
+    assert opponent("random", uniform) == uniform
+    assert opponent("always-bet", uniform)["0b"] == {0: 1.0, 2: 0.0}
+    assert opponent("always-check", uniform)["2b"] == {0: 0.0, 2: 1.0}
+    heuristic = opponent("heuristic", uniform)
+    assert (heuristic["2"], heuristic["0pb"]) == ({0: 0.0, 1: 1.0}, {0: 0.0, 2: 1.0})
+
+
+def test_a_policy_file_is_an_opponent(tmp_path: Path) -> None:
+    (tmp_path / "policy.json").write_text(TabularPolicy.random(1).to_json())
+    path = str(tmp_path / "policy.json")
+    assert (
+        main(["random:2", "--against", path, "uniform", "--deterministic", "--hands", "500"]) == 0
+    )
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["nothing.zip"],
+        ["uniform", "--against", "nobdy"],
+        ["uniform", "--hands", "1"],
+        ["uniform", "--seed", "-1"],
+    ],
+)
+def test_mistakes_are_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    assert capsys.readouterr().err.count("\n") == 1
