@@ -96,7 +96,7 @@ class Solver(Tables):
         self._last = np.zeros(tree.num_slots)
         self._probability = np.concatenate([np.zeros(tree.num_slots), tree.edge])
         self._reach = np.ones(tree.num_slots + 1)
-        self._values = tree.returns[:, order]
+        self._values = np.ascontiguousarray(tree.returns[:, order])
         self.run(0)
 
     def run(self, iterations: int) -> None:

@@ -221,7 +221,7 @@ def compile_tree(
         returns=returns,
         terminals=terminals,
         ends=sequence[:, terminals].copy(),
-        stakes=returns[:, terminals] * chance[terminals],
+        stakes=np.ascontiguousarray(returns[:, terminals] * chance[terminals]),
         keys=tuple(key for _, key in row_of),
         owner=owner,
         legal=legal,

@@ -46,7 +46,7 @@ def nash_conv(tree: Tree, policy: npt.ArrayLike) -> NashConv:
 
 def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Floats:
     """NashConv `(B,)` of many joint policies `(B, I, A)` in one sweep."""
-    measures, _ = _measured(tree, np.asarray(policies, np.float64))
+    measures, _ = _measured(tree, policies)
     return np.asarray(measures[:, 2].sum(axis=1))
 
 
@@ -66,18 +66,16 @@ def pure(tree: Tree, actions: npt.ArrayLike) -> Policy:
     return np.asarray(np.arange(tree.legal.shape[1]) == np.reshape(actions, (-1, 1)), np.float64)
 
 
-def _measured(tree: Tree, policies: Floats) -> tuple[Floats, Ints]:
+def _measured(tree: Tree, policies: npt.ArrayLike) -> tuple[Floats, Ints]:
     """Values, best-response values and gains `(B, 3, P)`; and best responses `(B, I)`."""
-    if policies.shape[1:] != tree.legal.shape:
-        rows, columns = tree.legal.shape
-        got = policies.shape[1:]
-        raise PolicyError(f"a joint policy of {tree.name} is {rows} x {columns}; got shape {got}")
-    measures, responses, wrong = _sweep(
-        tree.slots, tree.ends, tree.stakes, np.ascontiguousarray(policies)
-    )
+    tables = np.array(policies, np.float64, order="C")  # a copy is writable: one type to compile
+    if tables.shape[1:] != tree.legal.shape:
+        want, got = (" x ".join(map(str, shape)) for shape in (tree.legal.shape, tables.shape[1:]))
+        raise PolicyError(f"a joint policy of {tree.name} is {want}; got {got or 'a number'}")
+    measures, responses, wrong = _sweep(tree.slots, tree.ends, tree.stakes, tables)
     if wrong >= 0:
         index, row = divmod(wrong, len(tree.keys))
-        shown = policies[index, row].tolist()
+        shown = tables[index, row].tolist()
         raise PolicyError(f"{tree.keys[row]!r}: {shown} are not probabilities of its legal actions")
     return measures, responses
 
