@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from algorithms.compiled import compiled
 from algorithms.tree import CHANCE, Bytes, Floats, Indices, Policy, Tree, ranges
+from kuhn_bridge.errors import KuhnError
 
 Numbers: TypeAlias = npt.NDArray[np.uint32]
 
@@ -65,6 +66,16 @@ class Tables:
         self.iteration = 0
         self._regret, self._sum = np.zeros((2, tree.num_slots))
 
+    def run(self, iterations: int) -> None:
+        """Go on for so many iterations."""
+        if iterations < 0:
+            raise KuhnError(f"{iterations} iterations: a solver only goes forward")
+        self._advance(iterations)
+        self.iteration += iterations
+
+    def _advance(self, iterations: int) -> None:
+        raise NotImplementedError
+
     def average_policy(self) -> Policy:
         """What converges; uniform where the policy has never come."""
         return self._normalised(self._sum)
@@ -97,10 +108,9 @@ class Solver(Tables):
         self._probability = np.concatenate([np.zeros(tree.num_slots), tree.edge])
         self._reach = np.ones(tree.num_slots + 1)
         self._values = np.ascontiguousarray(tree.returns[:, order])
-        self.run(0)
+        self._advance(0)
 
-    def run(self, iterations: int) -> None:
-        """Go on for so many iterations."""
+    def _advance(self, iterations: int) -> None:
         variant = self.variant
         _iterate(
             self._layout,
@@ -109,7 +119,6 @@ class Solver(Tables):
             (variant.alpha, variant.beta, variant.gamma, float(variant.predictive)),
             (self.iteration, self.iteration + iterations, variant.alternating, self.prune),
         )
-        self.iteration += iterations
 
     def current_policy(self) -> Policy:
         """What is played next: from the regrets and, if predictive, the last news of them."""

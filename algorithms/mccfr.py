@@ -33,8 +33,8 @@ class SamplingSolver(Tables):
         )
         self._policy = np.zeros(tree.num_slots)
 
-    def run(self, iterations: int) -> None:
-        """Go on for so many iterations: one sample for each player's update."""
+    def _advance(self, iterations: int) -> None:
+        """One sample an iteration for each player's update."""
         tree = self.tree
         sample = _external if self.scheme == "external" else _outcome
         sample(
@@ -43,7 +43,6 @@ class SamplingSolver(Tables):
             self._random,
             iterations,
         )
-        self.iteration += iterations
 
 
 _Layout: TypeAlias = tuple[Ints, Bytes, Ints, Ints, Floats, Floats]

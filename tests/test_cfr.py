@@ -19,6 +19,7 @@ from algorithms.cfr import (
 from algorithms.tree import kuhn_tree
 from algorithms.values import nash_conv
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
+from kuhn_bridge.errors import KuhnError
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State
 from tests.games import DICE, KUHN, KUHN3, LEDUC, game, table, tree
@@ -134,6 +135,14 @@ def test_every_variant_converges(variant):
     solver = Solver(kuhn_tree(), variant)
     solver.run(5_000)
     assert nash_conv(solver.tree, solver.average_policy()).total < 0.01
+
+
+def test_there_is_no_way_back():
+    solver = Solver(kuhn_tree())
+    solver.run(2)
+    with pytest.raises(KuhnError, match="-1 iterations"):
+        solver.run(-1)
+    assert solver.iteration == 2
 
 
 def test_what_is_handed_out_stays():
