@@ -112,11 +112,12 @@ class Solver(Tables):
 
     def _advance(self, iterations: int) -> None:
         variant = self.variant
+        exponents = float(variant.alpha), float(variant.beta), float(variant.gamma)
         _iterate(
             self._layout,
             (self._probability, self._reach, self._values),
             (self._regret, self._last, self._sum),
-            (variant.alpha, variant.beta, variant.gamma, float(variant.predictive)),
+            (*exponents, float(variant.predictive)),
             (self.iteration, self.iteration + iterations, variant.alternating, self.prune),
         )
 
