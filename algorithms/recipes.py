@@ -35,8 +35,8 @@ class Config:
     n_envs: int = 4096  # hands at a time
     n_steps: int = 2  # decisions of each between updates
     lr: float = 16.0
-    entropy: float = 0.3  # how strongly the policy is drawn to the magnet, or to uniform without
-    magnet: float = 0.02  # how far the magnet follows the policy in an update; 0: no magnet
+    entropy: float = 0.2  # how strongly the policy is drawn to the magnet, or to uniform without
+    magnet: float = 0.01  # how far the magnet follows the policy in an update; 0: no magnet
     vf_coef: float = 0.1
 
 
@@ -45,7 +45,7 @@ ENVS = ("vector", "aec")
 NETS = ("table", "mlp")
 
 # What a network or a recipe wants otherwise than above.
-_MLP: Settings = {"lr": 0.3, "entropy": 0.2, "magnet": 0.01, "vf_coef": 0.5}
+_MLP: Settings = {"lr": 0.3, "vf_coef": 0.5}
 _TUTORIAL: Settings = {
     "env": "aec",
     "net": "mlp",

@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--n-envs", type=int, help="hands at a time (4096)")
     add("--n-steps", type=int, help="decisions of each between updates (2)")
     add("--lr", type=float, help="learning rate; falls in the second half (table 16, mlp 0.3)")
-    add("--entropy", type=float, help="pull towards the magnet (table 0.3, mlp 0.2)")
+    add("--entropy", type=float, help="pull towards the magnet (0.2)")
     add(
         "--magnet",
         type=float,

@@ -82,7 +82,7 @@ class Training(BaseCallback):
                 left,
                 callback=self,
                 log_interval=10 if self.model.tensorboard_log else None,
-                reset_num_timesteps=not self.model.num_timesteps,
+                reset_num_timesteps=self.model._last_obs is None,
             )
 
     @property
@@ -201,14 +201,14 @@ class Training(BaseCallback):
 def imitate(actor: nn.Module, table: Probabilities) -> None:
     """Fit a network's weights to play `table` `(12, 3)`, by itself never an illegal action.
 
-    Twelve rows are little to learn: to about 1e-6 in a second, by L-BFGS on the KL divergence.
+    Twelve rows are little to learn: to about 1e-5 in half a second, by L-BFGS on the KL divergence.
     """
     seen = torch.as_tensor(OBSERVATIONS).double()
     wanted = torch.tensor(table).clamp(min=1e-9)
     weights = [weight for weight in actor.double().parameters() if weight.requires_grad]
     optimizer = torch.optim.LBFGS(
         weights,
-        max_iter=300,
+        max_iter=100,
         tolerance_grad=1e-10,
         tolerance_change=1e-14,
         line_search_fn="strong_wolfe",

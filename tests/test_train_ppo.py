@@ -1,0 +1,282 @@
+"""The training command: what it writes, that it repeats itself, and that it can be stopped."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sb3_contrib import MaskablePPO
+
+from algorithms import curves, train_ppo, training
+from algorithms.curves import Point, from_csv, to_csv
+from algorithms.model import OBSERVATIONS, load_policy, network_probabilities
+from algorithms.recipes import FallingRate, config
+from algorithms.train_ppo import main
+from algorithms.training import Average, Training, imitate
+from kuhn_bridge import KuhnError, TabularPolicy
+from kuhn_bridge.policy import LEGAL
+
+ROOT = Path(train_ppo.__file__).parents[1]
+SMALL = ["--steps", "12000", "--n-envs", "256", "--checkpoint-every", "2000"]
+
+
+def run(out: Path, *options: str) -> TabularPolicy:
+    """Train; the policy that was saved."""
+    assert main(["--out", str(out), "--quiet", *SMALL, *options]) == 0
+    return load_policy(out)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A finished training's model, and what the command said."""
+    out, said = tmp_path_factory.mktemp("trained") / "model.zip", io.StringIO()
+    with redirect_stdout(said):
+        assert main(["--out", str(out), *SMALL, "--save", "both"]) == 0
+    return out, said.getvalue()
+
+
+def test_a_training_leaves_a_model_and_all_about_it(trained: tuple[Path, str]) -> None:
+    out, said = trained
+    assert "12,000 steps" in said
+    assert "seed 0" in said
+    assert "average policy" in said
+    files = {path.name for path in out.parent.iterdir()}
+    assert files == {"model.zip", "model.last.zip", "model.csv", "model.png", "model.json"}
+    about = json.loads(out.with_suffix(".json").read_text())
+    assert about["config"]["lr"] == 16
+    assert about["holds"] == "average"
+    assert "torch" in about["versions"]
+    assert TabularPolicy.load(out.with_suffix(".json")) == load_policy(out)  # a policy file as well
+    curve = from_csv(out.with_suffix(".csv"))
+    assert about["nash_conv"] == pytest.approx(curve[-1].average, abs=1e-5)
+    assert [point.steps for point in curve] == sorted({point.steps for point in curve})
+
+
+def test_sb3_opens_the_model_and_plays_what_we_read(trained: tuple[Path, str]) -> None:
+    model, policy = MaskablePPO.load(trained[0], device="cpu"), load_policy(trained[0])
+    seen = torch.as_tensor(OBSERVATIONS)
+    probabilities = model.policy.get_distribution(seen, LEGAL.copy()).distribution.probs
+    assert np.abs(probabilities.detach().numpy() - policy.probabilities).max() < 1e-6
+    actions, _ = model.predict(OBSERVATIONS)  # even without masks it keeps to the rules
+    assert LEGAL[np.arange(12), actions].all()
+    assert model.holds == "average"
+
+
+def test_sb3_opens_the_model_in_a_process_of_its_own(trained: tuple[Path, str]) -> None:
+    code = "import sys; from sb3_contrib import MaskablePPO; MaskablePPO.load(sys.argv[1])"
+    command = [sys.executable, "-W", "error", "-c", code, str(trained[0])]
+    subprocess.run(command, check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("save", ["last", "average", "best"])
+def test_the_policy_asked_for_is_saved(
+    tmp_path: Path, trained: tuple[Path, str], save: str
+) -> None:
+    average, last = (load_policy(trained[0].with_suffix(s)) for s in (".zip", ".last.zip"))
+    point = from_csv(trained[0].with_suffix(".csv"))[-1]
+    best = average if point.average <= point.last else last
+    wanted = {"last": last, "average": average, "best": best}
+    assert run(tmp_path / "model.zip", "--save", save) == wanted[save]
+
+
+def test_a_seed_decides_everything(tmp_path: Path, trained: tuple[Path, str]) -> None:
+    again = run(tmp_path / "model.zip", "--save", "average")
+    assert again == load_policy(trained[0])
+    one, two = (from_csv(p.with_suffix(".csv")) for p in (trained[0], tmp_path / "model.zip"))
+    assert [p._replace(seconds=0) for p in one] == [p._replace(seconds=0) for p in two]
+    assert run(tmp_path / "model.zip", "--save", "average", "--seed", "1") != again
+
+
+def test_it_trains_the_same_on_either_environment(tmp_path: Path) -> None:
+    few = ["--n-envs", "1", "--n-steps", "32", "--steps", "320", "--save", "last"]
+    fast = run(tmp_path / "a.zip", *few, "--env", "vector")
+    assert run(tmp_path / "b.zip", *few, "--env", "aec") == fast
+
+
+@pytest.mark.parametrize(("net", "steps"), [("table", 1_500_000), ("mlp", 1_500_000)])
+def test_it_comes_close_to_equilibrium(
+    tmp_path: Path, net: str, steps: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "model.zip")
+    assert main(["--out", out, "--net", net, "--steps", str(steps), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["nash_conv"] < 0.2  # uniform: 0.917; over seeds 0 to 9 it is below 0.1
+    assert result["nash_conv"] == pytest.approx(sum(result["gains"]))
+
+
+def killed(out: Path, *options: str, at: int) -> None:
+    """A training that dies at step `at`, whatever it is doing."""
+
+    def die(self: Training, *args: Any, **kwargs: Any) -> None:
+        if self.model.num_timesteps >= at:
+            raise SystemExit(9)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Training, "_measure", die)
+        with pytest.raises(SystemExit):
+            run(out, *options)
+
+
+@pytest.mark.parametrize("options", [[], ["--net", "mlp"], ["--env", "aec", "--n-envs", "16"]])
+def test_a_resumed_training_is_the_uninterrupted_one(tmp_path: Path, options: list[str]) -> None:
+    options = [*options, "--steps", "6000", "--checkpoint-every", "1500"]
+    whole = run(tmp_path / "whole.zip", *options)
+    killed(tmp_path / "model.zip", *options, at=4000)
+    state = training.read_checkpoint(tmp_path / "model.ckpt")
+    assert 0 < state["steps"] <= 4600
+    assert main(["--out", str(tmp_path / "model.zip"), "--resume", "--quiet"]) == 0
+    assert load_policy(tmp_path / "model.zip") == whole
+    assert not (tmp_path / "model.ckpt").exists()
+
+
+def test_ctrl_c_saves_and_says_so(
+    tmp_path: Path,
+    trained: tuple[Path, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = load_policy(trained[0])
+    out = ["--out", str(tmp_path / "model.zip")]
+    with monkeypatch.context() as patch:
+        note = train_ppo._note
+
+        def press(point: Point) -> str:
+            if point.steps == 4608:
+                signal.raise_signal(signal.SIGINT)
+            return note(point)
+
+        patch.setattr(train_ppo, "_note", press)
+        assert main([*out, *SMALL, "--save", "average"]) == 130
+    said = capsys.readouterr().out
+    assert "interrupted" in said
+    assert "--resume" in said
+    assert load_policy(tmp_path / "model.zip") != whole
+    assert main([*out, "--resume", "--quiet", "--save", "average"]) == 0
+    assert load_policy(tmp_path / "model.zip") == whole
+
+
+def test_kill_9_loses_no_more_than_an_interval(tmp_path: Path) -> None:
+    options = ["--steps", "200000", "--n-envs", "1024", "--checkpoint-every", "4000"]
+    out, checkpoint = tmp_path / "model.zip", tmp_path / "model.ckpt"
+    command = [sys.executable, "-m", "algorithms.train_ppo", "--out", str(out), *options]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        while not checkpoint.exists() and process.poll() is None:
+            time.sleep(0.01)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert main(["--out", str(out), "--resume", "--quiet"]) == 0
+    assert load_policy(out) == run(tmp_path / "whole.zip", *options)
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, trained: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.zip").write_bytes(trained[0].read_bytes())
+
+    def fail(self: Any, path: Path, **kwargs: Any) -> None:
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MaskablePPO, "save", fail)
+        assert main(["--out", str(tmp_path / "model.zip"), "--quiet", *SMALL, "--seed", "3"]) == 2
+    assert (tmp_path / "model.zip").read_bytes() == trained[0].read_bytes()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert main(["--out", str(tmp_path / "model.zip"), "--quiet", "--resume"]) == 0
+
+
+def test_the_usual_recipe_runs_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", str(tmp_path / "tutorial.zip")]
+    assert main([*out, "--recipe", "tutorial", "--steps", "128", "--n-steps", "64", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["config"]["lr"] == 3e-4
+    assert len(from_csv(tmp_path / "tutorial.csv")) == 3
+    assert main([*out, "--recipe", "tutorial", "--env", "vector"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--out", "{}/none/model.zip"], "cannot write"),
+        (["--out", "{}"], ".zip"),
+        (["--out", "{}/model.pt"], ".zip"),
+        (["--resume"], "nothing to resume"),
+        (["--steps", "0"], "--steps 0"),
+        (["--lr", "nan"], "--lr nan"),
+        (["--magnet", "2"], "0 to 1"),
+        (["--seed", "-1"], "--seed -1"),
+        (["--env", "vektor"], "did you mean 'vector'"),
+        (["--net", "cnn"], "unknown net"),
+        (["--recipe", "tutorail"], "did you mean 'tutorial'"),
+        (["--lr", "1e30"], "diverged"),
+    ],
+)
+def test_mistakes_are_one_line_and_cost_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], word: str
+) -> None:
+    options = [option.format(tmp_path) for option in options]
+    assert main(["--out", str(tmp_path / "model.zip"), *SMALL, *options]) == 2
+    error = capsys.readouterr().err
+    assert word in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "model.zip").exists()
+
+
+def test_other_settings_are_refused_on_resume(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed(tmp_path / "model.zip", at=4000)
+    kept = (tmp_path / "model.ckpt").read_bytes()
+    resume = ["--out", str(tmp_path / "model.zip"), "--resume"]
+    assert main([*resume, "--lr", "3"]) == 2
+    assert "lr 16" in capsys.readouterr().err
+    assert (tmp_path / "model.ckpt").read_bytes() == kept
+    (tmp_path / "model.ckpt").write_bytes(kept[:1000])
+    assert main(resume) == 2
+    assert "not a whole checkpoint" in capsys.readouterr().err
+
+
+def test_later_policies_count_more() -> None:
+    average, tables = Average(), [TabularPolicy.random(seed).probabilities for seed in range(3)]
+    for table in tables:
+        average.add(table)
+    assert np.allclose(average.mean, (tables[0] + 4 * tables[1] + 9 * tables[2]) / 14)
+
+
+@pytest.mark.parametrize("net", ["table", "mlp"])
+def test_a_network_can_play_any_policy(net: str) -> None:
+    made = Training(config({"net": net, "n_envs": 2}))
+    for seed in range(3):
+        table = TabularPolicy.random(seed).probabilities
+        imitate(made._actor, table)
+        assert np.abs(network_probabilities(made._actor) - table).max() < 1e-4
+
+
+def test_the_rate_falls_in_the_second_half() -> None:
+    rate = FallingRate(8.0)
+    assert [rate(left) for left in (1.0, 0.5, 0.25, 0.0)] == [8.0, 8.0, 4.0, 0.016]
+
+
+def test_curves_are_read_back_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    curve = [Point(0, 0.0, 0.9, 0.9), Point(100, 1.5, 1 / 3, 0.25)]
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.csv").write_text(to_csv(curve))
+    assert from_csv(tmp_path / "one.csv") == curve
+    paths = [str(tmp_path / f"{name}.csv") for name in ("one", "two")]
+    assert curves.main([*paths, "--out", str(tmp_path / "both.png")]) == 0
+    assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    assert curves.main([str(tmp_path / "bad.csv")]) == 2
+    assert "not a learning curve" in capsys.readouterr().err
+    with pytest.raises(KuhnError):
+        from_csv(tmp_path / "bad.csv")
