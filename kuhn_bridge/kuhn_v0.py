@@ -87,13 +87,13 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         deal = as_deal(options["cards"]) if options and "cards" in options else None
         if seed is not None:
             self._rng = _rng(seed)
-        self._hand = State.new(*(deal or DEALS[int(self._rng.random() * len(DEALS))]))
+        hand = State.new(*(deal or DEALS[int(self._rng.random() * len(DEALS))]))
         self.agents = list(AGENTS)
         self.rewards = {"player_0": 0, "player_1": 0}
         self._cumulative_rewards = {"player_0": 0, "player_1": 0}
         self.terminations = {"player_0": False, "player_1": False}
         self.truncations = {"player_0": False, "player_1": False}
-        self._turn()
+        self._turn(hand)
 
     def step(self, action: int | None) -> None:
         """Play `action` for `agent_selection`; a finished agent takes `None`."""
@@ -101,13 +101,13 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         if hand.is_terminal:
             self._leave(action)
             return
-        self._hand = hand = hand.act(action)
+        hand = hand.act(action)
         self._cumulative_rewards[self.agent_selection] = 0
         if hand.is_terminal:
-            self.rewards = dict(zip(AGENTS, hand.returns, strict=True))
+            self.rewards["player_0"], self.rewards["player_1"] = hand.returns
             self._accumulate_rewards()
-            self.terminations = dict.fromkeys(AGENTS, True)
-        self._turn()
+            self.terminations = {"player_0": True, "player_1": True}
+        self._turn(hand)
 
     def observe(self, agent: str) -> AgentObservation:
         """What `agent` sees now, and its mask."""
@@ -141,9 +141,9 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _turn(self) -> None:
-        """Give the turn to whoever acts next; at the end agents leave in order."""
-        hand = self._dealt()
+    def _turn(self, hand: State) -> None:
+        """Move on to `hand` and whoever acts there; at the end agents leave in order."""
+        self._hand = hand
         self.agent_selection = AGENTS[hand.actor or 0]
         mask0, mask1 = MASKS[hand.letters]
         self.infos = {

@@ -40,6 +40,7 @@ class Contest:
     ours: Maker
     peers: dict[str, Maker]
     targets: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.2  # a sample
 
 
 def contests() -> list[Contest]:
@@ -71,6 +72,14 @@ def contests() -> list[Contest]:
         ),
         *(_cfr(name, game) for name, game in GAMES.items()),
         *(_nash_conv(name, game) for name, game in GAMES.items()),
+        Contest(
+            "training loop",
+            "decisions",
+            lambda: _trained("self-play"),
+            {"the usual recipe": lambda: _trained("tutorial")},
+            {"the usual recipe": 200},
+            seconds=2.0,
+        ),
     ]
 
 
@@ -202,7 +211,13 @@ def _cfr(name: str, game: str) -> Contest:
 
     def openspiel() -> Contender:
         solver = pyspiel.CFRSolver(pyspiel.load_game(game))
-        return lambda n: _done(n, *(solver.evaluate_and_update_policy() for _ in range(n)))
+
+        def play(n: int) -> int:
+            for _ in range(n):
+                solver.evaluate_and_update_policy()
+            return n
+
+        return play
 
     peers: dict[str, Maker] = {"OpenSpiel (C++)": openspiel}
     if _installed("LiteEFG"):
@@ -230,22 +245,49 @@ def _lite_efg(game: str) -> Contender:
 
 
 def _nash_conv(name: str, game: str) -> Contest:
+    """Ours measures policies by the hundred; OpenSpiel's takes one at a time."""
+
     def ours() -> Contender:
         from algorithms.tree import openspiel_tree
-        from algorithms.values import nash_conv
+        from algorithms.values import nash_convs
 
         tree = openspiel_tree(pyspiel.load_game(game))
-        policy = tree.uniform()
-        return lambda n: _done(n, *(nash_conv(tree, policy) for _ in range(n)))
+        policies = np.stack([tree.random(seed) for seed in range(100)])
+
+        def play(n: int) -> int:
+            batches = -(-n // len(policies))
+            for _ in range(batches):
+                nash_convs(tree, policies)
+            return batches * len(policies)
+
+        return play
 
     def openspiel() -> Contender:
         loaded = pyspiel.load_game(game)
         policy = pyspiel.UniformRandomPolicy(loaded)
-        return lambda n: _done(n, *(pyspiel.nash_conv(loaded, policy) for _ in range(n)))
+
+        def play(n: int) -> int:
+            for _ in range(n):
+                pyspiel.nash_conv(loaded, policy)
+            return n
+
+        return play
 
     peers: dict[str, Maker] = {"OpenSpiel (C++)": openspiel}
     return Contest(f"NashConv, {name}", "policies", ours, peers, {"OpenSpiel (C++)": 100})
 
 
-def _done(n: int, *_: Any) -> int:
-    return n
+def _trained(recipe: str) -> Contender:
+    import torch
+
+    from algorithms.recipes import config
+    from algorithms.training import Training
+
+    torch.set_num_threads(1)
+
+    def play(n: int) -> int:
+        training = Training(config({"recipe": recipe, "steps": n}))
+        training.run()
+        return int(training.model.num_timesteps)
+
+    return play

@@ -15,7 +15,6 @@ from algorithms.cli import HOLDS, Parser, progress, replacing, run, table, unkno
 from parity.contests import Contender, Contest, contests
 
 NAME = "parity.speed"
-SAMPLE = 0.2  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def _main(arguments: argparse.Namespace) -> int:
 def measure(contest: Contest, *, rounds: int) -> list[Ratio]:
     """Time all contenders in turn, round by round, so that noise meets all alike."""
     makers = {"ours": contest.ours, **contest.peers}
-    warm = {name: _calibrated(make()) for name, make in makers.items()}
+    warm = {name: _calibrated(make(), contest.seconds) for name, make in makers.items()}
     rates: dict[str, list[float]] = {name: [] for name in warm}
     for _ in range(rounds):
         for name, (contender, units) in warm.items():
@@ -85,13 +84,12 @@ def _ratio(contest: Contest, peer: str, ours: list[float], theirs: list[float]) 
     )
 
 
-def _calibrated(contender: Contender) -> tuple[Contender, int]:
+def _calibrated(contender: Contender, seconds: float) -> tuple[Contender, int]:
     """Warm up, and find how many units fill a sample."""
-    units = 1
-    contender(units)
-    while (rate := _rate(contender, units)) * SAMPLE > 2 * units:
-        units = max(2 * units, int(rate * SAMPLE / 2))
-    return contender, max(1, int(rate * SAMPLE))
+    units = contender(1)
+    while (rate := _rate(contender, units)) * seconds > 2 * units:
+        units = max(2 * units, int(rate * seconds / 2))
+    return contender, max(1, int(rate * seconds))
 
 
 def _rate(contender: Contender, units: int) -> float:
