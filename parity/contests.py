@@ -280,13 +280,13 @@ def _nash_conv(name: str, game: str) -> Contest:
 def _trained(recipe: str) -> Contender:
     import torch
 
-    from algorithms.recipes import config
+    from algorithms.recipes import configure
     from algorithms.training import Training
 
     torch.set_num_threads(1)
 
     def play(n: int) -> int:
-        training = Training(config({"recipe": recipe, "steps": n}))
+        training = Training(configure({"recipe": recipe, "steps": n}))
         training.run()
         return int(training.model.num_timesteps)
 
