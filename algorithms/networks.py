@@ -15,8 +15,9 @@ class DistinctPolicy(MaskableActorCriticPolicy):
     A small game shows a few observations again and again: 12 in Kuhn poker. Losses and gradients
     are SB3's own. Observations must be binary, and must determine their masks.
 
-    With a `magnet`, a function from observations to logits, the entropy that PPO rewards is the
-    entropy relative to it, -KL(policy || magnet): not away from certainty but back to the magnet.
+    With a `magnet`, a function from observations to logits, the entropy that PPO rewards is
+    relative to it: -KL(policy || magnet), up to a constant. It pulls the policy to the magnet,
+    where plain entropy pulls it to uniform (magnetic mirror descent: Sokota et al. 2023).
     """
 
     magnet: Callable[[torch.Tensor], torch.Tensor] | None = None
@@ -43,7 +44,6 @@ class DistinctPolicy(MaskableActorCriticPolicy):
         values, distribution = self._evaluate(seen, _first(action_masks, which, len(seen)))
         entropy = distribution.entropy()
         if self.magnet is not None:
-            # Masked probabilities are 0, and so is what the magnet says of illegal actions.
             entropy = entropy + (distribution.distribution.probs * self.magnet(seen)).sum(1)
         return values[which], distribution.distribution.logits[which, actions], entropy[which]
 

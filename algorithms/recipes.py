@@ -82,7 +82,7 @@ class FallingRate:
         return self.rate * min(1.0, max(0.002, 2 * remaining))
 
 
-def config(given: Settings) -> Config:
+def configure(given: Settings) -> Config:
     """The configuration that follows from the settings a user gave."""
     choices = {"recipe": RECIPES, "env": ENVS, "net": NETS}
     for name, known in choices.items():
@@ -94,8 +94,7 @@ def config(given: Settings) -> Config:
     elif given.get("net") == "mlp":
         usual = _MLP
     made = Config(**{**usual, **given})
-    fixed = [name for name in ("env", "net") if made.recipe == "tutorial" and name in given]
-    if fixed and any(given[name] != _TUTORIAL[name] for name in fixed):
+    if made.recipe == "tutorial" and (made.env, made.net) != ("aec", "mlp"):
         raise UsageError("the tutorial recipe has its own environment and network")
     _require_sense(made)
     return made

@@ -51,15 +51,14 @@ def _parser() -> argparse.ArgumentParser:
         "--save",
         choices=("best", *HELD, "both"),
         default="best",
-        help="which policy: the better "
-        "one (best), the last, the average, or both: then the last goes to *.last.zip",
+        help="the better policy (best), the last, the average, or both: the last in *.last.zip",
     )
     add("--resume", action="store_true", default=False, help="go on from the last checkpoint")
     add("--recipe", help="self-play, or tutorial: the usual recipe, for comparison")
     add("--env", help="vector: thousands of hands at once; aec: PettingZoo, move by move")
     add("--net", help="table: card x history, linear; mlp: SB3's default network")
     add("--steps", type=int, help="decisions to learn from (16,000,000)")
-    add("--seed", type=int)
+    add("--seed", type=int, help="decides deals, draws and weights (0)")
     add("--n-envs", type=int, help="hands at a time (4096)")
     add("--n-steps", type=int, help="decisions of each between updates (2)")
     add("--lr", type=float, help="learning rate; falls in the second half (table 16, mlp 0.3)")
@@ -70,8 +69,8 @@ def _parser() -> argparse.ArgumentParser:
         help="how far the magnet follows the policy in an update (0.01); 0: a plain entropy bonus",
     )
     add("--vf-coef", type=float, help="weight of the value loss (table 0.1, mlp 0.5)")
-    add("--checkpoint-every", type=int, metavar="STEPS", default=1_000_000)
-    add("--tensorboard", type=Path, metavar="DIR", default=None)
+    add("--checkpoint-every", type=int, metavar="STEPS", default=1_000_000, help="(1,000,000)")
+    add("--tensorboard", type=Path, metavar="DIR", default=None, help="log there as well")
     add("--quiet", action="store_true", default=False, help="print nothing")
     add("--json", action="store_true", default=False, help="print the result as one JSON object")
     return parser
@@ -80,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(args: argparse.Namespace) -> int:
     import torch
 
-    from algorithms.recipes import Config, config
+    from algorithms.recipes import Config, configure
     from algorithms.training import Training, read_checkpoint
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
@@ -89,7 +88,7 @@ def _run(args: argparse.Namespace) -> int:
     given = {name: getattr(args, name) for name in names if hasattr(args, name)}
     checkpoint = args.out.with_suffix(".ckpt")
     state = read_checkpoint(checkpoint) if args.resume else None
-    settings = config(given) if state is None else _resumed(given, state["config"])
+    settings = configure(given) if state is None else _resumed(given, state["config"])
     say = _nothing if args.quiet or args.json else print
     say(_plan(settings, args.out, state["steps"] if state else 0))
     with nullcontext(_nothing) if args.quiet else cli.progress("training", settings.steps) as show:
@@ -105,7 +104,9 @@ def _run(args: argparse.Namespace) -> int:
         training.run()
     result = _save(training, args)
     if training.stopped:
-        say(f"interrupted at step {result['steps']:,}; --resume goes on from there")
+        more = "; --resume goes on from there" if checkpoint.exists() else ""
+        where = f"interrupted at step {result['steps']:,}, saved {args.out}{more}"
+        print(where, file=sys.stderr)
     else:
         checkpoint.unlink(missing_ok=True)
     say(_report(result, args.out))

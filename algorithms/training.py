@@ -68,6 +68,7 @@ class Training(BaseCallback):
         self.average, self.curve, self.stopped = Average(), list[Point](), False
         self._stop, self._watch = Event(), watch
         self._checkpoint, self._checkpoint_every, self._kept = checkpoint, checkpoint_every, -1
+        self._done = 0
         self._tree, self._seconds, self._started = kuhn_tree(), 0.0, 0.0
         self._actor = actor_of(self.model.policy)
         self._magnet = copy.deepcopy(self._actor).requires_grad_(False)
@@ -148,10 +149,9 @@ class Training(BaseCallback):
         self._started = time.perf_counter()
 
     def _on_rollout_start(self) -> None:
-        table = self.last
+        table, self._done = self.last, self.model.num_timesteps
         if not np.isfinite(table).all():
-            steps = self.model.num_timesteps
-            raise UsageError(f"the training diverged at step {steps:,}: try a smaller --lr")
+            raise UsageError(f"the training diverged at step {self._done:,}: try a smaller --lr")
         self._keep()
         self.average.add(table)
         self._measure(table)
@@ -164,7 +164,9 @@ class Training(BaseCallback):
         return not self.stopped
 
     def _on_training_end(self) -> None:
-        if not self.stopped:
+        if self.stopped:
+            self.model.num_timesteps = self._done  # without the rollout that was broken off
+        else:
             self.average.add(self.last)
         self._measure(self.last, final=True)
 

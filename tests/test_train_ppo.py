@@ -20,7 +20,7 @@ from sb3_contrib import MaskablePPO
 from algorithms import curves, train_ppo, training
 from algorithms.curves import Point, from_csv, to_csv
 from algorithms.model import OBSERVATIONS, load_policy, network_probabilities
-from algorithms.recipes import FallingRate, config
+from algorithms.recipes import FallingRate, configure
 from algorithms.train_ppo import main
 from algorithms.training import Average, Training, imitate
 from kuhn_bridge import KuhnError, TabularPolicy
@@ -157,8 +157,8 @@ def test_ctrl_c_saves_and_says_so(
 
         patch.setattr(train_ppo, "_note", press)
         assert main([*out, *SMALL, "--save", "average"]) == 130
-    said = capsys.readouterr().out
-    assert "interrupted" in said
+    said = capsys.readouterr().err
+    assert "interrupted at step 5,120, saved" in said
     assert "--resume" in said
     assert load_policy(tmp_path / "model.zip") != whole
     assert main([*out, "--resume", "--quiet", "--save", "average"]) == 0
@@ -255,7 +255,7 @@ def test_later_policies_count_more() -> None:
 
 @pytest.mark.parametrize("net", ["table", "mlp"])
 def test_a_network_can_play_any_policy(net: str) -> None:
-    made = Training(config({"net": net, "n_envs": 2}))
+    made = Training(configure({"net": net, "n_envs": 2}))
     for seed in range(3):
         table = TabularPolicy.random(seed).probabilities
         imitate(made._actor, table)
