@@ -30,7 +30,7 @@ Policy: TypeAlias = Floats
 Progress: TypeAlias = Callable[[int, str], None]
 
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
-MAX_NODES = 5_000_000
+MAX_NODES = 10_000_000  # about 2 GiB
 _REPORT_EVERY = 10_000
 
 
