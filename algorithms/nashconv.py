@@ -191,7 +191,7 @@ def _overview(reports: Sequence[Report]) -> Iterator[str]:
             f"{item.measure.values[0]:+.6f}",
             f"{item.nearest.distance:.4f}",
             f"{item.dominated:.4f}",
-            *([f"{item.theirs.nash_conv:.6f}"] if item.theirs else []),
+            *([f"{item.theirs.nash_conv:z.6f}"] if item.theirs else []),
         ]
         for item in reports
     ]
@@ -214,7 +214,7 @@ def _details(item: Report) -> Iterator[str]:
     if theirs:
         lines["gain, by OpenSpiel"] = theirs.gains
     yield cli.table(
-        header, [(name, *(f"{x:+.9f}" for x in values)) for name, values in lines.items()]
+        header, [(name, *(f"{x:+z.9f}" for x in values)) for name, values in lines.items()]
     )
     yield ""
     lost = measure.values[0] - float(VALUE)

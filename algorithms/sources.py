@@ -7,12 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from algorithms.cli import UsageError, unknown
 from algorithms.equilibrium import nash
+from algorithms.greedy import likeliest
 from kuhn_bridge.policy import TabularPolicy
-from kuhn_bridge.rules import Action
 
 T = TypeVar("T")
 
@@ -33,11 +31,6 @@ def load(source: str, *, trust: bool = False, deterministic: bool = False) -> Ta
         return load_policy(source, trust=trust, deterministic=deterministic)
     policy = TabularPolicy.load(source) if suffix == ".json" else _named(source)
     return likeliest(policy) if deterministic else policy
-
-
-def likeliest(policy: TabularPolicy) -> TabularPolicy:
-    """Always the likeliest action, the lowest ID among equals."""
-    return TabularPolicy(np.eye(len(Action))[policy.probabilities.argmax(axis=1)])
 
 
 def _named(source: str) -> TabularPolicy:
