@@ -12,6 +12,8 @@ from algorithms.equilibrium import nash
 from algorithms.greedy import likeliest
 from kuhn_bridge.policy import TabularPolicy
 
+__all__ = ["FORMS", "HELP", "likeliest", "load"]
+
 T = TypeVar("T")
 
 MODELS = (".zip", ".onnx")
