@@ -12,7 +12,7 @@ import pickle
 import re
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -27,6 +27,8 @@ from kuhn_bridge.rules import DECISIONS, Action, Card
 
 OBSERVATIONS = np.stack([encode(card, letters) for letters in DECISIONS for card in Card])
 MAX_BYTES = 256 * 2**20  # of one unpacked file: no honest policy for this game comes near
+
+Tensors: TypeAlias = dict[str, torch.Tensor]
 
 _POLICY_MODULES = {
     "algorithms.networks",
@@ -88,26 +90,40 @@ def _masked(weights: Probabilities) -> Probabilities:
 def _rebuilt(path: Path) -> nn.Module:
     """The actor, from the JSON and the tensors of an SB3 zip alone."""
     data, tensors = _contents(path)
-    _require_spaces(path, data)
+    space, actions = _entry(data, "observation_space"), _entry(data, "action_space")
+    _require_game(path, space.get("_shape"), actions.get("n"))
     module = _entry(data, "policy_class").get("__module__")
     if module not in _POLICY_MODULES:
         raise _refusal(path, f"a policy class from {module!r}")
     if strange := [key for key in tensors if not key.startswith(_PARTS)]:
         raise _refusal(path, f"a network with parameters {', '.join(strange[:3])}")
     kwargs = _entry(data, "policy_kwargs")
-    activation = _activation(path, kwargs.get("activation_fn", _TANH))
-    hidden = {key.removeprefix(_HIDDEN): t for key, t in tensors.items() if key.startswith(_HIDDEN)}
-    widths = [t.shape for t in hidden.values() if t.dim() == 2]
-    layers = [m for out, size in widths for m in (nn.Linear(size, out), activation())]
-    body, head = nn.Sequential(*layers), nn.Linear(*tensors["action_net.weight"].shape[::-1])
+    features = _features(path, str(kwargs.get("features_extractor_class", _FLATTEN)))
+    activation = _activation(path, str(kwargs.get("activation_fn", _TANH)))
     try:
-        body.load_state_dict(hidden)
-        head.load_state_dict({key: tensors[f"action_net.{key}"] for key in ("weight", "bias")})
-        network = nn.Sequential(_features(path, kwargs.get("features_extractor_class")), body, head)
+        network = nn.Sequential(features, _hidden(tensors, activation), _head(tensors))
         network_probabilities(network)
-    except (RuntimeError, KeyError):
+    except (IndexError, KeyError, RuntimeError, TypeError, ValueError):
         raise _refusal(path, "a network whose layers do not follow from its tensors") from None
     return network
+
+
+def _hidden(tensors: Tensors, activation: type[nn.Module]) -> nn.Module:
+    """SB3's hidden layers: linear and activation in turn, as wide as their weights say."""
+    own = {key.removeprefix(_HIDDEN): t for key, t in tensors.items() if key.startswith(_HIDDEN)}
+    widths = [tensor.shape for tensor in own.values() if tensor.dim() == 2]
+    layers = [m for out, size in widths for m in (nn.Linear(size, out), activation())]
+    hidden = nn.Sequential(*layers)
+    hidden.load_state_dict(own)
+    return hidden
+
+
+def _head(tensors: Tensors) -> nn.Module:
+    """The last linear layer, to one logit for each action."""
+    weight, bias = tensors["action_net.weight"], tensors["action_net.bias"]
+    head = nn.Linear(weight.shape[1], len(Action))
+    head.load_state_dict({"weight": weight, "bias": bias})
+    return head
 
 
 def _trusted(path: Path) -> nn.Module:
@@ -124,23 +140,22 @@ def _trusted(path: Path) -> nn.Module:
             reasons.append(_first_line(error))
     else:
         raise PolicyError(f"{path}: SB3 cannot load it either: {'; '.join(reasons)}")
-    shape, actions = policy.observation_space.shape, getattr(policy.action_space, "n", None)
-    _require_shape(path, shape, actions)
+    _require_game(path, policy.observation_space.shape, getattr(policy.action_space, "n", None))
     return actor_of(policy)
 
 
-def _contents(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+def _contents(path: Path) -> tuple[dict[str, Any], Tensors]:
     """The JSON and the tensors of an SB3 zip, both read without running anything."""
     try:
         with zipfile.ZipFile(path) as archive:
             data = json.loads(_member(archive, "data"))
             file = io.BytesIO(_member(archive, "policy.pth"))
         tensors = torch.load(file, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise PolicyError(f"{path}: {error.strerror or error}") from None
+    except FileNotFoundError as error:
+        raise PolicyError(f"{path}: {error.strerror}") from None
     except pickle.UnpicklingError:
         raise _refusal(path, "a policy.pth with more in it than tensors") from None
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, RuntimeError) as error:
+    except Exception as error:  # a broken file can fail anywhere
         raise PolicyError(f"{path}: not a whole SB3 model ({_first_line(error)})") from None
     maps = isinstance(data, dict) and isinstance(tensors, dict)
     if not maps or not all(isinstance(t, torch.Tensor) for t in tensors.values()):
@@ -161,27 +176,22 @@ def _entry(data: dict[str, Any], key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _require_spaces(path: Path, data: dict[str, Any]) -> None:
-    space, actions = _entry(data, "observation_space"), _entry(data, "action_space")
-    shape = tuple(space.get("_shape") or ())
-    _require_shape(path, shape, int(actions["n"]) if "n" in actions else None)
-
-
-def _require_shape(path: Path, shape: Any, actions: int | None) -> None:
-    if shape != (OBSERVATION_SIZE,) or actions != len(Action):
+def _require_game(path: Path, shape: Any, actions: Any) -> None:
+    """Refuse a model whose spaces, as SB3 notes them, are not Kuhn poker's."""
+    if shape not in ([OBSERVATION_SIZE], (OBSERVATION_SIZE,)) or str(actions) != f"{len(Action)}":
         raise PolicyError(
-            f"{path}: a model for another game: observations {shape} and {actions} actions; "
-            f"Kuhn poker has ({OBSERVATION_SIZE},) and {len(Action)}"
+            f"{path}: a model for another game: observations {shape}, {actions} actions; "
+            f"Kuhn poker has [{OBSERVATION_SIZE}] and {len(Action)}"
         )
 
 
-def _features(path: Path, name: str | None) -> nn.Module:
+def _features(path: Path, name: str) -> nn.Module:
     """The features extractor of that class name, among those that have no weights."""
     known: dict[str, type[nn.Module]] = {
         _FLATTEN: nn.Flatten,
         _CARD_TIMES_HISTORY: CardTimesHistory,
     }
-    extractor = known.get(_class_name(name or _FLATTEN))
+    extractor = known.get(_class_name(name))
     if extractor is None:
         raise _refusal(path, f"the features extractor {name}")
     return extractor()

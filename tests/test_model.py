@@ -8,13 +8,18 @@ import json
 import os
 import pickle
 import zipfile
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
@@ -238,6 +243,42 @@ def test_layers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         torch.save({**tensors, **changes}, file)
         with pytest.raises(KuhnError, match="cannot be rebuilt"):
             load_policy(rewritten(tmp_path / "model.zip", {"policy.pth": file.getvalue()}))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_damaged_zip_is_read_or_refused_but_never_crashes(data: st.DataObject) -> None:
+    with TemporaryDirectory() as folder:
+        whole = _zip_bytes()
+        start = data.draw(st.integers(0, len(whole) - 1))
+        junk = data.draw(st.binary(max_size=8))
+        path = Path(folder) / "model.zip"
+        path.write_bytes(whole[:start] + junk + whole[start + data.draw(st.integers(0, 16)) :])
+        with suppress(KuhnError):
+            load_policy(path)
+
+
+@pytest.mark.parametrize(
+    "key", ["policy_class", "policy_kwargs", "observation_space", "action_space"]
+)
+@pytest.mark.parametrize("value", [None, 3, [], "x", {"_shape": 3}, {"_shape": [11], "n": "x"}])
+def test_a_changed_description_is_refused(tmp_path: Path, key: str, value: Any) -> None:
+    (tmp_path / "model.zip").write_bytes(_zip_bytes())
+    data = data_of(tmp_path / "model.zip") | {key: value}
+    bad = rewritten(tmp_path / "model.zip", {"data": json.dumps(data).encode()})
+    if key != "policy_kwargs":
+        with pytest.raises(KuhnError):
+            load_policy(bad)
+    else:  # nothing is said of the network: SB3's defaults
+        assert load_policy(bad) == load_policy(tmp_path / "model.zip")
+
+
+@cache
+def _zip_bytes() -> bytes:
+    """A small, whole model."""
+    with TemporaryDirectory() as folder:
+        saved(Path(folder) / "model.zip", net_arch=[4])
+        return (Path(folder) / "model.zip").read_bytes()
 
 
 def onnx_model(
