@@ -74,12 +74,12 @@ def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
         where = (1.01, level)
         axes.annotate(name, where, xycoords=("axes fraction", "data"), va="center", color="0.35")
     axes.set(xscale="log" if len(curves) > 1 else "linear", yscale="log")
-    axes.set(xlabel="steps (decisions of the learning seat)", ylabel="NashConv (chips a hand)")
+    axes.set(xlabel="steps (decisions to learn from)", ylabel="NashConv (chips a hand)")
     axes.set_title("How far from equilibrium: what best responses still gain")
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.grid(alpha=0.25, which="major")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower left", frameon=False)
+    axes.legend(loc="lower left", framealpha=0.9, edgecolor="none")
     with cli.replacing(path) as temporary:
         figure.savefig(temporary, dpi=150)
 

@@ -93,7 +93,8 @@ class _Walk:
         legal = np.zeros(env.action_space(agents[0]).n, bool)
         if not over:
             legal = env.observe(agents[actor])["action_mask"].astype(bool)
-            self.masks[node["seen"][actor]] = legal
+            if (self.masks.setdefault(node["seen"][actor], legal) != legal).any():
+                raise PolicyError(f"{deal}, {actions}: what is seen must decide what is legal")
         node["after"] = [
             self.visit(deal, (*actions, action)) if ok else NOBODY
             for action, ok in enumerate(legal)
