@@ -19,7 +19,6 @@ import torch
 from torch import nn
 
 from algorithms.features import CardTimesHistory
-from algorithms.sources import likeliest
 from kuhn_bridge.encoding import OBSERVATION_SIZE, encode
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.policy import LEGAL, Probabilities, TabularPolicy
@@ -52,7 +51,7 @@ def load_policy(
     else:
         table = network_probabilities(load_network(path, trust=trust))
     policy = TabularPolicy(table)
-    return likeliest(policy) if deterministic else policy
+    return policy.likeliest() if deterministic else policy
 
 
 def load_network(path: str | Path, *, trust: bool = False) -> nn.Module:

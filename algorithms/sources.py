@@ -9,10 +9,8 @@ from typing import TypeVar
 
 from algorithms.cli import UsageError, unknown
 from algorithms.equilibrium import nash
-from algorithms.greedy import likeliest
 from kuhn_bridge.policy import TabularPolicy
 
-__all__ = ["FORMS", "HELP", "likeliest", "load"]
 
 T = TypeVar("T")
 
@@ -32,7 +30,7 @@ def load(source: str, *, trust: bool = False, deterministic: bool = False) -> Ta
 
         return load_policy(source, trust=trust, deterministic=deterministic)
     policy = TabularPolicy.load(source) if suffix == ".json" else _named(source)
-    return likeliest(policy) if deterministic else policy
+    return policy.likeliest() if deterministic else policy
 
 
 def _named(source: str) -> TabularPolicy:
