@@ -11,7 +11,6 @@ from algorithms.cli import UsageError, unknown
 from algorithms.equilibrium import nash
 from kuhn_bridge.policy import TabularPolicy
 
-
 T = TypeVar("T")
 
 MODELS = (".zip", ".onnx")
