@@ -54,6 +54,11 @@ def run(main: Callable[[], int], name: str) -> int:
     return COULD_NOT_RUN
 
 
+def first_line(error: Exception) -> str:
+    """What another library's error says, in one line."""
+    return (str(error) or type(error).__name__).strip().splitlines()[0]
+
+
 def unknown(what: str, given: str, known: Iterable[str]) -> UsageError:
     """An error that names the nearest thing that exists."""
     names = list(known)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.cli import HOLDS, Parser, UsageError, replacing, run
+from algorithms.rows import OBSERVATIONS
 from algorithms.tree import kuhn_tree
 from algorithms.values import nash_conv
 from kuhn_bridge import Action, TabularPolicy, __version__
@@ -36,8 +37,6 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 def states() -> Arrays:
     """The inputs of all 12 information states: float32 `(12, 10)` and int8 `(12, 3)`."""
-    from algorithms.model import OBSERVATIONS
-
     return dict(zip(INPUTS, (OBSERVATIONS, LEGAL.astype(np.int8)), strict=True))
 
 

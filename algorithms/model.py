@@ -14,17 +14,17 @@ import zipfile
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import torch
 from torch import nn
 
+from algorithms.cli import first_line
 from algorithms.features import CardTimesHistory
-from kuhn_bridge.encoding import OBSERVATION_SIZE, encode
+from algorithms.rows import OBSERVATIONS, masked_softmax
+from kuhn_bridge.encoding import OBSERVATION_SIZE
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.policy import LEGAL, Probabilities, TabularPolicy
-from kuhn_bridge.rules import DECISIONS, Action, Card
+from kuhn_bridge.policy import Probabilities, TabularPolicy
+from kuhn_bridge.rules import Action
 
-OBSERVATIONS = np.stack([encode(card, letters) for letters in DECISIONS for card in Card])
 MAX_BYTES = 256 * 2**20  # of one unpacked file: no honest policy for this game comes near
 
 Tensors: TypeAlias = dict[str, torch.Tensor]
@@ -41,17 +41,9 @@ _HIDDEN = "mlp_extractor.policy_net."
 _PARTS = (_HIDDEN, "mlp_extractor.value_net.", "action_net.", "value_net.")
 
 
-def load_policy(
-    path: str | Path, *, trust: bool = False, deterministic: bool = False
-) -> TabularPolicy:
-    """The 12 rows that a model (`.zip` of SB3, or `.onnx`) plays; `deterministic` takes argmax."""
-    path = Path(path)
-    if path.suffix == ".onnx":
-        table = _onnx_probabilities(path)
-    else:
-        table = network_probabilities(load_network(path, trust=trust))
-    policy = TabularPolicy(table)
-    return policy.likeliest() if deterministic else policy
+def load_policy(path: str | Path, *, trust: bool = False) -> TabularPolicy:
+    """The 12 rows that an SB3 model plays."""
+    return TabularPolicy(network_probabilities(load_network(path, trust=trust)))
 
 
 def load_network(path: str | Path, *, trust: bool = False) -> nn.Module:
@@ -73,17 +65,7 @@ def network_probabilities(network: nn.Module) -> Probabilities:
     """A network's policy, float64 `(12, 3)`: the softmax of its logits over the legal actions."""
     with torch.no_grad():
         logits: Probabilities = network(torch.as_tensor(OBSERVATIONS)).double().numpy()
-    return _masked_softmax(logits)
-
-
-def _masked_softmax(logits: Probabilities) -> Probabilities:
-    weights = np.exp(logits - np.max(logits, axis=1, where=LEGAL, initial=-np.inf, keepdims=True))
-    return _masked(weights)
-
-
-def _masked(weights: Probabilities) -> Probabilities:
-    legal = np.where(LEGAL, weights, 0)
-    return np.asarray(legal / legal.sum(axis=1, keepdims=True))
+    return masked_softmax(logits)
 
 
 def _rebuilt(path: Path) -> nn.Module:
@@ -136,7 +118,7 @@ def _trusted(path: Path) -> nn.Module:
             policy = algorithm.load(path, device="cpu").policy
             break
         except Exception as error:  # a trusted file may fail in any way
-            reasons.append(_first_line(error))
+            reasons.append(first_line(error))
     else:
         raise PolicyError(f"{path}: SB3 cannot load it either: {'; '.join(reasons)}")
     _require_game(path, policy.observation_space.shape, getattr(policy.action_space, "n", None))
@@ -155,7 +137,7 @@ def _contents(path: Path) -> tuple[dict[str, Any], Tensors]:
     except pickle.UnpicklingError:
         raise _refusal(path, "a policy.pth with more in it than tensors") from None
     except Exception as error:  # a broken file can fail anywhere
-        raise PolicyError(f"{path}: not a whole SB3 model ({_first_line(error)})") from None
+        raise PolicyError(f"{path}: not a whole SB3 model ({first_line(error)})") from None
     maps = isinstance(data, dict) and isinstance(tensors, dict)
     if not maps or not all(isinstance(t, torch.Tensor) for t in tensors.values()):
         raise PolicyError(f"{path}: not an SB3 model: `data` or `policy.pth` is no map")
@@ -214,71 +196,3 @@ def _refusal(path: Path, what: str) -> PolicyError:
         f"{path}: {what} cannot be rebuilt safely; "
         "trust the file (--trust) to load it with SB3, which runs code from it"
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).strip().splitlines()[0]
-
-
-def _onnx_probabilities(path: Path) -> Probabilities:
-    """What an ONNX model plays: `[N, 10]` in, with or without a `[N, 3]` mask; `[N, 3]` out."""
-    import onnxruntime
-
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise PolicyError(f"{path}: {error.strerror or error}") from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        session = onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
-        feeds = {i.name: _feed(path, i) for i in session.get_inputs()}
-        outputs = dict(
-            zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True)
-        )
-    except PolicyError:
-        raise
-    except Exception as error:  # onnxruntime's errors have no common base
-        raise PolicyError(f"{path}: onnxruntime cannot run it ({_first_line(error)})") from None
-    return _as_probabilities(path, outputs)
-
-
-def _feed(path: Path, given: Any) -> Any:
-    """What goes into one input of an ONNX model: observations or masks, by its width."""
-    tables = {OBSERVATION_SIZE: OBSERVATIONS, len(Action): LEGAL}
-    width = given.shape[-1] if len(given.shape) == 2 else None
-    dtype = _ONNX_TYPES.get(given.type)
-    if width not in tables or dtype is None:
-        raise PolicyError(
-            f"{path}: input {given.name!r} is {given.type} {given.shape}; an observation is "
-            f"[N, {OBSERVATION_SIZE}], an action mask [N, {len(Action)}]"
-        )
-    return tables[width].astype(dtype)
-
-
-_ONNX_TYPES = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(bool)": np.bool_,
-    "tensor(int8)": np.int8,
-    "tensor(uint8)": np.uint8,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
-}
-
-
-def _as_probabilities(path: Path, outputs: dict[str, Any]) -> Probabilities:
-    """The output called `probabilities`, or else the first of its shape, whatever it holds."""
-    tables = {
-        name: np.asarray(output, np.float64)
-        for name, output in outputs.items()
-        if np.shape(output) == LEGAL.shape
-    }
-    if not tables:
-        raise PolicyError(f"{path}: no output is [N, {len(Action)}]; they are {', '.join(outputs)}")
-    table = tables.get("probabilities", next(iter(tables.values())))
-    if np.isnan(table).any():
-        raise PolicyError(f"{path}: the model answers NaN")
-    sums_to_one = (table >= 0).all() and np.allclose(table.sum(axis=1), 1, atol=1e-4)
-    return _masked(table) if sums_to_one else _masked_softmax(table)

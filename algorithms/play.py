@@ -130,7 +130,7 @@ def _is_onnx(source: str) -> bool:
 
 
 def _is_file(source: str) -> bool:
-    return Path(source).suffix in (".json", *sources.MODELS)
+    return Path(source).suffix in sources.FILES
 
 
 if __name__ == "__main__":

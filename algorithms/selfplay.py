@@ -23,10 +23,10 @@ from pettingzoo import AECEnv
 from stable_baselines3.common.vec_env import VecEnv
 
 from algorithms.compiled import compiled
-from kuhn_bridge.encoding import encode
+from algorithms.rows import OBSERVATIONS
 from kuhn_bridge.errors import IllegalActionError, PolicyError
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
-from kuhn_bridge.rules import DEALS, DECISIONS, PLAYERS, Card
+from kuhn_bridge.rules import DEALS, PLAYERS
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Cumulative: TypeAlias = npt.NDArray[np.float64]
@@ -136,8 +136,7 @@ def walk(env: AECEnv[str, Any, Any], deals: Sequence[Any], order: Iterable[Float
 @cache
 def kuhn_tables() -> Tables:
     """Kuhn poker's 54 dealt nodes from its PettingZoo face; rows as in `TabularPolicy`."""
-    order = (encode(card, letters) for letters in DECISIONS for card in Card)
-    return walk(kuhn_env(), DEALS, order)
+    return walk(kuhn_env(), DEALS, OBSERVATIONS)
 
 
 def cumulative(probabilities: npt.ArrayLike) -> Cumulative:

@@ -13,7 +13,7 @@ from kuhn_bridge.policy import TabularPolicy
 
 T = TypeVar("T")
 
-MODELS = (".zip", ".onnx")
+FILES = (".json", ".zip", ".onnx")
 FORMS = ("uniform", "nash:<alpha>", "random:<seed>", "policy.json", "model.zip", "policy.onnx")
 HELP = f"one of {', '.join(FORMS)}"
 
@@ -23,13 +23,21 @@ def load(source: str, *, trust: bool = False, deterministic: bool = False) -> Ta
 
     `deterministic` keeps the likeliest action of each row; `trust` lets a model's file run code.
     """
-    suffix = Path(source).suffix
-    if suffix in MODELS:
-        from algorithms.model import load_policy
-
-        return load_policy(source, trust=trust, deterministic=deterministic)
-    policy = TabularPolicy.load(source) if suffix == ".json" else _named(source)
+    policy = _read(source, trust=trust) if Path(source).suffix in FILES else _named(source)
     return policy.likeliest() if deterministic else policy
+
+
+def _read(path: str, *, trust: bool) -> TabularPolicy:
+    """A policy from a file; what a kind of file needs is imported for it alone."""
+    if path.endswith(".json"):
+        return TabularPolicy.load(path)
+    if path.endswith(".onnx"):
+        from algorithms import onnx_policy
+
+        return onnx_policy.load_policy(path)
+    from algorithms import model
+
+    return model.load_policy(path, trust=trust)
 
 
 def _named(source: str) -> TabularPolicy:

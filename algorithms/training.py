@@ -20,8 +20,9 @@ from torch import nn
 
 from algorithms.cli import UsageError, replacing
 from algorithms.curves import Point
-from algorithms.model import OBSERVATIONS, actor_of, network_probabilities
+from algorithms.model import actor_of, network_probabilities
 from algorithms.recipes import Config, build
+from algorithms.rows import OBSERVATIONS
 from algorithms.tree import kuhn_tree
 from algorithms.values import nash_convs
 from kuhn_bridge.policy import LEGAL, Probabilities

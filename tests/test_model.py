@@ -27,9 +27,11 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from algorithms import model as models
+from algorithms import onnx_policy, sources
 from algorithms.features import CardTimesHistory
-from algorithms.model import OBSERVATIONS, load_network, load_policy
+from algorithms.model import load_network, load_policy
 from algorithms.networks import DistinctPolicy
+from algorithms.rows import OBSERVATIONS
 from algorithms.selfplay import SelfPlayVecEnv
 from kuhn_bridge import INFORMATION_STATES, KuhnError, State
 from kuhn_bridge.bridge import parse_information_state
@@ -107,7 +109,7 @@ def test_plain_ppo_and_our_own_policy_class_are_read(tmp_path: Path, trust: bool
 def test_the_likeliest_actions_can_be_read(tmp_path: Path) -> None:
     saved(tmp_path / "model.zip")
     table = load_policy(tmp_path / "model.zip").probabilities
-    greedy = load_policy(tmp_path / "model.zip", deterministic=True).probabilities
+    greedy = sources.load(str(tmp_path / "model.zip"), deterministic=True).probabilities
     assert (greedy.argmax(axis=1) == table.argmax(axis=1)).all()
     assert set(greedy.flat) == {0.0, 1.0}
 
@@ -311,7 +313,7 @@ def test_onnx_policies_of_all_kinds_are_read(tmp_path: Path, mask: int, softmax:
     weights = onnx_model(tmp_path / "policy.onnx", mask=mask, softmax=softmax)
     expected = np.where(LEGAL, np.exp(OBSERVATIONS @ weights), 0)
     expected /= expected.sum(axis=1, keepdims=True)
-    policy = load_policy(tmp_path / "policy.onnx")
+    policy = onnx_policy.load_policy(tmp_path / "policy.onnx")
     assert np.abs(policy.probabilities - expected).max() < 1e-6
 
 
@@ -322,5 +324,5 @@ def test_bad_onnx_gets_one_clear_line(tmp_path: Path) -> None:
     words = {"wide": "10", "two": "no output", "text": "onnxruntime", "missing": "No such file"}
     for name, word in words.items():
         with pytest.raises(KuhnError, match=word) as caught:
-            load_policy(tmp_path / f"{name}.onnx")
+            onnx_policy.load_policy(tmp_path / f"{name}.onnx")
         assert "\n" not in str(caught.value)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
-from algorithms.model import OBSERVATIONS
 from algorithms.networks import DistinctPolicy, distinct
+from algorithms.rows import OBSERVATIONS
 from algorithms.selfplay import SelfPlayVecEnv
 from kuhn_bridge.policy import LEGAL
 

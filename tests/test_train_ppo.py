@@ -19,8 +19,9 @@ from sb3_contrib import MaskablePPO
 
 from algorithms import curves, train_ppo, training
 from algorithms.curves import Point, from_csv, to_csv
-from algorithms.model import OBSERVATIONS, load_policy, network_probabilities
+from algorithms.model import load_policy, network_probabilities
 from algorithms.recipes import FallingRate, configure
+from algorithms.rows import OBSERVATIONS
 from algorithms.train_ppo import main
 from algorithms.training import Average, Training, imitate
 from kuhn_bridge import KuhnError, TabularPolicy

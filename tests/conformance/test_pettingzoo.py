@@ -53,10 +53,9 @@ def test_render(capsys):
     render_test(kuhn_v0.env)
 
 
-def test_state():
-    suite = importlib.import_module("pettingzoo.test.state_test")
-    suite.test_state_space(kuhn_v0.env())
-    suite.test_state(kuhn_v0.env(), num_cycles=10)
+def test_state_space():
+    # The rest of that suite plays without looking at masks, so it is not for games that have them.
+    importlib.import_module("pettingzoo.test.state_test").test_state_space(kuhn_v0.env())
 
 
 class Pre1Env(BaseWrapper):
