@@ -164,7 +164,7 @@ def _require_possible(args: argparse.Namespace) -> None:
     except OSError as error:
         raise cli.UsageError(f"--out {out}: cannot write there ({error.strerror})") from None
     if args.tensorboard and not find_spec("tensorboard"):
-        raise cli.UsageError("--tensorboard: the package tensorboard is not installed")
+        raise cli.UsageError("--tensorboard: not installed; pip install 'kuhn-bridge[tensorboard]'")
 
 
 def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
