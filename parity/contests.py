@@ -274,7 +274,8 @@ def _nash_conv(name: str, game: str) -> Contest:
         return play
 
     peers: dict[str, Maker] = {"OpenSpiel (C++)": openspiel}
-    return Contest(f"NashConv, {name}", "policies, 100 at once", ours, peers, {"OpenSpiel (C++)": 100})
+    targets = {"OpenSpiel (C++)": 100}
+    return Contest(f"NashConv, {name}", "policies, 100 at once", ours, peers, targets)
 
 
 def _trained(recipe: str) -> Contender:
