@@ -22,7 +22,7 @@ from kuhn_bridge.rules import AGENTS, PLAYERS
 # One row a card, J Q K, the same in both seats: percent of check, bet; fold, call.
 STYLES = MappingProxyType(
     {
-        "random": ((50, 50, 50, 50),) * 3,
+        "random": ((50, 50, 50, 50),) * 3,  # among legal moves
         "heuristic": ((100, 0, 100, 0), (100, 0, 0, 100), (0, 100, 0, 100)),  # never bluffs
         "always-bet": ((0, 100, 0, 100),) * 3,  # and calls
         "always-check": ((100, 0, 100, 0),) * 3,  # and folds

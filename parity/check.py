@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from algorithms import sources
 from algorithms.cli import DOES_NOT_HOLD, HOLDS, Parser, progress, run, table, unknown
 from parity import faces, policies, rules, selfplay, solvers  # noqa: F401  # they fill CHECKS
 from parity.registry import CHECKS, GROUPS, Check, Result, Settings
@@ -28,6 +29,8 @@ def _main(arguments: argparse.Namespace) -> int:
         from parity.candidate import report
 
         return report(arguments.candidate, actions=arguments.actions, as_json=arguments.json)
+    if arguments.model:
+        sources.load(str(arguments.model))  # a model that cannot be read is no mismatch
     chosen = _chosen(arguments.only)
     if arguments.list:
         print(table(("group", "check", "what it compares"), _listed(chosen), left=3))
@@ -93,7 +96,7 @@ def _parser() -> Parser:
     parser.add_argument("--list", action="store_true", help="list the checks and stop")
     parser.add_argument("--json", action="store_true", help="print one JSON list")
     parser.add_argument("--quick", action="store_true", help="fewer random policies and iterations")
-    parser.add_argument("--model", type=Path, metavar="MODEL.ZIP", help="the model to check")
+    parser.add_argument("--model", type=Path, help="a model.zip or policy.onnx to check")
     parser.add_argument(
         "--candidate",
         metavar="WHERE:WHAT",

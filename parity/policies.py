@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspiel
 
-from algorithms import values
+from algorithms import sources, values
 from algorithms.cli import UsageError
 from algorithms.tree import kuhn_tree
 from kuhn_bridge.bridge import INFORMATION_STATES
@@ -55,17 +55,20 @@ def small_model() -> Path:
 
 @cache
 def exported(settings: Settings) -> tuple[TabularPolicy, Path]:
-    """The model as torch plays it, and the ONNX file made of it."""
+    """The model's policy, and the ONNX file made of it unless it is one."""
+    model = settings.model or small_model()
+    policy = sources.load(str(model))
+    if model.suffix == ".onnx":
+        return policy, model
     try:
         from algorithms.export_onnx import export
-        from algorithms.model import load_network, load_policy
+        from algorithms.model import load_network
+
+        path = scratch() / "policy.onnx"
+        export(load_network(model), path)
     except ImportError as missing:
         raise Skipped(f"{missing.name} is not installed") from None
-
-    model = settings.model or small_model()
-    path = scratch() / "policy.onnx"
-    export(load_network(model), path)
-    return load_policy(model), path
+    return policy, path
 
 
 def compare_rows(tally: Tally, policy: TabularPolicy, rows: Sequence[Sequence[float]]) -> None:
@@ -91,12 +94,12 @@ def check_policies(tally: Tally, settings: Settings) -> None:
 
 @check("model", GROUP, "a trained model's NashConv and value, ours and OpenSpiel's")
 def check_model(tally: Tally, settings: Settings) -> None:
-    """What the safe loader reads is what SB3 reads, and both sides measure it alike."""
-    from algorithms.model import load_policy
-
+    """Both sides measure it alike; our own small one is read by SB3's loader too."""
     path = settings.model or small_model()
-    policy = load_policy(path)
-    compare_rows(tally, policy, load_policy(path, trust=True).probabilities.tolist())
+    policy = sources.load(str(path))
+    if settings.model is None:
+        trusted = sources.load(str(path), trust=True)
+        compare_rows(tally, policy, trusted.probabilities.tolist())
     ours = values.nash_conv(kuhn_tree(), policy.probabilities)
     theirs = pyspiel.nash_conv(pyspiel.load_game("kuhn_poker"), to_pyspiel_policy(policy))
     tally.close(path.name, "has NashConv {}", ours.total, theirs, ITERATES)

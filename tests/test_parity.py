@@ -200,6 +200,16 @@ def test_the_command_exits_1_on_a_mismatch_and_shows_the_hand(capsys, monkeypatc
     assert "1 of 1 checks FAIL" in out
 
 
+def test_a_model_of_ones_own_is_checked(tmp_path, capsys):
+    from algorithms.export_onnx import export
+    from algorithms.model import load_network
+
+    export(load_network(small_model()), tmp_path / "policy.onnx")
+    for model in (small_model(), tmp_path / "policy.onnx"):
+        assert check.main(["--only", "model", "--only", "onnx", "--model", str(model)]) == 0
+        assert "everything agrees" in capsys.readouterr().out
+
+
 def test_json_is_for_machines(capsys):
     assert check.main(["--only", "core", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
@@ -221,6 +231,8 @@ def test_two_runs_say_the_same(capsys):
     ("arguments", "message"),
     [
         (["--only", "cor"], "did you mean 'core'?"),
+        (["--model", "missing.zip"], "missing.zip"),
+        (["--model", "missing.onnx"], "missing.onnx: No such file"),
         (["--candidate", "nowhere.at.all:x"], "cannot load the candidate"),
         (["--candidate", "kuhn_bridge:Nothing"], "has no attribute 'Nothing'"),
         (["--candidate", "no_such_game"], "cannot load the candidate"),
