@@ -5,6 +5,7 @@ What the file promises is in `docs/onnx.md`.
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import sys
@@ -90,10 +91,6 @@ def disagreement(wanted: Arrays, got: Arrays) -> float:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Export, check, report."""
-    return run(lambda: _main(argv), "export_onnx")
-
-
-def _main(argv: Sequence[str] | None) -> int:
     parser = Parser(prog="python -m algorithms.export_onnx", description=main.__doc__)
     parser.add_argument("model", help="a MaskablePPO or PPO zip, e.g. model.zip")
     parser.add_argument("--out", default="policy.onnx", help="the file to write (%(default)s)")
@@ -102,7 +99,10 @@ def _main(argv: Sequence[str] | None) -> int:
         "--trust", action="store_true", help="let SB3 unpickle the zip, which can run its code"
     )
     options = parser.parse_args(argv)
+    return run(lambda: _run(options), parser.prog)
 
+
+def _run(options: argparse.Namespace) -> int:
     from algorithms.model import load_network
 
     policy, difference = export(load_network(options.model, trust=options.trust), options.out)

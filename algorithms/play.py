@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import threading
@@ -88,10 +89,6 @@ def assets(source: str) -> dict[str, Asset]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve the page to this machine, and open it."""
-    return run(lambda: _main(argv), "play")
-
-
-def _main(argv: Sequence[str] | None) -> int:
     parser = Parser(prog="python -m algorithms.play", description=main.__doc__)
     parser.add_argument(
         "policy", nargs="?", default=DEFAULT, help=f"{sources.HELP} (default %(default)s)"
@@ -99,7 +96,10 @@ def _main(argv: Sequence[str] | None) -> int:
     parser.add_argument("--port", type=int, default=0, help="the port to serve on (any free one)")
     parser.add_argument("--no-open", action="store_true", help="do not open the browser")
     options = parser.parse_args(argv)
+    return run(lambda: _run(options), parser.prog)
 
+
+def _run(options: argparse.Namespace) -> int:
     with Server(assets(options.policy), port=options.port) as server:
         print(f"Play against {options.policy}: {server.url} (Ctrl-C stops)", flush=True)
         if not options.no_open:

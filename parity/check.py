@@ -14,14 +14,14 @@ from parity import faces, policies, rules, selfplay, solvers  # noqa: F401  # th
 from parity.registry import CHECKS, GROUPS, Check, Result, Settings
 from parity.registry import run as run_check
 
-NAME = "parity.check"
 HEADER = ("group", "check", "compared", "deviation", "time", "")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 = all agree, 1 = a mismatch, 2 = could not run."""
-    arguments = _parser().parse_args(argv)
-    return run(lambda: _main(arguments), NAME)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    return run(lambda: _main(arguments), parser.prog)
 
 
 def _main(arguments: argparse.Namespace) -> int:
@@ -89,7 +89,7 @@ def _row(result: Result) -> tuple[str, ...]:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog=f"python -m {NAME}", description=__doc__)
+    parser = Parser(prog="python -m parity.check", description=__doc__)
     parser.add_argument(
         "--only", action="append", metavar="NAME", help="run this check; repeatable"
     )

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from algorithms.cli import HOLDS, Parser, progress, replacing, run, table, unknown
+from algorithms.cli import HOLDS, Parser, UsageError, progress, replacing, run, table, unknown
 from parity.contests import Contender, Contest, contests
-
-NAME = "parity.speed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +32,14 @@ class Ratio:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
-    arguments = _parser().parse_args(argv)
-    return run(lambda: _main(arguments), NAME)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    return run(lambda: _main(arguments), parser.prog)
 
 
 def _main(arguments: argparse.Namespace) -> int:
+    if arguments.rounds < 1:
+        raise UsageError(f"--rounds {arguments.rounds}: want at least 1")
     every = {contest.name: contest for contest in contests()}
     for name in arguments.only or ():
         if name not in every:
@@ -145,7 +146,7 @@ def draw(ratios: Iterable[Ratio], path: Path) -> None:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog=f"python -m {NAME}", description=__doc__)
+    parser = Parser(prog="python -m parity.speed", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", help="time this; repeatable")
     parser.add_argument("--rounds", type=int, default=5, help="rounds to take the median of (5)")
     parser.add_argument("--json", action="store_true", help="print one JSON list")

@@ -419,6 +419,8 @@ def test_speed_names_are_checked(capsys):
 
     assert speed.main(["--only", "warp drive"]) == 2
     assert "unknown contest" in capsys.readouterr().err
+    assert speed.main(["--rounds", "0"]) == 2
+    assert "--rounds 0: want at least 1" in capsys.readouterr().err
 
 
 def test_the_checks_are_listed_in_the_readme():
