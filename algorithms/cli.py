@@ -15,11 +15,13 @@ from typing import NoReturn
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from kuhn_bridge.errors import KuhnError
 
@@ -111,6 +113,14 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1
     )
 
 
+class _Done(ProgressColumn):
+    """How much is done: a share of a known total, or else a count."""
+
+    def render(self, task: Task) -> Text:
+        """`37%` or `120,000`."""
+        return Text(f"{task.completed:,.0f}" if task.total is None else f"{task.percentage:.0f}%")
+
+
 @contextmanager
 def progress(description: str, total: int | None = None) -> Iterator[Callable[[int, str], None]]:
     """A bar on standard error; call it with how far along things are and a word about it.
@@ -118,11 +128,11 @@ def progress(description: str, total: int | None = None) -> Iterator[Callable[[i
     Nothing is drawn when standard error is not a terminal.
     """
     console = Console(stderr=True)
-    columns = (
+    columns = (  # narrow enough for 80 characters with the longest note
         TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        BarColumn(bar_width=8),
+        _Done(),
+        TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
