@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations, product
 from pathlib import Path
@@ -18,7 +18,8 @@ import numpy as np
 import pyspiel
 from pettingzoo import AECEnv
 
-from algorithms.cli import DOES_NOT_HOLD, HOLDS, UsageError
+from algorithms.cli import DOES_NOT_HOLD, HOLDS, UsageError, first_line
+from kuhn_bridge.errors import KuhnError
 from kuhn_bridge.rules import BETTING, PLAYERS, Card
 from parity.sides import (
     DeadEndError,
@@ -56,7 +57,13 @@ class Candidate:
 
 def report(spec: str, *, actions: str | None, as_json: bool) -> int:
     """Print how the candidate differs from OpenSpiel; 0 = it does not, 1 = it does."""
-    candidate = recognise(load(spec), None if actions is None else parse_actions(actions))
+    meaning = None if actions is None else parse_actions(actions)
+    try:
+        candidate = recognise(load(spec), meaning)
+    except KuhnError:
+        raise
+    except Exception as error:  # a stranger's code may fail in any way
+        raise UsageError(f"the candidate {spec!r} cannot be played: {_told(error)}") from None
     tally = judge(candidate)
     if as_json:
         found = {"kind": candidate.kind, "compared": tally.compared, "wrong": tally.wrong}
@@ -100,9 +107,8 @@ def load(spec: str) -> Any:
         for name in what.split("."):
             found = getattr(found, name)
         return found
-    except Exception as error:  # a stranger's module may fail in any way
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UsageError(f"cannot load the candidate {spec!r}: {reason}") from None
+    except Exception as error:  # so may a stranger's module
+        raise UsageError(f"cannot load the candidate {spec!r}: {_told(error)}") from None
 
 
 def recognise(thing: Any, encoding: Encoding | None = None) -> Candidate:
@@ -155,6 +161,10 @@ def encodings(size: int, given: Encoding | None = None) -> Iterator[Encoding]:
         together = meaning["check"] != meaning["bet"] and meaning["call"] != meaning["fold"]
         if together and len(set(ids)) == size:
             yield meaning
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {first_line(error)}"
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -255,8 +265,14 @@ def _record(env: AECEnv, seed: int) -> dict[tuple[int, ...], Moment]:
     queue: list[tuple[int, ...]] = [()]
     for path in queue:
         env.reset(seed=seed)
-        for action in path:
-            env.step(action)
+        try:
+            for action in path:
+                env.step(action)
+        except Exception:  # an environment without masks says so that an action is illegal
+            parent = record[path[:-1]]
+            left = tuple(action for action in parent.legal if action != path[-1])
+            record[path[:-1]] = replace(parent, legal=left)
+            continue
         record[path] = moment = _moment(env)
         if not moment.ended and len(path) <= max(map(len, BETTING)):
             queue.extend((*path, action) for action in moment.legal)

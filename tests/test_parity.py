@@ -336,6 +336,24 @@ class Generous(KuhnEnv):
             self._cumulative_rewards = {agent: 0 for agent in self.agents}
 
 
+class Maskless(KuhnEnv):
+    """It has no masks: what is illegal raises."""
+
+    def observe(self, agent):
+        return super().observe(agent)["observation"]
+
+    def last(self, observe=True):
+        seen, reward, termination, truncation, info = super().last(observe)
+        return seen, reward, termination, truncation, {}
+
+
+class Broken(KuhnEnv):
+    """It cannot even be reset."""
+
+    def reset(self, seed=None, options=None):
+        raise OSError("no cards left")
+
+
 class Forgetful(KuhnEnv):
     """The seed is not heeded."""
 
@@ -365,6 +383,7 @@ def test_the_popular_tutorial_is_told_which_hand_is_wrong(candidates, capsys):
         "kuhn.py:HistoryFirst",
         "kuhn.py:whole",
         "envs.py:FourActions",
+        "envs.py:Maskless",
         "kuhn_bridge:KuhnPoker",
         "kuhn_bridge:env",
         "kuhn_bridge:kuhn_v0",
@@ -405,6 +424,8 @@ def test_actions_may_be_named(candidates, capsys):
 def test_a_candidate_must_repeat_its_deals(candidates, capsys):
     assert check.main(["--candidate", str(candidates / "envs.py:Forgetful")]) == 2
     assert "does not repeat its deal" in capsys.readouterr().err
+    assert check.main(["--candidate", str(candidates / "envs.py:Broken")]) == 2
+    assert "cannot be played: OSError: no cards left" in capsys.readouterr().err
 
 
 def test_a_candidate_as_json(candidates, capsys):
