@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.compiled import compiled
+from algorithms.draws import STEP, mixed
 from algorithms.selfplay import NOBODY, Tables, kuhn_tables
 from kuhn_bridge.errors import IllegalActionError
 
@@ -93,18 +94,15 @@ def _gather(table: Array, node: Array, out: Array) -> None:
 
 @compiled
 def _drawn(state: np.uint64, i: int, below: int) -> int:
-    """A whole number below `below`: splitmix64 (Steele, Lea and Flood 2014) at place i."""
-    z = state + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return int(((z >> np.uint64(32)) * np.uint64(below)) >> np.uint64(32))
+    """A whole number below `below`, the i-th of many."""
+    bits = mixed(state + np.uint64(i) * STEP)
+    return int(((bits >> np.uint64(32)) * np.uint64(below)) >> np.uint64(32))
 
 
 @compiled
 def _forth(state: Array, draws: int) -> None:
     """Leave behind as many places as were drawn."""
-    state[0] += np.uint64(draws) * np.uint64(0x9E3779B97F4A7C15)
+    state[0] += np.uint64(draws) * STEP
 
 
 @compiled

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from algorithms.cfr import Tables
 from algorithms.compiled import compiled
+from algorithms.draws import STEP, mixed
 from algorithms.tree import CHANCE, TERMINAL, Bytes, Floats, Indices, Ints, Tree
 
 Words: TypeAlias = npt.NDArray[np.uint64]
@@ -187,9 +188,6 @@ def _drawn(distribution: Floats, start: int, stop: int, random: Words) -> int:
 
 @compiled
 def _uniform(random: Words) -> float:
-    """The next number in [0, 1) of SplitMix64 (Steele, Lea, Flood 2014), whose state moves on."""
-    random[0] += np.uint64(0x9E3779B97F4A7C15)
-    bits = random[0]
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return float((bits ^ (bits >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+    """The next number in [0, 1)."""
+    random[0] += STEP
+    return float(mixed(random[0]) >> np.uint64(11)) * 2.0**-53
