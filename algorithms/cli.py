@@ -49,6 +49,8 @@ def run(main: Callable[[], int], name: str) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         message = f"{where}{error.strerror or error}"
+    except ModuleNotFoundError as error:
+        message = f"this needs the package {error.name}; pip install 'kuhn-bridge[all]'"
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         return 130

@@ -73,7 +73,7 @@ def runtime_files() -> dict[str, Path]:
     return {}
 
 
-def assets(source: str) -> dict[str, Asset]:
+def assets(source: str, *, trust: bool = False) -> dict[str, Asset]:
     """Everything the page may ask for, by path."""
     web = resources.files("kuhn_bridge.web")
     files = {f"/{name}": (web / name).read_bytes() for name in PAGE}
@@ -81,7 +81,7 @@ def assets(source: str) -> dict[str, Asset]:
     if _is_onnx(source):
         files["/policy.onnx"] = Path(source).read_bytes()
         files |= {f"/ort/{name}": path.read_bytes() for name, path in runtime.items()}
-    bot = describe(source, sources.load(source), runtime=bool(runtime))
+    bot = describe(source, sources.load(source, trust=trust), runtime=bool(runtime))
     files["/bot.json"] = json.dumps(bot).encode()
     table = {path: Asset.named(path, body) for path, body in files.items()}
     return {"/": table["/index.html"], **table}
@@ -95,12 +95,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--port", type=int, default=0, help="the port to serve on (any free one)")
     parser.add_argument("--no-open", action="store_true", help="do not open the browser")
+    parser.add_argument("--trust", action="store_true", help="let a model's file run code")
     options = parser.parse_args(argv)
     return run(lambda: _run(options), parser.prog)
 
 
 def _run(options: argparse.Namespace) -> int:
-    with Server(assets(options.policy), port=options.port) as server:
+    with Server(assets(options.policy, trust=options.trust), port=options.port) as server:
         print(f"Play against {options.policy}: {server.url} (Ctrl-C stops)", flush=True)
         if not options.no_open:
             # A browser in the terminal would keep us from serving what it waits for.

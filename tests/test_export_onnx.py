@@ -141,8 +141,10 @@ def test_a_difference_or_an_illegal_action_is_seen() -> None:
     far[11, 2] -= 2e-6
     illegal[0, 2] = 1e-30
 
-    def compared(table: np.ndarray) -> float:
-        return export_onnx.disagreement({"probabilities": uniform}, {"probabilities": table})
+    def compared(table: np.ndarray, shift: float = 0.0) -> float:
+        wanted = {"probabilities": uniform, "logits": uniform}
+        got = {"probabilities": table, "logits": uniform + shift}
+        return export_onnx.disagreement(wanted, got)
 
     assert compared(near) == pytest.approx(9e-7)
     with pytest.raises(ValueError, match="differs from torch by 2e-06"):
@@ -151,6 +153,8 @@ def test_a_difference_or_an_illegal_action_is_seen() -> None:
         compared(illegal)
     with pytest.raises(ValueError, match="nan"):
         compared(uniform * np.nan)
+    with pytest.raises(ValueError, match="other logits"):
+        compared(uniform, shift=1e-3)
 
 
 def test_a_file_that_disagrees_never_takes_the_place(
