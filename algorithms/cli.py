@@ -43,14 +43,19 @@ class Parser(argparse.ArgumentParser):
 def run(main: Callable[[], int], name: str) -> int:
     """`main()`'s exit code; a user's mistake becomes one line on standard error and exit 2."""
     try:
-        return main()
+        code = main()
+        sys.stdout.flush()
+        return code
     except KuhnError as error:
         message = str(error)
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return HOLDS
+    except ModuleNotFoundError as error:
+        message = f"this needs the package {error.name}; pip install 'kuhn-bridge[all]'"
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         message = f"{where}{error.strerror or error}"
-    except ModuleNotFoundError as error:
-        message = f"this needs the package {error.name}; pip install 'kuhn-bridge[all]'"
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         return 130
@@ -66,8 +71,9 @@ def first_line(error: Exception) -> str:
 def unknown(what: str, given: str, known: Iterable[str]) -> UsageError:
     """An error that names the nearest thing that exists."""
     names = list(known)
-    close = difflib.get_close_matches(given, names, n=1, cutoff=0.4)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names[:12])}"
+    lower = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(given.lower(), lower, n=1, cutoff=0.4)
+    hint = f"did you mean {lower[close[0]]!r}?" if close else f"there are {', '.join(names[:12])}"
     return UsageError(f"unknown {what} {given!r}: {hint}")
 
 
@@ -94,6 +100,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def require_png(path: str | Path) -> None:
+    """Refuse other names for a picture, before the work that it shows."""
+    if Path(path).suffix.lower() != ".png":
+        raise UsageError(f"{path}: a picture is written as .png; give a name that ends so")
 
 
 def write_text(path: str | Path, text: str) -> None:

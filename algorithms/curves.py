@@ -106,7 +106,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(paths: Sequence[Path], out: Path) -> int:
-    draw({path.stem: from_csv(path) for path in paths}, out)
+    cli.require_png(out)
+    alike = len({path.stem for path in paths}) < len(paths)
+    draw({str(path) if alike else path.stem: from_csv(path) for path in paths}, out)
     print(f"wrote {out}")
     return cli.HOLDS
 

@@ -161,6 +161,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if not 0 <= args.max <= 1:
+        raise cli.UsageError(f"--max {args.max}: want a probability, 0 to 1")
     tree = kuhn_tree()
     elimination = eliminate(tree, strict=args.strict)
     result = asdict(elimination) | {"removals": [_removed(tree, r) for r in elimination.removals]}
@@ -196,7 +198,7 @@ def _rounds(tree: Tree, elimination: Elimination) -> list[str]:
             for removal in elimination.removals
             if removal.round == number
         ]
-    return lines
+    return lines if elimination.removals else [*lines, "none is dominated"]
 
 
 def _verdict(source: str, found: Sequence[Exposure], before: float, after: float) -> list[str]:

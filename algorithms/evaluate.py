@@ -13,7 +13,7 @@ from dataclasses import asdict
 from types import MappingProxyType
 
 from algorithms import cli, sources
-from algorithms.simulate import CERTAIN, Sample, both_seats, simulate
+from algorithms.simulate import CERTAIN, LEAST_HANDS, Sample, both_seats, simulate
 from algorithms.tree import kuhn_tree
 from algorithms.values import nash_conv, pure
 from kuhn_bridge.policy import TabularPolicy
@@ -22,7 +22,7 @@ from kuhn_bridge.rules import AGENTS, PLAYERS
 # One row a card, J Q K, the same in both seats: percent of check, bet; fold, call.
 STYLES = MappingProxyType(
     {
-        "random": ((50, 50, 50, 50),) * 3,  # among legal moves
+        "random": ((50, 50, 50, 50),) * 3,
         "heuristic": ((100, 0, 100, 0), (100, 0, 0, 100), (0, 100, 0, 100)),  # never bluffs
         "always-bet": ((0, 100, 0, 100),) * 3,  # and calls
         "always-check": ((100, 0, 100, 0),) * 3,  # and folds
@@ -34,11 +34,14 @@ OPPONENTS = (*STYLES, "nash:0", "nash:1/3", BEST_RESPONSE)
 
 def opponent(name: str, policy: TabularPolicy, *, trust: bool = False) -> TabularPolicy:
     """The opponent called `name`: a style, the best response to `policy`, or any policy source."""
+    name = name.removesuffix("-legal")  # random-legal is random
     if name == BEST_RESPONSE:
         tree = kuhn_tree()
         return TabularPolicy(pure(tree, nash_conv(tree, policy.probabilities).best_responses))
     if name in STYLES:
         return TabularPolicy.from_percentages([STYLES[name]] * len(PLAYERS))
+    if not sources.is_known(name):
+        raise cli.unknown("opponent", name, (*OPPONENTS, *sources.FORMS))
     return sources.load(name, trust=trust)
 
 
@@ -65,8 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.hands < 2 or args.seed < 0:
-        raise cli.UsageError("--hands must be 2 or more, --seed 0 or more")
+    if args.hands < LEAST_HANDS or args.seed < 0:
+        raise cli.UsageError(f"--hands must be {LEAST_HANDS} or more, --seed 0 or more")
     policy = sources.load(args.policy, trust=args.trust, deterministic=args.deterministic)
     others = {name: opponent(name, policy, trust=args.trust) for name in args.against}
     matches = {name: _match(policy, other, args) for name, other in others.items()}

@@ -19,7 +19,7 @@ from torch import nn
 
 from algorithms.cli import first_line
 from algorithms.features import CardTimesHistory
-from algorithms.rows import OBSERVATIONS, masked_softmax
+from algorithms.rows import OBSERVATIONS, masked_softmax, policy_in
 from kuhn_bridge.encoding import OBSERVATION_SIZE
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.policy import Probabilities, TabularPolicy
@@ -43,7 +43,7 @@ _PARTS = (_HIDDEN, "mlp_extractor.value_net.", "action_net.", "value_net.")
 
 def load_policy(path: str | Path, *, trust: bool = False) -> TabularPolicy:
     """The 12 rows that an SB3 model plays."""
-    return TabularPolicy(network_probabilities(load_network(path, trust=trust)))
+    return policy_in(path, network_probabilities(load_network(path, trust=trust)))
 
 
 def load_network(path: str | Path, *, trust: bool = False) -> nn.Module:
@@ -73,7 +73,7 @@ def _rebuilt(path: Path) -> nn.Module:
     data, tensors = _contents(path)
     space, actions = _entry(data, "observation_space"), _entry(data, "action_space")
     _require_game(path, space.get("_shape"), actions.get("n"))
-    module = _entry(data, "policy_class").get("__module__")
+    module = str(_entry(data, "policy_class").get("__module__"))
     if module not in _POLICY_MODULES:
         raise _refusal(path, f"a policy class from {module!r}")
     if strange := [key for key in tensors if not key.startswith(_PARTS)]:
@@ -122,7 +122,12 @@ def _trusted(path: Path) -> nn.Module:
     else:
         raise PolicyError(f"{path}: SB3 cannot load it either: {'; '.join(reasons)}")
     _require_game(path, policy.observation_space.shape, getattr(policy.action_space, "n", None))
-    return actor_of(policy)
+    actor = actor_of(policy)
+    try:
+        network_probabilities(actor)
+    except Exception as error:
+        raise PolicyError(f"{path}: its network cannot be run ({first_line(error)})") from None
+    return actor
 
 
 def _contents(path: Path) -> tuple[dict[str, Any], Tensors]:
@@ -139,8 +144,10 @@ def _contents(path: Path) -> tuple[dict[str, Any], Tensors]:
     except Exception as error:  # a broken file can fail anywhere
         raise PolicyError(f"{path}: not a whole SB3 model ({first_line(error)})") from None
     maps = isinstance(data, dict) and isinstance(tensors, dict)
-    if not maps or not all(isinstance(t, torch.Tensor) for t in tensors.values()):
+    if not maps or not all(isinstance(k, str) and torch.is_tensor(t) for k, t in tensors.items()):
         raise PolicyError(f"{path}: not an SB3 model: `data` or `policy.pth` is no map")
+    if sum(t.numel() * t.element_size() for t in tensors.values()) > MAX_BYTES:
+        raise PolicyError(f"{path}: its tensors take more than {MAX_BYTES} bytes")
     return data, tensors
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.cli import first_line
-from algorithms.rows import OBSERVATIONS, masked, masked_softmax
+from algorithms.rows import OBSERVATIONS, masked, masked_softmax, policy_in
 from kuhn_bridge.encoding import OBSERVATION_SIZE
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.policy import LEGAL, Probabilities, TabularPolicy
@@ -32,15 +32,27 @@ def load_policy(path: str | Path) -> TabularPolicy:
     options.log_severity_level = 4
     try:
         session = onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
-        feeds = {i.name: _feed(path, i) for i in session.get_inputs()}
-        outputs = dict(
-            zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True)
-        )
+        outputs = _run(path, session)
     except PolicyError:
         raise
     except Exception as error:  # onnxruntime's errors have no common base
         raise PolicyError(f"{path}: onnxruntime cannot run it ({first_line(error)})") from None
-    return TabularPolicy(_as_probabilities(path, outputs))
+    return policy_in(path, _as_probabilities(path, outputs))
+
+
+def _run(path: Path, session: Any) -> dict[str, Any]:
+    """Every output by name, for the 12 rows at once or, where the batch is fixed at 1, in turn."""
+    inputs = session.get_inputs()
+    feeds = {given.name: _feed(path, given) for given in inputs}
+    if not any(feed.shape[1] == OBSERVATION_SIZE for feed in feeds.values()):
+        raise PolicyError(f"{path}: no input is an observation, [N, {OBSERVATION_SIZE}]")
+    size = 1 if any(given.shape[0] == 1 for given in inputs) else len(LEGAL)
+    parts = [
+        session.run(None, {name: feed[at : at + size] for name, feed in feeds.items()})
+        for at in range(0, len(LEGAL), size)
+    ]
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True))
 
 
 def _feed(path: Path, given: Any) -> Any:
@@ -77,7 +89,5 @@ def _as_probabilities(path: Path, outputs: dict[str, Any]) -> Probabilities:
     if not tables:
         raise PolicyError(f"{path}: no output is [N, {len(Action)}]; they are {', '.join(outputs)}")
     table = tables.get("probabilities", next(iter(tables.values())))
-    if np.isnan(table).any():
-        raise PolicyError(f"{path}: the model answers NaN")
     sums_to_one = (table >= 0).all() and np.allclose(table.sum(axis=1), 1, atol=1e-4)
     return masked(table) if sums_to_one else masked_softmax(table)

@@ -140,6 +140,9 @@ def _policy_kwargs(config: Config) -> dict[str, Any]:
     return kwargs
 
 
+_MOST = {"magnet": 1, "seed": 2**32 - 1, "n_envs": 2**20, "n_steps": 2**16}
+
+
 def _require_sense(config: Config) -> None:
     """Refuse numbers that cannot be meant."""
     for field in fields(config):
@@ -147,7 +150,7 @@ def _require_sense(config: Config) -> None:
         if isinstance(value, str):
             continue
         least = 1 if field.name in {"steps", "n_envs", "n_steps"} else 0
-        most = 1 if field.name == "magnet" else math.inf
+        most = _MOST.get(field.name, math.inf)
         if not (math.isfinite(value) and least <= value <= most):
             span = f"{least} to {most}" if most < math.inf else f"{least} up"
             raise UsageError(f"--{field.name.replace('_', '-')} {value}: want a number from {span}")

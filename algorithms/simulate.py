@@ -20,6 +20,7 @@ from algorithms.values import expected_values, seated
 from kuhn_bridge.rules import AGENTS, PLAYERS
 
 CHUNK = 1 << 16
+LEAST_HANDS = 30  # fewer say too little about their own spread
 CERTAIN = 5.0  # standard errors: a right mean is further off once in two million runs
 
 
@@ -42,7 +43,9 @@ class Sample:
     def off(self) -> float:
         """How many standard errors lie between the mean and the exact value."""
         gap = abs(self.mean - self.exact)
-        return gap / self.standard_error if self.standard_error else math.inf * (gap > 1e-9)
+        if gap < 1e-9:
+            return 0.0
+        return gap / self.standard_error if self.standard_error else math.inf
 
 
 def simulate(
@@ -123,8 +126,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.hands < 2:
-        raise cli.UsageError(f"--hands {args.hands}: an interval needs at least 2")
+    if args.hands < LEAST_HANDS:
+        raise cli.UsageError(f"--hands {args.hands}: an interval needs at least {LEAST_HANDS}")
     if args.seed < 0:
         raise cli.UsageError(f"--seed {args.seed}: want a whole number from 0 up")
     policies = [sources.load(name, trust=args.trust).probabilities for name in args.policies]

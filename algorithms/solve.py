@@ -153,6 +153,10 @@ def _require(args: argparse.Namespace) -> None:
         raise cli.UsageError(f"--iterations {args.iterations}: want at least 1")
     if args.until is not None and not args.until > 0:
         raise cli.UsageError(f"--until {args.until}: want a NashConv above 0")
+    if args.max_nodes < 1:
+        raise cli.UsageError(f"--max-nodes {args.max_nodes}: want at least 1")
+    if args.plot:
+        cli.require_png(args.plot)
     if args.seed < 0:
         raise cli.UsageError(f"--seed {args.seed}: want a whole number from 0 up")
     if args.discounts and (args.variant in SAMPLING or any(map(math.isnan, args.discounts))):

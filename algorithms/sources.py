@@ -27,6 +27,11 @@ def load(source: str, *, trust: bool = False, deterministic: bool = False) -> Ta
     return policy.likeliest() if deterministic else policy
 
 
+def is_known(source: str) -> bool:
+    """Whether `load` knows what kind of policy this is, though not yet whether it is one."""
+    return Path(source).suffix in FILES or source.partition(":")[0] in {"uniform", "nash", "random"}
+
+
 def _read(path: str, *, trust: bool) -> TabularPolicy:
     """A policy from a file; what a kind of file needs is imported for it alone."""
     if path.endswith(".json"):

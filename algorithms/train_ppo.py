@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
 HELD = ("last", "average")
+LAST = ".last.zip"  # where --save both puts the last policy
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,17 +87,18 @@ def _run(args: argparse.Namespace) -> int:
     _require_possible(args)
     names = [field.name for field in fields(Config)]
     given = {name: getattr(args, name) for name in names if hasattr(args, name)}
-    checkpoint = args.out.with_suffix(".ckpt")
-    state = read_checkpoint(checkpoint) if args.resume else None
+    kept = args.out.with_suffix(".ckpt")
+    state = read_checkpoint(kept) if args.resume else None
     settings = configure(given) if state is None else _resumed(given, state["config"])
+    checkpoint = kept if settings.recipe == "self-play" else None
     say = _nothing if args.quiet or args.json else print
-    say(_plan(settings, args.out, state["steps"] if state else 0))
+    say(_plan(settings, _outputs(args), state["steps"] if state else 0))
     with nullcontext(_nothing) if args.quiet else cli.progress("training", settings.steps) as show:
         training = Training(
             settings,
             tensorboard=args.tensorboard,
             watch=lambda point: show(point.steps, _note(point)),
-            checkpoint=checkpoint if settings.recipe == "self-play" else None,
+            checkpoint=checkpoint,
             checkpoint_every=args.checkpoint_every,
         )
         if state is not None:
@@ -104,10 +106,10 @@ def _run(args: argparse.Namespace) -> int:
         training.run()
     result = _save(training, args)
     if training.stopped:
-        more = "; --resume goes on from there" if checkpoint.exists() else ""
+        more = "; --resume goes on from there" if checkpoint else ""
         where = f"interrupted at step {result['steps']:,}, saved {args.out}{more}"
         print(where, file=sys.stderr)
-    else:
+    elif checkpoint:
         checkpoint.unlink(missing_ok=True)
     say(_report(result, args.out))
     if args.json:
@@ -128,7 +130,7 @@ def _save(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     tables = {"last": training.last, "average": training.average.mean}
     training.save_model(out, tables[holds], holds=holds)
     if args.save == "both":
-        training.save_model(out.with_suffix(".last.zip"), tables["last"], holds="last")
+        training.save_model(out.with_suffix(LAST), tables["last"], holds="last")
     policy = load_policy(out)
     measured = nash_conv(kuhn_tree(), policy.probabilities)
     result = {
@@ -163,6 +165,8 @@ def _require_possible(args: argparse.Namespace) -> None:
             pass
     except OSError as error:
         raise cli.UsageError(f"--out {out}: cannot write there ({error.strerror})") from None
+    if args.checkpoint_every < 1:
+        raise cli.UsageError(f"--checkpoint-every {args.checkpoint_every}: want at least 1")
     if args.tensorboard and not find_spec("tensorboard"):
         raise cli.UsageError("--tensorboard: not installed; pip install 'kuhn-bridge[tensorboard]'")
 
@@ -182,13 +186,18 @@ def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
     return Config(**stored)
 
 
-def _plan(settings: Config, out: Path, done: int) -> str:
+def _outputs(args: argparse.Namespace) -> list[Path]:
+    """The files that a training writes."""
+    suffixes = [LAST] * (args.save == "both") + [".csv", ".png", ".json"]
+    return [args.out, *(args.out.with_suffix(suffix) for suffix in suffixes)]
+
+
+def _plan(settings: Config, outputs: Sequence[Path], done: int) -> str:
     start = f", from step {done:,}" if done else ""
-    files = ", ".join(out.with_suffix(suffix).name for suffix in (".csv", ".png", ".json"))
     return (
         f"Training MaskablePPO ({settings.recipe}): {settings.steps:,} steps{start}, "
         f"{settings.n_envs:,} hands at a time ({settings.env}), {settings.net} network, "
-        f"seed {settings.seed}\nThen writing {out}, {files}"
+        f"seed {settings.seed}\nThen writing {', '.join(map(str, outputs))}"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -233,8 +232,12 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         state: dict[str, Any] = torch.load(path, weights_only=True)
     except FileNotFoundError:
         raise UsageError(f"{path}: there is nothing to resume") from None
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError):
-        raise UsageError(f"{path}: not a whole checkpoint") from None
+    except OSError:
+        raise
+    except Exception:  # a file of any other kind can fail anywhere
+        state = {}
+    if not isinstance(state, dict) or "config" not in state:
+        raise UsageError(f"{path}: not a whole checkpoint of a training")
     return state
 
 

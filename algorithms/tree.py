@@ -136,9 +136,10 @@ def openspiel_tree(
     kind = game.get_type()
     name = str(game)
     if kind.dynamics.name != "SEQUENTIAL":
+        hint = " (OpenSpiel's turn_based_simultaneous_game makes one)"
         raise GameError(
-            f"{name} is {kind.dynamics.name.lower()}; a tree needs a sequential game "
-            f"(OpenSpiel's turn_based_simultaneous_game makes one)"
+            f"{name} is {kind.dynamics.name.lower()}; a tree needs a sequential game"
+            f"{hint if kind.dynamics.name == 'SIMULTANEOUS' else ''}"
         )
     if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
         raise GameError(f"{name} samples its chance; a tree needs explicit chance outcomes")
@@ -262,9 +263,11 @@ def _hand_visits(state: State, depth: int, action: int, edge: float = 1.0) -> It
 
 
 def _openspiel_visits(game: Any) -> Iterator[Visit]:
-    stack: list[tuple[Any, int, int, float]] = [(game.new_initial_state(), 0, -1, 1.0)]
+    # A waiting node is its parent and a move: states are large, and siblings can be many.
+    stack: list[tuple[Any, int, int, float]] = [(None, 0, -1, 1.0)]
     while stack:
-        state, depth, action, edge = stack.pop()
+        parent, depth, action, edge = stack.pop()
+        state = parent.child(action) if parent is not None else game.new_initial_state()
         player = state.current_player()
         if player == TERMINAL:
             yield Visit(depth, player, action, edge, returns=tuple(state.returns()))
@@ -276,7 +279,7 @@ def _openspiel_visits(game: Any) -> Iterator[Visit]:
             legal = tuple(state.legal_actions())
             yield Visit(depth, player, action, edge, state.information_state_string(), legal)
             steps = [(move, 1.0) for move in legal]
-        stack.extend((state.child(move), depth + 1, move, p) for move, p in reversed(steps))
+        stack.extend((state, depth + 1, move, p) for move, p in reversed(steps))
 
 
 def _counted(

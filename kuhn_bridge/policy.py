@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -88,7 +87,7 @@ class TabularPolicy:
         """From the text that `to_json` writes."""
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise PolicyError(f"not a policy: the JSON is broken ({error})") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise PolicyError(f'not a policy: want an object with "format": "{FORMAT}"')
@@ -231,6 +230,7 @@ def _require_same(what: str, given: Any, wanted: Iterable[str]) -> None:
 
 
 def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise PolicyError(f"{where}: {value!r} is not a probability")
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 <= value <= 1:  # so neither NaN nor what no float can hold
+        raise PolicyError(f"{where}: {str(value)[:20]} is not a probability")
     return float(value)

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from algorithms.cli import HOLDS, Parser, UsageError, progress, replacing, run, table, unknown
+from algorithms.cli import (
+    HOLDS,
+    Parser,
+    UsageError,
+    progress,
+    replacing,
+    require_png,
+    run,
+    table,
+    unknown,
+)
 from parity.contests import Contender, Contest, contests
 
 
@@ -40,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(arguments: argparse.Namespace) -> int:
     if arguments.rounds < 1:
         raise UsageError(f"--rounds {arguments.rounds}: want at least 1")
+    if arguments.chart:
+        require_png(arguments.chart)
     every = {contest.name: contest for contest in contests()}
     for name in arguments.only or ():
         if name not in every:

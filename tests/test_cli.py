@@ -33,12 +33,13 @@ def test_replacing_is_all_or_nothing(tmp_path):
     target = tmp_path / "out.json"
     cli.write_text(target, "first")
 
-    class Stop(Exception):
-        pass
+    def fail():
+        with cli.replacing(target) as temporary:
+            temporary.write_text("half")
+            raise InterruptedError
 
-    with pytest.raises(Stop), cli.replacing(target) as temporary:
-        temporary.write_text("half")
-        raise Stop
+    with pytest.raises(InterruptedError):
+        fail()
     assert target.read_text() == "first"
     assert list(tmp_path.iterdir()) == [target]
     for bad in (tmp_path, tmp_path / "nowhere" / "x.json"):

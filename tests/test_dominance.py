@@ -45,7 +45,7 @@ def test_nothing_is_strictly_dominated(capsys):
     """Every action of Kuhn is as good as any against an opponent who never lets it come up."""
     assert eliminate(TREE, strict=True).removals == ()
     assert main(["--strict"]) == 0
-    assert capsys.readouterr().out == "27 x 64 reduced pure strategies\n"
+    assert capsys.readouterr().out == "27 x 64 reduced pure strategies\nnone is dominated\n"
 
 
 def test_the_gate(capsys):
@@ -67,8 +67,9 @@ def test_json(capsys):
     assert {e["key"] for e in found["exposures"]} <= set(TREE.keys)
 
 
-def test_bad_input(capsys):
-    assert main(["nowhere.json"]) == 2
+@pytest.mark.parametrize("arguments", [["nowhere.json"], ["uniform", "--max", "nan"], ["--max=-1"]])
+def test_bad_input(arguments, capsys):
+    assert main(arguments) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 

@@ -43,7 +43,7 @@ def test_nobody_beats_equilibrium(name: str, capsys: pytest.CaptureFixture[str])
 
 def test_styles_are_what_they_say() -> None:
     uniform = TabularPolicy.uniform()
-    assert opponent("random", uniform) == uniform
+    assert opponent("random", uniform) == opponent("random-legal", uniform) == uniform
     assert opponent("always-bet", uniform)["0b"] == {0: 1.0, 2: 0.0}
     assert opponent("always-check", uniform)["2b"] == {0: 0.0, 2: 1.0}
     heuristic = opponent("heuristic", uniform)
@@ -62,11 +62,12 @@ def test_a_policy_file_is_an_opponent(tmp_path: Path) -> None:
     "argv",
     [
         ["nothing.zip"],
-        ["uniform", "--against", "nobdy"],
+        ["uniform", "--against", "heuristik"],
         ["uniform", "--hands", "1"],
         ["uniform", "--seed", "-1"],
     ],
 )
 def test_mistakes_are_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """What is unknown is told what is known."""
     assert main(argv) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -284,19 +285,25 @@ def _zip_bytes() -> bytes:
 
 
 def onnx_model(
-    path: Path, *, mask: int | None = None, softmax: bool = False, size: int = 10, actions: int = 3
+    path: Path,
+    *,
+    mask: int | None = None,
+    softmax: bool = False,
+    size: int = 10,
+    actions: int = 3,
+    batch: str | int = "n",
 ) -> np.ndarray:
     """A linear ONNX policy; `mask` is the type of a mask input. Returns its weights."""
     weights = np.linspace(-1, 1, size * actions).reshape(size, actions).astype(np.float32)
-    inputs = [helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["n", size])]
+    inputs = [helper.make_tensor_value_info("observation", TensorProto.FLOAT, [batch, size])]
     steps = [helper.make_node("MatMul", ["observation", "w"], ["raw"])]
     if mask is not None:
-        inputs.append(helper.make_tensor_value_info("action_mask", mask, ["n", actions]))
+        inputs.append(helper.make_tensor_value_info("action_mask", mask, [batch, actions]))
         steps.append(helper.make_node("Cast", ["action_mask"], ["legal"], to=TensorProto.BOOL))
         steps.append(helper.make_node("Where", ["legal", "raw", "low"], ["masked"]))
     last = steps[-1].output[0]
     steps.append(helper.make_node("Softmax" if softmax else "Identity", [last], ["out"]))
-    output = helper.make_tensor_value_info("out", TensorProto.FLOAT, ["n", actions])
+    output = helper.make_tensor_value_info("out", TensorProto.FLOAT, [batch, actions])
     constants = [
         helper.make_tensor("w", TensorProto.FLOAT, weights.shape, weights.ravel()),
         helper.make_tensor("low", TensorProto.FLOAT, (), [-1e9]),
@@ -307,10 +314,13 @@ def onnx_model(
     return weights
 
 
+@pytest.mark.parametrize("batch", ["n", 1])
 @pytest.mark.parametrize("softmax", [False, True])
 @pytest.mark.parametrize("mask", [None, TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT8])
-def test_onnx_policies_of_all_kinds_are_read(tmp_path: Path, mask: int, softmax: bool) -> None:
-    weights = onnx_model(tmp_path / "policy.onnx", mask=mask, softmax=softmax)
+def test_onnx_policies_of_all_kinds_are_read(
+    tmp_path: Path, mask: int, softmax: bool, batch: str | int
+) -> None:
+    weights = onnx_model(tmp_path / "policy.onnx", mask=mask, softmax=softmax, batch=batch)
     expected = np.where(LEGAL, np.exp(OBSERVATIONS @ weights), 0)
     expected /= expected.sum(axis=1, keepdims=True)
     policy = onnx_policy.load_policy(tmp_path / "policy.onnx")
@@ -320,9 +330,54 @@ def test_onnx_policies_of_all_kinds_are_read(tmp_path: Path, mask: int, softmax:
 def test_bad_onnx_gets_one_clear_line(tmp_path: Path) -> None:
     onnx_model(tmp_path / "wide.onnx", size=4)
     onnx_model(tmp_path / "two.onnx", actions=2)
+    onnx_model(tmp_path / "mask.onnx", size=3)
     (tmp_path / "text.onnx").write_text("not a model")
-    words = {"wide": "10", "two": "no output", "text": "onnxruntime", "missing": "No such file"}
+    words = {
+        "wide": "10",
+        "two": "no output",
+        "mask": "no input is an observation",
+        "text": "onnxruntime",
+        "missing": "No such file",
+    }
     for name, word in words.items():
         with pytest.raises(KuhnError, match=word) as caught:
             onnx_policy.load_policy(tmp_path / f"{name}.onnx")
         assert "\n" not in str(caught.value)
+
+
+def with_tensors(path: Path, change: Callable[[Any], Any]) -> Path:
+    """The model with its tensors changed."""
+    with zipfile.ZipFile(path) as archive:
+        stored = torch.load(io.BytesIO(archive.read("policy.pth")), weights_only=True)
+    file = io.BytesIO()
+    torch.save(change(stored), file)
+    return rewritten(path, {"policy.pth": file.getvalue()})
+
+
+def with_module(path: Path, name: Any) -> Path:
+    """The model with the module of its policy class changed."""
+    data = data_of(path)
+    data["policy_class"]["__module__"] = name
+    return rewritten(path, {"data": json.dumps(data).encode()})
+
+
+HIDDEN = "mlp_extractor.policy_net.0.weight"
+ODD_MODELS: dict[str, Callable[[Path], Path]] = {
+    "a class that is a list": lambda path: with_module(path, ["x"]),
+    "keys that are numbers": lambda path: with_tensors(path, lambda t: dict(enumerate(t.values()))),
+    "a tensor that unpacks to gigabytes": lambda path: with_tensors(
+        path, lambda t: t | {HIDDEN: torch.zeros(1).expand(10_000, 40_000)}
+    ),
+    "logits beyond all numbers": lambda path: with_tensors(
+        path, lambda t: t | {"action_net.weight": t["action_net.weight"] * 0 + 3e38}
+    ),
+}
+
+
+@pytest.mark.parametrize("oddity", ODD_MODELS)
+def test_odd_models_are_refused_in_one_line(tmp_path: Path, oddity: str) -> None:
+    (tmp_path / "model.zip").write_bytes(_zip_bytes())
+    path = ODD_MODELS[oddity](tmp_path / "model.zip")
+    with pytest.raises(KuhnError, match=path.name) as caught:
+        load_policy(path)
+    assert "\n" not in str(caught.value)

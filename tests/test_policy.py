@@ -152,6 +152,8 @@ def broken(edit):
         (broken(lambda d: d["policy"]["0"].update(BET="half")), "is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=True)), "is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=float("nan"))), "is not a probability"),
+        (broken(lambda d: d["policy"]["0"].update(BET=10**400)), "is not a probability"),
+        ("[" * 100_000, "broken"),
         (broken(lambda d: d["policy"]["0"].update(BET=0.7)), "sum to 1.2"),
         (broken(lambda d: d["policy"].update({"0": 5})), "must be a map"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from algorithms import simulate as module
-from algorithms.simulate import both_seats, main, play, simulate
+from algorithms.simulate import Sample, both_seats, main, play, simulate
 from algorithms.tree import kuhn_tree
 from algorithms.values import expected_values
 from kuhn_bridge import TabularPolicy
@@ -94,3 +94,9 @@ def test_a_wrong_exact_value_would_be_noticed(monkeypatch, capsys):
     )
     assert main(["nash:0", "uniform", "--hands", "20000"]) == 1
     assert "outside" in capsys.readouterr().out
+
+
+def test_how_far_off_a_sample_is():
+    assert Sample(10, 1.0, 0.0, 1.0).off == 0
+    assert Sample(10, 1.0, 0.0, 2.0).off == float("inf")
+    assert Sample(10, 1.0, 0.5, 2.0).off == 2

@@ -100,7 +100,10 @@ def test_discounts_are_the_variants_numbers(capsys):
         (["--variant", "es-mccfr", "--discounts", "1", "1", "1"], "cannot use them"),
         (["--discounts", "nan", "1", "1"], "cannot use them"),
         (["--out", "nowhere/policy.json"], "no directory nowhere"),
-        (["--plot", "."], "is a directory"),
+        (["--plot", "."], "a picture is written as .png"),
+        (["--plot", "curve"], "a picture is written as .png"),
+        (["--max-nodes", "-1"], "--max-nodes -1"),
+        (["--variant", "CFR"], "did you mean 'cfr'?"),
     ],
 )
 def test_bad_input(arguments, words, capfd, tmp_path, monkeypatch):

@@ -281,3 +281,21 @@ def test_curves_are_read_back_and_drawn(tmp_path: Path, capsys: pytest.CaptureFi
     assert "not a learning curve" in capsys.readouterr().err
     with pytest.raises(KuhnError):
         from_csv(tmp_path / "bad.csv")
+
+
+@pytest.mark.parametrize("content", [b"junk", [1], {"a": 1}])
+def test_what_is_no_checkpoint_is_not_resumed(
+    content: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.ckpt"
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
+    assert main(["--out", str(tmp_path / "model.zip"), "--resume"]) == 2
+    assert "not a whole checkpoint" in capsys.readouterr().err
+
+
+def test_the_usual_recipe_leaves_checkpoints_alone(tmp_path: Path) -> None:
+    kept = tmp_path / "model.ckpt"
+    kept.write_bytes(b"of another training")
+    out = ["--out", str(tmp_path / "model.zip"), "--quiet"]
+    assert main(["--recipe", "tutorial", "--steps", "64", "--n-steps", "64", *out]) == 0
+    assert kept.exists()
