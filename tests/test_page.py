@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import shutil
@@ -19,7 +20,7 @@ import pytest
 from algorithms import play, sources
 from kuhn_bridge import INFORMATION_STATES, Action, Card, State, TabularPolicy
 from tests.test_play import serving
-from tests.test_web import action_to, need, onnx_path
+from tests.test_web import ROOT, action_to, need, onnx_path
 
 __all__ = ["onnx_path"]  # a fixture
 
@@ -33,6 +34,11 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+)
+SIZES = (
+    *((1920, 1080), (1280, 640), (1000, 700), (820, 1180)),
+    *((390, 844), (360, 640), (344, 882), (320, 568)),
+    *((844, 390), (740, 360), (667, 375), (568, 320)),
 )
 LAPTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 SNAPSHOT = """() => ({
@@ -109,6 +115,8 @@ class Sitting:
         assert seen == wanted
         if self.hand.is_terminal:
             self.see_totals()
+        else:
+            self.see_words()
 
     def wanted(self) -> dict[str, Any]:
         """What `SNAPSHOT` should find."""
@@ -130,6 +138,8 @@ class Sitting:
     def see_totals(self) -> None:
         chips = [won for _, won in self.results]
         expected = sum((1 if seat else -1) / 18 for seat, _ in self.results)
+        label = self.page.locator("dt:has(+ #expected)").text_content()
+        assert label == f"Equilibrium{APOSTROPHE}s total"
         seen = self.page.evaluate(SCORE)
         assert number(seen["total"].split("±")[0]) == sum(chips)
         assert number(seen["mean"].split("±")[0]) == pytest.approx(np.mean(chips), abs=0.0051)
@@ -143,6 +153,17 @@ class Sitting:
             assert float(seen["mean"].split("±")[1]) == pytest.approx(error, abs=0.0051)
         verb = "win" if chips[-1] > 0 else "lose"
         assert f"{verb} {abs(chips[-1])} chip" in seen["status"]
+
+    def see_words(self) -> None:
+        """The status tells who only listens all that a decision needs: the card at the first."""
+        words, first = self.hand.history, len(self.hand.history) < 2
+        choices = [self.hand.act(action).history[-1] for action in self.hand.legal_actions]
+        said = [
+            *([f"You hold the {CARD_NAMES[self.hand.cards[self.seat]]}."] if first else []),
+            *([f"The bot {words[-1]}s."] if words else []),
+            f"{' or '.join(choices).capitalize()}?",
+        ]
+        assert self.page.text_content("#status") == " ".join(said)
 
 
 def number(text: str) -> float:
@@ -231,6 +252,32 @@ def test_the_keyboard_stays_among_the_moves(browser: Any) -> None:
             )
 
 
+@pytest.mark.parametrize("how", ["double click", "Enter", "Space", "c"])
+def test_a_double_click_or_a_held_key_is_one_move(browser: Any, tmp_path: Path, how: str) -> None:
+    """Against a bot that bets after a check, the button that said Check says Call next."""
+    rows = TabularPolicy.uniform().to_dict()
+    rows |= {f"{card}p": {"CHECK_OR_CALL": 0.0, "BET": 1.0} for card in range(3)}
+    path = tmp_path / "bets.json"
+    path.write_text(TabularPolicy.from_dict(rows).to_json())
+    with sitting(browser, str(path)) as table:
+        page, button = table.page, table.page.locator("button[data-key=c]")
+
+        def press(_: str) -> None:
+            if how == "double click":
+                return button.dblclick()
+            button.focus()
+            for _ in range(4):
+                page.keyboard.down(how)
+            return page.keyboard.up(how)
+
+        table.deal()
+        for history in (("check", "bet"), ("check", "bet", "call")):
+            table.act(Action.CHECK_OR_CALL, press)
+            assert table.hand.history == history
+            page.wait_for_timeout(50)
+            table.see()
+
+
 def test_keys_of_illegal_moves_and_with_modifiers_do_nothing(browser: Any) -> None:
     with sitting(browser, "uniform") as table:
         table.deal()
@@ -254,15 +301,15 @@ def test_equilibrium_in_the_persons_place(browser: Any) -> None:
                 table.act(action, table.page.keyboard.press)
             table.page.locator("#next").wait_for()
             lines = table.page.locator("#review li").all()
-            if decided:
-                assert len(lines) == len(decided)
-                verdicts |= zip(decided, (li.get_attribute("class") for li in lines), strict=True)
-                assert decided[-1][0][0] == str("JQK".index(lines[-1].text_content()[0]))
+            verdicts |= zip(decided, (li.get_attribute("class") for li in lines), strict=True)
+            assert decided[-1][0][0] == str("JQK".index(lines[-1].text_content()[0]))
             table.page.keyboard.press("n")
+            table.page.get_by_text("Shown when the hand is over").wait_for()
     ends = [sources.load(f"nash:{alpha}") for alpha in ("0", "1/3")]
     for (name, action), verdict in verdicts.items():
         low, high = sorted(end[name][action] for end in ends)
-        wanted = "never" if high == 0 else "always" if low == 1 else "mixed"
+        mixed = "mostly" if low > 0.5 else "sometimes"
+        wanted = "never" if high == 0 else "always" if low == 1 else mixed
         assert verdict == wanted, (name, action)
     assert len(verdicts) > 20
 
@@ -307,19 +354,44 @@ def test_without_onnxruntime_the_table_plays_and_the_page_says_so(
     monkeypatch.setattr(play, "runtime_files", dict)
     with sitting(browser, str(onnx_path)) as table:
         assert table.page.locator("body").get_attribute("data-ready") == "table"
-        assert "make web" in table.page.text_content("#runtime")
+        said = table.page.text_content("#runtime")
+        version = json.loads((ROOT / "package.json").read_text())["dependencies"]["onnxruntime-web"]
+        assert "make web" in said
+        assert f"npm install onnxruntime-web@{version}" in said
         assert np.array_equal(mind(table.page), table.policy.probabilities)
         play_hands(table, 6, clicker(table.page))
 
 
-def test_a_model_that_the_browser_cannot_run_is_played_from_its_table(
-    browser: Any, onnx_path: Path
+@pytest.fixture
+def foreign_path(onnx_path: Path, tmp_path: Path) -> Path:
+    """A model that Python reads, though its inputs and outputs have names of their own."""
+    import onnx
+
+    model = onnx.load(onnx_path)
+    mine = {"observation": "obs", "action_mask": "mask", "probabilities": "policy"}
+    for value in (*model.graph.input, *model.graph.output):
+        value.name = mine.get(value.name, value.name)
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [mine.get(name, name) for name in names]
+    path = tmp_path / "foreign.onnx"
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["broken", "foreign"])
+def test_a_model_that_the_page_cannot_run_is_played_from_its_table(
+    browser: Any, onnx_path: Path, foreign_path: Path, kind: str
 ) -> None:
     need(play.runtime_files(), "onnxruntime-web (make web)")
     broken = ("**/policy.onnx", lambda route: route.fulfill(body=b"broken"))
-    with sitting(browser, str(onnx_path), route=broken) as table:
+    source, route = (onnx_path, broken) if kind == "broken" else (foreign_path, None)
+    with sitting(browser, str(source), route=route) as table:
         assert table.page.locator("body").get_attribute("data-ready") == "table"
-        assert "cannot run" in table.page.text_content("#runtime")
+        said = table.page.text_content("#runtime")
+        assert "could not run this ONNX file" in said
+        assert "docs/onnx.md" in said
+        assert np.array_equal(mind(table.page), table.policy.probabilities)
         play_hands(table, 3, clicker(table.page))
 
 
@@ -338,12 +410,29 @@ def test_a_server_that_has_gone_is_said(browser: Any) -> None:
         page.close()
 
 
+def test_a_module_that_does_not_load_is_said(browser: Any) -> None:
+    with serving() as server:
+        page = browser.new_page()
+        page.route("**/mind.js", lambda route: route.abort())
+        page.goto(server.url)
+        late = page.get_by_text("files did not load")
+        assert not late.is_visible()
+        page.evaluate("document.getAnimations().forEach((animation) => animation.finish())")
+        assert late.is_visible()
+        page.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_all_that_a_hand_needs(browser: Any, scheme: str) -> None:
     phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True, "color_scheme": scheme}
     with sitting(browser, "uniform", **phone) as table:
-        play_hands(table, 6, lambda key: table.page.locator(f"button[data-key={key}]").tap())
         page = table.page
+
+        def tap(key: str) -> None:
+            page.wait_for_timeout(550)  # two taps in half a second are a double tap
+            page.locator(f"button[data-key={key}]").tap()
+
+        play_hands(table, 4, tap)
         page.locator("#mind-switch").tap()
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         for button in page.locator("button:visible, .seats label").all():
@@ -355,8 +444,10 @@ def test_a_phone_shows_all_that_a_hand_needs(browser: Any, scheme: str) -> None:
 
 
 def test_the_moves_are_in_view_at_every_size(browser: Any) -> None:
+    """Also when some hands have made the figures long."""
     with sitting(browser, "uniform") as table:
-        for width, height in ((1920, 1080), (1280, 640), (1000, 700), (820, 1180), (320, 568)):
+        play_hands(table, 30, table.page.keyboard.press)
+        for width, height in SIZES:
             table.page.set_viewport_size({"width": width, "height": height})
             felt, card, moves = (
                 table.page.locator(part).bounding_box() for part in (".felt", "#own-card", ".moves")
@@ -364,6 +455,7 @@ def test_the_moves_are_in_view_at_every_size(browser: Any) -> None:
             assert card["y"] + card["height"] <= moves["y"]
             assert moves["y"] + moves["height"] <= min(felt["y"] + felt["height"], height)
             assert table.page.evaluate("document.documentElement.scrollWidth") <= width
+            assert table.page.get_by_text("Your next seat").is_visible()
 
 
 @pytest.mark.parametrize("viewport", [LAPTOP, PHONE])
@@ -409,10 +501,11 @@ def test_a_screen_reader_hears_what_happens(browser: Any) -> None:
         page = table.page
         table.deal()
         assert page.locator("[role=status][aria-live=polite]").count() == 1
+        assert page.locator("#review[aria-live=polite]").count() == 1
         own = CARD_NAMES[table.hand.cards[table.seat]]
         assert page.get_by_role("img", name=f"Your card: {own}").is_visible()
         assert page.get_by_role("img", name=f"The bot{APOSTROPHE}s card: face down").is_visible()
-        assert page.get_by_role("button", name="Check").is_enabled()
+        assert page.get_by_role("button", name="Check", exact=True).is_enabled()
         assert page.get_by_role("radio", name="Alternate").is_checked()
         assert page.get_by_role("group", name="Your next seat").is_visible()
         page.get_by_role("switch", name=f"Show the bot{APOSTROPHE}s mind").click()

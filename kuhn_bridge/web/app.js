@@ -3,13 +3,17 @@
 import * as engine from "./engine.js";
 import { byId, showMind } from "./mind.js";
 import { onnxPolicy, sample, tablePolicy } from "./policy.js";
-import { CARD_NAMES, review, score, signed, word } from "./score.js";
+import { CARD_NAMES, capital, review, score, signed, word } from "./score.js";
 
 /** @typedef {import("./engine.js").State} State */
 /** @typedef {import("./engine.js").Seat} Seat */
 
 const ORDER = ["first", "second"];
 const RUNTIME = "ort/ort.wasm.bundle.min.mjs";
+const MISSING =
+  "onnxruntime-web is missing (run “make web”, " +
+  "or “npm install onnxruntime-web@1.30.0” in the folder you play from)";
+const UNLIKE = "The page could not run this ONNX file (docs/onnx.md says what it needs)";
 
 const moveButtons = /** @type {HTMLButtonElement[]} */ ([
   ...document.querySelectorAll("[data-action]"),
@@ -32,7 +36,7 @@ async function nextHand() {
   decided = [];
   hand = engine.newHand();
   while (engine.undealt(hand).length) hand = engine.deal(hand, pick(engine.undealt(hand)));
-  byId("review").replaceChildren(item("Shown when the hand is over.", "quiet"));
+  byId("review").replaceChildren();
   await goOn();
 }
 
@@ -80,7 +84,7 @@ function showTable() {
 /** The legal moves, or the way on; the keyboard's place stays among them.
  * @param {boolean} over */
 function showMoves(over) {
-  const focused = document.activeElement?.closest(".moves") !== null;
+  const focused = Boolean(document.activeElement?.closest(".moves"));
   const legal = engine.mask(hand, seat);
   for (const button of moveButtons) {
     const action = Number(button.dataset.action);
@@ -108,9 +112,7 @@ function showReview() {
     line.append(strong);
     return line;
   });
-  byId("review").replaceChildren(
-    ...(lines.length ? lines : [item("You had nothing to decide.", "quiet")]),
-  );
+  byId("review").replaceChildren(...lines);
 }
 
 function showScore() {
@@ -128,13 +130,12 @@ function showFigure(id, text, error, digits) {
   byId(id).replaceChildren(text, small);
 }
 
-/** @param {string[]} words */
+/** Where the person's decision stands; the first of a hand names the card too.
+ * @param {string[]} words */
 function turnText(words) {
-  const choices = moveNames().join(" or ");
-  const before = words.length
-    ? `The bot ${words.at(-1)}s.`
-    : `You hold the ${CARD_NAMES[hand.cards[seat]]}.`;
-  return `${before} ${capital(choices)}?`;
+  const own = decided.length ? "" : `You hold the ${CARD_NAMES[hand.cards[seat]]}. `;
+  const last = words.length ? `The bot ${words.at(-1)}s. ` : "";
+  return `${own}${last}${capital(moveNames().join(" or "))}?`;
 }
 
 /** @param {string[]} words */
@@ -168,9 +169,6 @@ const other = (of) => (of === 0 ? 1 : 0);
 /** @template T @param {T[]} options @returns {T} */
 const pick = (options) => options[Math.floor(Math.random() * options.length)];
 
-/** @param {string} text */
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
-
 /** @param {string} text @param {string} className */
 function item(text, className) {
   const element = document.createElement("li");
@@ -185,7 +183,7 @@ async function choosePolicy() {
   const table = tablePolicy(bot.policy);
   if (!bot.onnx) return [table, "The bot plays from its table of 12 rows."];
   const instead = "so the bot plays the same policy from its table of 12 rows.";
-  if (!bot.runtime) return [table, `onnxruntime-web is missing (run “make web”), ${instead}`];
+  if (!bot.runtime) return [table, `${MISSING}, ${instead}`];
   try {
     const runtime = await import(new URL(RUNTIME, document.baseURI).href);
     const bytes = new Uint8Array(await (await fetch(bot.onnx)).arrayBuffer());
@@ -200,7 +198,7 @@ async function choosePolicy() {
     ];
   } catch (error) {
     console.info(error);
-    return [table, `This browser cannot run the ONNX model, ${instead}`];
+    return [table, `${UNLIKE}, ${instead}`];
   }
 }
 
@@ -214,8 +212,15 @@ function toggleMind() {
   byId("mind-switch").setAttribute("aria-checked", String(open));
 }
 
-/** A key presses the button that shows it. @param {KeyboardEvent} event */
+/** One move a click: the second of a double click would hit whatever the button says next.
+ * @param {HTMLButtonElement} button @param {() => void} move */
+const onClick = (button, move) =>
+  button.addEventListener("click", ({ detail }) => detail > 1 || move());
+
+/** A key presses the button that shows it, once however long it is held.
+ * @param {KeyboardEvent} event */
 function onKey(event) {
+  if (event.repeat && event.key === "Enter") event.preventDefault();
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   const key =
     event.key === "Enter" && document.activeElement === document.body
@@ -232,9 +237,8 @@ async function start() {
   byId("bot-name").textContent = bot.name;
   [policy, byId("runtime").textContent] = await choosePolicy();
   showMind(bot, await policy.probabilities(engine.INFORMATION_STATES));
-  for (const button of moveButtons)
-    button.addEventListener("click", () => play(Number(button.dataset.action)));
-  nextButton.addEventListener("click", nextHand);
+  for (const button of moveButtons) onClick(button, () => play(Number(button.dataset.action)));
+  onClick(nextButton, nextHand);
   byId("mind-switch").addEventListener("click", toggleMind);
   document.addEventListener("keydown", onKey);
   await nextHand();

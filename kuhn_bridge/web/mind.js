@@ -2,14 +2,7 @@
 
 import { ACTIONS, BET, BETTING, CARDS, CHECK_OR_CALL } from "./engine.js";
 import { INFORMATION_STATES, informationState } from "./engine.js";
-import { CARD_NAMES, often, percent, signed, word } from "./score.js";
-
-const GROUPS = {
-  "": "First to act",
-  p: "After a check",
-  b: "Facing a bet",
-  pb: "After check, bet",
-};
+import { CARD_NAMES, WHERE, capital, often, percent, signed, word } from "./score.js";
 
 /** @param {string} id */
 export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -30,14 +23,15 @@ export function showMind(bot, rows) {
   meter.max = bot.uniform_nash_conv;
   meter.value = bot.nash_conv;
   meter.setAttribute("aria-label", `NashConv ${bot.nash_conv.toFixed(4)}`);
-  const tables = Object.keys(GROUPS).map((letters) => groupTable(letters, bot, rows));
+  const tables = Object.keys(WHERE).map((letters) => groupTable(letters, bot, rows));
   byId("rows").replaceChildren(...tables);
 }
 
 /** @param {string} letters @param {any} bot @param {number[][]} rows */
 function groupTable(letters, bot, rows) {
   const table = document.createElement("table");
-  table.createCaption().textContent = `${GROUPS[letters]}: ${word(letters, boldMove(letters))}s`;
+  const where = capital(WHERE[letters]);
+  table.createCaption().textContent = `${where}: ${word(letters, boldMove(letters))}s`;
   const body = table.createTBody();
   INFORMATION_STATES.forEach((decision, index) => {
     if (decision.letters === letters) body.append(stateRow(decision, bot, rows[index]));

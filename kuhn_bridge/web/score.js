@@ -9,12 +9,12 @@ import { ACTIONS, BETTING, CARDS, informationState } from "./engine.js";
 
 export const CARD_NAMES = Object.freeze(["Jack", "Queen", "King"]);
 const DONE = { check: "checked", bet: "bet", call: "called", fold: "folded" };
-const JUDGEMENTS = {
-  always: "as it always does",
-  mixed: "as it sometimes does",
-  never: "which it never does",
-};
-const WHERE = { "": "first to act", p: "after a check", b: "facing a bet", pb: "facing a bet" };
+export const WHERE = Object.freeze({
+  "": "first to act",
+  p: "after a check",
+  b: "facing a bet",
+  pb: "after check, bet",
+});
 
 /** Total and mean with their standard errors (null below two hands), and what an equilibrium
  * player would expect against an equilibrium player from the same seats.
@@ -37,20 +37,38 @@ export const word = (letters, action) => BETTING[BETTING[letters].after[action]]
 export function review(decision, action, bands) {
   const { card, letters } = decision;
   const row = bands[informationState(decision)];
-  const plays = Object.entries(row)
-    .filter(([, [, high]]) => high > 0)
-    .map(([name, band]) => played(`${word(letters, ACTIONS.indexOf(name))}s`, band));
-  const [low, high] = row[ACTIONS[action]];
-  const verdict = high === 0 ? "never" : low === 1 ? "always" : "mixed";
+  const verdict = frequency(row[ACTIONS[action]]);
+  const link = verdict === "never" ? "which" : "as";
   return {
-    how: `${CARDS[card]}, ${WHERE[letters]}: ${plays.join(", ")}`,
-    judgement: `You ${DONE[word(letters, action)]}, ${JUDGEMENTS[verdict]}.`,
+    how: `${CARDS[card]}, ${WHERE[letters]}: ${playsText(letters, row)}`,
+    judgement: `You ${DONE[word(letters, action)]}, ${link} it ${verdict} does.`,
     verdict,
   };
 }
 
-/** @param {string} verb @param {[number, number]} band @returns {string} "always calls", "bets 33%" */
-const played = (verb, band) => (band[0] === 1 ? `always ${verb}` : `${verb} ${often(band)}`);
+/** @param {[number, number]} band @returns {"never" | "sometimes" | "mostly" | "always"} */
+function frequency([low, high]) {
+  if (high === 0) return "never";
+  if (low === 1) return "always";
+  return low > 0.5 ? "mostly" : "sometimes";
+}
+
+/** @param {string} letters @param {Bands[string]} row
+ * @returns {string} "always calls", "checks 67%, bets 33%", "any mix of check and bet" */
+function playsText(letters, row) {
+  const move = (name) => word(letters, ACTIONS.indexOf(name));
+  if (Object.values(row).every(([low, high]) => low === 0 && high === 1))
+    return `any mix of ${Object.keys(row).map(move).join(" and ")}`;
+  return Object.entries(row)
+    .filter(([, [, high]]) => high > 0)
+    .map(([name, [low, high]]) =>
+      low === 1 ? `always ${move(name)}s` : `${move(name)}s ${often([low, high])}`,
+    )
+    .join(", ");
+}
+
+/** @param {string} text */
+export const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 /** @param {number} value @param {number} [digits] @returns {string} "+1.25", "−2", "0" */
 export function signed(value, digits = 0) {

@@ -25,18 +25,34 @@ test("a review says what equilibrium does and judges the move", () => {
   const bands = {
     0: { CHECK_OR_CALL: [2 * THIRD, 1], BET: [0, THIRD] },
     "0b": { CHECK_OR_CALL: [0, 0], FOLD: [1, 1] },
+    "1pb": { CHECK_OR_CALL: [THIRD, 2 * THIRD], FOLD: [THIRD, 2 * THIRD] },
+    2: { CHECK_OR_CALL: [0, 1], BET: [0, 1] },
   };
   assert.deepEqual(review({ card: 0, letters: "" }, 1, bands), {
     how: "J, first to act: checks 67–100%, bets 0–33%",
     judgement: "You bet, as it sometimes does.",
-    verdict: "mixed",
+    verdict: "sometimes",
   });
+  assert.deepEqual(review({ card: 0, letters: "" }, 0, bands), {
+    how: "J, first to act: checks 67–100%, bets 0–33%",
+    judgement: "You checked, as it mostly does.",
+    verdict: "mostly",
+  });
+  assert.equal(
+    review({ card: 1, letters: "pb" }, 2, bands).how,
+    "Q, after check, bet: calls 33–67%, folds 33–67%",
+  );
+  assert.equal(
+    review({ card: 2, letters: "" }, 1, bands).how,
+    "K, first to act: any mix of check and bet",
+  );
   assert.deepEqual(review({ card: 0, letters: "b" }, 0, bands), {
     how: "J, facing a bet: always folds",
     judgement: "You called, which it never does.",
     verdict: "never",
   });
-  assert.equal(review({ card: 0, letters: "b" }, 2, bands).verdict, "always");
+  const { judgement, verdict } = review({ card: 0, letters: "b" }, 2, bands);
+  assert.deepEqual([judgement, verdict], ["You folded, as it always does.", "always"]);
 });
 
 test("numbers and moves as people write them", () => {
