@@ -109,6 +109,17 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
             self.terminations = {"player_0": True, "player_1": True}
         self._turn(hand)
 
+    def last(self, observe: bool = True) -> Any:
+        """Observation, reward, termination, truncation and info of `agent_selection`."""
+        if not self.agents:
+            raise HistoryError("nobody is at the table; call reset()")
+        return super().last(observe)
+
+    def agent_iter(self, max_iter: int = 2**63) -> Any:
+        """The agents in turn; step once for each."""
+        self._dealt()
+        return super().agent_iter(max_iter)
+
     def observe(self, agent: str) -> AgentObservation:
         """What `agent` sees now, and its mask."""
         seat, hand = self._seat(agent), self._dealt()

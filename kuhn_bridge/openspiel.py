@@ -245,15 +245,24 @@ def to_pyspiel_policy(
 
 def from_openspiel_policy(policy: Any) -> TabularPolicy:
     """Any OpenSpiel policy for both players, Python's or C++'s, on `kuhn_poker` or on our game."""
+    if not hasattr(policy, "action_probabilities"):
+        raise PolicyError(f"{type(policy).__name__} is not an OpenSpiel policy")
     game = getattr(policy, "game", None) or pyspiel.load_game("kuhn_poker")
     _speaks_our_ids(game)
+    if isinstance(policy, pyspiel.TabularPolicy):
+        strange = [name for name in policy.policy_table() if name not in INFORMATION_STATES]
+        if strange:
+            raise PolicyError(f"a policy of another game: it has {', '.join(strange[:3])}")
     if set(getattr(policy, "player_ids", PLAYERS)) != set(PLAYERS):
         raise PolicyError(f"half a policy: it covers players {policy.player_ids}, not both")
     rows = {name: _ask(policy, game, name) for name in INFORMATION_STATES}
     missing = [name for name, row in rows.items() if not row]
     if missing:
         raise PolicyError(f"half a policy: the information states lack {', '.join(missing)}")
-    ours = any(Action.FOLD in row for row in rows.values())  # Pass and Bet are 0 and 1
+    answers = {action for name, row in rows.items() if "b" in name for action in row}
+    if answers == {0}:  # folding there in kuhn_poker, calling in ours
+        raise PolicyError("a policy that lists 0 alone facing a bet: list all legal actions")
+    ours = Action.FOLD in answers  # Pass and Bet are 0 and 1
     table = np.zeros(LEGAL.shape)
     for index, (name, row) in enumerate(rows.items()):
         faces = BETTING[parse_information_state(name)[1]].faces_bet

@@ -199,7 +199,7 @@ def _cells(row: Probabilities, legal: npt.NDArray[np.bool_]) -> str:
 
 def _as_table(probabilities: npt.ArrayLike) -> Probabilities:
     try:
-        table = np.array(probabilities, np.float64)
+        table = np.array(probabilities, np.float64) + 0.0  # -0.0 becomes 0.0
     except (TypeError, ValueError):
         raise PolicyError("a policy is a table of numbers, 12 rows x 3 actions") from None
     if table.shape != LEGAL.shape:

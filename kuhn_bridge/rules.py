@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 from itertools import permutations
 from types import MappingProxyType
 from typing import Any
@@ -120,9 +120,12 @@ def as_card(value: Any) -> Card:
 
 def as_deal(cards: Any) -> tuple[Card, Card]:
     """Two different cards, player_0's first."""
-    if isinstance(cards, str) or not hasattr(cards, "__iter__"):
+    try:
+        pair = tuple(as_card(cards[i]) for i in range(len(cards)))  # in order, so no set will do
+    except (KeyError, TypeError):
+        pair = ()
+    if isinstance(cards, str) or not pair:
         raise CardError(f"{cards!r} is not a deal; give two cards, e.g. ('K', 'J')")
-    pair = tuple(as_card(card) for card in cards)
     if len(pair) != 2:
         raise CardError(f"a deal is two cards, player_0's and player_1's; got {len(pair)}")
     if pair[0] is pair[1]:
@@ -156,7 +159,7 @@ def payoff(cards: tuple[Card, Card], row: Betting) -> tuple[int, int]:
 
 
 def _index(value: Any) -> int:
-    """`value` as an exact integer; a bool is no number here."""
-    if isinstance(value, bool):
+    """`value` as an exact integer; a bool is no number here, nor is another enum's member."""
+    if isinstance(value, (bool, Enum)):
         raise TypeError
     return operator.index(value)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations, product
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyspiel
 from pettingzoo import AECEnv
 
-from algorithms.cli import DOES_NOT_HOLD, HOLDS, UsageError, first_line
+from algorithms.cli import DOES_NOT_HOLD, HOLDS, UsageError
 from kuhn_bridge.errors import KuhnError
-from kuhn_bridge.rules import BETTING, PLAYERS, Card
+from kuhn_bridge.rules import BETTING, DEALS, PLAYERS, Card
 from parity.sides import (
     DeadEndError,
     Deal,
@@ -28,18 +30,25 @@ from parity.sides import (
     Side,
     View,
     compare,
+    compare_knowledge,
+    compare_sight,
     leaving_rewards,
+    legal_ids,
     mask_of,
     named,
     openspiel,
     reference,
     rulebook,
+    told,
 )
 from parity.tally import Tally
 
 WORDS = ("check", "bet", "call", "fold")
 METHODS = ("is_terminal", "get_current_player", "get_payoff")
 SEEDS = 300  # each of six deals is then missed with probability 6 * (5/6)**300 < 1e-22
+LUCK = 6  # standard deviations that a fair deck may be off by
+Sight: TypeAlias = tuple[bytes, bytes]
+"""What both players see first."""
 SHAPES = (
     "a rulebook with is_terminal, get_current_player and get_payoff, a PettingZoo AEC environment "
     "or factory, or an OpenSpiel game"
@@ -48,11 +57,12 @@ SHAPES = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What was found: its kind, and every way in which it may be read."""
+    """What was found: its kind, every way to read it, faults that no reading has to do with."""
 
     kind: str
     readings: tuple[Side, ...]
     faults: tuple[str, ...] = ()
+    knowledge: Callable[[Side, Side, Tally], None] | None = None
 
 
 def report(spec: str, *, actions: str | None, as_json: bool) -> int:
@@ -62,8 +72,8 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
         candidate = recognise(load(spec), meaning)
     except KuhnError:
         raise
-    except Exception as error:  # a stranger's code may fail in any way
-        raise UsageError(f"the candidate {spec!r} cannot be played: {_told(error)}") from None
+    except (Exception, SystemExit) as error:  # a stranger's code may fail in any way
+        raise UsageError(f"the candidate {spec!r} cannot be played: {told(error)}") from None
     tally = judge(candidate)
     if as_json:
         found = {"kind": candidate.kind, "compared": tally.compared, "wrong": tally.wrong}
@@ -80,23 +90,32 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
 def judge(candidate: Candidate) -> Tally:
     """The comparison under the reading that fits best: what is wrong under all is wrong."""
     right = _remembered(reference())
-    tallies = []
+    best = Tally(ours="")
+    for fault in candidate.faults:
+        best.fail(fault)
+    tallies: list[tuple[int, int, Tally, Side]] = []
     for side in candidate.readings:
         tally = Tally(ours="")
         compare(side, right, tally)
-        tallies.append(tally)
+        tallies.append((tally.wrong, len(tallies), tally, side))
         if not tally.wrong:
             break
-    best = min(tallies, key=lambda tally: tally.wrong)
-    for fault in reversed(candidate.faults):
-        best.wrong += 1
-        best.cases.insert(0, fault)
+    if tallies:
+        *_, fits, side = min(tallies)
+        if candidate.knowledge and not fits.wrong:
+            candidate.knowledge(side, right, fits)
+        best.add(fits)
     return best
 
 
 def load(spec: str) -> Any:
     """The object that `package.module:object`, `file.py:object` or a game string names."""
     where, colon, what = spec.partition(":")
+    if not colon and spec.partition("(")[0] not in pyspiel.registered_names():
+        raise UsageError(
+            f"cannot load the candidate {spec!r}: no such OpenSpiel game; "
+            "a file or a module wants an object: kuhn.py:KuhnPoker"
+        )
     try:
         if not colon:
             return pyspiel.load_game(spec)
@@ -107,8 +126,8 @@ def load(spec: str) -> Any:
         for name in what.split("."):
             found = getattr(found, name)
         return found
-    except Exception as error:  # so may a stranger's module
-        raise UsageError(f"cannot load the candidate {spec!r}: {_told(error)}") from None
+    except (Exception, SystemExit) as error:  # so may a stranger's module
+        raise UsageError(f"cannot load the candidate {spec!r}: {told(error)}") from None
 
 
 def recognise(thing: Any, encoding: Encoding | None = None) -> Candidate:
@@ -117,12 +136,13 @@ def recognise(thing: Any, encoding: Encoding | None = None) -> Candidate:
         return recognise(load(thing), encoding)
     if all(callable(getattr(thing, method, None)) for method in METHODS):
         book = thing() if isinstance(thing, type) else thing
-        return Candidate("a rulebook in letters", (rulebook(_ordered(book)),))
+        return Candidate("a rulebook in letters", (rulebook(book), rulebook(HistoryFirst(book))))
     if isinstance(thing, pyspiel.Game):
         if thing.num_players() != len(PLAYERS):
             raise UsageError(f"{thing} has {thing.num_players()} players, not 2")
         ways = encodings(thing.num_distinct_actions(), encoding)
-        return Candidate("an OpenSpiel game", tuple(openspiel(thing, way) for way in ways))
+        sides = tuple(openspiel(thing, way) for way in ways)
+        return Candidate("an OpenSpiel game", sides, knowledge=compare_knowledge)
     if isinstance(thing, AECEnv):
         return _recognise_env(thing, encoding)
     if isinstance(thing, ModuleType) and hasattr(thing, "env"):
@@ -142,16 +162,24 @@ def parse_actions(text: str) -> Encoding:
         for word in words.split("/"):
             if word.strip() not in WORDS or not number.strip().isdigit():
                 raise UsageError(f'--actions reads "0=check/call,1=bet,2=fold"; got {part!r}')
-            found[word.strip()] = int(number)
+            if found.setdefault(word.strip(), int(number)) != int(number):
+                raise UsageError(f"--actions says twice what is {word.strip()}")
     missing = [word for word in WORDS if word not in found]
     if missing:
         raise UsageError(f"--actions does not say what is {', '.join(missing)}")
+    for one, other in (("check", "bet"), ("call", "fold")):
+        if found[one] == found[other]:
+            raise UsageError(f"--actions gives {one} and {other} the same ID")
     return found
 
 
 def encodings(size: int, given: Encoding | None = None) -> Iterator[Encoding]:
     """The given meaning of action IDs, or every possible one of `size` IDs."""
     if given is not None:
+        if max(given.values()) >= size:
+            raise UsageError(
+                f"--actions names ID {max(given.values())}; the IDs are 0 to {size - 1}"
+            )
         yield given
         return
     if size not in {2, 3, 4}:
@@ -163,34 +191,35 @@ def encodings(size: int, given: Encoding | None = None) -> Iterator[Encoding]:
             yield meaning
 
 
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {first_line(error)}"
-
-
 def _from_file(path: Path) -> ModuleType:
+    """The module of a file, as `python path` would find it and what stands beside it."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
 
 
-def _ordered(book: Any) -> Any:
-    """A rulebook whose `get_payoff` takes cards first, whichever order its author chose."""
-    names = list(inspect.signature(book.get_payoff).parameters)
-    if not names[0].startswith("h"):
-        return book
+@dataclass(frozen=True, slots=True)
+class HistoryFirst:
+    """A rulebook read as one whose author put the history before the cards."""
 
-    class CardsFirst:
-        is_terminal = staticmethod(book.is_terminal)
-        get_current_player = staticmethod(book.get_current_player)
+    book: Any
 
-        @staticmethod
-        def get_payoff(cards: Sequence[int], history: str) -> float:
-            return float(book.get_payoff(history, cards))
+    def is_terminal(self, history: str) -> bool:
+        """As the book says."""
+        return bool(self.book.is_terminal(history))
 
-    return CardsFirst
+    def get_current_player(self, history: str) -> int:
+        """As the book says."""
+        return int(self.book.get_current_player(history))
+
+    def get_payoff(self, cards: Sequence[int], history: str) -> float:
+        """The other way round."""
+        return float(self.book.get_payoff(history, cards))
 
 
 def _remembered(side: Side) -> Side:
@@ -210,11 +239,12 @@ class Moment:
     legal: tuple[int, ...]
     ended: str = ""
     rewards: tuple[float, ...] = ()
+    sight: bytes = b""
 
 
 def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
     kind = "a PettingZoo AEC environment"
-    starts = _starts(env)
+    starts, counts = _starts(env)
     sights = [sorted({sight[seat] for sight in starts}) for seat in (0, 1)]
     faults = [
         f"at the start player_{seat} sees {len(found)} different things; three cards make 3"
@@ -222,45 +252,54 @@ def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
         if len(found) != len(Card)
     ]
     if faults:
-        return Candidate(kind, (Side(kind, _nothing),), tuple(faults))
+        return Candidate(kind, (), tuple(faults))
     records = {sight: _record(env, seed) for sight, seed in starts.items()}
     ways = encodings(int(env.action_space(env.possible_agents[0]).n), encoding)
-    readings = [
-        _reading(way, cards, records) for way in ways for cards in _card_readings(sights, records)
-    ]
-    return Candidate(kind, tuple(readings))
+    cards = list(_card_readings(sights, records))
+    if not cards:
+        return Candidate(kind, (), ("both players can hold the same card",))
+    readings = tuple(_reading(way, names, records) for way, names in product(ways, cards))
+    fair, most = SEEDS / len(DEALS), max(counts.values())
+    loaded = f"one deal comes up {most} times in {SEEDS} seeds, where {fair:.0f} are fair"
+    faults = [loaded] if most - fair > LUCK * math.sqrt(fair) else []
+    return Candidate(kind, readings, tuple(faults), compare_sight)
 
 
-def _nothing(deal: Deal, letters: str) -> View:
-    raise DeadEndError("its cards cannot be told apart")
-
-
-def _starts(env: AECEnv) -> dict[tuple[bytes, bytes], int]:
-    """A seed for each different pair of first observations."""
+def _starts(env: AECEnv) -> tuple[dict[Sight, int], Counter[Sight]]:
+    """A seed for each different pair of first observations, and how often each comes up."""
     if len(env.possible_agents) != 2:
         raise UsageError(f"the candidate has {len(env.possible_agents)} agents, not 2")
-    starts: dict[tuple[bytes, bytes], int] = {}
+    starts: dict[Sight, int] = {}
+    counts: Counter[Sight] = Counter()
     for seed in range(SEEDS):
-        starts.setdefault(_sights(env, seed), seed)
+        sight = _sights(env, seed)
+        starts.setdefault(sight, seed)
+        counts[sight] += 1
     for sight, seed in starts.items():
         if _sights(env, seed) != sight:
             raise UsageError(f"the candidate's reset(seed={seed}) does not repeat its deal")
-    return starts
+    return starts, counts
 
 
-def _sights(env: AECEnv, seed: int) -> tuple[bytes, bytes]:
+def _sights(env: AECEnv, seed: int) -> Sight:
     env.reset(seed=seed)
     first, second = (_bytes(env.observe(agent)) for agent in env.possible_agents)
     return first, second
 
 
 def _bytes(seen: Any) -> bytes:
-    seen = seen.get("observation", seen) if isinstance(seen, dict) else seen
-    return seen.encode() if isinstance(seen, str) else np.asarray(seen).tobytes()
+    """An observation as bytes, without its mask."""
+    if isinstance(seen, Mapping):
+        return b"".join(_bytes(seen[key]) for key in sorted(seen) if key != "action_mask")
+    if isinstance(seen, (list, tuple)):
+        return b"".join(map(_bytes, seen))
+    return seen.encode() if isinstance(seen, str) else np.asarray(seen, np.float64).tobytes()
 
 
 def _record(env: AECEnv, seed: int) -> dict[tuple[int, ...], Moment]:
     """Every sequence of legal actions from one deal, one move longer than Kuhn's longest."""
+    env.reset(seed=seed)
+    masked = mask_of(env) is not None
     record: dict[tuple[int, ...], Moment] = {}
     queue: list[tuple[int, ...]] = [()]
     for path in queue:
@@ -268,10 +307,13 @@ def _record(env: AECEnv, seed: int) -> dict[tuple[int, ...], Moment]:
         try:
             for action in path:
                 env.step(action)
-        except Exception:  # an environment without masks says so that an action is illegal
+        except (Exception, SystemExit) as error:
             parent = record[path[:-1]]
-            left = tuple(action for action in parent.legal if action != path[-1])
-            record[path[:-1]] = replace(parent, legal=left)
+            if masked:
+                record[path] = Moment(parent.actor, (), f"broken off by {told(error)}")
+            else:  # that is how an environment without masks says that an action is illegal
+                left = tuple(action for action in parent.legal if action != path[-1])
+                record[path[:-1]] = replace(parent, legal=left)
             continue
         record[path] = moment = _moment(env)
         if not moment.ended and len(path) <= max(map(len, BETTING)):
@@ -284,13 +326,16 @@ def _moment(env: AECEnv) -> Moment:
     if any(env.truncations.values()):
         return Moment(actor, (), "truncated")
     if any(env.terminations.values()):
-        return Moment(actor, (), "over", tuple(leaving_rewards(env)))
-    return Moment(actor, tuple(i for i, allowed in enumerate(mask_of(env)) if allowed))
+        try:
+            return Moment(actor, (), "over", tuple(leaving_rewards(env)))
+        except DeadEndError as end:
+            return Moment(actor, (), f"over, but {end},")
+    return Moment(actor, legal_ids(env), sight=_bytes(env.observe(env.agent_selection)))
 
 
 def _card_readings(
-    sights: Sequence[Sequence[bytes]], records: Iterable[tuple[bytes, bytes]]
-) -> Iterator[dict[Deal, tuple[bytes, bytes]]]:
+    sights: Sequence[Sequence[bytes]], records: Iterable[Sight]
+) -> Iterator[dict[Deal, Sight]]:
     """Every way to call what the players see J, Q and K, with no card held twice."""
     for order0, order1 in product(permutations(Card), repeat=2):
         names = [
@@ -304,8 +349,8 @@ def _card_readings(
 
 def _reading(
     way: Encoding,
-    cards: dict[Deal, tuple[bytes, bytes]],
-    records: dict[tuple[bytes, bytes], dict[tuple[int, ...], Moment]],
+    cards: dict[Deal, Sight],
+    records: dict[Sight, dict[tuple[int, ...], Moment]],
 ) -> Side:
     def look(deal: Deal, letters: str) -> View:
         if deal not in cards:
@@ -316,11 +361,12 @@ def _reading(
             if path[:depth] not in record:
                 raise DeadEndError(f"{words[depth - 1]} is not possible there")
             moment = record[path[:depth]]
-            if moment.ended and (depth < len(path) or moment.ended == "truncated"):
+            if moment.ended and (depth < len(path) or moment.ended != "over"):
                 shown = ", ".join(words[:depth])
                 raise DeadEndError(f"the hand is {moment.ended} after [{shown}]")
         if moment.ended:
             return View(None, frozenset(), moment.rewards)
-        return View(moment.actor, named(moment.legal, letters, way), (0, 0))
+        legal = named(moment.legal, letters, way)
+        return View(moment.actor, legal, (0, 0), (moment.actor, moment.sight))
 
     return Side("the candidate", look)

@@ -8,9 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from algorithms import sources
-from algorithms.cli import DOES_NOT_HOLD, HOLDS, Parser, progress, run, table, unknown
-from parity import faces, policies, rules, selfplay, solvers  # noqa: F401  # they fill CHECKS
+from algorithms.cli import DOES_NOT_HOLD, HOLDS, Parser, UsageError, progress, run, table, unknown
 from parity.registry import CHECKS, GROUPS, Check, Result, Settings
 from parity.registry import run as run_check
 
@@ -25,15 +23,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: argparse.Namespace) -> int:
-    if arguments.candidate:
+    if arguments.candidate is not None:
         from parity.candidate import report
 
+        _refuse(arguments, ("only", "list", "quick", "model"), "goes without --candidate")
         return report(arguments.candidate, actions=arguments.actions, as_json=arguments.json)
+    _refuse(arguments, ("actions",), "goes with --candidate")
+    from parity import faces, policies, rules, selfplay, solvers  # noqa: F401  # they fill CHECKS
+
     if arguments.model:
-        sources.load(str(arguments.model))  # a model that cannot be read is no mismatch
+        _require_model(arguments.model)
     chosen = _chosen(arguments.only)
     if arguments.list:
-        print(table(("group", "check", "what it compares"), _listed(chosen), left=3))
+        header = ("group", "check", "what it compares")
+        rows = _listed(chosen)
+        listed = [dict(zip(header, row, strict=True)) for row in rows]
+        print(json.dumps(listed) if arguments.json else table(header, rows, left=3))
         return HOLDS
     results = _run_all(chosen, Settings(quick=arguments.quick, model=arguments.model))
     if arguments.json:
@@ -41,6 +46,21 @@ def _main(arguments: argparse.Namespace) -> int:
     else:
         _print(results)
     return DOES_NOT_HOLD if any(result.status == "FAIL" for result in results) else HOLDS
+
+
+def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    for name in names:
+        if getattr(arguments, name):
+            raise UsageError(f"--{name} {why}")
+
+
+def _require_model(path: Path) -> None:
+    """Refuse what cannot be read: that is no mismatch."""
+    from algorithms import sources
+
+    if path.suffix not in {".zip", ".onnx"}:
+        raise UsageError(f"--model {path}: give a model.zip or a policy.onnx")
+    sources.load(str(path))
 
 
 def _chosen(names: Sequence[str] | None) -> list[Check]:

@@ -24,6 +24,7 @@ Contender: TypeAlias = Callable[[int], int]
 Maker: TypeAlias = Callable[[], Contender]
 
 BATCH = 131_072
+OPTIONAL = {"Pgx": "pgx", "LiteEFG": "LiteEFG"}
 GAMES = {
     "Kuhn": "kuhn_poker",
     "Leduc": "leduc_poker",
@@ -67,7 +68,7 @@ def contests() -> list[Contest]:
             f"{BATCH:,} hands at once",
             "decisions",
             _hands,
-            {"Pgx": _pgx} if _installed("pgx") else {},
+            {"Pgx": _pgx} if installed("pgx") else {},
             {"Pgx": 10},
         ),
         *(_cfr(name, game) for name, game in GAMES.items()),
@@ -83,7 +84,8 @@ def contests() -> list[Contest]:
     ]
 
 
-def _installed(package: str) -> bool:
+def installed(package: str) -> bool:
+    """Whether a package can be imported."""
     return importlib.util.find_spec(package) is not None
 
 
@@ -220,7 +222,7 @@ def _cfr(name: str, game: str) -> Contest:
         return play
 
     peers: dict[str, Maker] = {"OpenSpiel (C++)": openspiel}
-    if _installed("LiteEFG"):
+    if installed("LiteEFG"):
         peers["LiteEFG"] = lambda: _lite_efg(game)
     targets = {"OpenSpiel (C++)": 30 if name == "Kuhn" else 60, "LiteEFG": 10}
     return Contest(f"CFR, {name}", "iterations", ours, peers, targets)

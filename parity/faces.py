@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyspiel
 
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.bridge import letters_to_actions
+from kuhn_bridge.encoding import one_hot
 from kuhn_bridge.errors import KuhnError
-from kuhn_bridge.rules import AGENTS, DEALS, PLAYERS
+from kuhn_bridge.rules import AGENTS, DEALS, PLAYERS, Action
 from kuhn_bridge.state import nodes
 from parity.registry import KnownFault, Settings, Skipped, check
 from parity.sides import (
@@ -69,6 +72,7 @@ def check_openspiel_face(tally: Tally, settings: Settings) -> None:
     ours = openspiel(game, OURS)
     compare(ours, reference(), tally)
     compare_knowledge(ours, reference(), tally)
+    told: dict[tuple[int, int, str], str] = {}
     for state in nodes():
         theirs = game.new_initial_state()
         for action in (*state.cards, *letters_to_actions(state.letters)):
@@ -77,6 +81,15 @@ def check_openspiel_face(tally: Tally, settings: Settings) -> None:
             where = f"{hand(state.cards, state.letters)}, {AGENTS[seat]}"
             tensor = theirs.observation_tensor(seat)
             tally.same(where, "shows {}", tensor, state.observe(seat).tolist())
+            name = theirs.information_state_string(seat)
+            moves = [one_hot(a, len(Action)) for a in letters_to_actions(state.letters)]
+            flat = np.concatenate([state.observe(seat)[:3], *moves, np.zeros(9)])[:12].tolist()
+            tally.same(
+                where, f"shows {{}} as {name!r}", theirs.information_state_tensor(seat), flat
+            )
+            text = theirs.observation_string(seat)
+            same = told.setdefault((seat, state.cards[seat], state.letters), text) == text
+            tally.holds(where, "its text is the same whatever the other card is", same)
 
 
 @check("pettingzoo-api", GROUP, "PettingZoo's own api_test, several hands long")
@@ -84,6 +97,7 @@ def check_pettingzoo_api(tally: Tally, settings: Settings) -> None:
     """PettingZoo's opinion of the AEC face."""
     from pettingzoo.test import api_test
 
+    tally.theirs = "a sound environment"
     for number in range(5 if settings.quick else 20):
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")  # it warns about dict observations of all but its own
@@ -99,6 +113,48 @@ def check_pettingzoo_api(tally: Tally, settings: Settings) -> None:
 def check_pettingzoo(tally: Tally, settings: Settings) -> None:
     """Turns, masks and rewards as `last()` tells them to each agent."""
     compare(our_aec(), reference(), tally)
+
+
+@check("pettingzoo-sights", GROUP, "what both agents are shown and told at every node")
+def check_pettingzoo_sights(tally: Tally, settings: Settings) -> None:
+    """Observations, masks, infos and the state; illegal actions change nothing; deals are fair."""
+    tally.theirs = "the core"
+    env = kuhn_v0.env()
+    for state in nodes():
+        env.reset(options={"cards": state.cards})
+        for action in letters_to_actions(state.letters):
+            env.step(action)
+        where = hand(state.cards, state.letters)
+        whole = np.concatenate([state.observe(0)[:3], state.observe(1)[:3], state.observe(0)[3:]])
+        for illegal in set(Action) - set(state.legal_actions):
+            tally.holds(where, f"{illegal.name} is refused", _refused(env, illegal))
+        tally.same(where, "has state {}", env.state().tolist(), whole.tolist())
+        for seat, agent in enumerate(AGENTS):
+            spot, mask = f"{where}, {agent}", state.mask(seat).tolist()
+            seen = {key: value.tolist() for key, value in env.observe(agent).items()}
+            right = {"observation": state.observe(seat).tolist(), "action_mask": mask}
+            tally.same(spot, "shows {}", seen, right)
+            info = {key: value.tolist() for key, value in env.infos[agent].items()}
+            tally.same(spot, "tells {}", info, {"action_mask": mask})
+    deals = Counter(_dealt(env, seed) for seed in range(600))
+    for count in deals.values():
+        tally.holds("600 seeds", f"a deal comes up about 100 times, not {count}", 50 < count < 150)
+    tally.same("600 seeds", "deals {} pairs of cards", len(deals), len(DEALS))
+
+
+def _refused(env: Any, action: Action) -> bool:
+    """Whether an action raises our error and leaves the hand where it was."""
+    before = env.state().tolist(), dict(env.rewards), env.agent_selection
+    try:
+        env.step(action)
+    except KuhnError:
+        return (env.state().tolist(), dict(env.rewards), env.agent_selection) == before
+    return False
+
+
+def _dealt(env: Any, seed: int) -> tuple[float, ...]:
+    env.reset(seed=seed)
+    return tuple(env.state()[:6].tolist())
 
 
 @check("shimmy", GROUP, "Shimmy through our shim in lockstep with the AEC face")
@@ -126,6 +182,7 @@ def check_engine(tally: Tally, settings: Settings) -> None:
     """Phases, moves, returns, observations and masks of both agents."""
     from kuhn_bridge.web.check import report
 
+    tally.ours, tally.theirs = "engine.js", "the core"
     try:
         found = report()
     except KuhnError as reason:

@@ -91,6 +91,8 @@ def run(item: Check, settings: Settings) -> Result:
         status, note = "skipped", str(reason)
     except KnownFault as fault:
         status, note = "known", str(fault)
+    except ModuleNotFoundError as missing:
+        status, note = "skipped", f"{missing.name} is not installed"
     except Exception as error:  # a check that breaks must not look like one that passed
         tally.holds("the check itself", f"it ran ({type(error).__name__}: {error})", False)
     if not status:

@@ -79,8 +79,15 @@ def check_information(tally: Tally, settings: Settings) -> None:
 
 @check("bridge", GROUP, "every action across the bridge and back, legal or not")
 def check_bridge(tally: Tally, settings: Settings) -> None:
-    """Our action and its image lead to the same node."""
+    """Our action and its image lead to the same node, and whole histories cross both ways."""
     for where, state, theirs in lockstep():
+        words, letters = state.history, state.letters
+        actions = bridge.letters_to_actions(letters)
+        crossed_back = bridge.state_from_openspiel(theirs.history())
+        tally.same(where, "is {}", str(crossed_back), str(state))
+        tally.same(where, "spells words {}", bridge.words_to_letters(words), letters)
+        tally.same(where, "spells IDs {}", bridge.actions_to_letters(actions), letters)
+        tally.same(where, "says {}", bridge.letters_to_words(letters), words)
         if theirs.is_terminal():
             continue
         faces, crossed = facing_bet(theirs), []

@@ -25,6 +25,7 @@ Plan: TypeAlias = Mapping[str, Action]
 @check("tables", GROUP, "the look-up tables of the fast environments, node by node")
 def check_tables(tally: Tally, settings: Settings) -> None:
     """Actor, sight, mask and rewards of every node, from a walk of the AEC face of its own."""
+    tally.theirs = "the AEC face"
     tables, env = kuhn_tables(), kuhn_v0.env()
     for root, deal in zip(tables.roots, DEALS, strict=True):
         for letters in BETTING:
@@ -61,6 +62,7 @@ def _compare_node(tables: Tables, node: int, env: Any, where: str, tally: Tally)
 )
 def check_selfplay(tally: Tally, settings: Settings) -> None:
     """All deals and seats under every plan of the learner and of the other seat."""
+    tally.theirs = "the plain one"
     tables = kuhn_tables()
     plain = [SelfPlayEnv(tables=tables, first=case) for case in range(len(tables.cases))]
     for mine, theirs in product(plans(), plans()):

@@ -18,7 +18,7 @@ from kuhn_bridge import rules
 from kuhn_bridge.bridge import information_state, letters_to_actions
 from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Card
 from kuhn_bridge.state import State
-from parity.tally import Tally
+from parity.tally import Tally, show
 
 Deal: TypeAlias = tuple[Card, Card]
 Chance: TypeAlias = Mapping[tuple[int, ...], Mapping[int, float]]
@@ -31,10 +31,13 @@ PASS_BET: Encoding = {"check": 0, "bet": 1, "call": 1, "fold": 0}
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One node as a side sees it; `knows` is the actor's information state by any name."""
+    """One node as a side sees it; `knows` is the actor's information state by any name.
+
+    `words` is `None`, and `returns` player_0's alone, for a side that tells no more.
+    """
 
     actor: int | None
-    words: frozenset[str]
+    words: frozenset[str] | None
     returns: tuple[float, ...]
     knows: Hashable = None
 
@@ -92,9 +95,8 @@ def rulebook(book: Any, *, name: str = "the rulebook") -> Side:
 
     def look(deal: Deal, letters: str) -> View:
         if book.is_terminal(letters):
-            chips = book.get_payoff([int(card) for card in deal], letters)
-            return View(None, frozenset(), (chips, -chips))
-        return View(book.get_current_player(letters), frozenset(words_at(letters)), (0, 0))
+            return View(None, None, (float(book.get_payoff([int(c) for c in deal], letters)),))
+        return View(book.get_current_player(letters), None, ())
 
     return Side(name, look)
 
@@ -153,28 +155,35 @@ def aec(reset: Callable[[Deal], Any], encoding: Encoding = OURS, *, name: str) -
             if any(env.truncations.values()):
                 raise DeadEndError(_how_it_ended(env, letters))
             return View(None, frozenset(), tuple(leaving_rewards(env)))
-        legal = [i for i, allowed in enumerate(mask_of(env)) if allowed]
         actor = AGENTS.index(env.agent_selection)
-        return View(actor, named(legal, letters, encoding), tuple(env.rewards.values()))
+        return View(actor, named(legal_ids(env), letters, encoding), tuple(env.rewards.values()))
 
     return Side(name, look)
 
 
-def mask_of(env: Any) -> Sequence[int]:
-    """The mask of the agent to act, wherever the environment puts it; all legal if nowhere."""
+def mask_of(env: Any) -> list[int] | None:
+    """The mask of the agent to act, wherever the environment puts it."""
     observation, _, _, _, info = env.last()
     for place in (observation, info):
         if isinstance(place, Mapping) and "action_mask" in place:
             return list(place["action_mask"])
-    return [1] * int(env.action_space(env.agent_selection).n)
+    return None
+
+
+def legal_ids(env: Any) -> tuple[int, ...]:
+    """The action IDs that the mask allows; all of them where there is no mask."""
+    mask = mask_of(env) or [1] * int(env.action_space(env.agent_selection).n)
+    return tuple(i for i, allowed in enumerate(mask) if allowed)
 
 
 def leaving_rewards(env: Any) -> list[float]:
     """Each agent's last reward, read as agents read it: by `last()` in the dead steps."""
     rewards = dict.fromkeys(env.possible_agents, 0.0)
-    for agent in env.agent_iter():
+    for agent in env.agent_iter(len(rewards)):
         rewards[agent] = float(env.last()[1])
         env.step(None)
+    if env.agents:
+        raise DeadEndError("finished agents do not leave on step(None)")
     return list(rewards.values())
 
 
@@ -195,8 +204,11 @@ def hand(deal: Deal, letters: str) -> str:
 
 def compare(ours: Side, theirs: Side, tally: Tally) -> None:
     """Walk both sides through all 54 dealt nodes, and the 4 chance nodes where both have them."""
-    if chance := ours.chance():
-        _compare_chance(chance, theirs.chance(), tally)
+    try:
+        if chance := ours.chance():
+            _compare_chance(chance, theirs.chance(), tally)
+    except Exception as error:  # a stranger's code may fail in any way
+        tally.fail(f"dealing: {told(error)}, {theirs.name} deals two cards")
     for deal in rules.DEALS:
         for letters in BETTING:
             _compare_node(deal, letters, ours, theirs, tally)
@@ -213,6 +225,17 @@ def compare_knowledge(ours: Side, theirs: Side, tally: Tally) -> None:
         tally.same(f"{one} / {other}", phrase, shared, truly)
 
 
+def compare_sight(ours: Side, theirs: Side, tally: Tally) -> None:
+    """Where the actor cannot tell two nodes apart, what it is shown is the same."""
+    seen: dict[Hashable, tuple[str, Hashable]] = {}
+    for deal in rules.DEALS:
+        for letters in DECISIONS:
+            right, mine = theirs.look(deal, letters), ours.look(deal, letters)
+            first, sight = seen.setdefault(right.knows, (hand(deal, letters), mine.knows))
+            claim = f"player_{right.actor} is shown the same as at {first}"
+            tally.holds(hand(deal, letters), claim, mine.knows == sight)
+
+
 def _compare_chance(ours: Chance, theirs: Chance, tally: Tally) -> None:
     for dealt, outcomes in theirs.items():
         where = f"dealing after {[Card(card).name for card in dealt]}"
@@ -226,17 +249,24 @@ def _compare_node(deal: Deal, letters: str, ours: Side, theirs: Side, tally: Tal
     where, right = hand(deal, letters), theirs.look(deal, letters)
     try:
         mine = ours.look(deal, letters)
-    except DeadEndError as end:
-        tally.fail(f"{where}: {end}, {theirs.name} plays on")
-        return
-    except Exception as error:  # a stranger's code may fail in any way
-        tally.fail(f"{where}: {type(error).__name__}: {error}, {theirs.name} plays on")
+    except (Exception, SystemExit) as error:
+        plays = f"pays {show(right.returns[0])}" if right.actor is None else "plays on"
+        tally.fail(f"{where}: {told(error)}, {theirs.name} {plays}")
         return
     tally.same(where, "lets {} act", _agent(mine.actor), _agent(right.actor))
-    tally.same(where, "allows {}", mine.words, right.words)
+    if mine.words is not None:
+        tally.same(where, "allows {}", mine.words, right.words)
     if right.actor is None:
-        tally.same(where, "pays {}", mine.returns[0], right.returns[0])
-        tally.same(where, "pays both together {}", sum(mine.returns), sum(right.returns))
+        tally.same(where, "pays {}", mine.returns[0] if mine.returns else None, right.returns[0])
+        if len(mine.returns) > 1:
+            tally.same(where, "pays both together {}", sum(mine.returns), sum(right.returns))
+
+
+def told(error: BaseException) -> str:
+    """What went wrong on a side, in one line."""
+    if isinstance(error, DeadEndError):
+        return str(error)
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _agent(seat: int | None) -> str | None:

@@ -132,10 +132,13 @@ def check_dcfr(tally: Tally, settings: Settings) -> None:
 def check_nashconv(tally: Tally, settings: Settings) -> None:
     """Kuhn with few rows and Leduc with many."""
     tree, game = kuhn_tree(), pyspiel.load_game("kuhn_poker")
-    for where, policy in random_policies(settings):
+    policies = [policy for _, policy in random_policies(settings)]
+    together = values.nash_convs(tree, [policy.probabilities for policy in policies])
+    for number, policy in enumerate(policies):
         ours = values.nash_conv(tree, policy.probabilities).total
         theirs = pyspiel.nash_conv(game, to_pyspiel_policy(policy))
-        tally.close(where, "has NashConv {}", ours, theirs, EXACT)
+        tally.close(f"random policy {number}", "has NashConv {}", ours, theirs, EXACT)
+        tally.close(f"policy {number} of many", "has NashConv {}", together[number], theirs, EXACT)
     leduc = pyspiel.load_game("leduc_poker")
     tree = openspiel_tree(leduc)
     for seed in range(3):

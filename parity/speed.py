@@ -22,7 +22,7 @@ from algorithms.cli import (
     table,
     unknown,
 )
-from parity.contests import Contender, Contest, contests
+from parity.contests import OPTIONAL, Contender, Contest, contests, installed
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ def _main(arguments: argparse.Namespace) -> int:
         print(json.dumps([asdict(ratio) for ratio in ratios], indent=2))
     else:
         print(table(HEADER, map(_row, ratios), left=2))
+        if missing := [name for name, package in OPTIONAL.items() if not installed(package)]:
+            print(f"not installed, so left out: {', '.join(missing)} (the extra [peers])")
     return HOLDS
 
 

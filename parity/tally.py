@@ -48,6 +48,13 @@ class Tally:
         self.compared += 1
         self._note(case)
 
+    def add(self, other: Tally) -> None:
+        """Count what another tally counted."""
+        self.compared += other.compared
+        self.wrong += other.wrong
+        self.deviation = max(self.deviation, other.deviation)
+        self.cases = (self.cases + other.cases)[:CASES_KEPT]
+
     def _differ(self, where: str, ours: str, theirs: str) -> None:
         self._note(f"{where}: {self.ours} {ours}, {self.theirs} {theirs}".replace(":  ", ": "))
 

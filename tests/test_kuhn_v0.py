@@ -165,7 +165,14 @@ def test_acting_after_the_end():
 
 def test_before_the_first_reset():
     env = kuhn_v0.env(render_mode="ansi")
-    for call in (lambda: env.step(0), lambda: env.observe("player_0"), env.state, env.render):
+    for call in (
+        lambda: env.step(0),
+        lambda: env.observe("player_0"),
+        env.state,
+        env.render,
+        env.last,
+        env.agent_iter,
+    ):
         with pytest.raises(KuhnError, match="call reset"):
             call()
 

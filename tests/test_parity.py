@@ -1,7 +1,8 @@
 """The proof passes, and goes red exactly where an error is planted."""
 
 import json
-from contextlib import contextmanager
+import sys
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +11,18 @@ import pytest
 
 from algorithms import selfplay, values
 from algorithms.cfr import VARIANTS
-from kuhn_bridge import bridge, encoding, openspiel, rules
+from kuhn_bridge import KuhnError, bridge, encoding, kuhn_v0, openspiel, rules
+from kuhn_bridge.kuhn_v0 import KuhnEnv
 from kuhn_bridge.rules import BETTING, Action
 from kuhn_bridge.state import State, nodes
-from parity import check, solvers
-from parity.policies import small_model
+from parity import check, faces, policies, solvers
+from parity import rules as rule_checks
+from parity import selfplay as selfplay_checks
 from parity.registry import CHECKS, Check, Settings, run
 from parity.tally import Tally, show
 
 QUICK = Settings(quick=True)
+assert {faces, policies, rule_checks, selfplay_checks, solvers}  # importing them fills CHECKS
 
 
 def red():
@@ -115,6 +119,31 @@ def a_bet_counts_as_a_check_on_the_table(monkeypatch, stack):
             stack(changed(state, "phase", row.phase))
 
 
+def every_info_allows_everything(monkeypatch, stack):
+    honest = KuhnEnv._turn
+
+    def generous(self, hand):
+        honest(self, hand)
+        for info in self.infos.values():
+            info["action_mask"][:] = 1
+
+    monkeypatch.setattr(KuhnEnv, "_turn", generous)
+
+
+def the_same_deal_every_time(monkeypatch, stack):
+    monkeypatch.setattr(kuhn_v0, "DEALS", rules.DEALS[:1])
+
+
+def illegal_actions_are_swallowed(monkeypatch, stack):
+    honest = KuhnEnv.step
+
+    def lenient(self, action):
+        with suppress(KuhnError):
+            honest(self, action)
+
+    monkeypatch.setattr(KuhnEnv, "step", lenient)
+
+
 PLANTED = {
     check_check_pays_two: {
         "core", "core-python", "openspiel-face", "pettingzoo", "shimmy", "engine.js",
@@ -126,7 +155,12 @@ PLANTED = {
     fold_allowed_at_the_start: {
         "masks", "pettingzoo", "pettingzoo-api", "shimmy", "tables", "selfplay", "engine.js",
     },
-    the_other_card_is_shown: {"observations", "openspiel-face", "engine.js"},
+    the_other_card_is_shown: {
+        "observations", "openspiel-face", "pettingzoo-sights", "engine.js",
+    },
+    every_info_allows_everything: {"pettingzoo-sights"},
+    the_same_deal_every_time: {"pettingzoo-sights"},
+    illegal_actions_are_swallowed: {"pettingzoo-sights"},
     a_loaded_deck: {"core", "core-python"},
     a_loaded_deck_in_openspiel: {"openspiel-face"},
     cfr_forgets_to_alternate: {"cfr"},
@@ -138,6 +172,9 @@ READABLE = {
     check_check_pays_two: "pp with K against Q: ours pays 2, OpenSpiel pays 1",
     fold_and_call_swapped: "has bp after CHECK_OR_CALL",
     fold_allowed_at_the_start: "the deal with J against Q, player_0: ours masks [1, 1, 1]",
+    every_info_allows_everything: "ours tells {'action_mask': [1, 1, 1]}",
+    the_same_deal_every_time: "ours deals 1 pairs of cards",
+    illegal_actions_are_swallowed: "FOLD is refused does not hold",
     the_other_card_is_shown: "the same whatever the other card is",
     a_loaded_deck: "dealing after []: ours deals J with probability",
     a_loaded_deck_in_openspiel: "dealing after []: ours deals J with probability 0.5",
@@ -157,7 +194,7 @@ def test_a_planted_error_turns_exactly_the_checks_concerned_red(plant, monkeypat
         manager.__enter__()
         request.addfinalizer(lambda: manager.__exit__(None, None, None))
 
-    small_model()  # trained on the sound game, before anything is planted
+    policies.small_model()  # trained on the sound game, before anything is planted
     plant(monkeypatch, stack)
     found = red()
     assert set(found) == PLANTED[plant]
@@ -204,8 +241,8 @@ def test_a_model_of_ones_own_is_checked(tmp_path, capsys):
     from algorithms.export_onnx import export
     from algorithms.model import load_network
 
-    export(load_network(small_model()), tmp_path / "policy.onnx")
-    for model in (small_model(), tmp_path / "policy.onnx"):
+    export(load_network(policies.small_model()), tmp_path / "policy.onnx")
+    for model in (policies.small_model(), tmp_path / "policy.onnx"):
         assert check.main(["--only", "model", "--only", "onnx", "--model", str(model)]) == 0
         assert "everything agrees" in capsys.readouterr().out
 
@@ -236,15 +273,22 @@ def test_two_runs_say_the_same(capsys):
         (["--candidate", "nowhere.at.all:x"], "cannot load the candidate"),
         (["--candidate", "kuhn_bridge:Nothing"], "has no attribute 'Nothing'"),
         (["--candidate", "no_such_game"], "cannot load the candidate"),
+        (["--candidate", "kuhn.py"], "kuhn.py:KuhnPoker"),
+        (["--candidate", ""], "cannot load the candidate"),
+        (["--candidate", "kuhn_poker", "--only", "core"], "--only goes without --candidate"),
+        (["--actions", "0=check"], "--actions goes with --candidate"),
+        (["--model", "policy.json"], "give a model.zip or a policy.onnx"),
+        (["--candidate", "kuhn_poker", "--actions", "0=check/bet,1=call/fold"], "the same ID"),
+        (["--candidate", "kuhn_poker", "--actions", "0=check/fold,5=bet/call"], "ID 5"),
         (["--candidate", "kuhn_poker(players=3)"], "3 players, not 2"),
         (["--candidate", "math:pi"], "a candidate is a rulebook"),
         (["--candidate", "kuhn_poker", "--actions", "0=raise"], "--actions reads"),
         (["--candidate", "kuhn_poker", "--actions", "0=check,1=bet"], "call, fold"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_2(arguments, message, capsys):
+def test_bad_input_is_one_line_and_exit_2(arguments, message, capfd):
     assert check.main(arguments) == 2
-    captured = capsys.readouterr()
+    captured = capfd.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert captured.out == ""
@@ -271,6 +315,17 @@ class HistoryFirst(KuhnPoker):
         if history == "pp":
             return 1 if cards[0] > cards[1] else -1
         return super().get_payoff(cards, history)
+
+
+class Hole(HistoryFirst):
+    def get_payoff(self, hole, history):
+        return super().get_payoff(history, hole)
+
+
+class Pair(HistoryFirst):
+    def get_payoff(self, cards, history):
+        import numpy as np
+        return np.array([1, -1])
 
 
 class Crashes(KuhnPoker):
@@ -354,6 +409,41 @@ class Broken(KuhnEnv):
         raise OSError("no cards left")
 
 
+class FoldAtFirst(KuhnEnv):
+    """Its mask allows what it then refuses."""
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        if not self._hand.history:
+            seen["action_mask"][:] = 1
+        return seen
+
+
+class Leaking(KuhnEnv):
+    """After the first move it shows the other card."""
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        if self._hand.history:
+            seen["observation"][:3] += self.state()[:3] + self.state()[3:6]
+        return seen
+
+
+class Loaded(KuhnEnv):
+    """The king meets the jack too often."""
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed, options={"cards": ("K", "J")} if seed and seed % 2 else options)
+
+
+class Immortal(KuhnEnv):
+    """Finished agents never leave."""
+
+    def step(self, action):
+        if action is not None:
+            super().step(action)
+
+
 class Forgetful(KuhnEnv):
     """The seed is not heeded."""
 
@@ -363,9 +453,16 @@ class Forgetful(KuhnEnv):
 
 
 @pytest.fixture
-def candidates(tmp_path):
+def candidates(tmp_path, monkeypatch):
     (tmp_path / "kuhn.py").write_text(TUTORIAL)
     (tmp_path / "envs.py").write_text(ENVIRONMENTS)
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "nested.py").write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "import kuhn\n\n@dataclass\nclass Kuhn(kuhn.HistoryFirst):\n    name: str = 'mine'\n"
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "kuhn", raising=False)
     return tmp_path
 
 
@@ -381,6 +478,8 @@ def test_the_popular_tutorial_is_told_which_hand_is_wrong(candidates, capsys):
     "what",
     [
         "kuhn.py:HistoryFirst",
+        "kuhn.py:Hole",
+        "nested.py:Kuhn",
         "kuhn.py:whole",
         "envs.py:FourActions",
         "envs.py:Maskless",
@@ -403,7 +502,12 @@ def test_faithful_games_of_every_shape_pass(what, candidates, capsys):
     ("what", "case"),
     [
         ("kuhn.py:shimmy", "p with J against Q: the hand is truncated after [check]"),
-        ("kuhn.py:Crashes", "ZeroDivisionError: oops"),
+        ("kuhn.py:Crashes", "ZeroDivisionError: oops, OpenSpiel pays"),
+        ("kuhn.py:Pair", "TypeError"),
+        ("envs.py:FoldAtFirst", "allows action 2 or bet or check"),
+        ("envs.py:Leaking", "player_1 is shown the same as at"),
+        ("envs.py:Loaded", "one deal comes up"),
+        ("envs.py:Immortal", "finished agents do not leave"),
         ("envs.py:Peeking", "at the start player_0 sees 6 different things; three cards make 3"),
         ("envs.py:Generous", "bp with J against Q: pays 0, OpenSpiel pays 1"),
     ],
@@ -426,6 +530,8 @@ def test_a_candidate_must_repeat_its_deals(candidates, capsys):
     assert "does not repeat its deal" in capsys.readouterr().err
     assert check.main(["--candidate", str(candidates / "envs.py:Broken")]) == 2
     assert "cannot be played: OSError: no cards left" in capsys.readouterr().err
+    assert check.main(["--candidate", str(candidates / "leaves.py:x")]) == 2
+    assert "SystemExit" in capsys.readouterr().err
 
 
 def test_a_candidate_as_json(candidates, capsys):

@@ -183,6 +183,25 @@ def test_half_a_policy_from_openspiel_is_an_error():
         from_openspiel_policy(openspiel_policy.TabularPolicy(game, players=(0,)))
 
 
+def test_a_policy_that_hides_its_ids_is_not_guessed_at():
+    """Facing a bet 0 alone means fold in kuhn_poker and call in ours."""
+    rows = {name: [(0, 1.0)] for name in INFORMATION_STATES}
+    with pytest.raises(PolicyError, match="list all legal actions"):
+        from_openspiel_policy(pyspiel.TabularPolicy(rows))
+    with pytest.raises(PolicyError, match="another game: it has 3"):
+        from_openspiel_policy(pyspiel.TabularPolicy(rows | {"3": [(0, 1.0)]}))
+    with pytest.raises(PolicyError, match="not an OpenSpiel policy"):
+        from_openspiel_policy(TabularPolicy.uniform())
+
+
+def test_minus_zero_is_zero():
+    table = TabularPolicy.uniform().probabilities.copy()
+    table[0] = 1.0, -0.0, -0.0
+    other = np.where(table == 0, 0.0, table)
+    assert TabularPolicy(table) == TabularPolicy(other)
+    assert hash(TabularPolicy(table)) == hash(TabularPolicy(other))
+
+
 def test_policies_of_other_games_do_not_cross():
     leduc = pyspiel.load_game("leduc_poker")
     with pytest.raises(PolicyError, match="not to leduc_poker"):

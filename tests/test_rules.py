@@ -81,7 +81,10 @@ def test_not_a_card(value):
         as_card(value)
 
 
-@pytest.mark.parametrize("value", [("K", "K"), ("K",), ("J", "Q", "K"), "KJ", None, 5, ("K", 7)])
+@pytest.mark.parametrize(
+    "value",
+    [("K", "K"), ("K",), ("J", "Q", "K"), "KJ", None, 5, ("K", 7), {"K", "J"}, np.array(3), ()],
+)
 def test_not_a_deal(value):
     with pytest.raises(CardError):
         as_deal(value)
@@ -93,7 +96,8 @@ def test_an_action_id_may_be_any_integer_type(value):
 
 
 @pytest.mark.parametrize(
-    "value", [-1, 3, 1.5, 1.0, True, None, "BET", "1", np.float64(1), np.bool_(True), [0], 10**30]
+    "value",
+    [-1, 3, 1.5, 1.0, True, None, "BET", "1", np.float64(1), np.bool_(True), [0], 10**30, Card.Q],
 )
 def test_not_an_action_id(value):
     with pytest.raises(ActionError, match="the IDs are 0 = CHECK_OR_CALL, 1 = BET, 2 = FOLD"):
