@@ -40,9 +40,7 @@ def opponent(name: str, policy: TabularPolicy, *, trust: bool = False) -> Tabula
         return TabularPolicy(pure(tree, nash_conv(tree, policy.probabilities).best_responses))
     if name in STYLES:
         return TabularPolicy.from_percentages([STYLES[name]] * len(PLAYERS))
-    if not sources.is_known(name):
-        raise cli.unknown("opponent", name, (*OPPONENTS, *sources.FORMS))
-    return sources.load(name, trust=trust)
+    return sources.load(name, trust=trust, besides=OPPONENTS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
@@ -18,18 +18,17 @@ FORMS = ("uniform", "nash:<alpha>", "random:<seed>", "policy.json", "model.zip",
 HELP = f"one of {', '.join(FORMS)}"
 
 
-def load(source: str, *, trust: bool = False, deterministic: bool = False) -> TabularPolicy:
+def load(
+    source: str, *, trust: bool = False, deterministic: bool = False, besides: Sequence[str] = ()
+) -> TabularPolicy:
     """The policy that `source` names.
 
-    `deterministic` keeps the likeliest action of each row; `trust` lets a model's file run code.
+    `deterministic` keeps the likeliest action of each row; `trust` lets a model's file run code;
+    `besides` are names that the caller knows, to be suggested too.
     """
-    policy = _read(source, trust=trust) if Path(source).suffix in FILES else _named(source)
+    is_file = Path(source).suffix in FILES
+    policy = _read(source, trust=trust) if is_file else _named(source, besides)
     return policy.likeliest() if deterministic else policy
-
-
-def is_known(source: str) -> bool:
-    """Whether `load` knows what kind of policy this is, though not yet whether it is one."""
-    return Path(source).suffix in FILES or source.partition(":")[0] in {"uniform", "nash", "random"}
 
 
 def _read(path: str, *, trust: bool) -> TabularPolicy:
@@ -45,7 +44,7 @@ def _read(path: str, *, trust: bool) -> TabularPolicy:
     return model.load_policy(path, trust=trust)
 
 
-def _named(source: str) -> TabularPolicy:
+def _named(source: str, besides: Sequence[str]) -> TabularPolicy:
     name, _, argument = source.partition(":")
     if source == "uniform":
         return TabularPolicy.uniform()
@@ -53,7 +52,7 @@ def _named(source: str) -> TabularPolicy:
         return nash(_number(Fraction, argument, "nash:<alpha>, a number in [0, 1/3]: nash:1/3"))
     if name == "random":
         return TabularPolicy.random(_number(_seed, argument, "random:<seed>, a whole number"))
-    raise unknown("policy", source, FORMS)
+    raise unknown("policy", source, (*besides, *FORMS))
 
 
 def _number(parse: Callable[[str], T], text: str, want: str) -> T:

@@ -84,6 +84,8 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Deal a hand; `seed` restarts the deals, `options={"cards": ("K", "J")}` fixes one."""
+        if not isinstance(options, (dict, type(None))):
+            raise KuhnError(f"options {options!r} are not a dict, e.g. {{'cards': ('K', 'J')}}")
         deal = as_deal(options["cards"]) if options and "cards" in options else None
         if seed is not None:
             self._rng = _rng(seed)

@@ -195,6 +195,14 @@ def test_bad_cards_keep_the_hand(cards):
     assert snapshot(env) == before
 
 
+def test_bad_options_keep_the_hand():
+    env = dealt()
+    before = snapshot(env)
+    with pytest.raises(KuhnError, match="options 5 are not a dict"):
+        env.reset(options=5)
+    assert snapshot(env) == before
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, "seven"])
 def test_bad_seeds_keep_the_hand(seed):
     env = dealt()

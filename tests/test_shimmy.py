@@ -97,6 +97,21 @@ def test_shimmy_still_truncates_every_hand_after_one_action():
         assert set(env.rewards.values()) == {0.0}
 
 
+def test_shimmys_clock_still_starts_at_one():
+    class WithoutChance(OpenSpielCompatibilityV0):
+        def _execute_chance_node(self):
+            moves = self.game_length
+            super()._execute_chance_node()
+            self.game_length = moves
+
+    env = dealt(WithoutChance(game_name="kuhn_poker"), DEALS[0])
+    for action in (0, 1, 1):
+        assert not any(env.truncations.values())
+        env.step(action)
+    assert all(env.terminations.values())
+    assert all(env.truncations.values())
+
+
 def test_shimmy_still_pays_the_second_agent_twice():
     class WithoutTheClock(OpenSpielCompatibilityV0):
         def _update_termination_truncation(self):
