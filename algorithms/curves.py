@@ -5,112 +5,29 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
 
-from algorithms import cli
-from algorithms.cfr import Solver
-from algorithms.tree import kuhn_tree
-from algorithms.values import nash_conv
-from kuhn_bridge.policy import TabularPolicy
-
-COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")
-CFR_ITERATIONS = (100, 1000)
-
-
-class Point(NamedTuple):
-    """NashConv of the last policy and of the average policy after so many steps."""
-
-    steps: int
-    seconds: float
-    last: float
-    average: float
-
-
-Curve: TypeAlias = Sequence[Point]
-
-
-def to_csv(curve: Curve) -> str:
-    """One line a point, under a header."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows((p.steps, f"{p.seconds:.2f}", repr(p.last), repr(p.average)) for p in curve)
-    return text.getvalue()
-
-
-def from_csv(path: Path) -> list[Point]:
-    """What `to_csv` wrote."""
-    try:
-        header, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines())
-        points = [Point(int(s), float(t), float(last), float(mean)) for s, t, last, mean in rows]
-    except ValueError:
-        header, points = [], []
-    if tuple(header) != COLUMNS or not points:
-        raise cli.UsageError(f"{path}: not a learning curve; its columns are {','.join(COLUMNS)}")
-    return points
-
-
-def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
-    """A picture of curves by name, beside the uniform policy and CFR."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter
-
-    figure = Figure(figsize=(9, 5.4), layout="constrained")
-    axes = figure.add_subplot()
-    for number, (name, curve) in enumerate(curves.items()):
-        points = [point for point in curve if point.steps or len(curves) == 1]  # no log of 0
-        steps = [point.steps for point in points]
-        color, average = f"C{number}", [point.average for point in points]
-        axes.plot(steps, average, color=color, linewidth=2.2, label=f"{name}: average policy")
-        last = [point.last for point in points]
-        axes.plot(steps, last, color=color, linewidth=0.9, alpha=0.6, label=f"{name}: last policy")
-    for name, level in _levels().items():
-        axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
-        where = (1.01, level)
-        axes.annotate(name, where, xycoords=("axes fraction", "data"), va="center", color="0.35")
-    axes.set(xscale="log" if len(curves) > 1 else "linear", yscale="log")
-    axes.set(xlabel="steps (decisions to learn from)", ylabel="NashConv (chips a hand)")
-    axes.set_title("How far from equilibrium: what best responses still gain")
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.grid(alpha=0.25, which="major")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower left", framealpha=0.9, edgecolor="none")
-    with cli.replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
-
-
-def _levels() -> dict[str, float]:
-    """NashConv of what everybody knows."""
-    tree = kuhn_tree()
-    levels = {"uniform\n11/12": nash_conv(tree, TabularPolicy.uniform().probabilities).total}
-    solver, done = Solver(tree), 0
-    for iterations in CFR_ITERATIONS:
-        solver.run(iterations - done)
-        done = iterations
-        levels[f"CFR\n{iterations:,} iterations"] = nash_conv(tree, solver.average_policy()).total
-    return levels
+from algorithms.learning.curve import draw, from_csv
+from algorithms.support import command, files
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = cli.Parser(prog="python -m algorithms.curves", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="python -m algorithms.curves", description=__doc__.splitlines()[0])
     parser.add_argument("curves", nargs="+", type=Path, metavar="CSV", help="a training's curve")
     parser.add_argument("--out", type=Path, default=Path("training.png"), metavar="PNG")
     args = parser.parse_args(argv)
-    return cli.run(lambda: _run(args.curves, args.out), parser.prog)
+    return command.run(lambda: _run(args.curves, args.out), parser.prog)
 
 
 def _run(paths: Sequence[Path], out: Path) -> int:
-    cli.require_png(out)
+    files.require_png(out)
     alike = len({path.stem for path in paths}) < len(paths)
     draw({str(path) if alike else path.stem: from_csv(path) for path in paths}, out)
     print(f"wrote {out}")
-    return cli.HOLDS
+    return command.HOLDS
 
 
 if __name__ == "__main__":

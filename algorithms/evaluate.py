@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from types import MappingProxyType
 
-from algorithms import cli, sources
-from algorithms.simulate import CERTAIN, LEAST_HANDS, Sample, both_seats, simulate
-from algorithms.tree import kuhn_tree
-from algorithms.values import nash_conv, pure
+from algorithms.exact.simulation import CERTAIN, LEAST_HANDS, Sample, both_seats, simulate
+from algorithms.exact.values import nash_conv, pure
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.policies import sources
+from algorithms.support import command
+from algorithms.support.errors import UsageError
+from algorithms.support.progress import progress
 from kuhn_bridge.policy import TabularPolicy
 from kuhn_bridge.rules import AGENTS, PLAYERS
 
@@ -45,7 +48,9 @@ def opponent(name: str, policy: TabularPolicy, *, trust: bool = False) -> Tabula
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if a match is further from the exact value than chance explains."""
-    parser = cli.Parser(prog="python -m algorithms.evaluate", description=__doc__.splitlines()[0])
+    parser = command.Parser(
+        prog="python -m algorithms.evaluate", description=__doc__.splitlines()[0]
+    )
     add = parser.add_argument
     add("policy", metavar="POLICY", help=sources.HELP)
     add(
@@ -62,12 +67,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--trust", action="store_true", help="let a model's file run code")
     add("--json", action="store_true", help="one JSON object")
     args = parser.parse_args(argv)
-    return cli.run(lambda: _run(args), parser.prog)
+    return command.run(lambda: _run(args), parser.prog)
 
 
 def _run(args: argparse.Namespace) -> int:
     if args.hands < LEAST_HANDS or args.seed < 0:
-        raise cli.UsageError(f"--hands must be {LEAST_HANDS} or more, --seed 0 or more")
+        raise UsageError(f"--hands must be {LEAST_HANDS} or more, --seed 0 or more")
     policy = sources.load(args.policy, trust=args.trust, deterministic=args.deterministic)
     others = {name: opponent(name, policy, trust=args.trust) for name in args.against}
     matches = {name: _match(policy, other, args) for name, other in others.items()}
@@ -78,14 +83,14 @@ def _run(args: argparse.Namespace) -> int:
         print(f"what {args.policy} wins, chips a hand, over {2 * args.hands:,} hands a match")
         print(_table(matches))
     off = [sample.off for samples in matches.values() for sample in samples]
-    return cli.DOES_NOT_HOLD if max(off) > CERTAIN else cli.HOLDS
+    return command.DOES_NOT_HOLD if max(off) > CERTAIN else command.HOLDS
 
 
 def _match(
     policy: TabularPolicy, other: TabularPolicy, args: argparse.Namespace
 ) -> tuple[Sample, ...]:
     tables = (policy.probabilities, other.probabilities)
-    with cli.progress("playing", 2 * args.hands) as bar:
+    with progress("playing", 2 * args.hands) as bar:
         return simulate(kuhn_tree(), tables, hands=args.hands, seed=args.seed, progress=bar)
 
 
@@ -103,7 +108,7 @@ def _table(matches: dict[str, tuple[Sample, ...]]) -> str:
         exact = [f"{sample.exact:+.5f}" for sample in (*samples, both)]
         low, high = both.interval
         rows.append((name, *exact, f"{both.mean:+.5f}", f"[{low:+.5f}, {high:+.5f}]"))
-    return cli.table(header, rows)
+    return command.table(header, rows)
 
 
 def _as_json(samples: tuple[Sample, ...]) -> dict[str, object]:

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.cli import HOLDS, Parser, UsageError, replacing, run
-from algorithms.rows import OBSERVATIONS
-from algorithms.tree import kuhn_tree
-from algorithms.values import nash_conv
+from algorithms.exact.values import nash_conv
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.policies.rows import OBSERVATIONS
+from algorithms.support.command import HOLDS, Parser, run
+from algorithms.support.errors import UsageError
+from algorithms.support.files import replacing
 from kuhn_bridge import Action, TabularPolicy, __version__
 from kuhn_bridge.policy import LEGAL
 
@@ -109,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from algorithms.model import load_network
+    from algorithms.policies.sb3 import load_network
 
     policy, difference = export(load_network(options.model, trust=options.trust), options.out)
     if options.json:

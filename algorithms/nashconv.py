@@ -13,11 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from algorithms import cli, sources
-from algorithms.dominance import Elimination, Exposure, described, eliminate, exposures
-from algorithms.equilibrium import UNIFORM_NASH_CONV, VALUE, Nearest, nearest_nash
-from algorithms.tree import Tree, kuhn_tree
-from algorithms.values import NashConv, nash_conv
+from algorithms.dominance import described
+from algorithms.exact.elimination import Elimination, Exposure, eliminate, exposures
+from algorithms.exact.kuhn import UNIFORM_NASH_CONV, VALUE, Nearest, nearest_nash
+from algorithms.exact.tree import Tree
+from algorithms.exact.values import NashConv, nash_conv
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.policies import sources
+from algorithms.support import command
+from algorithms.support.errors import UsageError
+from algorithms.support.progress import progress
 from kuhn_bridge.policy import LEGAL, TabularPolicy
 from kuhn_bridge.rules import AGENTS, Action
 
@@ -82,7 +87,7 @@ def by_openspiel(policy: TabularPolicy) -> Theirs:
 
         from kuhn_bridge.openspiel import to_python_policy
     except ImportError as error:
-        raise cli.UsageError(
+        raise UsageError(
             f"--openspiel: not installed ({error}); pip install 'kuhn-bridge[openspiel]'"
         ) from None
     game, theirs = pyspiel.load_game("kuhn_poker"), to_python_policy(policy)
@@ -107,7 +112,7 @@ def verdict(total: float) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 above `--max`, or if OpenSpiel disagrees."""
-    parser = cli.Parser(prog="python -m algorithms.nashconv", description=__doc__)
+    parser = command.Parser(prog="python -m algorithms.nashconv", description=__doc__)
     parser.add_argument("policies", nargs="+", metavar="POLICY", help=sources.HELP)
     parser.add_argument("--max", type=float, metavar="X", help="exit 1 if a NashConv is above X")
     parser.add_argument(
@@ -117,14 +122,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--openspiel", action="store_true", help="have OpenSpiel measure it too")
     parser.add_argument("--json", action="store_true", help="one JSON object, or a list of them")
     args = parser.parse_args(argv)
-    return cli.run(lambda: _run(args), parser.prog)
+    return command.run(lambda: _run(args), parser.prog)
 
 
 def _run(args: argparse.Namespace) -> int:
     if args.max is not None and math.isnan(args.max):
-        raise cli.UsageError("--max nan: want a number")
+        raise UsageError("--max nan: want a number")
     reports = []
-    with cli.progress("measuring", len(args.policies)) as bar:
+    with progress("measuring", len(args.policies)) as bar:
         for number, source in enumerate(args.policies, start=1):
             policy = sources.load(source, trust=args.trust, deterministic=args.deterministic)
             reports.append(report(source, policy, openspiel=args.openspiel))
@@ -141,7 +146,7 @@ def _run(args: argparse.Namespace) -> int:
         print(f"{item.source}: NashConv is above {args.max:g}", file=sys.stderr)
     for item in apart:
         print(f"{item.source}: OpenSpiel disagrees", file=sys.stderr)
-    return cli.DOES_NOT_HOLD if above or apart else cli.HOLDS
+    return command.DOES_NOT_HOLD if above or apart else command.HOLDS
 
 
 @cache
@@ -195,7 +200,7 @@ def _overview(reports: Sequence[Report]) -> Iterator[str]:
         ]
         for item in reports
     ]
-    yield cli.table([*header, *(["OpenSpiel"] if compared else [])], rows)
+    yield command.table([*header, *(["OpenSpiel"] if compared else [])], rows)
     yield f"uniform play has NashConv {float(UNIFORM_NASH_CONV):.6f}, an equilibrium 0"
 
 
@@ -213,7 +218,7 @@ def _details(item: Report) -> Iterator[str]:
     }
     if theirs:
         lines["gain, by OpenSpiel"] = theirs.gains
-    yield cli.table(
+    yield command.table(
         header, [(name, *(f"{x:+z.9f}" for x in values)) for name, values in lines.items()]
     )
     yield ""
@@ -250,7 +255,7 @@ def _rows(item: Report) -> str:
             _tree().keys, item.measure.best_responses.tolist(), both, legal, strict=True
         )
     ]
-    return f"{cli.table(header, rows)}\n(~ is the nearest equilibrium)"
+    return f"{command.table(header, rows)}\n(~ is the nearest equilibrium)"
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from algorithms import sources
-from algorithms.cli import HOLDS, Parser, run
-from algorithms.equilibrium import LARGEST_ALPHA, UNIFORM_NASH_CONV, VALUE, nash
-from algorithms.server import Asset, Server
-from algorithms.tree import kuhn_tree
-from algorithms.values import nash_conv
+from algorithms.exact.kuhn import LARGEST_ALPHA, UNIFORM_NASH_CONV, VALUE, nash
+from algorithms.exact.values import nash_conv
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.policies import sources
+from algorithms.support.command import HOLDS, Parser, run
+from algorithms.support.server import Asset, Server
 from kuhn_bridge import Action, TabularPolicy
 
 DEFAULT = "nash:1/6"

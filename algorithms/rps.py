@@ -16,8 +16,9 @@ from random import Random
 
 import numpy as np
 
-from algorithms import cli
-from algorithms.tree import Floats
+from algorithms.exact.tree import Floats
+from algorithms.support import command
+from algorithms.support.errors import UsageError
 
 NAMES = ("rock", "paper", "scissors")
 PAYOFF = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # of the row against the column
@@ -72,7 +73,7 @@ def _drawn(policy: Iterable[float], random: Random) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if the average policies are not where they should be."""
-    parser = cli.Parser(prog="python -m algorithms.rps", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="python -m algorithms.rps", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20_000, help="to play (%(default)s)")
     parser.add_argument(
         "--opponent",
@@ -85,16 +86,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the draws (%(default)s)")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     args = parser.parse_args(argv)
-    return cli.run(lambda: _run(args), parser.prog)
+    return command.run(lambda: _run(args), parser.prog)
 
 
 def _run(args: argparse.Namespace) -> int:
     if args.rounds < 1:
-        raise cli.UsageError(f"--rounds {args.rounds}: want at least 1")
+        raise UsageError(f"--rounds {args.rounds}: want at least 1")
     if args.seed < 0:
-        raise cli.UsageError(f"--seed {args.seed}: want a whole number from 0 up")
+        raise UsageError(f"--seed {args.seed}: want a whole number from 0 up")
     if min(args.opponent) < 0 or not abs(sum(args.opponent) - 1) < 1e-9:
-        raise cli.UsageError(f"--opponent {args.opponent}: want three probabilities that sum to 1")
+        raise UsageError(f"--opponent {args.opponent}: want three probabilities that sum to 1")
     outcomes = {
         "self-play": self_play(args.rounds, seed=args.seed),
         "against the opponent": against(args.opponent, args.rounds, seed=args.seed),
@@ -110,9 +111,9 @@ def _run(args: argparse.Namespace) -> int:
             (name, *(f"{p:.4f}" for p in (*outcome.average, outcome.shortfall)))
             for name, outcome in outcomes.items()
         ]
-        print(cli.table((f"average of {args.rounds:,} rounds", *NAMES, "shortfall"), rows))
+        print(command.table((f"average of {args.rounds:,} rounds", *NAMES, "shortfall"), rows))
     near = all(outcome.shortfall <= NEAR for outcome in outcomes.values())
-    return cli.HOLDS if near else cli.DOES_NOT_HOLD
+    return command.HOLDS if near else command.DOES_NOT_HOLD
 
 
 if __name__ == "__main__":

@@ -6,95 +6,36 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from algorithms import cli
-from algorithms.cfr import VARIANTS, Solver
-from algorithms.equilibrium import VALUE, nearest_nash
-from algorithms.games import NATIVE, load_tree
-from algorithms.mccfr import SamplingSolver, Scheme
-from algorithms.tree import MAX_NODES, Policy, Tree
-from algorithms.values import NashConv, nash_conv
+from algorithms.exact.kuhn import VALUE, nearest_nash
+from algorithms.exact.solving import NAMES, SAMPLING, Point, Solved, make_solver, solve
+from algorithms.exact.tree import Policy, Tree
+from algorithms.games.loading import NATIVE, load_tree
+from algorithms.games.openspiel import MAX_NODES
+from algorithms.support import command, files
+from algorithms.support.errors import UsageError, unknown
+from algorithms.support.progress import progress
 from kuhn_bridge.policy import TabularPolicy
 from kuhn_bridge.rules import AGENTS
 
-AnySolver: TypeAlias = Solver | SamplingSolver
-Point: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
-
-SAMPLING: Mapping[str, Scheme] = MappingProxyType({"es-mccfr": "external", "os-mccfr": "outcome"})
-NAMES = (*VARIANTS, *SAMPLING)
 DEFAULT_ITERATIONS = 1_000
+
+
 MOST_ITERATIONS = 20_000_000  # after which `until` gives up
+
+
 SHOWN_ROWS = 24
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Solved:
-    """The average policy `(I, A)` of a run, its NashConv, and the curve that led there."""
-
-    policy: Policy
-    measure: NashConv
-    curve: tuple[Point, ...]
-
-    @property
-    def iterations(self) -> int:
-        """How many it took."""
-        return self.curve[-1][0]
-
-
-def solve(
-    solver: AnySolver,
-    *,
-    iterations: int,
-    until: float = -math.inf,
-    progress: Callable[[int, str], None] = lambda done, note: None,
-) -> Solved:
-    """Run until NashConv is `until` or less, or for so many iterations; look ever less often."""
-    curve: list[Point] = []
-    for stop in _checkpoints(iterations):
-        solver.run(stop - solver.iteration)
-        policy = solver.average_policy()
-        measure = nash_conv(solver.tree, policy)
-        curve.append((solver.iteration, measure.total))
-        progress(solver.iteration, f"NashConv {measure.total:.2e}")
-        if measure.total <= until:
-            break
-    return Solved(policy, measure, tuple(curve))
-
-
-def make_solver(
-    tree: Tree, name: str, *, discounts: Sequence[float] | None = None, seed: int = 0
-) -> AnySolver:
-    """The solver of a variant's name; `discounts` are alpha, beta and gamma instead of its own."""
-    if name in SAMPLING:
-        return SamplingSolver(tree, SAMPLING[name], seed=seed)
-    if name not in VARIANTS:
-        raise cli.unknown("variant", name, NAMES)
-    variant = VARIANTS[name]
-    if discounts:
-        alpha, beta, gamma = discounts
-        variant = replace(variant, alpha=alpha, beta=beta, gamma=gamma)
-    return Solver(tree, variant)
-
-
-def _checkpoints(iterations: int) -> Iterator[int]:
-    """1, 2, 3 ... and then about every tenth more, up to and with the last."""
-    stop = 0
-    while stop < iterations:
-        stop = min(iterations, max(stop + 1, round(stop * 1.1)))
-        yield stop
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if `--until` was not reached."""
-    parser = cli.Parser(prog="python -m algorithms.solve", description=__doc__)
+    parser = command.Parser(prog="python -m algorithms.solve", description=__doc__)
     parser.add_argument(
         "--game", default=NATIVE, help=f"{NATIVE} or any OpenSpiel name (%(default)s)"
     )
@@ -121,17 +62,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--plot", metavar="FILE.png", help="draw NashConv over iterations")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     args = parser.parse_args(argv)
-    return cli.run(lambda: _run(args), parser.prog)
+    return command.run(lambda: _run(args), parser.prog)
 
 
 def _run(args: argparse.Namespace) -> int:
     _require(args)
     until, limit = args.until or -math.inf, MOST_ITERATIONS if args.until else args.iterations
-    with ExitStack() as files:  # an output that cannot be written is told before the work
-        out, plot = (p and files.enter_context(cli.replacing(p)) for p in (args.out, args.plot))
+    with ExitStack() as held:  # an output that cannot be written is told before the work
+        out, plot = (p and held.enter_context(files.replacing(p)) for p in (args.out, args.plot))
         tree = load_tree(args.game, max_nodes=args.max_nodes)
         solver = make_solver(tree, args.variant, discounts=args.discounts, seed=args.seed)
-        with cli.progress("solving", None if args.until else limit) as bar:
+        with progress("solving", None if args.until else limit) as bar:
             solved = solve(solver, iterations=limit, until=until, progress=bar)
         if out:
             out.write_text(f"{_policy_json(args.game, tree, solved.policy)}\n", encoding="utf-8")
@@ -142,25 +83,25 @@ def _run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(_report(args, tree, solved)))
     missed = args.until and solved.measure.total > args.until
-    return cli.DOES_NOT_HOLD if missed else cli.HOLDS
+    return command.DOES_NOT_HOLD if missed else command.HOLDS
 
 
 def _require(args: argparse.Namespace) -> None:
     """Refuse what cannot be meant, before any work."""
     if args.variant not in NAMES:
-        raise cli.unknown("variant", args.variant, NAMES)
+        raise unknown("variant", args.variant, NAMES)
     if args.iterations < 1:
-        raise cli.UsageError(f"--iterations {args.iterations}: want at least 1")
+        raise UsageError(f"--iterations {args.iterations}: want at least 1")
     if args.until is not None and not args.until > 0:
-        raise cli.UsageError(f"--until {args.until}: want a NashConv above 0")
+        raise UsageError(f"--until {args.until}: want a NashConv above 0")
     if args.max_nodes < 1:
-        raise cli.UsageError(f"--max-nodes {args.max_nodes}: want at least 1")
+        raise UsageError(f"--max-nodes {args.max_nodes}: want at least 1")
     if args.plot:
-        cli.require_png(args.plot)
+        files.require_png(args.plot)
     if args.seed < 0:
-        raise cli.UsageError(f"--seed {args.seed}: want a whole number from 0 up")
+        raise UsageError(f"--seed {args.seed}: want a whole number from 0 up")
     if args.discounts and (args.variant in SAMPLING or any(map(math.isnan, args.discounts))):
-        raise cli.UsageError(f"--discounts {args.discounts}: {args.variant} cannot use them")
+        raise UsageError(f"--discounts {args.discounts}: {args.variant} cannot use them")
 
 
 def _policy_map(game: str, tree: Tree, policy: Policy) -> dict[str, dict[str, float]]:
@@ -229,7 +170,7 @@ def _report(args: argparse.Namespace, tree: Tree, solved: Solved) -> Iterator[st
 
 def _strategy(game: str, tree: Tree, policy: Policy) -> str:
     rows = list(_policy_map(game, tree, policy).items())
-    shown = cli.table(
+    shown = command.table(
         ("information state", "action: probability"),
         (
             (" ".join(key.split()), "  ".join(f"{action}: {p:.4f}" for action, p in row.items()))

@@ -20,12 +20,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from algorithms import cli
+from algorithms.support import command, files
+from algorithms.support.errors import UsageError
+from algorithms.support.progress import progress
 
 if TYPE_CHECKING:
-    from algorithms.curves import Point
-    from algorithms.recipes import Config
-    from algorithms.training import Training
+    from algorithms.learning.curve import Point
+    from algorithms.learning.recipes import Config
+    from algorithms.learning.training import Training
 
 INTERRUPTED = 130
 PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
@@ -37,11 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = _parser()
     args = parser.parse_args(argv)
-    return cli.run(lambda: _run(args), parser.prog)
+    return command.run(lambda: _run(args), parser.prog)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = cli.Parser(
+    parser = command.Parser(
         prog="python -m algorithms.train_ppo",
         description=__doc__.splitlines()[0],
         argument_default=argparse.SUPPRESS,  # what is not given comes from the recipe
@@ -80,8 +82,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(args: argparse.Namespace) -> int:
     import torch
 
-    from algorithms.recipes import Config, configure
-    from algorithms.training import Training, read_checkpoint
+    from algorithms.learning.recipes import Config, configure
+    from algorithms.learning.training import Training, read_checkpoint
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
     _require_possible(args)
@@ -93,7 +95,7 @@ def _run(args: argparse.Namespace) -> int:
     checkpoint = kept if settings.recipe == "self-play" else None
     say = _nothing if args.quiet or args.json else print
     say(_plan(settings, _outputs(args), state["steps"] if state else 0))
-    with nullcontext(_nothing) if args.quiet else cli.progress("training", settings.steps) as show:
+    with nullcontext(_nothing) if args.quiet else progress("training", settings.steps) as show:
         training = Training(
             settings,
             tensorboard=args.tensorboard,
@@ -114,15 +116,15 @@ def _run(args: argparse.Namespace) -> int:
     say(_report(result, args.out))
     if args.json:
         print(json.dumps(result))
-    return INTERRUPTED if training.stopped else cli.HOLDS
+    return INTERRUPTED if training.stopped else command.HOLDS
 
 
 def _save(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     """Write the model and what belongs to it; what came out, measured on the saved file."""
-    from algorithms.curves import draw, to_csv
-    from algorithms.model import load_policy
-    from algorithms.tree import kuhn_tree
-    from algorithms.values import nash_conv
+    from algorithms.exact.values import nash_conv
+    from algorithms.games.kuhn import kuhn_tree
+    from algorithms.learning.curve import draw, to_csv
+    from algorithms.policies.sb3 import load_policy
 
     out, end = args.out, training.curve[-1]
     better = "average" if end.average <= end.last else "last"
@@ -149,8 +151,8 @@ def _save(training: Training, args: argparse.Namespace) -> dict[str, Any]:
         "config": asdict(training.config),
         "versions": _versions(),
     }
-    cli.write_text(out.with_suffix(".csv"), to_csv(training.curve))
-    cli.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
+    files.write_text(out.with_suffix(".csv"), to_csv(training.curve))
+    files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
     draw({training.config.recipe: training.curve}, out.with_suffix(".png"))
     return result
 
@@ -159,27 +161,27 @@ def _require_possible(args: argparse.Namespace) -> None:
     """Refuse before the training what would be refused after it."""
     out = args.out
     if out.suffix != ".zip" or out.is_dir():
-        raise cli.UsageError(f"--out {out}: give a file whose name ends in .zip")
+        raise UsageError(f"--out {out}: give a file whose name ends in .zip")
     try:
         with tempfile.TemporaryFile(dir=out.parent):
             pass
     except OSError as error:
-        raise cli.UsageError(f"--out {out}: cannot write there ({error.strerror})") from None
+        raise UsageError(f"--out {out}: cannot write there ({error.strerror})") from None
     if args.checkpoint_every < 1:
-        raise cli.UsageError(f"--checkpoint-every {args.checkpoint_every}: want at least 1")
+        raise UsageError(f"--checkpoint-every {args.checkpoint_every}: want at least 1")
     if args.tensorboard and not find_spec("tensorboard"):
-        raise cli.UsageError("--tensorboard: not installed; pip install 'kuhn-bridge[tensorboard]'")
+        raise UsageError("--tensorboard: not installed; pip install 'kuhn-bridge[tensorboard]'")
 
 
 def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
     """The configuration of a checkpoint, unless other settings are asked for."""
-    from algorithms.recipes import Config
+    from algorithms.learning.recipes import Config
 
     if set(stored) != {field.name for field in fields(Config)}:
-        raise cli.UsageError("--resume: the checkpoint is of another version of this program")
+        raise UsageError("--resume: the checkpoint is of another version of this program")
     for name, value in given.items():
         if value != stored[name]:
-            raise cli.UsageError(
+            raise UsageError(
                 f"--resume goes on with {name} {stored[name]}, not {value}; "
                 "leave it out, or start afresh without --resume"
             )
@@ -215,7 +217,7 @@ def _report(result: dict[str, Any], out: Path) -> str:
     ]
     speed = f"{result['steps']:,} steps in {result['seconds']:.1f} s"
     return (
-        f"{cli.table(('', 'NashConv'), rows)}\n"
+        f"{command.table(('', 'NashConv'), rows)}\n"
         f"{speed}, {result['steps_per_second']:,.0f} steps/s\n"
         f"curve: {out.with_suffix('.png')}   more: python -m algorithms.nashconv {out}"
     )

@@ -20,7 +20,8 @@ import numpy as np
 import pyspiel
 from pettingzoo import AECEnv
 
-from algorithms.cli import DOES_NOT_HOLD, HOLDS, UsageError
+from algorithms.support.command import DOES_NOT_HOLD, HOLDS
+from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import KuhnError
 from kuhn_bridge.rules import BETTING, DEALS, PLAYERS, Card
 from parity.sides import (

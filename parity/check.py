@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from algorithms.cli import DOES_NOT_HOLD, HOLDS, Parser, UsageError, progress, run, table, unknown
+from algorithms.support.command import DOES_NOT_HOLD, HOLDS, Parser, run, table
+from algorithms.support.errors import UsageError, unknown
+from algorithms.support.progress import progress
 from parity.registry import CHECKS, GROUPS, Check, Result, Settings
 from parity.registry import run as run_check
 
@@ -56,7 +58,7 @@ def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> No
 
 def _require_model(path: Path) -> None:
     """Refuse what cannot be read: that is no mismatch."""
-    from algorithms import sources
+    from algorithms.policies import sources
 
     if path.suffix not in {".zip", ".onnx"}:
         raise UsageError(f"--model {path}: give a model.zip or a policy.onnx")

@@ -154,7 +154,7 @@ def _shimmy() -> Any:
 
 
 def _hands() -> Contender:
-    from algorithms.hands import Hands
+    from algorithms.learning.hands import Hands
 
     hands = Hands(BATCH)
 
@@ -200,8 +200,8 @@ def _pgx() -> Contender:
 
 def _cfr(name: str, game: str) -> Contest:
     def ours() -> Contender:
-        from algorithms.cfr import Solver
-        from algorithms.tree import openspiel_tree
+        from algorithms.exact.cfr import Solver
+        from algorithms.games.openspiel import openspiel_tree
 
         solver = Solver(openspiel_tree(pyspiel.load_game(game)))
 
@@ -250,8 +250,8 @@ def _nash_conv(name: str, game: str) -> Contest:
     """Ours measures policies by the hundred; OpenSpiel's takes one at a time."""
 
     def ours() -> Contender:
-        from algorithms.tree import openspiel_tree
-        from algorithms.values import nash_convs
+        from algorithms.exact.values import nash_convs
+        from algorithms.games.openspiel import openspiel_tree
 
         tree = openspiel_tree(pyspiel.load_game(game))
         policies = np.stack([tree.random(seed) for seed in range(100)])
@@ -283,8 +283,8 @@ def _nash_conv(name: str, game: str) -> Contest:
 def _trained(recipe: str) -> Contender:
     import torch
 
-    from algorithms.recipes import configure
-    from algorithms.training import Training
+    from algorithms.learning.recipes import configure
+    from algorithms.learning.training import Training
 
     torch.set_num_threads(1)
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pyspiel
 
-from algorithms import sources, values
-from algorithms.cli import UsageError
-from algorithms.tree import kuhn_tree
+from algorithms.exact import values
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.policies import sources
+from algorithms.support.errors import UsageError
 from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.errors import KuhnError
 from kuhn_bridge.openspiel import (
@@ -62,7 +63,7 @@ def exported(settings: Settings) -> tuple[TabularPolicy, Path]:
         return policy, model
     try:
         from algorithms.export_onnx import export
-        from algorithms.model import load_network
+        from algorithms.policies.sb3 import load_network
 
         path = scratch() / "policy.onnx"
         export(load_network(model), path)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.selfplay import NOBODY, SelfPlayEnv, SelfPlayVecEnv, Tables, kuhn_tables
+from algorithms.learning.selfplay import NOBODY, SelfPlayEnv, SelfPlayVecEnv, Tables, kuhn_tables
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.policy import LEGAL

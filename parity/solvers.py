@@ -11,10 +11,13 @@ from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms import discounted_cfr, expected_game_score, exploitability
 from open_spiel.python.games import data
 
-from algorithms import values
-from algorithms.cfr import VARIANTS, Solver
-from algorithms.equilibrium import nash, solve_zero_sum
-from algorithms.tree import Policy, Tree, kuhn_tree, openspiel_tree
+from algorithms.exact import values
+from algorithms.exact.cfr import VARIANTS, Solver
+from algorithms.exact.kuhn import nash
+from algorithms.exact.linear_program import solve_zero_sum
+from algorithms.exact.tree import Policy, Tree
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.games.openspiel import openspiel_tree
 from kuhn_bridge.openspiel import from_openspiel_policy, to_pyspiel_policy, to_python_policy
 from kuhn_bridge.policy import TabularPolicy
 from kuhn_bridge.rules import AGENTS

@@ -11,17 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from algorithms.cli import (
-    HOLDS,
-    Parser,
-    UsageError,
-    progress,
-    replacing,
-    require_png,
-    run,
-    table,
-    unknown,
-)
+from algorithms.support.command import HOLDS, Parser, run, table
+from algorithms.support.errors import UsageError, unknown
+from algorithms.support.files import replacing, require_png
+from algorithms.support.progress import progress
 from parity.contests import OPTIONAL, Contender, Contest, contests, installed
 
 

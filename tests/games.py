@@ -8,7 +8,7 @@ import numpy as np
 import pyspiel
 
 import kuhn_bridge.openspiel  # noqa: F401  # registers python_kuhn_bridge
-from algorithms.tree import openspiel_tree
+from algorithms.games.openspiel import openspiel_tree
 
 KUHN, KUHN3 = "kuhn_poker", "kuhn_poker(players=3)"
 LEDUC, DICE = "leduc_poker", "liars_dice(numdice=1,dice_sides=4)"

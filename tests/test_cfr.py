@@ -6,7 +6,7 @@ import pytest
 from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms import discounted_cfr
 
-from algorithms.cfr import (
+from algorithms.exact.cfr import (
     CFR,
     CFR_PLUS,
     CFR_SIMULTANEOUS,
@@ -16,8 +16,8 @@ from algorithms.cfr import (
     VARIANTS,
     Solver,
 )
-from algorithms.tree import kuhn_tree
-from algorithms.values import nash_conv
+from algorithms.exact.values import nash_conv
+from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.errors import KuhnError
 from kuhn_bridge.rules import DEALS

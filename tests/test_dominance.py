@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from algorithms.dominance import (
-    described,
-    eliminate,
-    exposures,
-    main,
-    reduced_strategies,
-    without_dominated,
-)
-from algorithms.equilibrium import nash
-from algorithms.tree import GameError, kuhn_tree
-from algorithms.values import expected_values, nash_conv, pure, seated
+from algorithms.dominance import described, main
+from algorithms.exact.elimination import eliminate, exposures, reduced_strategies, without_dominated
+from algorithms.exact.kuhn import nash
+from algorithms.exact.tree import GameError
+from algorithms.exact.values import expected_values, nash_conv, pure, seated
+from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import Action
 from tests.games import KUHN3, LEDUC, tree
 from tests.strategies import policies

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from algorithms.evaluate import BEST_RESPONSE, OPPONENTS, main, opponent
-from algorithms.tree import kuhn_tree
-from algorithms.values import nash_conv
+from algorithms.exact.values import nash_conv
+from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import TabularPolicy
 
 

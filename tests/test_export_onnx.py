@@ -15,11 +15,12 @@ import torch
 from sb3_contrib import MaskablePPO
 from torch import nn
 
-from algorithms import export_onnx, sources
-from algorithms.features import CardTimesHistory
-from algorithms.model import load_network, network_probabilities
-from algorithms.tree import kuhn_tree
-from algorithms.values import nash_conv
+from algorithms import export_onnx
+from algorithms.exact.values import nash_conv
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.learning.features import CardTimesHistory
+from algorithms.policies import sources
+from algorithms.policies.sb3 import load_network, network_probabilities
 from kuhn_bridge import TabularPolicy, __version__
 from kuhn_bridge.policy import LEGAL
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from algorithms.hands import Hands
+from algorithms.learning.hands import Hands
 from kuhn_bridge import KuhnError
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State, nodes

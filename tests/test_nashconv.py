@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 from algorithms import nashconv as module
+from algorithms.exact.values import nash_conv
 from algorithms.nashconv import Theirs, by_openspiel, main, report, verdict
 from algorithms.solve import main as solve
-from algorithms.values import nash_conv
 from kuhn_bridge import TabularPolicy
 from tests.strategies import policies
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
-from algorithms.networks import DistinctPolicy, distinct
-from algorithms.rows import OBSERVATIONS
-from algorithms.selfplay import SelfPlayVecEnv
+from algorithms.learning.networks import DistinctPolicy, distinct
+from algorithms.learning.selfplay import SelfPlayVecEnv
+from algorithms.policies.rows import OBSERVATIONS
 from kuhn_bridge.policy import LEGAL
 
 ROWS = torch.as_tensor(np.random.default_rng(0).integers(0, 12, 300))

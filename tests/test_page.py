@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms import play, sources
+from algorithms import play
+from algorithms.policies import sources
 from kuhn_bridge import INFORMATION_STATES, Action, Card, State, TabularPolicy
 from tests.test_play import serving
 from tests.test_web import ROOT, action_to, need, onnx_path

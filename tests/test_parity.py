@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from algorithms import selfplay, values
-from algorithms.cfr import VARIANTS
+from algorithms.exact import values
+from algorithms.exact.cfr import VARIANTS
+from algorithms.learning import selfplay
 from kuhn_bridge import KuhnError, bridge, encoding, kuhn_v0, openspiel, rules
 from kuhn_bridge.kuhn_v0 import KuhnEnv
 from kuhn_bridge.rules import BETTING, Action
@@ -290,7 +291,7 @@ def test_the_command_exits_1_on_a_mismatch_and_shows_the_hand(capsys, monkeypatc
 
 def test_a_model_of_ones_own_is_checked(tmp_path, capsys):
     from algorithms.export_onnx import export
-    from algorithms.model import load_network
+    from algorithms.policies.sb3 import load_network
 
     export(load_network(policies.small_model()), tmp_path / "policy.onnx")
     for model in (policies.small_model(), tmp_path / "policy.onnx"):

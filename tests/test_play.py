@@ -18,7 +18,7 @@ from queue import Queue
 import pytest
 
 from algorithms import play
-from algorithms.server import HEADERS, Asset, Server
+from algorithms.support.server import HEADERS, Asset, Server
 from kuhn_bridge import INFORMATION_STATES, TabularPolicy
 
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from algorithms.selfplay import (
+from algorithms.exact.values import nash_conv, seated
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.learning.selfplay import (
     NOBODY,
     SelfPlayEnv,
     SelfPlayVecEnv,
@@ -20,9 +22,7 @@ from algorithms.selfplay import (
     uniform,
     walk,
 )
-from algorithms.tree import kuhn_tree
-from algorithms.tutorial import TurnsEnv
-from algorithms.values import nash_conv, seated
+from algorithms.learning.tutorial import TurnsEnv
 from kuhn_bridge import INFORMATION_STATES, KuhnError, State, TabularPolicy, env
 from kuhn_bridge.errors import IllegalActionError
 from kuhn_bridge.policy import LEGAL

@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from algorithms import simulate as module
-from algorithms.simulate import Sample, both_seats, main, play, simulate
-from algorithms.tree import kuhn_tree
-from algorithms.values import expected_values
+from algorithms.exact import simulation as module
+from algorithms.exact.simulation import Sample, both_seats, play, simulate
+from algorithms.exact.values import expected_values
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.simulate import main
 from kuhn_bridge import TabularPolicy
 from tests.games import LEDUC, tree
 

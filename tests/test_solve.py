@@ -7,9 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from algorithms.solve import NAMES, main, make_solver, solve
-from algorithms.tree import kuhn_tree
-from algorithms.values import nash_conv
+from algorithms.exact.solving import NAMES, make_solver, solve
+from algorithms.exact.values import nash_conv
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.solve import main
 from kuhn_bridge import TabularPolicy
 from tests.games import KUHN3, LEDUC
 

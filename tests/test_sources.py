@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from algorithms.equilibrium import nash
-from algorithms.sources import load
+from algorithms.exact.kuhn import nash
+from algorithms.policies.sources import load
 from kuhn_bridge import Action, KuhnError, TabularPolicy
 
 

@@ -17,13 +17,14 @@ import pytest
 import torch
 from sb3_contrib import MaskablePPO
 
-from algorithms import curves, train_ppo, training
-from algorithms.curves import Point, from_csv, to_csv
-from algorithms.model import load_policy, network_probabilities
-from algorithms.recipes import FallingRate, configure
-from algorithms.rows import OBSERVATIONS
+from algorithms import curves, train_ppo
+from algorithms.learning import training
+from algorithms.learning.curve import Point, from_csv, to_csv
+from algorithms.learning.recipes import FallingRate, configure
+from algorithms.learning.training import Average, Training, imitate
+from algorithms.policies.rows import OBSERVATIONS
+from algorithms.policies.sb3 import load_policy, network_probabilities
 from algorithms.train_ppo import main
-from algorithms.training import Average, Training, imitate
 from kuhn_bridge import KuhnError, TabularPolicy
 from kuhn_bridge.policy import LEGAL
 

@@ -8,16 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.tree import (
-    CHANCE,
-    TERMINAL,
-    GameError,
-    Visit,
-    compile_tree,
-    kuhn_tree,
-    openspiel_tree,
-    ranges,
-)
+from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Visit, compile_tree, ranges
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.games.openspiel import openspiel_tree
 from kuhn_bridge import INFORMATION_STATES, Action, State
 from kuhn_bridge.policy import LEGAL
 from tests.games import DICE, KUHN, KUHN3, LEDUC, game, tree

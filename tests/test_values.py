@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from open_spiel.python.algorithms import exploitability
 
-from algorithms.equilibrium import nash
-from algorithms.tree import kuhn_tree
-from algorithms.values import expected_values, nash_conv, nash_convs, pure, seated
+from algorithms.exact.kuhn import nash
+from algorithms.exact.values import expected_values, nash_conv, nash_convs, pure, seated
+from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import TabularPolicy
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.openspiel import to_python_policy

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms import play, sources
+from algorithms import play
 from algorithms.export_onnx import export
+from algorithms.policies import sources
 from kuhn_bridge import Action, Card, State
 from kuhn_bridge.web import check
 

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.compiled import compiled
-from algorithms.tree import CHANCE, Bytes, Floats, Indices, Policy, Tree, ranges
+from algorithms.exact.tree import CHANCE, Bytes, Floats, Indices, Policy, Tree, ranges
+from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import KuhnError
 
 Numbers: TypeAlias = npt.NDArray[np.uint32]

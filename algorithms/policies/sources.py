@@ -7,8 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from algorithms.cli import UsageError, unknown
-from algorithms.equilibrium import nash
+from algorithms.exact.kuhn import nash
+from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.policy import TabularPolicy
 
 T = TypeVar("T")
@@ -36,10 +36,10 @@ def _read(path: str, *, trust: bool) -> TabularPolicy:
     if path.endswith(".json"):
         return TabularPolicy.load(path)
     if path.endswith(".onnx"):
-        from algorithms import onnx_policy
+        from algorithms.policies import onnx as onnx_policy
 
         return onnx_policy.load_policy(path)
-    from algorithms import model
+    from algorithms.policies import sb3 as model
 
     return model.load_policy(path, trust=trust)
 

@@ -9,29 +9,34 @@ with perfect recall it says all that the player has done.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.errors import KuhnError
-from kuhn_bridge.rules import BETTING, PLAYERS, Action, Card
-from kuhn_bridge.state import State
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+
+
 Ints: TypeAlias = npt.NDArray[np.int32]
+
+
 Bytes: TypeAlias = npt.NDArray[np.int8]
+
+
 Indices: TypeAlias = npt.NDArray[np.intp]
+
+
 Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
 Policy: TypeAlias = Floats
-Progress: TypeAlias = Callable[[int, str], None]
+
 
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
-MAX_NODES = 10_000_000  # about 2 GiB
-_REPORT_EVERY = 10_000
 
 
 class GameError(KuhnError):
@@ -117,36 +122,6 @@ class Tree:
         table = np.zeros(self.legal.shape)
         table[self.legal] = slots
         return table
-
-
-def kuhn_tree() -> Tree:
-    """Kuhn poker from the native core, 58 nodes.
-
-    Rows are `INFORMATION_STATES` and columns our action IDs, so `TabularPolicy.probabilities` is
-    a joint policy of this tree.
-    """
-    rows = [(BETTING[name[1:]].actor or 0, name) for name in INFORMATION_STATES]
-    return compile_tree("kuhn", len(PLAYERS), len(Action), _kuhn_visits(), rows=rows)
-
-
-def openspiel_tree(
-    game: Any, *, max_nodes: int = MAX_NODES, progress: Progress | None = None
-) -> Tree:
-    """Any sequential `pyspiel.Game` with explicit chance; columns are its action IDs."""
-    kind = game.get_type()
-    name = str(game)
-    if kind.dynamics.name != "SEQUENTIAL":
-        hint = " (OpenSpiel's turn_based_simultaneous_game makes one)"
-        raise GameError(
-            f"{name} is {kind.dynamics.name.lower()}; a tree needs a sequential game"
-            f"{hint if kind.dynamics.name == 'SIMULTANEOUS' else ''}"
-        )
-    if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
-        raise GameError(f"{name} samples its chance; a tree needs explicit chance outcomes")
-    if not kind.provides_information_state_string:
-        raise GameError(f"{name} names no information states; a tree needs them")
-    visits = _counted(_openspiel_visits(game), name, max_nodes, progress)
-    return compile_tree(name, game.num_players(), game.num_distinct_actions(), visits)
 
 
 def compile_tree(
@@ -240,57 +215,6 @@ def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> Indices:
     """All of `range(start, stop)`, one pair after another."""
     sizes = stops - starts
     return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
-
-
-def _kuhn_visits() -> Iterator[Visit]:
-    """The native core's 54 dealt states below OpenSpiel's two levels of dealing."""
-    yield Visit(0, CHANCE)
-    for card0 in Card:
-        yield Visit(1, CHANCE, card0, 1 / len(Card))
-        for card1 in Card:
-            if card1 != card0:
-                yield from _hand_visits(State.new(card0, card1), 2, card1, 1 / (len(Card) - 1))
-
-
-def _hand_visits(state: State, depth: int, action: int, edge: float = 1.0) -> Iterator[Visit]:
-    if state.actor is None:
-        yield Visit(depth, TERMINAL, action, edge, returns=state.returns)
-        return
-    key = information_state(state.cards[state.actor], state.letters)
-    yield Visit(depth, state.actor, action, edge, key, state.legal_actions)
-    for move in state.legal_actions:
-        yield from _hand_visits(state.act(move), depth + 1, move)
-
-
-def _openspiel_visits(game: Any) -> Iterator[Visit]:
-    # A waiting node is its parent and a move: states are large, and siblings can be many.
-    stack: list[tuple[Any, int, int, float]] = [(None, 0, -1, 1.0)]
-    while stack:
-        parent, depth, action, edge = stack.pop()
-        state = parent.child(action) if parent is not None else game.new_initial_state()
-        player = state.current_player()
-        if player == TERMINAL:
-            yield Visit(depth, player, action, edge, returns=tuple(state.returns()))
-            continue
-        if player == CHANCE:
-            yield Visit(depth, player, action, edge)
-            steps = state.chance_outcomes()
-        else:
-            legal = tuple(state.legal_actions())
-            yield Visit(depth, player, action, edge, state.information_state_string(), legal)
-            steps = [(move, 1.0) for move in legal]
-        stack.extend((state, depth + 1, move, p) for move, p in reversed(steps))
-
-
-def _counted(
-    visits: Iterable[Visit], name: str, max_nodes: int, progress: Progress | None
-) -> Iterator[Visit]:
-    for count, visit in enumerate(visits, start=1):
-        if count > max_nodes:
-            raise GameError(f"{name} has more than {max_nodes:,} nodes: too large for a tree")
-        if progress and count % _REPORT_EVERY == 0:
-            progress(count, "nodes")
-        yield visit
 
 
 def _starts(counts: npt.ArrayLike) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from algorithms.compiled import compiled
+from algorithms.support.compiled import compiled
 
 STEP = np.uint64(0x9E3779B97F4A7C15)  # from one state to the next
 

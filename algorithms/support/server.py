@@ -16,7 +16,7 @@ from pathlib import PurePath
 from socketserver import TCPServer
 from typing import Any
 
-from algorithms.cli import UsageError
+from algorithms.support.errors import UsageError
 
 LOOPBACK = "127.0.0.1"
 OWN_NAMES = (LOOPBACK, "localhost")

@@ -17,13 +17,14 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import nn
 
-from algorithms.cli import UsageError, replacing
-from algorithms.curves import Point
-from algorithms.model import actor_of, network_probabilities
-from algorithms.recipes import Config, build
-from algorithms.rows import OBSERVATIONS
-from algorithms.tree import kuhn_tree
-from algorithms.values import nash_convs
+from algorithms.exact.values import nash_convs
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.learning.curve import Point
+from algorithms.learning.recipes import Config, build
+from algorithms.policies.rows import OBSERVATIONS
+from algorithms.policies.sb3 import actor_of, network_probabilities
+from algorithms.support.errors import UsageError
+from algorithms.support.files import replacing
 from kuhn_bridge.policy import LEGAL, Probabilities
 
 POINTS = 200  # of a curve

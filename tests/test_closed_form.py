@@ -7,17 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.equilibrium import (
-    VALUE,
-    certify,
-    exact_nash,
-    from_exact,
-    nash,
-    nearest_nash,
-    solve_zero_sum,
-)
-from algorithms.tree import GameError, kuhn_tree
-from algorithms.values import nash_conv
+from algorithms.exact.kuhn import VALUE, certify, exact_nash, from_exact, nash, nearest_nash
+from algorithms.exact.linear_program import solve_zero_sum
+from algorithms.exact.tree import GameError
+from algorithms.exact.values import nash_conv
+from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import INFORMATION_STATES, Action, TabularPolicy
 from kuhn_bridge.errors import PolicyError
 from tests.games import DICE, KUHN3, LEDUC, tree
@@ -123,7 +117,7 @@ def test_the_family_is_the_whole_set():
     """
     from scipy.optimize import linprog
 
-    from algorithms.dominance import _payoff, reduced_strategies
+    from algorithms.exact.elimination import _payoff, reduced_strategies
 
     for player, value in ((0, -1 / 18), (1, 1 / 18)):
         plans = reduced_strategies(TREE, player)

@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
-from algorithms.cli import first_line
-from algorithms.features import CardTimesHistory
-from algorithms.rows import OBSERVATIONS, masked_softmax, policy_in
+from algorithms.learning.features import CardTimesHistory
+from algorithms.policies.rows import OBSERVATIONS, masked_softmax, policy_in
+from algorithms.support.errors import first_line
 from kuhn_bridge.encoding import OBSERVATION_SIZE
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.policy import Probabilities, TabularPolicy
@@ -30,12 +30,14 @@ MAX_BYTES = 256 * 2**20  # of one unpacked file: no honest policy for this game 
 Tensors: TypeAlias = dict[str, torch.Tensor]
 
 _POLICY_MODULES = {
-    "algorithms.networks",
+    "algorithms.networks",  # as version 0.1 called it
+    "algorithms.learning.networks",
     "sb3_contrib.common.maskable.policies",
     "stable_baselines3.common.policies",
 }
 _FLATTEN = "stable_baselines3.common.torch_layers.FlattenExtractor"
-_CARD_TIMES_HISTORY = "algorithms.features.CardTimesHistory"
+_CARD_TIMES_HISTORY = "algorithms.learning.features.CardTimesHistory"
+_CARD_TIMES_HISTORY_0_1 = "algorithms.features.CardTimesHistory"
 _TANH = "torch.nn.modules.activation.Tanh"
 _HIDDEN = "mlp_extractor.policy_net."
 _PARTS = (_HIDDEN, "mlp_extractor.value_net.", "action_net.", "value_net.")
@@ -178,6 +180,7 @@ def _features(path: Path, name: str) -> nn.Module:
     known: dict[str, type[nn.Module]] = {
         _FLATTEN: nn.Flatten,
         _CARD_TIMES_HISTORY: CardTimesHistory,
+        _CARD_TIMES_HISTORY_0_1: CardTimesHistory,
     }
     extractor = known.get(_class_name(name))
     if extractor is None:

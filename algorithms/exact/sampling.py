@@ -12,10 +12,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.cfr import Tables
-from algorithms.compiled import compiled
-from algorithms.draws import STEP, mixed
-from algorithms.tree import CHANCE, TERMINAL, Bytes, Floats, Indices, Ints, Tree
+from algorithms.exact.cfr import Tables
+from algorithms.exact.tree import CHANCE, TERMINAL, Bytes, Floats, Indices, Ints, Tree
+from algorithms.support.compiled import compiled
+from algorithms.support.draws import STEP, mixed
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Scheme: TypeAlias = Literal["external", "outcome"]

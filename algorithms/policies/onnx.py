@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.cli import first_line
-from algorithms.rows import OBSERVATIONS, masked, masked_softmax, policy_in
+from algorithms.policies.rows import OBSERVATIONS, masked, masked_softmax, policy_in
+from algorithms.support.errors import first_line
 from kuhn_bridge.encoding import OBSERVATION_SIZE
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.policy import LEGAL, Probabilities, TabularPolicy

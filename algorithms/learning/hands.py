@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.compiled import compiled
-from algorithms.draws import STEP, mixed
-from algorithms.selfplay import NOBODY, Tables, kuhn_tables
+from algorithms.learning.selfplay import NOBODY, Tables, kuhn_tables
+from algorithms.support.compiled import compiled
+from algorithms.support.draws import STEP, mixed
 from kuhn_bridge.errors import IllegalActionError
 
 Array: TypeAlias = npt.NDArray[Any]

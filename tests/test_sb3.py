@@ -27,13 +27,14 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-from algorithms import model as models
-from algorithms import onnx_policy, sources
-from algorithms.features import CardTimesHistory
-from algorithms.model import load_network, load_policy
-from algorithms.networks import DistinctPolicy
-from algorithms.rows import OBSERVATIONS
-from algorithms.selfplay import SelfPlayVecEnv
+from algorithms.learning.features import CardTimesHistory
+from algorithms.learning.networks import DistinctPolicy
+from algorithms.learning.selfplay import SelfPlayVecEnv
+from algorithms.policies import onnx as onnx_policy
+from algorithms.policies import sb3 as models
+from algorithms.policies import sources
+from algorithms.policies.rows import OBSERVATIONS
+from algorithms.policies.sb3 import load_network, load_policy
 from kuhn_bridge import INFORMATION_STATES, KuhnError, State
 from kuhn_bridge.bridge import parse_information_state
 from kuhn_bridge.policy import LEGAL

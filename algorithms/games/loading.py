@@ -7,8 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from algorithms import cli
-from algorithms.tree import MAX_NODES, Tree, kuhn_tree, openspiel_tree
+from algorithms.exact.tree import Tree
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.games.openspiel import MAX_NODES, openspiel_tree
+from algorithms.support.errors import UsageError, unknown
+from algorithms.support.progress import progress
 
 NATIVE = "kuhn"
 
@@ -22,20 +25,20 @@ def load_tree(name: str, *, max_nodes: int = MAX_NODES) -> Tree:
 
         import kuhn_bridge.openspiel  # noqa: F401  # registers python_kuhn_bridge
     except ImportError as error:
-        raise cli.UsageError(
+        raise UsageError(
             f"--game {name}: only {NATIVE!r} does without OpenSpiel, and that is not installed "
             f"({error}); pip install 'kuhn-bridge[openspiel]'"
         ) from None
     short = name.partition("(")[0]
     known = pyspiel.registered_names()
     if short not in known:
-        raise cli.unknown("game", name, [NATIVE, *known])
+        raise unknown("game", name, [NATIVE, *known])
     try:
         with _quiet():
             game = pyspiel.load_game(name)
     except (pyspiel.SpielError, RuntimeError) as error:
-        raise cli.UsageError(f"--game {name}: OpenSpiel cannot load it: {error}") from None
-    with cli.progress(f"walking {short}") as bar:
+        raise UsageError(f"--game {name}: OpenSpiel cannot load it: {error}") from None
+    with progress(f"walking {short}") as bar:
         return openspiel_tree(game, max_nodes=max_nodes, progress=bar)
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from algorithms.tree import Floats, GameError, Policy, Tree, ranges
+from algorithms.exact.tree import Floats
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.policy import TabularPolicy
@@ -23,11 +23,19 @@ from kuhn_bridge.state import State
 
 Exact: TypeAlias = Mapping[str, Mapping[Action, Fraction]]
 
+
 VALUE = Fraction(-1, 18)
+
+
 UNIFORM_NASH_CONV = Fraction(11, 12)
+
+
 LARGEST_ALPHA = Fraction(1, 3)
 
+
 _THIRD = Fraction(1, 3)
+
+
 # How often to bet, or to call a bet: a constant and what each unit of alpha adds.
 _BOLD: Mapping[str, tuple[Fraction, int]] = {
     "0": (Fraction(0), 1),
@@ -43,6 +51,8 @@ _BOLD: Mapping[str, tuple[Fraction, int]] = {
     "1b": (_THIRD, 0),
     "2b": (Fraction(1), 0),
 }
+
+
 _FREE_AT_LARGEST = INFORMATION_STATES.index("2pb")
 
 
@@ -66,14 +76,6 @@ class Nearest:
     policy: TabularPolicy
     alpha: float
     distance: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Solution:
-    """One equilibrium `(I, A)` of a two-player zero-sum tree, and its value for player 0."""
-
-    policy: Policy
-    value: float
 
 
 def exact_nash(alpha: Fraction) -> Exact:
@@ -123,24 +125,6 @@ def nearest_nash(policy: TabularPolicy) -> Nearest:
     return Nearest(TabularPolicy(closest), alpha, _norm(table - closest))
 
 
-def solve_zero_sum(tree: Tree) -> Solution:
-    """An equilibrium from the sequence-form linear programs (Koller, Megiddo, von Stengel 1996)."""
-    total = tree.returns.sum(axis=0)
-    if tree.num_players != 2 or np.abs(total).max() > 1e-9:
-        raise GameError(f"{tree.name} is not a two-player zero-sum game; the program needs one")
-    plans, values = zip(*(_maxmin(tree, player) for player in PLAYERS), strict=True)
-    slot_owner = np.repeat(tree.owner, np.diff(tree.first_slot))
-    plan = np.where(slot_owner == 0, plans[0][1:], plans[1][1:])
-    return Solution(behaviour(tree, plan), (values[0] - values[1]) / 2)
-
-
-def behaviour(tree: Tree, plan: Floats) -> Policy:
-    """The policy `(I, A)` of a realisation plan over slots `(S,)`; uniform off its path."""
-    weights = tree.policy_of(np.maximum(plan, 0))
-    sums = weights.sum(axis=1, keepdims=True)
-    return np.where(sums > 1e-12, weights / np.maximum(sums, 1e-12), tree.uniform())
-
-
 def _row(name: str, bold: Fraction) -> dict[Action, Fraction]:
     if BETTING[name[1:]].faces_bet:
         return {Action.CHECK_OR_CALL: bold, Action.FOLD: 1 - bold}
@@ -152,6 +136,8 @@ def _norm(difference: Floats) -> float:
 
 
 _Hands: TypeAlias = Sequence[tuple[State, Fraction]]
+
+
 _Choice: TypeAlias = Callable[[str, Mapping[Action, Fraction]], Fraction]
 
 
@@ -195,50 +181,3 @@ def _as_told(policy: Exact) -> _Choice:
 
 def _at_best(_: str, outcomes: Mapping[Action, Fraction]) -> Fraction:
     return max(outcomes.values())
-
-
-def _maxmin(tree: Tree, player: int) -> tuple[Floats, float]:
-    """The plan `(S + 1,)` of `player` that guarantees most, and what it guarantees.
-
-    Maximise q[0] over plans x and counter-values q of the other's information sets: x and q obey
-    E x = e, and no sequence of the other gives it more than q says: F^T q <= A^T x.
-    """
-    from scipy.optimize import linprog
-    from scipy.sparse import block_array, coo_array
-
-    own, other = _constraints(tree, player), _constraints(tree, 1 - player)
-    payoff = coo_array(
-        (tree.stakes[player], (tree.ends[1 - player], tree.ends[player])),
-        shape=(tree.num_slots + 1,) * 2,
-    )
-    fixed = np.zeros(own.shape[0])
-    fixed[0] = 1
-    goal = np.zeros(own.shape[1] + other.shape[0])
-    goal[own.shape[1]] = -1
-    free = [(0, None)] * own.shape[1] + [(None, None)] * other.shape[0]
-    result = linprog(
-        goal,
-        A_ub=block_array([[-payoff, other.T]]).tocsr(),
-        b_ub=np.zeros(tree.num_slots + 1),
-        A_eq=block_array([[own, coo_array((own.shape[0], other.shape[0]))]]).tocsr(),
-        b_eq=fixed,
-        bounds=free,
-        method="highs",
-    )
-    if result.status != 0:
-        raise GameError(f"{tree.name}: the linear program was not solved: {result.message}")
-    return np.asarray(result.x[: own.shape[1]]), -float(result.fun)
-
-
-def _constraints(tree: Tree, player: int) -> Any:
-    """Sparse `(1 + own information sets, S + 1)`: a plan starts at 1 and is handed on whole."""
-    from scipy.sparse import coo_array
-
-    rows = np.flatnonzero(tree.owner == player)
-    starts, stops = tree.first_slot[rows], tree.first_slot[rows + 1]
-    slots = ranges(starts, stops)
-    number = np.arange(1, len(rows) + 1)
-    values = np.concatenate([[1.0], np.ones(len(slots)), -np.ones(len(rows))])
-    row = np.concatenate([[0], np.repeat(number, stops - starts), number])
-    column = np.concatenate([[0], slots + 1, tree.parent[rows]])
-    return coo_array((values, (row, column)), shape=(len(rows) + 1, tree.num_slots + 1))

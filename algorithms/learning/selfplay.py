@@ -22,8 +22,8 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from stable_baselines3.common.vec_env import VecEnv
 
-from algorithms.compiled import compiled
-from algorithms.rows import OBSERVATIONS
+from algorithms.policies.rows import OBSERVATIONS
+from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import IllegalActionError, PolicyError
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 from kuhn_bridge.rules import DEALS, PLAYERS

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.compiled import compiled
-from algorithms.tree import Floats, Ints, Policy, Tree
+from algorithms.exact.tree import Floats, Ints, Policy, Tree
+from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import PolicyError
 
 TOLERANCE = 1e-6  # how far a row may sum from 1: a float32 network is welcome

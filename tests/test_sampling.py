@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from algorithms.cfr import CFR_SIMULTANEOUS, Solver
-from algorithms.mccfr import SamplingSolver
-from algorithms.tree import kuhn_tree
-from algorithms.values import nash_conv
+from algorithms.exact.cfr import CFR_SIMULTANEOUS, Solver
+from algorithms.exact.sampling import SamplingSolver
+from algorithms.exact.values import nash_conv
+from algorithms.games.kuhn import kuhn_tree
 from tests.games import KUHN3, LEDUC, tree
 
 SCHEMES = ["external", "outcome"]

@@ -1,0 +1,1 @@
+"""Exact game theory on trees: values, solvers, linear programs, elimination."""

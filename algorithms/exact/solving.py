@@ -1,0 +1,83 @@
+"""Solve a game by a variant's name, and look at NashConv on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+from algorithms.exact.cfr import VARIANTS, Solver
+from algorithms.exact.sampling import SamplingSolver, Scheme
+from algorithms.exact.tree import Policy, Tree
+from algorithms.exact.values import NashConv, nash_conv
+from algorithms.support.errors import unknown
+
+AnySolver: TypeAlias = Solver | SamplingSolver
+
+
+Point: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
+
+
+SAMPLING: Mapping[str, Scheme] = MappingProxyType({"es-mccfr": "external", "os-mccfr": "outcome"})
+
+
+NAMES = (*VARIANTS, *SAMPLING)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """The average policy `(I, A)` of a run, its NashConv, and the curve that led there."""
+
+    policy: Policy
+    measure: NashConv
+    curve: tuple[Point, ...]
+
+    @property
+    def iterations(self) -> int:
+        """How many it took."""
+        return self.curve[-1][0]
+
+
+def solve(
+    solver: AnySolver,
+    *,
+    iterations: int,
+    until: float = -math.inf,
+    progress: Callable[[int, str], None] = lambda done, note: None,
+) -> Solved:
+    """Run until NashConv is `until` or less, or for so many iterations; look ever less often."""
+    curve: list[Point] = []
+    for stop in _checkpoints(iterations):
+        solver.run(stop - solver.iteration)
+        policy = solver.average_policy()
+        measure = nash_conv(solver.tree, policy)
+        curve.append((solver.iteration, measure.total))
+        progress(solver.iteration, f"NashConv {measure.total:.2e}")
+        if measure.total <= until:
+            break
+    return Solved(policy, measure, tuple(curve))
+
+
+def make_solver(
+    tree: Tree, name: str, *, discounts: Sequence[float] | None = None, seed: int = 0
+) -> AnySolver:
+    """The solver of a variant's name; `discounts` are alpha, beta and gamma instead of its own."""
+    if name in SAMPLING:
+        return SamplingSolver(tree, SAMPLING[name], seed=seed)
+    if name not in VARIANTS:
+        raise unknown("variant", name, NAMES)
+    variant = VARIANTS[name]
+    if discounts:
+        alpha, beta, gamma = discounts
+        variant = replace(variant, alpha=alpha, beta=beta, gamma=gamma)
+    return Solver(tree, variant)
+
+
+def _checkpoints(iterations: int) -> Iterator[int]:
+    """1, 2, 3 ... and then about every tenth more, up to and with the last."""
+    stop = 0
+    while stop < iterations:
+        stop = min(iterations, max(stop + 1, round(stop * 1.1)))
+        yield stop

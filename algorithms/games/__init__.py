@@ -1,0 +1,1 @@
+"""Games: a tree, what is seen at each information set, and names."""

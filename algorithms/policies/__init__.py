@@ -1,0 +1,1 @@
+"""Policies of games: by name, from files, from OpenSpiel, from networks."""

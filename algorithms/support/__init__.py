@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, files, progress, compilation, random numbers."""

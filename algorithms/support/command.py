@@ -1,0 +1,57 @@
+"""What the commands share: one-line errors, exit codes, whole files or none, tables, progress."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
+
+from kuhn_bridge.errors import KuhnError
+
+HOLDS, DOES_NOT_HOLD, COULD_NOT_RUN = 0, 1, 2
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but a mistake is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit 2 with one line that says what is wrong and where to look."""
+        self.exit(COULD_NOT_RUN, f"{self.prog}: {message} (see --help)\n")
+
+
+def run(main: Callable[[], int], name: str) -> int:
+    """`main()`'s exit code; a user's mistake becomes one line on standard error and exit 2."""
+    try:
+        code = main()
+        sys.stdout.flush()
+        return code
+    except KuhnError as error:
+        message = str(error)
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return HOLDS
+    except ModuleNotFoundError as error:
+        message = f"this needs the package {error.name}; pip install 'kuhn-bridge[all]'"
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        message = f"{where}{error.strerror or error}"
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        return 130
+    print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
+    return COULD_NOT_RUN
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
+    """Aligned plain text: the first `left` columns to the left, the others to the right."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )

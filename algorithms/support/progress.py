@@ -1,0 +1,52 @@
+"""A progress bar on standard error, on a terminal only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+# How far along things are, and a word about it.
+Advance: TypeAlias = Callable[[int, str], None]
+
+
+class _Done(ProgressColumn):
+    """How much is done: a share of a known total, or else a count."""
+
+    def render(self, task: Task) -> Text:
+        """`37%` or `120,000`."""
+        return Text(f"{task.completed:,.0f}" if task.total is None else f"{task.percentage:.0f}%")
+
+
+@contextmanager
+def progress(description: str, total: int | None = None) -> Iterator[Advance]:
+    """A bar on standard error; call it with how far along things are and a word about it.
+
+    Nothing is drawn when standard error is not a terminal.
+    """
+    console = Console(stderr=True)
+    columns = (  # narrow enough for 80 characters with the longest note
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=8),
+        _Done(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(description, total=total, note="")
+
+        def advance(done: int, note: str = "") -> None:
+            bar.update(task, completed=done, note=note)
+
+        yield advance
