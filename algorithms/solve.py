@@ -16,7 +16,8 @@ import numpy as np
 from algorithms.exact.kuhn import VALUE, nearest_nash
 from algorithms.exact.solving import NAMES, SAMPLING, Point, Solved, make_solver, solve
 from algorithms.exact.tree import Policy, Tree
-from algorithms.games.loading import NATIVE, load_tree
+from algorithms.games import KUHN as NATIVE
+from algorithms.games import load_game
 from algorithms.games.openspiel import MAX_NODES
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
@@ -25,11 +26,7 @@ from kuhn_bridge.policy import TabularPolicy
 from kuhn_bridge.rules import AGENTS
 
 DEFAULT_ITERATIONS = 1_000
-
-
 MOST_ITERATIONS = 20_000_000  # after which `until` gives up
-
-
 SHOWN_ROWS = 24
 
 
@@ -70,7 +67,7 @@ def _run(args: argparse.Namespace) -> int:
     until, limit = args.until or -math.inf, MOST_ITERATIONS if args.until else args.iterations
     with ExitStack() as held:  # an output that cannot be written is told before the work
         out, plot = (p and held.enter_context(files.replacing(p)) for p in (args.out, args.plot))
-        tree = load_tree(args.game, max_nodes=args.max_nodes)
+        tree = load_game(args.game, max_nodes=args.max_nodes).tree
         solver = make_solver(tree, args.variant, discounts=args.discounts, seed=args.seed)
         with progress("solving", None if args.until else limit) as bar:
             solved = solve(solver, iterations=limit, until=until, progress=bar)

@@ -91,7 +91,7 @@ def test_discounts_are_the_variants_numbers(capsys):
         (["--game", "leduk_poker"], "did you mean 'leduc_poker'?"),
         (["--game", "kuhn_poker(playerz=3)"], "Unknown parameter 'playerz'"),
         (["--game", "goofspiel"], "simultaneous"),
-        (["--game", "chess", "--max-nodes", "500"], "more than 500 nodes"),
+        (["--game", "chess", "--max-nodes", "500"], "too large for a tree"),
         (["--variant", "cfr++"], "did you mean 'cfr+'?"),
         (["--iterations", "-1"], "--iterations -1"),
         (["--iterations", "0"], "at least 1"),
@@ -133,7 +133,7 @@ def test_a_failed_run_leaves_no_file(tmp_path, capsys):
     assert main(["--game", "chess", "--max-nodes", "100", "--out", str(out)]) == 2
     assert out.read_text() == "what was there"
     assert list(tmp_path.iterdir()) == [out]
-    assert "more than 100 nodes" in capsys.readouterr().err
+    assert "too large for a tree" in capsys.readouterr().err
 
 
 def test_the_curve_is_looked_at_ever_less_often():

@@ -10,8 +10,6 @@ from algorithms.exact.tree import Bools, Floats, GameError, Policy, Tree
 from kuhn_bridge.rules import PLAYERS
 
 MAX_STRATEGIES = 2_000
-
-
 PAYOFF_TOLERANCE = 1e-12  # payoffs are sums of chance's probabilities, which are rounded
 
 

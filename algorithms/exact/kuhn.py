@@ -22,20 +22,10 @@ from kuhn_bridge.rules import BETTING, DEALS, PLAYERS, Action, Card
 from kuhn_bridge.state import State
 
 Exact: TypeAlias = Mapping[str, Mapping[Action, Fraction]]
-
-
 VALUE = Fraction(-1, 18)
-
-
 UNIFORM_NASH_CONV = Fraction(11, 12)
-
-
 LARGEST_ALPHA = Fraction(1, 3)
-
-
 _THIRD = Fraction(1, 3)
-
-
 # How often to bet, or to call a bet: a constant and what each unit of alpha adds.
 _BOLD: Mapping[str, tuple[Fraction, int]] = {
     "0": (Fraction(0), 1),
@@ -51,8 +41,6 @@ _BOLD: Mapping[str, tuple[Fraction, int]] = {
     "1b": (_THIRD, 0),
     "2b": (Fraction(1), 0),
 }
-
-
 _FREE_AT_LARGEST = INFORMATION_STATES.index("2pb")
 
 
@@ -136,8 +124,6 @@ def _norm(difference: Floats) -> float:
 
 
 _Hands: TypeAlias = Sequence[tuple[State, Fraction]]
-
-
 _Choice: TypeAlias = Callable[[str, Mapping[Action, Fraction]], Fraction]
 
 

@@ -14,11 +14,7 @@ from algorithms.support.progress import Advance
 from kuhn_bridge.rules import PLAYERS
 
 CHUNK = 1 << 16
-
-
 LEAST_HANDS = 30  # fewer say too little about their own spread
-
-
 CERTAIN = 5.0  # standard errors: a right mean is further off once in two million runs
 
 

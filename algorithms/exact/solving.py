@@ -15,14 +15,8 @@ from algorithms.exact.values import NashConv, nash_conv
 from algorithms.support.errors import unknown
 
 AnySolver: TypeAlias = Solver | SamplingSolver
-
-
 Point: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
-
-
 SAMPLING: Mapping[str, Scheme] = MappingProxyType({"es-mccfr": "external", "os-mccfr": "outcome"})
-
-
 NAMES = (*VARIANTS, *SAMPLING)
 
 

@@ -19,23 +19,11 @@ import numpy.typing as npt
 from kuhn_bridge.errors import KuhnError
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-
-
 Ints: TypeAlias = npt.NDArray[np.int32]
-
-
 Bytes: TypeAlias = npt.NDArray[np.int8]
-
-
 Indices: TypeAlias = npt.NDArray[np.intp]
-
-
 Bools: TypeAlias = npt.NDArray[np.bool_]
-
-
 Policy: TypeAlias = Floats
-
-
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
 
 
@@ -107,6 +95,14 @@ class Tree:
         for parents, nodes in _levels(self.first_child):
             depth[nodes] = depth[parents] + 1
         return depth
+
+    def history(self, node: int) -> list[int]:
+        """The action IDs, chance's included, that lead to a node."""
+        actions = []
+        while node:
+            actions.append(int(self.action[node]))
+            node = int(np.searchsorted(self.first_child, node, side="right")) - 1
+        return actions[::-1]
 
     def uniform(self) -> Policy:
         """Every legal action equally often: `(I, A)`."""

@@ -1,1 +1,48 @@
-"""Games: a tree, what is seen at each information set, and names."""
+"""Games: a tree, what is seen at each information set, and names.
+
+`load_game("kuhn")` comes from the native core, every other name from OpenSpiel.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from algorithms.games.game import ClosedForm, Game
+from algorithms.games.kuhn import NAME as KUHN
+from algorithms.games.kuhn import kuhn
+from algorithms.games.openspiel import MAX_NODES, load_pyspiel, openspiel_game
+from algorithms.support.progress import progress
+
+__all__ = ["KUHN", "MAX_NODES", "ClosedForm", "Game", "as_game", "kuhn", "load_game", "same_game"]
+
+
+@lru_cache(maxsize=4)
+def load_game(name: str, *, max_nodes: int = MAX_NODES) -> Game:
+    """`kuhn` or an OpenSpiel game, e.g. `leduc_poker` or `kuhn_poker(players=3)`."""
+    if name == KUHN:
+        return kuhn()
+    game = load_pyspiel(name)
+    with progress(f"walking {name.partition('(')[0]}") as bar:
+        return openspiel_game(game, name=name, max_nodes=max_nodes, progress=bar)
+
+
+def as_game(game: Any) -> Game:
+    """A `Game`, from one, from its name, or from a `pyspiel.Game`."""
+    if isinstance(game, Game):
+        return game
+    return load_game(game) if isinstance(game, str) else openspiel_game(game)
+
+
+def same_game(one: str, other: str) -> bool:
+    """Whether two names load the same game: parameters may be left out or in another order."""
+    return one == other or (KUHN not in (one, other) and _identity(one) == _identity(other))
+
+
+def _identity(name: str) -> tuple[str, str]:
+    game = load_pyspiel(name)
+    if game.get_type().dynamics.name == "SIMULTANEOUS":
+        import pyspiel
+
+        game = pyspiel.convert_to_turn_based(game)
+    return game.get_type().short_name, str(game.get_parameters())

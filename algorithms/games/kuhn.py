@@ -1,23 +1,50 @@
-"""Kuhn poker from the native core."""
+"""Kuhn poker from the native core: one game among many, and the one known in closed form."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
+import numpy as np
+
+from algorithms.exact.kuhn import UNIFORM_NASH_CONV, VALUE
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree, Visit, compile_tree
-from kuhn_bridge.bridge import INFORMATION_STATES, information_state
-from kuhn_bridge.rules import BETTING, PLAYERS, Action, Card
+from algorithms.games.game import ClosedForm, Face, Game, Sights
+from kuhn_bridge.bridge import INFORMATION_STATES, information_state, parse_information_state
+from kuhn_bridge.encoding import encode
+from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card
 from kuhn_bridge.state import State
+
+NAME = "kuhn"
+
+
+@cache
+def kuhn() -> Game:
+    """Kuhn poker; its tables are `TabularPolicy.probabilities`."""
+    closed_form = ClosedForm(value=VALUE, uniform_nash_conv=UNIFORM_NASH_CONV)
+    return Game(NAME, kuhn_tree(), Face(_sights, _where, _word), closed_form)
 
 
 def kuhn_tree() -> Tree:
-    """Kuhn poker from the native core, 58 nodes.
-
-    Rows are `INFORMATION_STATES` and columns our action IDs, so `TabularPolicy.probabilities` is
-    a joint policy of this tree.
-    """
+    """The 58 nodes; rows are `INFORMATION_STATES` and columns our action IDs."""
     rows = [(BETTING[name[1:]].actor or 0, name) for name in INFORMATION_STATES]
-    return compile_tree("kuhn", len(PLAYERS), len(Action), _kuhn_visits(), rows=rows)
+    return compile_tree(NAME, len(PLAYERS), len(Action), _kuhn_visits(), rows=rows)
+
+
+def _sights() -> Sights:
+    return np.stack([encode(*parse_information_state(name)) for name in INFORMATION_STATES])
+
+
+def _where(row: int) -> str:
+    card, letters = parse_information_state(INFORMATION_STATES[row])
+    betting = BETTING[letters]
+    before = f"after {'-'.join(betting.words)}" if betting.words else "to start"
+    return f"{AGENTS[betting.actor or 0]} with {card.name} {before}"
+
+
+def _word(row: int, action: int) -> str:
+    after = BETTING[parse_information_state(INFORMATION_STATES[row])[1]].after
+    return BETTING[after[Action(action)]].words[-1]
 
 
 def _kuhn_visits() -> Iterator[Visit]:

@@ -16,8 +16,6 @@ from algorithms.support.errors import UsageError
 from kuhn_bridge.policy import TabularPolicy
 
 COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")
-
-
 CFR_ITERATIONS = (100, 1000)
 
 
