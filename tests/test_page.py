@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,12 @@ FLAGS = (
     "--disable-sync",
 )
 SIZES = (
-    *((1920, 1080), (1280, 640), (1000, 700), (820, 1180)),
-    *((390, 844), (375, 667), (344, 882), (320, 568)),
-    *((844, 390), (740, 360), (667, 375), (568, 320)),
+    *((1920, 1080), (1280, 800), (1280, 640), (1000, 700), (820, 1180), (768, 1024)),
+    *((390, 844), (375, 667), (360, 740), (344, 882), (320, 568)),
+    *((844, 390), (740, 360), (667, 375), (640, 400), (568, 320)),  # 640 is 1280 at 200% zoom
 )
+# No font is named that a machine may lack: letters further apart or closer stand in for it.
+FONTS = {"as they are": "normal", "wide": "0.04em", "narrow": "-0.05em"}
 LAPTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 SNAPSHOT = """() => ({
     own: document.querySelector("#own-card").dataset.card,
@@ -53,8 +56,20 @@ SNAPSHOT = """() => ({
 })"""
 SCORE = """() => Object.fromEntries(["total", "mean", "expected", "hands", "status"].map(
     (id) => [id, document.getElementById(id).textContent]))"""
-OVERFLOW = """() => [document.documentElement, document.querySelector(".score")].map(
-    (element) => Math.max(0, element.scrollWidth - element.clientWidth))"""
+# What sticks out of the page or of its own box, and the children of the table that overlap.
+OVERFLOW = """() => {
+    const wide = [document.documentElement, ...document.querySelectorAll("body *")].filter(
+        (e) => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 1
+            && getComputedStyle(e).display !== "inline"
+            && getComputedStyle(e).textOverflow !== "ellipsis");
+    const parts = [...document.querySelectorAll(".place, .middle > *, .moves")].map(
+        (e) => [e, e.getBoundingClientRect()]);
+    const high = parts.flatMap(([a, p]) => parts.filter(([b, q]) => a !== b
+        && p.left < q.right - 1 && q.left < p.right - 1
+        && p.top < q.bottom - 1 && q.top < p.bottom - 1).map(([b]) => b));
+    return [...wide, ...high].map((e) => e.id || e.className || e.tagName);
+}"""
+SPACING = "(spacing) => { document.documentElement.style.letterSpacing = spacing; }"
 MINUS, APOSTROPHE = "\N{MINUS SIGN}", "\N{RIGHT SINGLE QUOTATION MARK}"
 
 
@@ -142,7 +157,7 @@ class Sitting:
         chips = [won for _, won in self.results]
         expected = sum((1 if seat else -1) / 18 for seat, _ in self.results)
         label = self.page.locator("dt:has(+ #expected)").text_content()
-        assert label == f"Equilibrium{APOSTROPHE}s total"
+        assert label == "Perfect play"
         seen = self.page.evaluate(SCORE)
         assert number(seen["total"].split("±")[0]) == sum(chips)
         assert number(seen["mean"].split("±")[0]) == pytest.approx(np.mean(chips), abs=0.0051)
@@ -447,18 +462,34 @@ def test_a_phone_shows_all_that_a_hand_needs(browser: Any, scheme: str) -> None:
 
 
 def test_the_moves_are_in_view_at_every_size(browser: Any) -> None:
-    """Also when some hands have made the figures long."""
+    """Also when some hands have made the figures long, and a hand was as long as it can be."""
     with sitting(browser, "uniform") as table:
-        play_hands(table, 30, table.page.keyboard.press)
-        for width, height in SIZES:
-            table.page.set_viewport_size({"width": width, "height": height})
+        page = table.page
+        play_hands(table, 30, page.keyboard.press)
+        while len(table.hand.history) < 3:
+            page.keyboard.press("n")
+            play_hands(table, 1, page.keyboard.press)
+        for (width, height), font in product(SIZES, FONTS):
+            page.set_viewport_size({"width": width, "height": height})
+            page.evaluate(SPACING, FONTS[font])
+            where = f"{width} x {height}, letters {font}"
             felt, card, moves = (
-                table.page.locator(part).bounding_box() for part in (".felt", "#own-card", ".moves")
+                page.locator(part).bounding_box() for part in (".felt", "#own-card", ".moves")
             )
-            assert card["y"] + card["height"] <= moves["y"]
-            assert moves["y"] + moves["height"] <= min(felt["y"] + felt["height"], height)
-            assert table.page.evaluate(OVERFLOW) == [0, 0], width
-            assert table.page.get_by_text("Your next seat").is_visible()
+            assert card["y"] + card["height"] <= moves["y"], where
+            assert moves["y"] + moves["height"] <= min(felt["y"] + felt["height"], height), where
+            assert page.evaluate(OVERFLOW) == [], where
+            assert page.get_by_text("Your next seat").is_visible()
+
+
+def test_what_does_not_fit_is_seen(browser: Any) -> None:
+    """The check above, with an error planted: letters too wide for any small screen."""
+    with sitting(browser, "uniform") as table:
+        play_hands(table, 2, table.page.keyboard.press)
+        table.page.set_viewport_size({"width": 320, "height": 568})
+        assert table.page.evaluate(OVERFLOW) == []
+        table.page.evaluate(SPACING, "0.6em")
+        assert table.page.evaluate(OVERFLOW) != []
 
 
 @pytest.mark.parametrize("viewport", [LAPTOP, PHONE])

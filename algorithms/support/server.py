@@ -99,6 +99,9 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
     timeout = 30
+    # One packet per answer: headers and body in two would wait for the other side's delayed ACK.
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         self._answer(with_body=True)
@@ -121,6 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_own_host():
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "This page answers to loopback only")
             return
+        if self._has_body():
+            self.send_error(HTTPStatus.BAD_REQUEST, "A request here has no body")  # and hang up
+            return
         asset = self.server.assets.get(self.path.partition("?")[0])
         if asset is None:
             self.send_error(HTTPStatus.NOT_FOUND)
@@ -131,6 +137,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if with_body:
             self.wfile.write(asset.body)
+
+    def _has_body(self) -> bool:
+        """Nobody reads a body here, so what follows on the line would pass for a request."""
+        lengths = self.headers.get_all("Content-Length", [])
+        return "Transfer-Encoding" in self.headers or any(length != "0" for length in lengths)
 
     def _is_own_host(self) -> bool:
         hosts = self.headers.get_all("Host", [])

@@ -241,6 +241,7 @@ async function start() {
   onClick(nextButton, nextHand);
   byId("mind-switch").addEventListener("click", toggleMind);
   document.addEventListener("keydown", onKey);
+  showScore();
   await nextHand();
   document.body.dataset.ready = policy.kind;
 }
