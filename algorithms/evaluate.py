@@ -8,60 +8,37 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from types import MappingProxyType
 
-from algorithms.exact.simulation import CERTAIN, LEAST_HANDS, Sample, both_seats, simulate
-from algorithms.exact.values import nash_conv, pure
-from algorithms.games.kuhn import kuhn_tree
-from algorithms.policies import sources
+from algorithms.exact.simulation import CERTAIN, Sample, all_seats, require_hands, simulate
+from algorithms.games import KUHN, Game
+from algorithms.policies import GamePolicy, sources
+from algorithms.policies.styles import STYLES
 from algorithms.support import command
-from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
-from kuhn_bridge.policy import TabularPolicy
-from kuhn_bridge.rules import AGENTS, PLAYERS
 
-# One row a card, J Q K, the same in both seats: percent of check, bet; fold, call.
-STYLES = MappingProxyType(
-    {
-        "random": ((50, 50, 50, 50),) * 3,
-        "heuristic": ((100, 0, 100, 0), (100, 0, 0, 100), (0, 100, 0, 100)),  # never bluffs
-        "always-bet": ((0, 100, 0, 100),) * 3,  # and calls
-        "always-check": ((100, 0, 100, 0),) * 3,  # and folds
-    }
-)
-BEST_RESPONSE = "best-response"
-OPPONENTS = (*STYLES, "nash:0", "nash:1/3", BEST_RESPONSE)
-
-
-def opponent(name: str, policy: TabularPolicy, *, trust: bool = False) -> TabularPolicy:
-    """The opponent called `name`: a style, the best response to `policy`, or any policy source."""
-    name = name.removesuffix("-legal")  # random-legal is random
-    if name == BEST_RESPONSE:
-        tree = kuhn_tree()
-        return TabularPolicy(pure(tree, nash_conv(tree, policy.probabilities).best_responses))
-    if name in STYLES:
-        return TabularPolicy.from_percentages([STYLES[name]] * len(PLAYERS))
-    return sources.load(name, trust=trust, besides=OPPONENTS)
+KUHN_OPPONENTS = (*STYLES, "nash:0", "nash:1/3", sources.BEST_RESPONSE)
+OPPONENTS = ("uniform", "cfr+:100", sources.BEST_RESPONSE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if a match is further from the exact value than chance explains."""
     parser = command.Parser(
-        prog="python -m algorithms.evaluate", description=__doc__.splitlines()[0]
+        prog="python -m algorithms.evaluate",
+        description="Play a policy against opponents: exactly, and in a simulated match.",
     )
     add = parser.add_argument
     add("policy", metavar="POLICY", help=sources.HELP)
+    add("--game", metavar="NAME", help=sources.GAME_HELP)
     add(
         "--against",
         nargs="+",
         metavar="OPPONENT",
-        default=OPPONENTS,
-        help=f"{', '.join(STYLES)}, "
-        f"{BEST_RESPONSE} (to the policy), or any POLICY (default: {' '.join(OPPONENTS)})",
+        help=f"any POLICY, or {sources.BEST_RESPONSE} (to the policy); by default "
+        f"{' '.join(OPPONENTS)}, for {KUHN} {' '.join(KUHN_OPPONENTS)}",
     )
-    add("--hands", type=int, default=100_000, help="a seating (%(default)s)")
+    add("--hands", type=int, default=100_000, help="per seat (%(default)s)")
     add("--seed", type=int, default=0, help="of the deals and draws (%(default)s)")
     add("--deterministic", action="store_true", help="always the policy's likeliest action")
     add("--trust", action="store_true", help="let a model's file run code")
@@ -71,48 +48,51 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.hands < LEAST_HANDS or args.seed < 0:
-        raise UsageError(f"--hands must be {LEAST_HANDS} or more, --seed 0 or more")
-    policy = sources.load(args.policy, trust=args.trust, deterministic=args.deterministic)
-    others = {name: opponent(name, policy, trust=args.trust) for name in args.against}
+    require_hands(args.hands, args.seed)
+    policy, others = _loaded(args)
     matches = {name: _match(policy, other, args) for name, other in others.items()}
     if args.json:
-        shown = {name: _as_json(samples) for name, samples in matches.items()}
-        print(json.dumps({"source": args.policy, "seed": args.seed, "against": shown}))
+        shown = {name: _as_json(policy.game, samples) for name, samples in matches.items()}
+        head = {"source": args.policy, "game": policy.game.name, "seed": args.seed}
+        print(json.dumps(head | {"against": shown}))
     else:
-        print(f"what {args.policy} wins, chips a hand, over {2 * args.hands:,} hands a match")
-        print(_table(matches))
+        hands = policy.game.num_players * args.hands
+        print(f"what {args.policy} wins, chips per hand, over {hands:,} hands per match")
+        print(_table(policy.game, matches))
     off = [sample.off for samples in matches.values() for sample in samples]
     return command.DOES_NOT_HOLD if max(off) > CERTAIN else command.HOLDS
 
 
-def _match(
-    policy: TabularPolicy, other: TabularPolicy, args: argparse.Namespace
-) -> tuple[Sample, ...]:
-    tables = (policy.probabilities, other.probabilities)
-    with progress("playing", 2 * args.hands) as bar:
-        return simulate(kuhn_tree(), tables, hands=args.hands, seed=args.seed, progress=bar)
+def _loaded(args: argparse.Namespace) -> tuple[GamePolicy, dict[str, GamePolicy]]:
+    """The policy, and its opponents by name."""
+    game = sources.game_of([args.policy, *(args.against or ())], args.game, trust=args.trust)
+    policy = sources.load(args.policy, game, trust=args.trust, deterministic=args.deterministic)
+    names = args.against or (KUHN_OPPONENTS if game.name == KUHN else OPPONENTS)
+    return policy, {
+        name: sources.load(name, game, trust=args.trust, against=policy) for name in names
+    }
 
 
-def _table(matches: dict[str, tuple[Sample, ...]]) -> str:
-    header = (
-        "against",
-        *(f"exact as {agent}" for agent in AGENTS),
-        "exact",
-        "match",
-        "95% interval",
-    )
+def _match(policy: GamePolicy, other: GamePolicy, args: argparse.Namespace) -> tuple[Sample, ...]:
+    with progress("playing", policy.game.num_players * args.hands) as bar:
+        tables = (policy.table, other.table)
+        return simulate(policy.game.tree, tables, hands=args.hands, seed=args.seed, progress=bar)
+
+
+def _table(game: Game, matches: Mapping[str, tuple[Sample, ...]]) -> str:
+    seats = (f"exact as {agent}" for agent in game.agents)
+    header = ("against", *seats, "exact", "match", "95% interval")
     rows = []
     for name, samples in matches.items():
-        both = both_seats(samples)
-        exact = [f"{sample.exact:+.5f}" for sample in (*samples, both)]
-        low, high = both.interval
-        rows.append((name, *exact, f"{both.mean:+.5f}", f"[{low:+.5f}, {high:+.5f}]"))
+        together = all_seats(samples)
+        exact = [f"{sample.exact:+.5f}" for sample in (*samples, together)]
+        low, high = together.interval
+        rows.append((name, *exact, f"{together.mean:+.5f}", f"[{low:+.5f}, {high:+.5f}]"))
     return command.table(header, rows)
 
 
-def _as_json(samples: tuple[Sample, ...]) -> dict[str, object]:
-    named = zip((*AGENTS, "both"), (*samples, both_seats(samples)), strict=True)
+def _as_json(game: Game, samples: tuple[Sample, ...]) -> dict[str, object]:
+    named = zip((*game.agents, "both"), (*samples, all_seats(samples)), strict=True)
     return {name: asdict(sample) | {"interval": sample.interval} for name, sample in named}
 
 

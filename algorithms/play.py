@@ -15,7 +15,7 @@ from typing import Any
 
 from algorithms.exact.kuhn import LARGEST_ALPHA, UNIFORM_NASH_CONV, VALUE, nash
 from algorithms.exact.values import nash_conv
-from algorithms.games.kuhn import kuhn_tree
+from algorithms.games.kuhn import kuhn, kuhn_tree
 from algorithms.policies import sources
 from algorithms.support.command import HOLDS, Parser, run
 from algorithms.support.server import Asset, Server
@@ -81,7 +81,9 @@ def assets(source: str, *, trust: bool = False) -> dict[str, Asset]:
     if _is_onnx(source):
         files["/policy.onnx"] = Path(source).read_bytes()
         files |= {f"/ort/{name}": path.read_bytes() for name, path in runtime.items()}
-    bot = describe(source, sources.load(source, trust=trust), runtime=bool(runtime))
+    bot = describe(
+        source, sources.load(source, kuhn(), trust=trust).to_kuhn(), runtime=bool(runtime)
+    )
     files["/bot.json"] = json.dumps(bot).encode()
     table = {path: Asset.named(path, body) for path, body in files.items()}
     return {"/": table["/index.html"], **table}

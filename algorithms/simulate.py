@@ -1,6 +1,6 @@
-"""Play hands between two policies in both seatings, next to the exact value.
+"""Play hands between two policies in every seating, next to the exact value.
 
-`python -m algorithms.simulate A B --hands N` plays N hands with A as player_0 and N as player_1.
+`python -m algorithms.simulate A B --hands N` plays N hands with A in each seat and B in the others.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from algorithms.exact.simulation import CERTAIN, LEAST_HANDS, Sample, both_seats, simulate
-from algorithms.games.kuhn import kuhn_tree
+from algorithms.exact.simulation import CERTAIN, Sample, all_seats, require_hands, simulate
 from algorithms.policies import sources
 from algorithms.support import command
-from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
-from kuhn_bridge.rules import AGENTS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if the exact value is too far from what was played."""
     parser = command.Parser(
-        prog="python -m algorithms.simulate", description=__doc__.splitlines()[0]
+        prog="python -m algorithms.simulate",
+        description="Play hands between two policies in every seating, next to the exact value.",
     )
-    parser.add_argument("policies", nargs=2, metavar="POLICY", help=sources.HELP)
-    parser.add_argument("--hands", type=int, default=100_000, help="a seating (%(default)s)")
+    parser.add_argument(
+        "policies", nargs=2, metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}"
+    )
+    parser.add_argument("--game", metavar="NAME", help=sources.GAME_HELP)
+    parser.add_argument("--hands", type=int, default=100_000, help="per seat (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the deals and draws (%(default)s)")
     parser.add_argument("--trust", action="store_true", help="let a model's file run code")
     parser.add_argument("--json", action="store_true", help="one JSON object")
@@ -35,17 +36,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.hands < LEAST_HANDS:
-        raise UsageError(f"--hands {args.hands}: an interval needs at least {LEAST_HANDS}")
-    if args.seed < 0:
-        raise UsageError(f"--seed {args.seed}: want a whole number from 0 up")
-    policies = [sources.load(name, trust=args.trust).probabilities for name in args.policies]
-    with progress("playing", 2 * args.hands) as bar:
-        samples = simulate(kuhn_tree(), policies, hands=args.hands, seed=args.seed, progress=bar)
-    named = dict(zip((*AGENTS, "both seats"), (*samples, both_seats(samples)), strict=True))
+    require_hands(args.hands, args.seed)
+    policies = sources.load_all(args.policies, args.game, trust=args.trust)
+    game = policies[0].game
+    with progress("playing", game.num_players * args.hands) as bar:
+        tables = [policy.table for policy in policies]
+        samples = simulate(game.tree, tables, hands=args.hands, seed=args.seed, progress=bar)
+    together = "both seats" if game.num_players == 2 else "all seats"
+    named = dict(zip((*game.agents, together), (*samples, all_seats(samples)), strict=True))
     if args.json:
         shown = {name: asdict(s) | {"interval": s.interval} for name, s in named.items()}
-        print(json.dumps({"policies": args.policies, "seed": args.seed} | shown))
+        head = {"policies": args.policies, "game": game.name, "seed": args.seed}
+        print(json.dumps(head | shown))
     else:
         print(_report(args.policies, named))
     return command.DOES_NOT_HOLD if any(s.off > CERTAIN for s in samples) else command.HOLDS
@@ -66,7 +68,7 @@ def _report(policies: Sequence[str], named: Mapping[str, Sample]) -> str:
     ]
     header = ("seat", "hands", "mean", "error", "95% interval", "exact", "exact is")
     return (
-        f"what {policies[0]} wins from {policies[1]}, chips a hand\n{command.table(header, rows)}"
+        f"what {policies[0]} wins from {policies[1]}, chips per hand\n{command.table(header, rows)}"
     )
 
 

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.kuhn import VALUE, nearest_nash
+from algorithms.exact.kuhn import nearest_nash
 from algorithms.exact.solving import NAMES, SAMPLING, Point, Solved, make_solver, solve
-from algorithms.exact.tree import Policy, Tree
-from algorithms.games import KUHN as NATIVE
-from algorithms.games import load_game
-from algorithms.games.openspiel import MAX_NODES
+from algorithms.games import KUHN, MAX_NODES, load_game
+from algorithms.policies import GamePolicy
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
@@ -34,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if `--until` was not reached."""
     parser = command.Parser(prog="python -m algorithms.solve", description=__doc__)
     parser.add_argument(
-        "--game", default=NATIVE, help=f"{NATIVE} or any OpenSpiel name (%(default)s)"
+        "--game", default=KUHN, help=f"{KUHN} or any small OpenSpiel game (%(default)s)"
     )
     parser.add_argument("--variant", default="cfr+", help=f"{', '.join(NAMES)} (%(default)s)")
     length = parser.add_mutually_exclusive_group()
@@ -65,26 +63,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     _require(args)
     until, limit = args.until or -math.inf, MOST_ITERATIONS if args.until else args.iterations
-    with ExitStack() as held:  # an output that cannot be written is told before the work
+    with ExitStack() as held:  # an output that cannot be written fails before the work starts
         out, plot = (p and held.enter_context(files.replacing(p)) for p in (args.out, args.plot))
-        tree = load_game(args.game, max_nodes=args.max_nodes).tree
-        solver = make_solver(tree, args.variant, discounts=args.discounts, seed=args.seed)
+        game = load_game(args.game, max_nodes=args.max_nodes)
+        solver = make_solver(game.tree, args.variant, discounts=args.discounts, seed=args.seed)
         with progress("solving", None if args.until else limit) as bar:
             solved = solve(solver, iterations=limit, until=until, progress=bar)
+        policy = GamePolicy(game, solved.policy)
         if out:
-            out.write_text(f"{_policy_json(args.game, tree, solved.policy)}\n", encoding="utf-8")
+            out.write_text(f"{policy.to_json()}\n", encoding="utf-8")
         if plot:
-            _plot(plot, f"{args.variant} on {args.game}", solved.curve)
+            _plot(plot, f"{args.variant} on {game.name}", solved.curve)
     if args.json:
-        print(json.dumps(_summary(args, tree, solved)))
+        print(json.dumps(_summary(args, policy, solved)))
     else:
-        print("\n".join(_report(args, tree, solved)))
+        print("\n".join(_report(args, policy, solved)))
     missed = args.until and solved.measure.total > args.until
     return command.DOES_NOT_HOLD if missed else command.HOLDS
 
 
 def _require(args: argparse.Namespace) -> None:
-    """Refuse what cannot be meant, before any work."""
+    """Refuse impossible values, before any work."""
     if args.variant not in NAMES:
         raise unknown("variant", args.variant, NAMES)
     if args.iterations < 1:
@@ -101,81 +100,67 @@ def _require(args: argparse.Namespace) -> None:
         raise UsageError(f"--discounts {args.discounts}: {args.variant} cannot use them")
 
 
-def _policy_map(game: str, tree: Tree, policy: Policy) -> dict[str, dict[str, float]]:
-    """Information states to actions to probabilities; actions by name in Kuhn, else by ID."""
-    if game == NATIVE:
-        return TabularPolicy(policy).to_dict()
-    return {
-        key: {str(action): float(row[action]) for action in np.flatnonzero(legal)}
-        for key, row, legal in zip(tree.keys, policy, tree.legal, strict=True)
-    }
-
-
-def _policy_json(game: str, tree: Tree, policy: Policy) -> str:
-    if game == NATIVE:
-        return TabularPolicy(policy).to_json()
-    head = {"format": "kuhn-bridge-game-policy", "version": 1, "game": game}
-    return json.dumps(head | {"policy": _policy_map(game, tree, policy)})
-
-
-def _summary(args: argparse.Namespace, tree: Tree, solved: Solved) -> dict[str, Any]:
+def _summary(args: argparse.Namespace, policy: GamePolicy, solved: Solved) -> dict[str, Any]:
     measure = solved.measure
     summary = {
-        "game": args.game,
+        "game": policy.game.name,
         "variant": args.variant,
         "iterations": solved.iterations,
         "nash_conv": measure.total,
         "exploitability": measure.exploitability,
         "gains": measure.gains,
-        "value": measure.values[0],
         "values": measure.values,
         "curve": solved.curve,
-        "policy": _policy_map(args.game, tree, solved.policy),
+        "players": policy.to_players(),
     }
-    if args.game == NATIVE:
-        nearest = nearest_nash(TabularPolicy(solved.policy))
+    if policy.game.name == KUHN:
+        ours = policy.to_kuhn()
+        nearest = nearest_nash(ours)
+        summary |= {"value": measure.values[0], "policy": ours.to_dict()}
         summary |= {"distance": nearest.distance, "alpha": nearest.alpha}
     return summary
 
 
-def _report(args: argparse.Namespace, tree: Tree, solved: Solved) -> Iterator[str]:
-    measure, kuhn = solved.measure, args.game == NATIVE
-    yield f"{args.game}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
+def _report(args: argparse.Namespace, policy: GamePolicy, solved: Solved) -> Iterator[str]:
+    measure, game = solved.measure, policy.game
+    tree, known = game.tree, game.closed_form
+    yield f"{game.name}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
     yield f"{args.variant}: {solved.iterations:,} iterations"
     yield ""
-    if kuhn:
-        policy = TabularPolicy(solved.policy)
-        yield str(policy)
-        yield ""
-        yield "percent         [check, bet, fold, call] with J, Q, K"
-        for agent, rows in zip(AGENTS, policy.to_percentages(), strict=True):
-            yield f"{agent:<15} " + "  ".join(str([round(p, 2) for p in row]) for row in rows)
-    else:
-        yield _strategy(args.game, tree, solved.policy)
+    yield from _kuhn_strategy(policy.to_kuhn()) if game.name == KUHN else _strategy(policy)
     yield ""
-    known = f"  (equilibrium {float(VALUE):+.6f} = {VALUE})" if kuhn else ""
-    yield f"value           {', '.join(f'{value:+.6f}' for value in measure.values)}{known}"
+    right = f"  (equilibrium {float(known.value):+.6f} = {known.value})" if known else ""
+    yield f"value           {', '.join(f'{value:+.6f}' for value in measure.values)}{right}"
     gains = ", ".join(f"{gain:.2e}" for gain in measure.gains)
     yield f"NashConv        {measure.total:.4e}  (gains {gains})"
     yield f"exploitability  {measure.exploitability:.4e}  (NashConv / {tree.num_players} players)"
-    if kuhn:
-        near = nearest_nash(policy)
+    if game.name == KUHN:
+        near = nearest_nash(policy.to_kuhn())
         yield f"distance        {near.distance:.4e} to the equilibrium of alpha {near.alpha:.4f}"
     if args.until and measure.total > args.until:
         yield f"not reached: NashConv {args.until:g}"
 
 
-def _strategy(game: str, tree: Tree, policy: Policy) -> str:
-    rows = list(_policy_map(game, tree, policy).items())
-    shown = command.table(
-        ("information state", "action: probability"),
-        (
-            (" ".join(key.split()), "  ".join(f"{action}: {p:.4f}" for action, p in row.items()))
-            for key, row in rows[:SHOWN_ROWS]
-        ),
-    )
-    left = len(rows) - SHOWN_ROWS
-    return f"{shown}\n... and {left:,} more (--out writes all)" if left > 0 else shown
+def _kuhn_strategy(policy: TabularPolicy) -> Iterator[str]:
+    yield str(policy)
+    yield ""
+    yield "percent         [check, bet, fold, call] with J, Q, K"
+    for agent, rows in zip(AGENTS, policy.to_percentages(), strict=True):
+        yield f"{agent:<15} " + "  ".join(str([round(p, 2) for p in row]) for row in rows)
+
+
+def _strategy(policy: GamePolicy) -> Iterator[str]:
+    game = policy.game
+    rows = []
+    for row, (shares, legal) in enumerate(zip(policy.table, game.tree.legal, strict=True)):
+        if row == SHOWN_ROWS:
+            break
+        actions = np.flatnonzero(legal).tolist()
+        shown = "  ".join(f"{game.word(row, action)}: {shares[action]:.4f}" for action in actions)
+        rows.append((game.where(row), shown))
+    yield command.table(("information set", "action: probability"), rows, left=2)
+    if (more := len(policy.table) - SHOWN_ROWS) > 0:
+        yield f"... and {more:,} more (--out writes all)"
 
 
 def _plot(path: Path, title: str, curve: Sequence[Point]) -> None:
@@ -183,7 +168,7 @@ def _plot(path: Path, title: str, curve: Sequence[Point]) -> None:
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log", title=title)
-    axes.set(xlabel="iterations", ylabel="NashConv (chips a hand)")
+    axes.set(xlabel="iterations", ylabel="NashConv (chips per hand)")
     axes.plot(*zip(*curve, strict=True))
     axes.grid(which="both", alpha=0.3)
     figure.savefig(path, dpi=150)

@@ -133,7 +133,7 @@ def _save(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     training.save_model(out, tables[holds], holds=holds)
     if args.save == "both":
         training.save_model(out.with_suffix(LAST), tables["last"], holds="last")
-    policy = load_policy(out)
+    policy = load_policy(out).to_kuhn()
     measured = nash_conv(kuhn_tree(), policy.probabilities)
     result = {
         **json.loads(policy.to_json()),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspiel
 
 from algorithms.exact import values
-from algorithms.games.kuhn import kuhn_tree
+from algorithms.games.kuhn import kuhn, kuhn_tree
 from algorithms.policies import sources
 from algorithms.support.errors import UsageError
 from kuhn_bridge.bridge import INFORMATION_STATES
@@ -58,7 +58,7 @@ def small_model() -> Path:
 def exported(settings: Settings) -> tuple[TabularPolicy, Path]:
     """The model's policy, and the ONNX file made of it unless it is one."""
     model = settings.model or small_model()
-    policy = sources.load(str(model))
+    policy = sources.load(str(model), kuhn()).to_kuhn()
     if model.suffix == ".onnx":
         return policy, model
     try:
@@ -97,9 +97,9 @@ def check_policies(tally: Tally, settings: Settings) -> None:
 def check_model(tally: Tally, settings: Settings) -> None:
     """Both sides measure it alike; our own small one is read by SB3's loader too."""
     path = settings.model or small_model()
-    policy = sources.load(str(path))
+    policy = sources.load(str(path), kuhn()).to_kuhn()
     if settings.model is None:
-        trusted = sources.load(str(path), trust=True)
+        trusted = sources.load(str(path), kuhn(), trust=True).to_kuhn()
         compare_rows(tally, policy, trusted.probabilities.tolist())
     ours = values.nash_conv(kuhn_tree(), policy.probabilities)
     theirs = pyspiel.nash_conv(pyspiel.load_game("kuhn_poker"), to_pyspiel_policy(policy))

@@ -60,7 +60,7 @@ def test_the_command_writes_a_file_that_plays_what_the_model_plays(
     assert "NashConv" in printed
     assert "differs from torch by" in printed
     wanted = network_probabilities(load_network(model))
-    assert np.abs(sources.load("policy.onnx").probabilities - wanted).max() < 1e-6
+    assert np.abs(sources.load("policy.onnx").table - wanted).max() < 1e-6
 
 
 def test_json_prints_the_policy_alone_and_the_bytes_are_the_same_again(
@@ -69,7 +69,7 @@ def test_json_prints_the_policy_alone_and_the_bytes_are_the_same_again(
     again = tmp_path / "again.onnx"
     assert export_onnx.main([str(model), "--out", str(again), "--json"]) == 0
     policy = TabularPolicy.from_json(capsys.readouterr().out)
-    assert np.abs(policy.probabilities - sources.load(str(again)).probabilities).max() < 1e-6
+    assert np.abs(policy.probabilities - sources.load(str(again)).table).max() < 1e-6
     assert again.read_bytes() == exported.read_bytes()
 
 
@@ -109,7 +109,7 @@ def test_the_file_tells_of_itself_alone(exported: Path) -> None:
     assert set(properties) == {"name", "version", "actions", "nash_conv"}
     assert (properties["name"], properties["version"]) == ("kuhn-bridge-policy", __version__)
     assert json.loads(properties["actions"]) == {"CHECK_OR_CALL": 0, "BET": 1, "FOLD": 2}
-    measured = nash_conv(kuhn_tree(), sources.load(str(exported)).probabilities).total
+    measured = nash_conv(kuhn_tree(), sources.load(str(exported)).table).total
     assert float(properties["nash_conv"]) == pytest.approx(measured, abs=1e-6)
     assert (proto.producer_name, proto.graph.name) == ("kuhn-bridge", "policy")
     assert not any(node.metadata_props or node.doc_string for node in proto.graph.node)

@@ -212,7 +212,7 @@ def sitting(
         page.goto(server.url)
         page.locator("body[data-ready]").wait_for()
         try:
-            yield Sitting(page, sources.load(source), iter(draws))
+            yield Sitting(page, sources.load(source).to_kuhn(), iter(draws))
         finally:
             view.close()
         assert troubles == []
@@ -323,7 +323,7 @@ def test_equilibrium_in_the_persons_place(browser: Any) -> None:
             assert decided[-1][0][0] == str("JQK".index(lines[-1].text_content()[0]))
             table.page.keyboard.press("n")
             table.page.get_by_text("Shown when the hand is over").wait_for()
-    ends = [sources.load(f"nash:{alpha}") for alpha in ("0", "1/3")]
+    ends = [sources.load(f"nash:{alpha}").to_kuhn() for alpha in ("0", "1/3")]
     for (name, action), verdict in verdicts.items():
         low, high = sorted(end[name][action] for end in ends)
         mixed = "mostly" if low > 0.5 else "sometimes"

@@ -110,8 +110,8 @@ def test_plain_ppo_and_our_own_policy_class_are_read(tmp_path: Path, trust: bool
 
 def test_the_likeliest_actions_can_be_read(tmp_path: Path) -> None:
     saved(tmp_path / "model.zip")
-    table = load_policy(tmp_path / "model.zip").probabilities
-    greedy = sources.load(str(tmp_path / "model.zip"), deterministic=True).probabilities
+    table = load_policy(tmp_path / "model.zip").table
+    greedy = sources.load(str(tmp_path / "model.zip"), deterministic=True).table
     assert (greedy.argmax(axis=1) == table.argmax(axis=1)).all()
     assert set(greedy.flat) == {0.0, 1.0}
 

@@ -100,7 +100,7 @@ def test_the_policy_module_agrees_with_onnxruntime(onnx_path: Path) -> None:
     need(shutil.which("node"), "node")
     runtime = need(play.runtime_files(), "onnxruntime-web (make web)")
     got = check.report(onnx=onnx_path, runtime=runtime[play.RUNTIME[0]])["probabilities"]
-    wanted = sources.load(str(onnx_path)).probabilities
+    wanted = sources.load(str(onnx_path)).table
     assert np.abs(np.array(got) - wanted).max() < 1e-6
     assert (np.array(got)[wanted == 0] == 0).all()
 

@@ -32,14 +32,14 @@ class Elimination:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """A dominated action that a policy plays, how often, and what that costs in chips a hand.
+    """A dominated action that a policy plays, how often, and what that costs in chips per hand.
 
     `cost` is against the policy's own other seat, `worst` against whoever punishes it most: what
     its player would win more by never playing the action, all else equal.
     """
 
     round: int
-    key: str
+    row: int
     action: int
     probability: float
     cost: float
@@ -107,7 +107,7 @@ def exposures(
             cost = float(gained @ _plan(tree, policy, 1 - owner))
             worst = float((reduced_strategies(tree, 1 - owner) @ gained).max())
             share = float(policy[row, action])
-            found.append(Exposure(removal.round, tree.keys[row], action, share, cost, worst))
+            found.append(Exposure(removal.round, row, action, share, cost, worst))
     return tuple(found)
 
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from algorithms.exact.tree import TERMINAL, Floats, Indices, Policy, Tree
 from algorithms.exact.values import expected_values, seated
+from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance
-from kuhn_bridge.rules import PLAYERS
 
 CHUNK = 1 << 16
 LEAST_HANDS = 30  # fewer say too little about their own spread
+MOST_HANDS = 10**12
 CERTAIN = 5.0  # standard errors: a right mean is further off once in two million runs
 
 
@@ -42,6 +43,14 @@ class Sample:
         return gap / self.standard_error if self.standard_error else math.inf
 
 
+def require_hands(hands: int, seed: int) -> None:
+    """Refuse impossible matches before any work."""
+    if not LEAST_HANDS <= hands <= MOST_HANDS:
+        raise UsageError(f"--hands {hands}: want a number from {LEAST_HANDS} to {MOST_HANDS:,}")
+    if seed < 0:
+        raise UsageError(f"--seed {seed}: want a whole number from 0 up")
+
+
 def simulate(
     tree: Tree,
     policies: Sequence[Policy],
@@ -50,11 +59,11 @@ def simulate(
     seed: int = 0,
     progress: Advance | None = None,
 ) -> tuple[Sample, ...]:
-    """What `policies[0]` wins in each seat against `policies[1]`, `hands` hands a seat."""
+    """What `policies[0]` wins in each seat against `policies[1]` in all others, per seat."""
     random = np.random.default_rng(seed)
     samples = []
-    for seat in PLAYERS:
-        policy = seated(tree, [policies[seat], policies[1 - seat]])
+    for seat in range(tree.num_players):
+        policy = seated(tree, [policies[p != seat] for p in range(tree.num_players)])
         count = np.zeros(tree.num_nodes, np.int64)
         for start in range(0, hands, CHUNK):
             ends = play(tree, policy, min(CHUNK, hands - start), random)
@@ -69,7 +78,7 @@ def simulate(
     return tuple(samples)
 
 
-def both_seats(samples: Sequence[Sample]) -> Sample:
+def all_seats(samples: Sequence[Sample]) -> Sample:
     """The seats together, equally often."""
     seats = len(samples)
     return Sample(

@@ -47,6 +47,7 @@ class Game:
     tree: Tree
     face: Face
     closed_form: ClosedForm | None = None
+    origin: Any = None  # the `pyspiel.Game` it was made from, if any
 
     @cached_property
     def observations(self) -> Sights:

@@ -40,9 +40,9 @@ def openspiel_game(
         return f"player_{tree.owner[row]} at {' '.join(tree.keys[row].split())!r}"
 
     def word(row: int, action: int) -> str:
-        return str(_state_of(game, tree, row).action_to_string(int(tree.owner[row]), int(action)))
+        return str(state_of(game, tree, row).action_to_string(int(tree.owner[row]), int(action)))
 
-    return Game(name, tree, Face(lambda: _sights(name, game, tree), where, word))
+    return Game(name, tree, Face(lambda: _sights(name, game, tree), where, word), origin=game)
 
 
 def load_pyspiel(name: str) -> Any:
@@ -170,7 +170,7 @@ def _about(count: float) -> str:
     return f"{count:.0e}" if count < inf else "1e308 or more"
 
 
-def _state_of(game: Any, tree: Tree, row: int) -> Any:
+def state_of(game: Any, tree: Tree, row: int) -> Any:
     """A state of an information set: the first that a walk meets."""
     state = game.new_initial_state()
     for action in tree.history(int(tree.members[tree.first_member[row]])):
@@ -185,7 +185,7 @@ def _sights(name: str, game: Any, tree: Tree) -> Sights:
         )
     rows = range(len(tree.keys))
     return np.array(
-        [_state_of(game, tree, row).information_state_tensor(int(tree.owner[row])) for row in rows],
+        [state_of(game, tree, row).information_state_tensor(int(tree.owner[row])) for row in rows],
         np.float32,
     )
 

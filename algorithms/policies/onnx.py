@@ -10,18 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.games import KUHN, Game
+from algorithms.policies.policy import GamePolicy, require_game
 from algorithms.policies.rows import OBSERVATIONS, masked, masked_softmax, policy_in
 from algorithms.support.errors import first_line
 from kuhn_bridge.encoding import OBSERVATION_SIZE
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.policy import LEGAL, Probabilities, TabularPolicy
+from kuhn_bridge.policy import LEGAL, Probabilities
 from kuhn_bridge.rules import Action
 
 
-def load_policy(path: str | Path) -> TabularPolicy:
-    """The 12 rows that an ONNX model plays."""
+def load_policy(path: str | Path, *, game: Game | None = None) -> GamePolicy:
+    """The policy that an ONNX model plays."""
     import onnxruntime
 
+    require_game(KUHN, game)
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -37,7 +40,7 @@ def load_policy(path: str | Path) -> TabularPolicy:
         raise
     except Exception as error:  # onnxruntime's errors have no common base
         raise PolicyError(f"{path}: onnxruntime cannot run it ({first_line(error)})") from None
-    return policy_in(path, _as_probabilities(path, outputs))
+    return GamePolicy.from_kuhn(policy_in(path, _as_probabilities(path, outputs)))
 
 
 def _run(path: Path, session: Any) -> dict[str, Any]:

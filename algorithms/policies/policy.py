@@ -110,7 +110,7 @@ class GamePolicy:
         data = _parsed(text)
         wanted = as_game(game) if game is not None else None
         if data.get("version") == KUHN_VERSION:
-            _require_game(KUHN, wanted)
+            require_game(KUHN, wanted)
             return cls.from_kuhn(TabularPolicy.from_json(json.dumps(data)))
         if data.get("version") != VERSION:
             known = f"{KUHN_VERSION} and {VERSION}"
@@ -118,7 +118,7 @@ class GamePolicy:
         name = data.get("game")
         if not isinstance(name, str):
             raise PolicyError('not a policy: "game" must name its game')
-        _require_game(name, wanted)
+        require_game(name, wanted)
         return cls.from_players(wanted or name, data.get("players"))
 
     def to_json(self) -> str:
@@ -194,7 +194,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     return data
 
 
-def _require_game(name: str, wanted: Game | None) -> None:
+def require_game(name: str, wanted: Game | None) -> None:
     """Refuse a policy of another game than the one asked for."""
     if wanted is not None and not same_game(name, wanted.name):
         raise PolicyError(f"a policy of {name}, not of {wanted.name}")

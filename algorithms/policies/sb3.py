@@ -17,12 +17,14 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
+from algorithms.games import KUHN, Game
 from algorithms.learning.features import CardTimesHistory
+from algorithms.policies.policy import GamePolicy, require_game
 from algorithms.policies.rows import OBSERVATIONS, masked_softmax, policy_in
 from algorithms.support.errors import first_line
 from kuhn_bridge.encoding import OBSERVATION_SIZE
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.policy import Probabilities, TabularPolicy
+from kuhn_bridge.policy import Probabilities
 from kuhn_bridge.rules import Action
 
 MAX_BYTES = 256 * 2**20  # of one unpacked file: no honest policy for this game comes near
@@ -43,9 +45,11 @@ _HIDDEN = "mlp_extractor.policy_net."
 _PARTS = (_HIDDEN, "mlp_extractor.value_net.", "action_net.", "value_net.")
 
 
-def load_policy(path: str | Path, *, trust: bool = False) -> TabularPolicy:
-    """The 12 rows that an SB3 model plays."""
-    return policy_in(path, network_probabilities(load_network(path, trust=trust)))
+def load_policy(path: str | Path, *, game: Game | None = None, trust: bool = False) -> GamePolicy:
+    """The policy that an SB3 model plays."""
+    require_game(KUHN, game)
+    policy = policy_in(path, network_probabilities(load_network(path, trust=trust)))
+    return GamePolicy.from_kuhn(policy)
 
 
 def load_network(path: str | Path, *, trust: bool = False) -> nn.Module:

@@ -2,57 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from algorithms.exact.kuhn import nash
+from algorithms.exact.solving import NAMES as VARIANTS
+from algorithms.exact.solving import make_solver
+from algorithms.exact.values import pure
+from algorithms.games import KUHN, Game, kuhn, load_game
+from algorithms.policies.policy import GamePolicy
+from algorithms.policies.styles import STYLES, style
 from algorithms.support.errors import UsageError, unknown
-from kuhn_bridge.policy import TabularPolicy
 
 T = TypeVar("T")
 
 FILES = (".json", ".zip", ".onnx")
-FORMS = ("uniform", "nash:<alpha>", "random:<seed>", "policy.json", "model.zip", "policy.onnx")
-HELP = f"one of {', '.join(FORMS)}"
+BEST_RESPONSE = "best-response"
+MOST_ITERATIONS = 10_000_000  # of a variant solved on the spot
+FORMS = ("uniform", "random:<seed>", "<variant>:<iterations>", *(f"policy{end}" for end in FILES))
+KUHN_FORMS = ("nash:<alpha>", *STYLES)
+HELP = (
+    f"one of {', '.join(FORMS)}, where a variant is {', '.join(VARIANTS)}; "
+    f"for {KUHN} also {', '.join(KUHN_FORMS)}"
+)
+GAME_HELP = f"{KUHN} or any small OpenSpiel game (the files' own, or {KUHN})"
 
 
 def load(
-    source: str, *, trust: bool = False, deterministic: bool = False, besides: Sequence[str] = ()
-) -> TabularPolicy:
+    source: str,
+    game: Game | None = None,
+    *,
+    trust: bool = False,
+    deterministic: bool = False,
+    against: GamePolicy | None = None,
+) -> GamePolicy:
     """The policy that `source` names.
 
-    `deterministic` keeps the likeliest action of each row; `trust` lets a model's file run code;
-    `besides` are names that the caller knows, to be suggested too.
+    Args:
+        source: a form of `HELP`.
+        game: whose policy it must be; a file's own game, or else `kuhn`, where it is not given.
+        trust: lets a model's file run code.
+        deterministic: keeps the likeliest action of each row.
+        against: what `best-response` responds to.
     """
-    is_file = Path(source).suffix in FILES
-    policy = _read(source, trust=trust) if is_file else _named(source, besides)
+    policy = (
+        _read(source, game, trust=trust)
+        if is_file(source)
+        else _named(source, game or kuhn(), against)
+    )
     return policy.likeliest() if deterministic else policy
 
 
-def _read(path: str, *, trust: bool) -> TabularPolicy:
+def load_all(
+    sources: Sequence[str],
+    game: str | None = None,
+    *,
+    trust: bool = False,
+    deterministic: bool = False,
+) -> list[GamePolicy]:
+    """Policies of the game that `game_of` chooses; `best-response` is one to the first other."""
+    chosen = game_of(sources, game, trust=trust)
+    found: dict[str, GamePolicy] = {}
+    for source in sorted(sources, key=lambda source: source == BEST_RESPONSE):
+        found[source] = load(
+            source,
+            chosen,
+            trust=trust,
+            deterministic=deterministic,
+            against=next(iter(found.values()), None),
+        )
+    return [found[source] for source in sources]
+
+
+def game_of(sources: Sequence[str], game: str | None = None, *, trust: bool = False) -> Game:
+    """The game asked for, or that of the first file, or `kuhn`."""
+    if game:
+        return load_game(game)
+    first = next(filter(is_file, sources), None)
+    return load(first, trust=trust).game if first else kuhn()
+
+
+def is_file(source: str) -> bool:
+    """Whether a source is a file by its name."""
+    return Path(source).suffix in FILES
+
+
+def best_response(policy: GamePolicy) -> GamePolicy:
+    """In every seat the best reply to the others' play of `policy`."""
+    return GamePolicy(policy.game, pure(policy.game.tree, policy.nash_conv().best_responses))
+
+
+def _read(path: str, game: Game | None, *, trust: bool) -> GamePolicy:
     """A policy from a file; what a kind of file needs is imported for it alone."""
     if path.endswith(".json"):
-        return TabularPolicy.load(path)
+        return GamePolicy.load(path, game)
     if path.endswith(".onnx"):
-        from algorithms.policies import onnx as onnx_policy
+        from algorithms.policies import onnx
 
-        return onnx_policy.load_policy(path)
-    from algorithms.policies import sb3 as model
+        return onnx.load_policy(path, game=game)
+    from algorithms.policies import sb3
 
-    return model.load_policy(path, trust=trust)
+    return sb3.load_policy(path, game=game, trust=trust)
 
 
-def _named(source: str, besides: Sequence[str]) -> TabularPolicy:
-    name, _, argument = source.partition(":")
-    if source == "uniform":
-        return TabularPolicy.uniform()
-    if name == "nash":
-        return nash(_number(Fraction, argument, "nash:<alpha>, a number in [0, 1/3]: nash:1/3"))
-    if name == "random":
-        return TabularPolicy.random(_number(_seed, argument, "random:<seed>, a whole number"))
-    raise unknown("policy", source, (*besides, *FORMS))
+def _named(source: str, game: Game, against: GamePolicy | None) -> GamePolicy:
+    name, _, argument = source.removesuffix("-legal").partition(":")  # random-legal is random
+    if source == BEST_RESPONSE:
+        if against is None:
+            raise UsageError(f"{BEST_RESPONSE}: here is no policy that it could respond to")
+        return best_response(against)
+    if name in VARIANTS:
+        want = f"{name}:<iterations>, from 1 to {MOST_ITERATIONS:,}: {name}:1000"
+        solver = make_solver(game.tree, name)
+        solver.run(_number(_iterations, argument, want))
+        return GamePolicy(game, solver.average_policy())
+    if name in _OWN and argument:
+        return _OWN[name](game, argument)
+    if source == "uniform" or (name == "random" and not argument):
+        return GamePolicy.uniform(game)
+    if name in STYLES and not argument:
+        _require_kuhn(source, game)
+        return GamePolicy.from_kuhn(style(name))
+    forms = (*FORMS, *KUHN_FORMS) if game.name == KUHN else FORMS
+    raise unknown("policy", source, (*forms, BEST_RESPONSE, *(f"{v}:1000" for v in VARIANTS)))
+
+
+def _nash(game: Game, argument: str) -> GamePolicy:
+    _require_kuhn(f"nash:{argument}", game)
+    alpha = _number(Fraction, argument, "nash:<alpha>, a number in [0, 1/3]: nash:1/3")
+    return GamePolicy.from_kuhn(nash(alpha))
+
+
+def _random(game: Game, argument: str) -> GamePolicy:
+    return GamePolicy.random(game, _number(_seed, argument, "random:<seed>, a whole number"))
+
+
+_OWN: Mapping[str, Callable[[Game, str], GamePolicy]] = MappingProxyType(
+    {"nash": _nash, "random": _random}
+)
+
+
+def _require_kuhn(source: str, game: Game) -> None:
+    if game.name != KUHN:
+        raise UsageError(f"{source} is a policy of {KUHN}, not of {game.name}")
 
 
 def _number(parse: Callable[[str], T], text: str, want: str) -> T:
@@ -67,3 +162,10 @@ def _seed(text: str) -> int:
     if seed < 0:
         raise ValueError
     return seed
+
+
+def _iterations(text: str) -> int:
+    count = int(text)
+    if not 1 <= count <= MOST_ITERATIONS:
+        raise ValueError
+    return count

@@ -1,0 +1,162 @@
+"""All that is known about one policy: how far from equilibrium it is, and where its chips go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from algorithms.exact.elimination import Elimination, Exposure, eliminate, exposures
+from algorithms.exact.kuhn import Nearest, nearest_nash
+from algorithms.exact.losses import Loss, losses
+from algorithms.exact.values import NashConv
+from algorithms.games import KUHN, Game, kuhn
+from algorithms.policies.openspiel import Theirs, measured_by_openspiel
+from algorithms.policies.policy import GamePolicy
+from kuhn_bridge.rules import Action
+
+NO_NASH_CONV = 1e-9  # a NashConv below this is 0 up to rounding
+
+
+@dataclass(frozen=True, slots=True)
+class KuhnReport:
+    """What Kuhn's closed form adds: the nearest equilibrium, and dominated actions."""
+
+    nearest: Nearest
+    exposures: tuple[Exposure, ...]
+
+    @property
+    def dominated(self) -> float:
+        """The largest probability on a dominated action."""
+        return max((exposure.probability for exposure in self.exposures), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One policy, measured; `theirs` where OpenSpiel was asked too."""
+
+    source: str
+    policy: GamePolicy
+    measure: NashConv
+    losses: tuple[Loss, ...]
+    uniform: float  # the NashConv of uniform play
+    kuhn: KuhnReport | None = None
+    theirs: Theirs | None = None
+
+    @property
+    def game(self) -> Game:
+        """Whose policy it is."""
+        return self.policy.game
+
+    @property
+    def verdict(self) -> str:
+        """The NashConv in words, between equilibrium and uniform play."""
+        return verdict(self.measure.total, self.uniform)
+
+
+def report(source: str, policy: GamePolicy, *, openspiel: bool = False) -> Report:
+    """Measure a policy; `openspiel` has OpenSpiel measure it too."""
+    return Report(
+        source,
+        policy,
+        policy.nash_conv(),
+        losses(policy.game.tree, policy.table),
+        uniform_nash_conv(policy.game),
+        _kuhn_report(policy) if policy.game.name == KUHN else None,
+        measured_by_openspiel(policy) if openspiel else None,
+    )
+
+
+def uniform_nash_conv(game: Game) -> float:
+    """What playing at random leaves to be gained: known, or else measured."""
+    if game.closed_form:
+        return float(game.closed_form.uniform_nash_conv)
+    return GamePolicy.uniform(game).nash_conv().total
+
+
+def verdict(total: float, uniform: float) -> str:
+    """A NashConv in words."""
+    if total <= NO_NASH_CONV:
+        return "an equilibrium, up to rounding"
+    if abs(total - uniform) <= NO_NASH_CONV:
+        return f"as far from equilibrium as uniform play ({uniform:.4f})"
+    if total > uniform:
+        return f"worse than uniform play ({uniform:.4f})"
+    share = 1 - total / uniform
+    return f"{share:.1%} of the way from uniform play ({uniform:.4f}) to equilibrium (0)"
+
+
+def as_json(item: Report) -> dict[str, Any]:
+    """One object for machines, as the contract lays it out."""
+    measure, game, theirs = item.measure, item.game, item.theirs
+    found: dict[str, Any] = {
+        "source": item.source,
+        "game": game.name,
+        "nash_conv": measure.total,
+        "exploitability": measure.exploitability,
+        "gains": measure.gains,
+        "values": measure.values,
+        "best_response_values": measure.best_values,
+        "uniform_nash_conv": item.uniform,
+        "verdict": item.verdict,
+        "losses": [_loss_as_json(game, loss) for loss in item.losses],
+        "players": item.policy.to_players(),
+        "best_response_players": _responses(game, measure),
+    }
+    if theirs:
+        shown = {"nash_conv": theirs.nash_conv, "gains": theirs.gains, "values": theirs.values}
+        found["openspiel"] = shown | {"gap": theirs.gap(measure)}
+    if item.kuhn:
+        found |= _kuhn_as_json(item, item.kuhn)
+    return found
+
+
+def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
+    return {
+        "player": int(game.tree.owner[loss.row]),
+        "key": game.tree.keys[loss.row],
+        "reach": loss.reach,
+        "played": loss.played,
+        "probability": loss.share,
+        "best": loss.best,
+        "lost": loss.lost,
+    }
+
+
+def _responses(game: Game, measure: NashConv) -> list[dict[str, int]]:
+    """By player and information state the ID of the best response's action."""
+    players: list[dict[str, int]] = [{} for _ in range(game.num_players)]
+    answers = measure.best_responses.tolist()
+    for owner, key, action in zip(game.tree.owner.tolist(), game.tree.keys, answers, strict=True):
+        players[owner][key] = action
+    return players
+
+
+def _kuhn_report(policy: GamePolicy) -> KuhnReport:
+    found = exposures(policy.game.tree, policy.table, _elimination())
+    return KuhnReport(nearest_nash(policy.to_kuhn()), found)
+
+
+@cache
+def _elimination() -> Elimination:
+    return eliminate(kuhn().tree)
+
+
+def _kuhn_as_json(item: Report, known: KuhnReport) -> dict[str, Any]:
+    """What version 1 of the contract names, for Kuhn alone."""
+    answers = zip(item.game.tree.keys, item.measure.best_responses.tolist(), strict=True)
+    return {
+        "value": item.measure.values[0],
+        "policy": item.policy.to_kuhn().to_dict(),
+        "best_response": {key: Action(action).name for key, action in answers},
+        "distance": known.nearest.distance,
+        "alpha": known.nearest.alpha,
+        "dominated": [
+            {
+                "key": item.game.tree.keys[e.row],
+                "action": Action(e.action).name,
+                "probability": e.probability,
+            }
+            for e in known.exposures
+        ],
+    }
