@@ -9,9 +9,47 @@ import pyspiel
 
 import kuhn_bridge.openspiel  # noqa: F401  # registers python_kuhn_bridge
 from algorithms.games.openspiel import openspiel_tree
+from tests.shared_strings import SHARED
 
 KUHN, KUHN3 = "kuhn_poker", "kuhn_poker(players=3)"
 LEDUC, DICE = "leduc_poker", "liars_dice(numdice=1,dice_sides=4)"
+
+# Small games of every kind: 1 to 4 players, zero-sum or not, simultaneous, Python's and C++'s.
+GAMES = (
+    "kuhn",
+    KUHN,
+    KUHN3,
+    "kuhn_poker(players=4)",
+    LEDUC,
+    "leduc_poker(suit_isomorphism=True)",
+    "liars_dice(numdice=1,dice_sides=3)",
+    "goofspiel(imp_info=True,num_cards=4,points_order=descending)",
+    "goofspiel(num_cards=3)",
+    "goofspiel(imp_info=True,num_cards=3,players=3,points_order=descending)",
+    "tiny_hanabi",
+    "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=2,max_items=2,num_rounds=1,"
+    "sheriff_penalty=1.0)",
+    "dark_hex(board_size=2)",
+    "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=2)",
+    "first_sealed_auction(max_value=4)",
+    "matrix_rps",
+    "matrix_pd",
+    "matching_pennies_3p",
+    "blotto(coins=4,fields=3)",
+    "oshi_zumo(coins=3,horizon=3)",
+    "coordinated_mp",
+    "nim(pile_sizes=1;2;2)",
+    "lewis_signaling",
+    "trade_comm(num_items=2)",
+    "misere(game=kuhn_poker())",
+    "cached_tree(game=kuhn_poker())",
+    "restricted_nash_response(game=kuhn_poker())",
+    "turn_based_simultaneous_game(game=matrix_sh())",
+    "universal_poker(numPlayers=2,numRounds=1,numSuits=1,numRanks=3,numHoleCards=1,blind=1 1)",
+    "python_kuhn_poker",
+    "python_kuhn_bridge",
+    SHARED,
+)
 
 
 @cache

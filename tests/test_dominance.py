@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from algorithms.dominance import described, main
+from algorithms.dominance import main
 from algorithms.exact.elimination import eliminate, exposures, reduced_strategies, without_dominated
 from algorithms.exact.kuhn import nash
 from algorithms.exact.tree import GameError
 from algorithms.exact.values import expected_values, nash_conv, pure, seated
-from algorithms.games.kuhn import kuhn_tree
+from algorithms.games.kuhn import kuhn, kuhn_tree
 from kuhn_bridge import Action
 from tests.games import KUHN3, LEDUC, tree
 from tests.strategies import policies
@@ -57,7 +57,7 @@ def test_json(capsys):
     assert main(["random:3", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["sizes"] == [[27, 64], [12, 8], [8, 4]]
-    assert {"round": 2, "key": "1", "action": "BET"} in found["removals"]
+    assert {"round": 2, "player": 0, "key": "1", "action": "BET"} in found["removals"]
     assert found["nash_conv_without"] < found["nash_conv"]
     assert {e["key"] for e in found["exposures"]} <= set(TREE.keys)
 
@@ -73,7 +73,7 @@ def test_what_an_exposure_costs():
     policy = nash(0).probabilities.copy()
     policy[TREE.keys.index("2b")] = 0, 0, 1
     (found,) = exposures(TREE, policy, WEAK)
-    assert (found.round, found.key, found.action) == (1, "2b", Action.FOLD)
+    assert (found.round, TREE.keys[found.row], found.action) == (1, "2b", Action.FOLD)
     assert found.cost == pytest.approx(0)  # nash:0 never bets as player_0
     assert found.worst == pytest.approx(1 / 3 * 3)  # K one time in three, -1 instead of +2
 
@@ -129,5 +129,22 @@ def test_games_that_are_too_much(name, words):
 
 
 def test_words():
-    assert described("2pb", Action.FOLD) == "player_0 with K after check-bet: fold"
-    assert described("1p", Action.CHECK_OR_CALL) == "player_1 with Q after check: check"
+    row = TREE.keys.index("2pb")
+    assert kuhn().where(row) == "player_0 with K after check-bet"
+    assert kuhn().word(row, Action.FOLD) == "fold"
+    assert kuhn().word(TREE.keys.index("1p"), Action.CHECK_OR_CALL) == "check"
+
+
+def test_another_game(capsys):
+    assert main(["--game", "turn_based_simultaneous_game(game=matrix_pd())", "--strict"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "2 x 2 reduced pure strategies",
+        "round 1 leaves 1 x 1; nobody plays any more",
+        "  player_0 at 'Current player: 0 Observing player: 0. Non-terminal': Cooperate",
+        "  player_1 at 'Current player: 1 Observing player: 1. Non-terminal': Cooperate",
+    ]
+    assert main(["uniform", "--game", "matrix_pd", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["game"] == "turn_based_simultaneous_game(game=matrix_pd())"
+    assert [(e["player"], e["probability"]) for e in found["exposures"]] == [(0, 0.5), (1, 0.5)]
+    assert main(["uniform", "--game", "leduc_poker"]) == 2

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from algorithms.evaluate import BEST_RESPONSE, OPPONENTS, main, opponent
+from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
 from algorithms.exact.values import nash_conv
+from algorithms.games import load_game
 from algorithms.games.kuhn import kuhn_tree
+from algorithms.policies.sources import BEST_RESPONSE, load
 from kuhn_bridge import TabularPolicy
 
 
 def test_a_policy_meets_every_opponent(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nash:0", "--hands", "2000"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[2:]] == list(OPPONENTS)
+    assert [line.split()[0] for line in lines[2:]] == list(KUHN_OPPONENTS)
 
 
 def test_exact_values_are_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,7 +37,7 @@ def test_the_best_response_wins_what_nash_conv_says(capsys: pytest.CaptureFixtur
     assert 2 * both["exact"] == pytest.approx(-measured.total)
 
 
-@pytest.mark.parametrize("name", OPPONENTS)
+@pytest.mark.parametrize("name", KUHN_OPPONENTS)
 def test_nobody_beats_equilibrium(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nash:1/3", "--against", name, "--hands", "1000", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["against"][name]["both"]["exact"] >= -1e-12
@@ -43,10 +45,10 @@ def test_nobody_beats_equilibrium(name: str, capsys: pytest.CaptureFixture[str])
 
 def test_styles_are_what_they_say() -> None:
     uniform = TabularPolicy.uniform()
-    assert opponent("random", uniform) == opponent("random-legal", uniform) == uniform
-    assert opponent("always-bet", uniform)["0b"] == {0: 1.0, 2: 0.0}
-    assert opponent("always-check", uniform)["2b"] == {0: 0.0, 2: 1.0}
-    heuristic = opponent("heuristic", uniform)
+    assert load("random").to_kuhn() == load("random-legal").to_kuhn() == uniform
+    assert load("always-bet").to_kuhn()["0b"] == {0: 1.0, 2: 0.0}
+    assert load("always-check").to_kuhn()["2b"] == {0: 0.0, 2: 1.0}
+    heuristic = load("heuristic").to_kuhn()
     assert (heuristic["2"], heuristic["0pb"]) == ({0: 0.0, 1: 1.0}, {0: 0.0, 2: 1.0})
 
 
@@ -58,6 +60,26 @@ def test_a_policy_file_is_an_opponent(tmp_path: Path) -> None:
     )
 
 
+def test_a_game_of_three(capsys: pytest.CaptureFixture[str]) -> None:
+    game = "kuhn_poker(players=3)"
+    assert main(["random:1", "--game", game, "--hands", "2000", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["game"] == game
+    assert tuple(found["against"]) == OPPONENTS
+    assert set(found["against"]["uniform"]) == {"player_0", "player_1", "player_2", "both"}
+    response = found["against"][BEST_RESPONSE]
+    assert response["both"]["exact"] < found["against"]["uniform"]["both"]["exact"]
+
+
+def test_an_opponents_file_names_the_game(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "leduc.json"
+    path.write_text(load("cfr+:3", load_game("leduc_poker")).to_json())
+    assert main(["uniform", "--against", str(path), "--hands", "500", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["game"] == "leduc_poker"
+
+
 @pytest.mark.parametrize(
     "argv",
     [
@@ -65,6 +87,10 @@ def test_a_policy_file_is_an_opponent(tmp_path: Path) -> None:
         ["uniform", "--against", "heuristik"],
         ["uniform", "--hands", "1"],
         ["uniform", "--seed", "-1"],
+        ["uniform", "--hands", str(10**22)],
+        ["uniform", "--game", "leduk_poker"],
+        ["heuristic", "--game", "leduc_poker"],
+        ["best-response"],
     ],
 )
 def test_mistakes_are_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,13 @@ import sys
 import pytest
 from hypothesis import given
 
-from algorithms import nashconv as module
 from algorithms.exact.values import nash_conv
-from algorithms.nashconv import Theirs, by_openspiel, main, report, verdict
+from algorithms.games import kuhn
+from algorithms.nashconv import main
+from algorithms.policies import GamePolicy
+from algorithms.policies import report as module
+from algorithms.policies.openspiel import Theirs, measured_by_openspiel
+from algorithms.policies.report import report, verdict
 from algorithms.solve import main as solve
 from kuhn_bridge import TabularPolicy
 from tests.strategies import policies
@@ -52,7 +56,10 @@ def test_json(capsys):
     assert found["nash_conv"] == pytest.approx(sum(found["gains"]))
     assert found["openspiel"]["gap"] < 1e-9
     assert TabularPolicy.from_dict(found["policy"]) == TabularPolicy.random(1)
-    assert found["value"] == pytest.approx(found["openspiel"]["value"])
+    assert found["values"] == pytest.approx(found["openspiel"]["values"])
+    assert found["value"] == found["values"][0]
+    assert found["game"] == "kuhn"
+    assert GamePolicy.from_players("kuhn", found["players"]).to_kuhn() == TabularPolicy.random(1)
     assert main(["random:1", "uniform", "--json"]) == 0
     assert [item["source"] for item in json.loads(capsys.readouterr().out)] == [
         "random:1",
@@ -90,6 +97,12 @@ def test_as_a_process():
 
 BROKEN = {
     "other.json": '{"format": "kuhn-bridge-game-policy", "version": 1, "game": "leduc_poker"}',
+    "later.json": '{"format": "kuhn-bridge-policy", "version": 3, "game": "leduc_poker"}',
+    "nameless.json": '{"format": "kuhn-bridge-policy", "version": 2, "players": []}',
+    "unknown.json": '{"format": "kuhn-bridge-policy", "version": 2, "game": "unknown.j"}',
+    "single.json": json.dumps(
+        {"format": "kuhn-bridge-policy", "version": 2, "game": "kuhn_poker", "players": [{}]}
+    ),
     "cut.json": TabularPolicy.uniform().to_json()[:100],
     "half.json": json.dumps(
         {"format": "kuhn-bridge-policy", "version": 1, "policy": {"0": {"BET": 1.0}}}
@@ -109,22 +122,22 @@ def test_bad_input(name, tmp_path, monkeypatch, capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert len(captured.err.splitlines()) == 1
-    assert name.split(":")[-1] in captured.err
+    assert name.split(":")[-1].removesuffix("son") in captured.err
 
 
 @given(policies())
 def test_openspiel_agrees_on_everything(policy):
-    item = report("any", policy, openspiel=True)
-    assert item.theirs.gap(item.measure) < 1e-9
-    assert 0 <= item.dominated <= 1
+    item = report("any", GamePolicy.from_kuhn(policy), openspiel=True)
+    assert item.theirs.gap(item.measure) < 1e-10
+    assert 0 <= item.kuhn.dominated <= 1
 
 
 def test_a_disagreement_would_be_noticed(monkeypatch, capsys):
     def off(policy):
-        right = by_openspiel(policy)
-        return Theirs(right.nash_conv + 1e-6, right.gains, right.value)
+        right = measured_by_openspiel(policy)
+        return Theirs(right.nash_conv, right.gains, (right.values[0], right.values[1] + 1e-6))
 
-    monkeypatch.setattr(module, "by_openspiel", off)
+    monkeypatch.setattr(module, "measured_by_openspiel", off)
     assert main(["uniform", "--openspiel"]) == 1
     captured = capsys.readouterr()
     assert "DISAGREES" in captured.out
@@ -136,10 +149,71 @@ def test_a_disagreement_would_be_noticed(monkeypatch, capsys):
     [(0, "an equilibrium"), (1, "worse than uniform"), (11 / 24, "50.0% of the way")],
 )
 def test_verdicts(total, words):
-    assert words in verdict(total)
+    assert words in verdict(total, 11 / 12)
 
 
 def test_the_report_is_the_measure():
     policy = TabularPolicy.random(9)
-    measure = nash_conv(module._tree(), policy.probabilities)
-    assert report("x", policy).measure[:4] == measure[:4]
+    measure = nash_conv(kuhn().tree, policy.probabilities)
+    assert report("x", GamePolicy.from_kuhn(policy)).measure[:4] == measure[:4]
+
+
+def test_any_game(capsys):
+    assert main(["random:3", "--game", "leduc_poker", "--openspiel", "--losses", "2"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("random:3: NashConv 5.03496, worse than uniform play (4.7472)\n")
+    assert "leduc_poker: 9,457 nodes, 936 information sets" in out
+    assert "gain, by OpenSpiel        +2.413779443  +2.621177211" in out
+    assert "exploitability       2.51748 (NashConv / 2 players)" in out
+    assert "agrees: the largest difference is" in out
+    first = next(line for line in out.splitlines() if line.startswith("player_1 at "))
+    assert first.split()[-6:] == ["0.1042", "Fold", "0.60", "Raise", "0.376742", "7%"]
+    assert "... and 934 more that lose" in out
+
+
+def test_json_of_any_game(capsys):
+    assert main(["random:3", "--game", "kuhn_poker(players=3)", "--json", "--openspiel"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["game"] == "kuhn_poker(players=3)"
+    assert len(found["gains"]) == len(found["values"]) == len(found["players"]) == 3
+    assert found["exploitability"] == pytest.approx(found["nash_conv"] / 3)
+    assert found["openspiel"]["gap"] < 1e-10
+    policy = GamePolicy.from_players("kuhn_poker(players=3)", found["players"])
+    assert policy == GamePolicy.random("kuhn_poker(players=3)", 3)
+    assert sum(loss["lost"] for loss in found["losses"]) == pytest.approx(found["nash_conv"])
+    assert "value" not in found
+    assert "policy" not in found
+
+
+def test_where_kuhn_loses(capsys):
+    assert main(["always-bet", "--losses", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].startswith("player_0 with J to start")  # bets, and is called by Q and K
+    assert "more that lose" in lines[-1]
+    assert main(["nash:0", "--losses", "5"]) == 0
+    assert "where chips are lost" not in capsys.readouterr().out
+
+
+def test_the_response_to_a_policy_is_measured_too(capsys):
+    assert main(["uniform", "best-response", "cfr+:10", "--json"]) == 0
+    uniform, response, solved = json.loads(capsys.readouterr().out)
+    assert response["best_response_values"] != uniform["best_response_values"]
+    assert {p for row in response["policy"].values() for p in row.values()} == {0, 1}
+    assert solved["nash_conv"] == pytest.approx(0.06537, abs=1e-5)
+
+
+def test_a_file_names_its_game_and_a_flag_may_not_contradict_it(tmp_path, capsys):
+    out = str(tmp_path / "leduc.json")
+    assert solve(["--game", "leduc_poker", "--iterations", "10", "--out", out]) == 0
+    capsys.readouterr()
+    assert main([out, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["game"] == "leduc_poker"
+    assert main([out, "uniform", "--game", "leduc_poker(players=2)"]) == 0  # the same game
+    assert main([out, "uniform"]) == 0
+    assert "uniform play has NashConv 4.747222" in capsys.readouterr().out
+    for other in ("kuhn", "kuhn_poker", "leduc_poker(players=3)"):
+        assert main([out, "--game", other]) == 2
+        assert capsys.readouterr().err.endswith(f"a policy of leduc_poker, not of {other}\n")
+    assert main([out, "nash:0"]) == 2
+    assert "nash:0 is a policy of kuhn, not of leduc_poker" in capsys.readouterr().err

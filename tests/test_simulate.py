@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from algorithms.exact import simulation as module
-from algorithms.exact.simulation import Sample, both_seats, play, simulate
+from algorithms.exact.simulation import Sample, all_seats, play, simulate
 from algorithms.exact.values import expected_values
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.simulate import main
@@ -19,7 +19,7 @@ TREE = kuhn_tree()
 def test_a_match(capsys):
     assert main(["nash:0", "uniform", "--hands", "20000"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("what nash:0 wins from uniform, chips a hand\n")
+    assert out.startswith("what nash:0 wins from uniform, chips per hand\n")
     assert [line.split()[0] for line in out.splitlines()[2:]] == ["player_0", "player_1", "both"]
     assert "+0.05556" in out
     assert "+0.16667" in out
@@ -86,7 +86,7 @@ def test_larger_games():
     policies = [leduc.random(1), leduc.random(2)]
     samples = simulate(leduc, policies, hands=50_000, seed=1)
     assert all(sample.off < 5 for sample in samples)
-    assert both_seats(samples).hands == 100_000
+    assert all_seats(samples).hands == 100_000
 
 
 def test_a_wrong_exact_value_would_be_noticed(monkeypatch, capsys):

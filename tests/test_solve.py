@@ -71,7 +71,9 @@ def test_openspiels_games(game, players, tmp_path, capsys):
     assert f"(NashConv / {players} players)" in shown
     written = json.loads(out.read_text())
     assert written["game"] == game
-    assert all(sum(row.values()) == pytest.approx(1) for row in written["policy"].values())
+    assert (written["format"], written["version"]) == ("kuhn-bridge-policy", 2)
+    for rows in written["players"]:
+        assert all(sum(row.values()) == pytest.approx(1) for row in rows.values())
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert {path.name for path in tmp_path.iterdir()} == {"policy.json", "curve.png"}
 

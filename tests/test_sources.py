@@ -2,27 +2,61 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from algorithms.exact.kuhn import nash
-from algorithms.policies.sources import load
+from algorithms.exact.solving import NAMES, make_solver
+from algorithms.exact.values import expected_values, seated
+from algorithms.games import load_game
+from algorithms.policies import GamePolicy
+from algorithms.policies.sources import best_response, load, load_all
 from kuhn_bridge import Action, KuhnError, TabularPolicy
+
+LEDUC = load_game("leduc_poker")
 
 
 def test_names(tmp_path):
-    assert load("uniform") == TabularPolicy.uniform()
-    assert load("random:7") == TabularPolicy.random(7)
-    assert load("nash:1/3") == nash(Fraction(1, 3))
-    assert load("nash:0.2")["0"][Action.BET] == 0.2
+    assert load("uniform").to_kuhn() == TabularPolicy.uniform()
+    assert load("random:7").to_kuhn() == TabularPolicy.random(7)
+    assert load("nash:1/3").to_kuhn() == nash(Fraction(1, 3))
+    assert load("nash:0.2").to_kuhn()["0"][Action.BET] == 0.2
     file = tmp_path / "policy.json"
     file.write_text(TabularPolicy.random(3).to_json())
-    assert load(str(file)) == TabularPolicy.random(3)
+    assert load(str(file)).to_kuhn() == TabularPolicy.random(3)
+
+
+@pytest.mark.parametrize("variant", NAMES)
+def test_variants_are_solved_on_the_spot(variant):
+    solver = make_solver(LEDUC.tree, variant)
+    solver.run(7)
+    assert np.array_equal(load(f"{variant}:7", LEDUC).table, solver.average_policy())
+
+
+def test_names_of_another_game():
+    assert load("uniform", LEDUC) == load("random", LEDUC) == GamePolicy.uniform(LEDUC)
+    assert load("random:5", LEDUC) == GamePolicy.random(LEDUC, 5)
+    against = GamePolicy.random(LEDUC, 1)
+    response = load("best-response", LEDUC, against=against)
+    assert expected_values(LEDUC.tree, seated(LEDUC.tree, [response, against]))[0] == (
+        pytest.approx(against.nash_conv().best_values[0])
+    )
+
+
+def test_the_game_is_the_first_files(tmp_path):
+    path = tmp_path / "leduc.json"
+    path.write_text(GamePolicy.random(LEDUC, 2).to_json())
+    found = load_all(["best-response", "uniform", str(path)])
+    assert found[2] == GamePolicy.random(LEDUC, 2)
+    assert found[0] == best_response(found[1])  # the first of the others, as they were given
+    with pytest.raises(KuhnError, match="a policy of leduc_poker, not of kuhn"):
+        load_all([str(path)], "kuhn")
 
 
 def test_the_likeliest_action():
     greedy = load("nash:0.1", deterministic=True)
-    assert set(greedy.probabilities.ravel()) == {0, 1}
-    assert greedy["1pb"] == {Action.CHECK_OR_CALL: 0, Action.FOLD: 1}
+    assert set(greedy.table.ravel()) == {0, 1}
+    assert greedy.to_kuhn()["1pb"] == {Action.CHECK_OR_CALL: 0, Action.FOLD: 1}
 
 
 @pytest.mark.parametrize(
@@ -30,6 +64,10 @@ def test_the_likeliest_action():
     [
         ("unifrom", "did you mean 'uniform'"),
         ("nash", "nash:<alpha>"),
+        ("cfr+:0", r"cfr\+:<iterations>"),
+        ("cfr+", r"cfr\+:<iterations>"),
+        ("cfr:99999999999", "cfr:<iterations>"),
+        ("best-response", "no policy that it could respond to"),
         ("nash:x", "nash:<alpha>"),
         ("nash:1/0", "nash:<alpha>"),
         ("nash:0.5", "outside"),

@@ -37,10 +37,10 @@ class GamePolicy:
         object.__setattr__(self, "game", loaded)
         object.__setattr__(self, "table", _validated(loaded.tree, table))
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Any = None) -> None:
         raise AttributeError("a GamePolicy is frozen; make a new one")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]  # the same refusal
+    __delattr__ = __setattr__
 
     @classmethod
     def uniform(cls, game: Game | str) -> GamePolicy:

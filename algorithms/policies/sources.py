@@ -109,7 +109,7 @@ def _read(path: str, game: Game | None, *, trust: bool) -> GamePolicy:
 
 
 def _named(source: str, game: Game, against: GamePolicy | None) -> GamePolicy:
-    name, _, argument = source.removesuffix("-legal").partition(":")  # random-legal is random
+    name, colon, argument = source.removesuffix("-legal").partition(":")  # random-legal is random
     if source == BEST_RESPONSE:
         if against is None:
             raise UsageError(f"{BEST_RESPONSE}: here is no policy that it could respond to")
@@ -119,11 +119,11 @@ def _named(source: str, game: Game, against: GamePolicy | None) -> GamePolicy:
         solver = make_solver(game.tree, name)
         solver.run(_number(_iterations, argument, want))
         return GamePolicy(game, solver.average_policy())
-    if name in _OWN and argument:
-        return _OWN[name](game, argument)
-    if source == "uniform" or (name == "random" and not argument):
+    if name in _WITH_ARGUMENT and colon:
+        return _WITH_ARGUMENT[name](game, argument)
+    if name in {"uniform", "random"} and not colon:
         return GamePolicy.uniform(game)
-    if name in STYLES and not argument:
+    if name in STYLES and not colon:
         _require_kuhn(source, game)
         return GamePolicy.from_kuhn(style(name))
     forms = (*FORMS, *KUHN_FORMS) if game.name == KUHN else FORMS
@@ -140,7 +140,7 @@ def _random(game: Game, argument: str) -> GamePolicy:
     return GamePolicy.random(game, _number(_seed, argument, "random:<seed>, a whole number"))
 
 
-_OWN: Mapping[str, Callable[[Game, str], GamePolicy]] = MappingProxyType(
+_WITH_ARGUMENT: Mapping[str, Callable[[Game, str], GamePolicy]] = MappingProxyType(
     {"nash": _nash, "random": _random}
 )
 

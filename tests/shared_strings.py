@@ -1,0 +1,111 @@
+"""A small Python OpenSpiel game in which both players have information states of the same name.
+
+Chance is loaded and moves in the middle too, a player moves twice in a row, and the payoffs are
+general-sum: what no game of cards shows at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyspiel
+
+SHARED = "python_shared_strings"
+
+_TYPE = pyspiel.GameType(
+    short_name=SHARED,
+    long_name="Two players, one string",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.GENERAL_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=2,
+    min_num_players=2,
+    provides_information_state_string=True,
+    provides_information_state_tensor=True,
+    provides_observation_string=False,
+    provides_observation_tensor=False,
+)
+_INFO = pyspiel.GameInfo(
+    num_distinct_actions=3,
+    max_chance_outcomes=3,
+    num_players=2,
+    min_utility=-6.0,
+    max_utility=6.0,
+    max_game_length=3,
+)
+# Who moves after so many steps, and how likely chance's outcomes are.
+_TURNS = (-1, 0, 0, -1, 1)
+_CHANCE = {0: (0.7, 0.3), 3: (0.25, 0.25, 0.5)}
+
+
+class SharedGame(pyspiel.Game):
+    def __init__(self, params=None):
+        super().__init__(_TYPE, _INFO, params or {})
+
+    def new_initial_state(self):
+        return SharedState(self)
+
+    def make_py_observer(self, iig_obs_type=None, params=None):
+        return SharedObserver()
+
+
+class SharedState(pyspiel.State):
+    def __init__(self, game):
+        super().__init__(game)
+        self.steps = []
+
+    def current_player(self):
+        over = len(self.steps) == len(_TURNS)
+        return int(pyspiel.PlayerId.TERMINAL) if over else _TURNS[len(self.steps)]
+
+    def is_terminal(self):
+        return len(self.steps) == len(_TURNS)
+
+    def chance_outcomes(self):
+        return list(enumerate(_CHANCE[len(self.steps)]))
+
+    def _legal_actions(self, player):
+        return [0, 2] if len(self.steps) == 1 else [0, 1, 2]
+
+    def _apply_action(self, action):
+        self.steps.append(action)
+
+    def _action_to_string(self, player, action):
+        return f"move {action}"
+
+    def returns(self):
+        if not self.is_terminal():
+            return [0.0, 0.0]
+        coin, first, second, die, last = self.steps
+        fits = float((first + second + die) % 3 == last)
+        return [2.0 * coin - fits + 0.5 * first, 3.0 * fits - second]
+
+    def __str__(self):
+        return " ".join(map(str, self.steps))
+
+
+class SharedObserver:
+    """Player 0 sees the coin and its moves; player 1 sees the die, and calls it the same."""
+
+    def __init__(self):
+        self.tensor = np.zeros(9, np.float32)
+        self.dict = {"seen": self.tensor}
+
+    def set_from(self, state, player):
+        self.tensor[:] = 0
+        seen = self._seen(state, player)
+        self.tensor[:2] = player == 0, player == 1
+        for step, move in enumerate(seen):
+            self.tensor[2 + step] = 1 + move
+        self.tensor[8] = len(seen)
+
+    def string_from(self, state, player):
+        return "saw " + " ".join(map(str, self._seen(state, player)))
+
+    def _seen(self, state, player):
+        return state.steps[:3] if player == 0 else state.steps[3:4]
+
+
+if SHARED not in pyspiel.registered_names():
+    pyspiel.register_game(_TYPE, SharedGame)

@@ -1,0 +1,274 @@
+"""Policies of any game: validated, to and from JSON, OpenSpiel and networks, to the last bit."""
+
+import json
+import pickle
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import cfr
+
+from algorithms.exact.values import nash_conv
+from algorithms.games import kuhn, load_game
+from algorithms.nashconv import main as measure
+from algorithms.policies import (
+    GamePolicy,
+    from_network,
+    from_openspiel,
+    to_openspiel,
+    to_pyspiel_tabular,
+    to_python_tabular,
+)
+from algorithms.policies.openspiel import measured_by_openspiel
+from algorithms.solve import main as solve
+from kuhn_bridge import KuhnError, TabularPolicy
+from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.openspiel import from_openspiel_policy
+from tests.games import GAMES, KUHN3, LEDUC
+from tests.shared_strings import SHARED
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_openspiel_measures_the_same(name):
+    policy = GamePolicy.random(name, 3)
+    theirs, ours = measured_by_openspiel(policy), policy.nash_conv()
+    assert theirs.gap(ours) < 1e-10
+    assert ours.total > 1e-3  # so that agreeing says something
+
+
+def test_openspiel_would_notice_another_policy():
+    theirs = measured_by_openspiel(GamePolicy.random(LEDUC, 3))
+    assert theirs.gap(GamePolicy.random(LEDUC, 4).nash_conv()) > 1e-3
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_solved_written_read_and_converted_to_the_last_bit(name, tmp_path, capsys):
+    out = tmp_path / "policy.json"
+    assert solve(["--game", name, "--iterations", "20", "--out", str(out)]) == 0
+    capsys.readouterr()
+    assert measure([str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    policy = GamePolicy.load(out)
+    game = policy.game
+    assert found["nash_conv"] == policy.nash_conv().total
+    assert GamePolicy.from_players(game, found["players"]) == policy
+    assert from_openspiel(to_openspiel(policy), game) == policy
+    if name != SHARED:
+        assert from_openspiel(to_python_tabular(policy), game) == policy
+        assert from_openspiel(to_pyspiel_tabular(policy), game) == policy
+    assert pickle.loads(pickle.dumps(policy)) == policy
+
+
+def test_players_that_share_a_string_are_kept_apart():
+    policy = GamePolicy.random(SHARED, 1)
+    tree = policy.game.tree
+    assert len(set(tree.keys)) < len(tree.keys)
+    assert GamePolicy.from_json(policy.to_json()) == policy
+    for to_table in (to_python_tabular, to_pyspiel_tabular):
+        with pytest.raises(PolicyError, match="two players share 'saw 0"):
+            to_table(policy)
+    both = GamePolicy.uniform(SHARED)
+    shared = from_openspiel(to_openspiel(both), SHARED)
+    assert shared == both
+
+
+def test_kuhn_is_the_public_policy():
+    ours = TabularPolicy.random(5)
+    policy = GamePolicy.from_kuhn(ours)
+    assert policy.to_kuhn() == ours
+    assert policy.to_json() == ours.to_json()  # version 1, as ever
+    assert GamePolicy.from_json(ours.to_json()) == policy
+    assert from_openspiel_policy(to_openspiel(policy)) == ours
+    with pytest.raises(PolicyError, match="a policy of leduc_poker is not one of kuhn"):
+        GamePolicy.uniform(LEDUC).to_kuhn()
+
+
+def test_version_2_of_kuhn_reads_too():
+    policy = GamePolicy.random("kuhn", 2)
+    head = {"format": "kuhn-bridge-policy", "version": 2, "game": "kuhn"}
+    assert GamePolicy.from_json(json.dumps(head | {"players": policy.to_players()})) == policy
+
+
+def test_openspiels_own_policies():
+    theirs = pyspiel.load_game(LEDUC)
+    solver = cfr.CFRPlusSolver(theirs)
+    solver.evaluate_and_update_policy()
+    solved = from_openspiel(solver.average_policy())
+    assert solved.game.name == LEDUC
+    assert solved.nash_conv().total == pytest.approx(
+        pyspiel.nash_conv(theirs, to_pyspiel_tabular(solved)), abs=1e-12
+    )
+    uniform = openspiel_policy.UniformRandomPolicy(theirs)
+    assert from_openspiel(uniform) == GamePolicy.uniform(LEDUC)
+    assert from_openspiel(pyspiel.UniformRandomPolicy(theirs), theirs) == GamePolicy.uniform(LEDUC)
+    first = openspiel_policy.FirstActionPolicy(theirs)
+    assert from_openspiel(first).table.argmax(axis=1)[0] == 1  # Leduc starts with call or raise
+
+
+def test_a_function_of_states():
+    def careful(state):
+        return {min(state.legal_actions()): 1.0}
+
+    def pairs(state):
+        return [(min(state.legal_actions()), 1.0)]
+
+    def numbers(state):
+        row = np.zeros(3)
+        row[min(state.legal_actions())] = 1
+        return row
+
+    tree = load_game(LEDUC).tree
+    for function in (careful, pairs, numbers):
+        policy = from_openspiel(function, LEDUC)
+        assert np.array_equal(policy.table.argmax(axis=1), tree.legal.argmax(axis=1))
+
+
+def test_a_network_is_a_function_of_tensors():
+    leduc = load_game(LEDUC)
+    weights = np.random.default_rng(0).normal(size=(30, 3))
+    policy = from_network(leduc, lambda seen: seen @ weights)
+    for row in range(0, len(leduc.tree.keys), 37):
+        legal = np.flatnonzero(leduc.tree.legal[row])
+        shares = np.exp((leduc.observations[row] @ weights)[legal])
+        assert policy.table[row, legal] == pytest.approx(shares / shares.sum())
+    shares = from_network(leduc, lambda seen: np.ones((len(seen), 3)), output="probabilities")
+    assert shares.table == pytest.approx(GamePolicy.uniform(leduc).table)
+    assert from_network("kuhn", lambda seen: np.zeros((12, 3))) == GamePolicy.uniform("kuhn")
+
+
+def test_a_torch_module_is_a_network():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(30, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    policy = from_network(LEDUC, network)
+    with torch.no_grad():
+        answers = from_network(LEDUC, lambda seen: network(torch.tensor(seen)))
+    assert policy == answers
+    assert 1 < policy.nash_conv().total < 6
+
+
+@pytest.mark.parametrize(
+    ("network", "options", "words"),
+    [
+        (lambda seen: seen, {}, r"answers \(936, 30\); leduc_poker wants 936 x 3"),
+        (lambda seen: np.full((936, 3), np.nan), {}, "not probabilities"),
+        (lambda seen: -np.ones((936, 3)), {"output": "shares"}, "'logits' or 'probabilities'"),
+        (lambda seen: np.zeros((936, 3)), {"output": "probabilities"}, "not probabilities"),
+    ],
+)
+def test_networks_that_are_no_policies(network, options, words):
+    with pytest.raises(PolicyError, match=words):
+        from_network(LEDUC, network, **options)
+
+
+def test_networks_need_tensors_that_tell():
+    with pytest.raises(KuhnError, match="134 information sets, but only 70"):
+        from_network("dark_hex(board_size=2)", lambda seen: np.zeros((134, 4)))
+
+
+def rows(**changes):
+    """Kuhn's uniform policy in OpenSpiel's IDs, with changes by player and key."""
+    players = GamePolicy.uniform("kuhn_poker").to_players()
+    for key, row in changes.get("put", {}).items():
+        players[0][key] = row
+    for key in changes.get("drop", ()):
+        del players[0][key]
+    return players[: changes.get("keep", 2)]
+
+
+@pytest.mark.parametrize(
+    ("players", "words"),
+    [
+        (rows(keep=1), "list of 2 maps, one per player of kuhn_poker"),
+        ({}, "list of 2 maps"),
+        (None, "list of 2 maps"),
+        ([[], {}], "must be a map"),
+        (rows(drop=["0", "1pb"]), "incomplete policy: .* of player_0 lack '0', '1pb'"),
+        (rows(put={"9": {"0": 1.0}}), "include '9', which do not exist"),
+        (rows(put={"0": {"0": 1.0}}), "actions of player_0 at '0' lack '1'"),
+        (rows(put={"0": {"0": 0.5, "1": 0.5, "2": 0.0}}), "include '2'"),
+        (rows(put={"0": {"0": 0.5, "1": "0.5"}}), "0.5 is no probability"),
+        (rows(put={"0": {"0": True, "1": 0.0}}), "True is no probability"),
+        (rows(put={"0": {"0": 10**400, "1": 0.0}}), "is no probability"),
+        (rows(put={"0": {"0": float("nan"), "1": 0.0}}), "nan is no probability"),
+        (rows(put={"0": {"0": 0.5, "1": 0.4}}), "player_0 at '0': .* are not probabilities"),
+    ],
+)
+def test_files_that_are_no_policies(players, words):
+    with pytest.raises(PolicyError, match=words):
+        GamePolicy.from_players("kuhn_poker", players)
+
+
+@pytest.mark.parametrize(
+    "wrong", [0.5 + 1e-5, 0.5 - 1e-5, -0.5, np.nan, "x", 10**400], ids=lambda x: str(x)[:9]
+)
+def test_tables_are_validated(wrong):
+    table = GamePolicy.uniform(LEDUC).table.astype(object)
+    table[0, 1] = wrong  # instead of a half
+    with pytest.raises(PolicyError):
+        GamePolicy(LEDUC, table)
+
+
+def test_rounding_is_welcome_and_illegal_actions_are_not():
+    table = GamePolicy.uniform(LEDUC).table.copy()
+    assert GamePolicy(LEDUC, table.astype(np.float32)).nash_conv().total == pytest.approx(4.747222)
+    row = int((~load_game(LEDUC).tree.legal).any(axis=1).argmax())
+    table[row] = 1 / 3
+    with pytest.raises(PolicyError, match="are not probabilities of the legal actions"):
+        GamePolicy(LEDUC, table)
+    with pytest.raises(PolicyError, match="has 936 x 3 numbers; got shape"):
+        GamePolicy(LEDUC, table[:10])
+
+
+def test_frozen():
+    policy = GamePolicy.random(LEDUC, 0)
+    with pytest.raises(AttributeError):
+        policy.table = policy.table
+    with pytest.raises(AttributeError):
+        del policy.game
+    with pytest.raises(ValueError, match="read-only"):
+        policy.table[0] = 0
+    assert len({policy, GamePolicy.random(LEDUC, 0), GamePolicy.random(LEDUC, 1)}) == 2
+    assert policy != "policy"
+    assert repr(policy) == "<GamePolicy of leduc_poker, 936 information sets>"
+
+
+def test_a_policy_is_an_array():
+    policy = GamePolicy.random(LEDUC, 0)
+    assert nash_conv(policy.game.tree, policy).total == policy.nash_conv().total
+
+
+class Half(openspiel_policy.Policy):
+    def __init__(self, players=(0,)):
+        super().__init__(pyspiel.load_game(LEDUC), list(players))
+
+    def action_probabilities(self, state, player_id=None):
+        raise KeyError("who knows")
+
+
+@pytest.mark.parametrize(
+    ("policy", "game", "words"),
+    [
+        (Half(), None, r"incomplete policy: it covers players \[0\] of \[0, 1\]"),
+        (Half((0, 1)), None, "no answer for player_0 at .*who knows"),
+        (pyspiel.TabularPolicy({}), None, "does not know its game"),
+        (pyspiel.TabularPolicy({}), LEDUC, "incomplete policy of leduc_poker: it lacks"),
+        (pyspiel.TabularPolicy({"x": [(0, 1.0)]}), LEDUC, "another game than leduc_poker"),
+        (to_python_tabular(GamePolicy.uniform(LEDUC)), "kuhn_poker", "not of kuhn_poker"),
+        (to_python_tabular(GamePolicy.uniform(LEDUC)), KUHN3, "not of kuhn_poker"),
+        (7, LEDUC, "int is neither an OpenSpiel policy nor a function"),
+        (lambda state: None, LEDUC, "no answer"),
+        (lambda state: {9: 1.0}, LEDUC, "no answer"),
+        (lambda state: {}, LEDUC, "not probabilities"),
+    ],
+)
+def test_what_is_no_policy_of_the_game(policy, game, words):
+    with pytest.raises(PolicyError, match=words):
+        from_openspiel(policy, game)
+
+
+def test_kuhn_through_the_bridge():
+    policy = GamePolicy.random("kuhn", 8)
+    assert from_openspiel(to_python_tabular(policy), kuhn()) == policy
+    assert from_openspiel(to_pyspiel_tabular(policy), "kuhn") == policy

@@ -1,0 +1,252 @@
+"""Games by name: trees, what is seen, words, and refusals."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pyspiel
+import pytest
+
+from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Visit, compile_tree
+from algorithms.games import as_game, kuhn, load_game, openspiel, same_game
+from algorithms.games.game import _told_apart
+from kuhn_bridge import KuhnError, from_openspiel, kuhn_v0
+from kuhn_bridge.bridge import INFORMATION_STATES, information_state
+from kuhn_bridge.rules import AGENTS, BETTING, DEALS, Card
+from tests.games import DICE, GAMES, KUHN3, LEDUC
+
+ARRAYS = [name for name, value in vars(type(kuhn().tree)).items() if name in kuhn().tree.__slots__]
+ROWS = [(BETTING[name[1:]].actor, name) for name in INFORMATION_STATES]
+
+
+def assert_same_tree(ours, theirs):
+    assert (ours.num_players, ours.keys) == (theirs.num_players, theirs.keys)
+    for name in ARRAYS:
+        if isinstance(getattr(ours, name), np.ndarray):
+            assert getattr(ours, name).dtype == getattr(theirs, name).dtype, name
+            assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+
+
+def below_the_deal(hand):
+    """Chance's two levels, then `hand(card0, card1)`'s visits from depth 2 on."""
+    yield Visit(0, CHANCE)
+    for card0 in Card:
+        yield Visit(1, CHANCE, card0, 1 / 3)
+        for card1 in Card:
+            if card1 != card0:
+                yield from hand(card0, card1)
+
+
+def test_kuhns_tree_is_a_walk_of_the_pettingzoo_face():
+    env = kuhn_v0.env()
+
+    def visits(deal, moves, depth, action, edge):
+        env.reset(options={"cards": deal})
+        for move in moves:
+            env.step(move)
+        if all(env.terminations.values()):
+            returns = tuple(env.rewards[agent] for agent in AGENTS)
+            yield Visit(depth, TERMINAL, action, edge, returns=returns)
+            return
+        seat = AGENTS.index(env.agent_selection)
+        seen = env.observe(env.agent_selection)
+        card, history = seen["observation"][:3].argmax(), seen["observation"][3:7].argmax()
+        key = f"{card}{('', 'p', 'b', 'pb')[history]}"
+        legal = tuple(np.flatnonzero(seen["action_mask"]).tolist())
+        yield Visit(depth, seat, action, edge, key, legal)
+        for move in legal:
+            yield from visits(deal, (*moves, move), depth + 1, move, 1.0)
+
+    walk = below_the_deal(lambda *deal: visits(deal, (), 2, deal[1], 1 / 2))
+    assert_same_tree(kuhn().tree, compile_tree("kuhn", 2, 3, walk, rows=ROWS))
+
+
+def test_kuhns_tree_is_openspiels():
+    root = pyspiel.load_game("kuhn_poker").new_initial_state()
+
+    def visits(state, depth, action, edge, faces_bet=False):
+        if state.is_terminal():
+            yield Visit(depth, TERMINAL, action, edge, returns=tuple(state.returns()))
+            return
+        steps = {from_openspiel(theirs, faces_bet): theirs for theirs in state.legal_actions()}
+        legal = tuple(sorted(steps))
+        key = state.information_state_string()
+        yield Visit(depth, state.current_player(), action, edge, key, legal)
+        for move in legal:
+            faces = steps[move] == 1
+            yield from visits(state.child(steps[move]), depth + 1, move, 1.0, faces)
+
+    def hand(card0, card1):
+        return visits(root.child(card0).child(card1), 2, card1, 1 / 2)
+
+    assert_same_tree(kuhn().tree, compile_tree("kuhn", 2, 3, below_the_deal(hand), rows=ROWS))
+
+
+def test_a_wrong_tree_would_be_noticed():
+    """The comparison above fails on any single wrong array."""
+    right, wrong = kuhn().tree, load_game("kuhn_poker").tree
+    with pytest.raises(AssertionError):
+        assert_same_tree(right, wrong)  # other action IDs
+
+
+def test_what_kuhn_shows():
+    game = kuhn()
+    assert game.observations.shape == (12, 10)
+    assert game.observations.dtype == np.float32
+    env = kuhn_v0.env()
+    for deal in DEALS:
+        env.reset(options={"cards": deal})
+        row = INFORMATION_STATES.index(information_state(deal[0], ""))
+        assert np.array_equal(game.observations[row], env.observe("player_0")["observation"])
+    with pytest.raises(ValueError, match="read-only"):
+        game.observations[0, 0] = 1
+    assert game.closed_form.value == pytest.approx(-1 / 18)
+
+
+@pytest.mark.parametrize("name", [LEDUC, KUHN3, DICE, GAMES[7], GAMES[-1], "python_kuhn_poker"])
+def test_what_openspiels_games_show(name):
+    game = load_game(name)
+    theirs = game.origin
+    seen = set()
+    stack = [theirs.new_initial_state()]
+    owners = zip(game.tree.owner.tolist(), game.tree.keys, strict=True)
+    rows = {owner: row for row, owner in enumerate(owners)}
+    while stack:
+        state = stack.pop()
+        if state.is_terminal():
+            continue
+        player = state.current_player()
+        if player >= 0 and (player, state.information_state_string()) not in seen:
+            row = rows[player, state.information_state_string()]
+            seen.add((player, state.information_state_string()))
+            tensor = np.array(state.information_state_tensor(player), np.float32)
+            assert np.array_equal(game.observations[row], tensor)
+            for action in state.legal_actions():
+                assert game.word(row, action) == state.action_to_string(player, action)
+            assert game.where(row).startswith(f"player_{player} at ")
+        stack.extend(state.child(action) for action in state.legal_actions())
+    assert len(seen) == len(game.tree.keys)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_name_loads_it_again(name):
+    game = load_game(name)
+    again = pickle.loads(pickle.dumps(game))
+    assert again.name == game.name
+    assert again.tree.keys == game.tree.keys
+    assert np.array_equal(again.tree.returns, game.tree.returns)
+    kind = pyspiel.load_game(name).get_type() if name != "kuhn" else None
+    if kind and kind.dynamics.name == "SIMULTANEOUS":
+        assert game.name.startswith("turn_based_simultaneous_game(game=")
+
+
+def test_histories_lead_to_their_nodes():
+    tree = load_game(LEDUC).tree
+    root = load_game(LEDUC).origin.new_initial_state()
+    for node in range(0, tree.num_nodes, 97):
+        state = root.clone()
+        for action in tree.history(node):
+            state.apply_action(action)
+        assert state.current_player() == tree.player[node]
+        if tree.player[node] >= 0:
+            assert state.information_state_string() == tree.keys[tree.infoset[node]]
+
+
+def test_as_game():
+    leduc = load_game(LEDUC)
+    assert as_game(leduc) is leduc
+    assert as_game(LEDUC) is leduc
+    assert as_game(pyspiel.load_game(LEDUC)).name == LEDUC
+    assert as_game(pyspiel.load_game("matrix_pd")).name == (
+        "turn_based_simultaneous_game(game=matrix_pd())"
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("kuhn", "kuhn", True),
+        ("kuhn", "kuhn_poker", False),
+        ("kuhn_poker", "kuhn_poker(players=2)", True),
+        ("liars_dice(numdice=1,dice_sides=4)", "liars_dice(dice_sides=4,numdice=1)", True),
+        ("matrix_pd", "turn_based_simultaneous_game(game=matrix_pd())", True),
+        (LEDUC, "leduc_poker(players=3)", False),
+    ],
+)
+def test_the_same_game(one, other, same):
+    assert same_game(one, other) is same
+    assert same_game(other, one) is same
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("leduk_poker", "did you mean 'leduc_poker'"),
+        ("nfg_game", "nfg_game: OpenSpiel cannot load it"),
+        ("efg_game(filename=/nowhere)", "OpenSpiel cannot load it"),
+        ("kuhn_poker(players=99)", "OpenSpiel cannot load it"),
+        ("kuhn_poker(", "OpenSpiel cannot load it"),
+        ("backgammon", "names no information states"),
+        ("negotiation", "samples its chance"),
+        ("mfg_crowd_modelling", "mean_field"),
+        ("liars_dice_ir(numdice=1,dice_sides=3)", "forgotten"),
+        ("cursor_go", "too large for a tree: random hands suggest .* nodes or more"),
+        ("hearts", "too large for a tree"),
+    ],
+)
+def test_refusals(name, words):
+    with pytest.raises(KuhnError, match=words) as refused:
+        load_game(name)
+    assert "\n" not in str(refused.value)
+
+
+def test_networks_are_refused_where_tensors_do_not_tell_information_sets_apart():
+    with pytest.raises(GameError, match="134 information sets, but only 70 different"):
+        _ = load_game("dark_hex(board_size=2)").observations
+    with pytest.raises(GameError, match="no information state tensor"):
+        _ = load_game("oshi_zumo(coins=3,horizon=3)").observations
+
+
+def test_tensors_that_players_share_do_not_tell_them_apart():
+    seen = np.array([[0, 1], [1, 0], [0, 1]], np.float32)
+    for owner in ([0, 0, 1], [0, 1, 0]):
+        assert _told_apart(seen, np.array(owner, np.int8)) == 2
+    assert _told_apart(seen[:2], np.array([0, 1], np.int8)) == 2
+
+
+def test_nodes_are_bounded_exactly():
+    theirs = pyspiel.load_game(LEDUC)
+    assert openspiel.openspiel_tree(theirs, max_nodes=9_457).num_nodes == 9_457
+    with pytest.raises(GameError, match="its first 9,457 nodes"):
+        openspiel.openspiel_tree(theirs, max_nodes=9_456)
+
+
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(openspiel, "MAX_BYTES", 2**20)
+    with pytest.raises(GameError, match="GiB, and random hands suggest"):
+        load_game("leduc_poker(players=2)")
+
+
+def test_the_estimate_is_right_on_average():
+    assert openspiel.estimated_nodes(pyspiel.load_game("kuhn_poker")) == pytest.approx(58, rel=0.1)
+    leduc = openspiel.estimated_nodes(pyspiel.load_game(LEDUC), probes=2000)
+    assert leduc == pytest.approx(9_457, rel=0.15)
+    assert openspiel.estimated_nodes(pyspiel.load_game("chess"), enough=1e12) >= 1e12
+
+
+def test_memory_is_reckoned_as_measured():
+    """What a tree and a solver really take, in a process of its own, against the bound's sum."""
+    code = (
+        "import resource, sys; from algorithms.games import openspiel, load_game\n"
+        "from algorithms.exact.cfr import Solver\n"
+        "used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "Solver(load_game('kuhn').tree).run(1)\n"
+        "theirs = openspiel.load_pyspiel('liars_dice(numdice=1,dice_sides=5)')\n"
+        "before = used(); tree = openspiel.openspiel_tree(theirs); Solver(tree).run(1)\n"
+        "node, row = openspiel._bytes_of(theirs)\n"
+        "reckoned = node * tree.num_nodes + sum(row + sys.getsizeof(k) for k in tree.keys)\n"
+        "print((used() - before) / reckoned)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 0.3 < float(done.stdout) < 1.5
