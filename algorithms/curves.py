@@ -15,7 +15,9 @@ from algorithms.support import command, files
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = command.Parser(prog="python -m algorithms.curves", description=__doc__.splitlines()[0])
+    parser = command.Parser(
+        prog="python -m algorithms.curves", description=command.summary(__doc__)
+    )
     parser.add_argument("curves", nargs="+", type=Path, metavar="CSV", help="a training's curve")
     parser.add_argument("--out", type=Path, default=Path("training.png"), metavar="PNG")
     args = parser.parse_args(argv)

@@ -73,7 +73,7 @@ def _drawn(policy: Iterable[float], random: Random) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if the average policies are not where they should be."""
-    parser = command.Parser(prog="python -m algorithms.rps", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="python -m algorithms.rps", description=command.summary(__doc__))
     parser.add_argument("--rounds", type=int, default=20_000, help="to play (%(default)s)")
     parser.add_argument(
         "--opponent",

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = command.Parser(
         prog="python -m algorithms.train_ppo",
-        description=__doc__.splitlines()[0],
+        description=command.summary(__doc__),
         argument_default=argparse.SUPPRESS,  # what is not given comes from the recipe
     )
     add = parser.add_argument

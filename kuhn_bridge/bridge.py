@@ -12,10 +12,18 @@ bet; ours has three that do not:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import islice
 from typing import Any
 
-from kuhn_bridge.errors import ActionError, CardError, HistoryError, IllegalActionError
+from kuhn_bridge.errors import (
+    ActionError,
+    CardError,
+    HistoryError,
+    IllegalActionError,
+    KuhnError,
+    shown,
+)
 from kuhn_bridge.rules import (
     BETTING,
     DECISIONS,
@@ -33,6 +41,7 @@ from kuhn_bridge.state import State
 
 PASS, BET = 0, 1
 LETTERS = "pb"
+LONGEST = max(len(letters) for letters in BETTING)
 
 _TO_OPENSPIEL = {
     (Action.CHECK_OR_CALL, False): PASS,
@@ -45,25 +54,30 @@ _FROM_OPENSPIEL = {(theirs, faces): ours for (ours, faces), theirs in _TO_OPENSP
 
 def to_openspiel(action: Any, facing_bet: bool) -> int:
     """OpenSpiel's ID (0 = Pass, 1 = Bet) of one of our actions."""
-    ours = as_action(action)
+    ours, faces = as_action(action), _as_bool(facing_bet)
     try:
-        return _TO_OPENSPIEL[ours, bool(facing_bet)]
+        return _TO_OPENSPIEL[ours, faces]
     except KeyError:
-        where = "facing a bet" if facing_bet else "without a bet to face"
+        where = "facing a bet" if faces else "without a bet to face"
         raise IllegalActionError(f"{ours.name} is illegal {where}") from None
 
 
 def from_openspiel(action: Any, facing_bet: bool) -> Action:
     """Our action for OpenSpiel's ID (0 = Pass, 1 = Bet)."""
+    faces = _as_bool(facing_bet)
     try:
-        return _FROM_OPENSPIEL[as_action(action).value, bool(facing_bet)]
+        return _FROM_OPENSPIEL[as_action(action).value, faces]
     except (ActionError, KeyError):
-        raise ActionError(f"{action!r} is not an OpenSpiel action; 0 = Pass, 1 = Bet") from None
+        raise ActionError(
+            f"{shown(action)} is not an OpenSpiel action; 0 = Pass, 1 = Bet"
+        ) from None
 
 
 def words_to_letters(words: Iterable[str]) -> str:
     """`("check", "bet")` -> `"pb"`."""
-    return _matching(words, {row.words: row.letters for row in BETTING.values()})
+    return _matching(
+        _first(words, LONGEST + 1), {row.words: row.letters for row in BETTING.values()}
+    )
 
 
 def letters_to_words(letters: str) -> tuple[str, ...]:
@@ -73,7 +87,7 @@ def letters_to_words(letters: str) -> tuple[str, ...]:
 
 def actions_to_letters(actions: Iterable[Any]) -> str:
     """`(CHECK_OR_CALL, BET)` -> `"pb"`."""
-    return _matching(map(as_action, actions), _LETTERS_OF_ACTIONS)
+    return _matching(tuple(map(as_action, _first(actions, LONGEST + 1))), _LETTERS_OF_ACTIONS)
 
 
 def letters_to_actions(letters: str) -> tuple[Action, ...]:
@@ -86,13 +100,13 @@ def state_to_openspiel(state: State) -> tuple[int, ...]:
     return (*map(int, state.cards), *map(LETTERS.index, state.letters))
 
 
-def state_from_openspiel(history: Sequence[Any]) -> State:
+def state_from_openspiel(history: Iterable[Any]) -> State:
     """The state of an OpenSpiel history in which both cards are dealt."""
-    if len(history) < len(PLAYERS):
-        raise HistoryError(f"{list(history)} is not a dealt hand; it starts with two cards")
-    deal, moves = as_deal(history[:2]), history[2:]
-    state = State.new(*deal)
-    for move in moves:
+    moves = _first(history, len(PLAYERS) + LONGEST + 1)
+    if len(moves) < len(PLAYERS):
+        raise HistoryError(f"{shown(list(moves))} is not a dealt hand; it starts with two cards")
+    state = State.new(*moves[: len(PLAYERS)])
+    for move in moves[len(PLAYERS) :]:
         state = state.act(from_openspiel(move, BETTING[state.letters].faces_bet))
     return state
 
@@ -104,9 +118,9 @@ def information_state(card: Any, letters: str) -> str:
 
 def parse_information_state(name: str) -> tuple[Card, str]:
     """The card and letters of a decision, e.g. `"2pb"` -> `(Card.K, "pb")`."""
-    if name not in INFORMATION_STATES:
+    if not isinstance(name, str) or name not in INFORMATION_STATES:
         known = ", ".join(INFORMATION_STATES)
-        raise HistoryError(f"{name!r} is not an information state; they are {known}")
+        raise HistoryError(f"{shown(name)} is not an information state; they are {known}")
     return Card(int(name[0])), name[1:]
 
 
@@ -135,16 +149,33 @@ class KuhnPoker:
 def _dealt(cards: Sequence[Any]) -> tuple[Card, Card]:
     """A deal in the rulebook's own cards, which are numbers only."""
     if isinstance(cards, (list, tuple)) and any(isinstance(card, str) for card in cards):
-        raise CardError(f"{cards!r} is not a deal of the rulebook; its cards are 0, 1, 2")
+        raise CardError(f"{shown(cards)} is not a deal of the rulebook; its cards are 0, 1, 2")
     return as_deal(cards)
 
 
-def _matching(items: Iterable[Any], table: dict[tuple[Any, ...], str]) -> str:
-    key = tuple(items)
-    if key not in table:
-        shown = ", ".join(str(item) for item in key)
-        raise HistoryError(f"[{shown}] is not a history of the game")
-    return table[key]
+def _as_bool(facing_bet: Any) -> bool:
+    try:
+        return bool(facing_bet)
+    except (TypeError, ValueError):  # an array is neither
+        raise KuhnError(f"facing_bet is true or false; got {shown(facing_bet)}") from None
+
+
+def _first(items: Any, most: int) -> tuple[Any, ...]:
+    """At most so many items in order: one more than fit is enough to tell that they do not."""
+    if isinstance(items, (str, bytes, Set, Mapping)):
+        raise HistoryError(f"{shown(items)} is not a history; give its moves as a list")
+    try:
+        return tuple(islice(items, most))
+    except TypeError:
+        raise HistoryError(f"{shown(items)} is not a history; give its moves as a list") from None
+
+
+def _matching(key: tuple[Any, ...], table: Mapping[tuple[Any, ...], str]) -> str:
+    try:
+        return table[key]
+    except (KeyError, TypeError):
+        told = ", ".join(item if isinstance(item, str) else shown(item) for item in key)
+        raise HistoryError(f"[{told[:80]}] is not a history of the game") from None
 
 
 def _actions_to(row: Betting) -> tuple[Action, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -64,15 +66,15 @@ def encode_mask(letters: str, seat: int) -> Mask:
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
-def _frozen(array: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
-    array.setflags(write=False)
-    return array
+def frozen(array: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+    """A copy that nobody can write to: its memory is `bytes`, so no flag opens it again."""
+    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
 
 
 # By history, then by card; by history, then by seat. Read-only: hand out copies.
-OBSERVATIONS: dict[str, tuple[Observation, ...]] = {
-    letters: tuple(_frozen(encode(card, letters)) for card in Card) for letters in BETTING
-}
-MASKS: dict[str, tuple[Mask, ...]] = {
-    letters: tuple(_frozen(encode_mask(letters, seat)) for seat in PLAYERS) for letters in BETTING
-}
+OBSERVATIONS: Mapping[str, tuple[Observation, ...]] = MappingProxyType(
+    {letters: tuple(frozen(encode(card, letters)) for card in Card) for letters in BETTING}
+)
+MASKS: Mapping[str, tuple[Mask, ...]] = MappingProxyType(
+    {letters: tuple(frozen(encode_mask(letters, seat)) for seat in PLAYERS) for letters in BETTING}
+)

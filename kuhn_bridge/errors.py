@@ -1,5 +1,18 @@
 """Everything that a caller can get wrong, as one family of `ValueError`s."""
 
+from __future__ import annotations
+
+LONGEST_SHOWN = 80
+
+
+def shown(value: object) -> str:
+    """`repr(value)` as an error can show it: one line, not too long, whatever the value is."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an integer of too many digits, or somebody's broken __repr__
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
+
 
 class KuhnError(ValueError):
     """The base of every error this project raises on bad input."""

@@ -6,7 +6,6 @@ step before `reset`, an illegal action, an action for a finished agent, and chan
 
 from __future__ import annotations
 
-import operator
 import random
 from typing import Any, ClassVar, TypeAlias
 
@@ -26,8 +25,8 @@ from kuhn_bridge.encoding import (
     encode_card,
     encode_history,
 )
-from kuhn_bridge.errors import HistoryError, IllegalActionError, KuhnError, SeatError
-from kuhn_bridge.rules import AGENTS, BETTING, DEALS, PLAYERS, Action, Card, as_deal
+from kuhn_bridge.errors import HistoryError, IllegalActionError, KuhnError, SeatError, shown
+from kuhn_bridge.rules import AGENTS, BETTING, DEALS, PLAYERS, Action, Card, as_deal, as_seed
 from kuhn_bridge.state import State
 
 AgentObservation: TypeAlias = dict[str, Observation | Mask]
@@ -53,7 +52,9 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
     def __init__(self, render_mode: str | None = None) -> None:
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
-            raise KuhnError(f"render_mode {render_mode!r} is unknown; use one of {modes} or None")
+            raise KuhnError(
+                f"render_mode {shown(render_mode)} is unknown; use one of {modes} or None"
+            )
         super().__init__()
         self.render_mode = render_mode
         self.possible_agents = list(AGENTS)
@@ -85,10 +86,12 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Deal a hand; `seed` restarts the deals, `options={"cards": ("K", "J")}` fixes one."""
         if not isinstance(options, (dict, type(None))):
-            raise KuhnError(f"options {options!r} are not a dict, e.g. {{'cards': ('K', 'J')}}")
+            raise KuhnError(
+                f"options {shown(options)} are not a dict, e.g. {{'cards': ('K', 'J')}}"
+            )
         deal = as_deal(options["cards"]) if options and "cards" in options else None
         if seed is not None:
-            self._rng = _rng(seed)
+            self._rng = random.Random(as_seed(seed))
         hand = State.new(*(deal or DEALS[int(self._rng.random() * len(DEALS))]))
         self.agents = list(AGENTS)
         self.rewards = {"player_0": 0, "player_1": 0}
@@ -170,8 +173,9 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         if not self.agents:
             raise HistoryError("the hand is over and both agents have left; call reset()")
         if action is not None:
+            where = self._dealt().where()
             raise IllegalActionError(
-                f"illegal action {action!r} {self._dealt().where()}: the hand is over, step(None)"
+                f"illegal action {shown(action)} {where}: the hand is over, step(None)"
             )
         left = self.agent_selection
         self.agents.remove(left)
@@ -191,7 +195,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
             return _SEATS[agent]
         except (KeyError, TypeError):
             known = ", ".join(AGENTS)
-            raise SeatError(f"{agent!r} is not an agent; the agents are {known}") from None
+            raise SeatError(f"{shown(agent)} is not an agent; the agents are {known}") from None
 
 
 def raw_env(render_mode: str | None = None) -> KuhnEnv:
@@ -205,16 +209,6 @@ def env(render_mode: str | None = None) -> KuhnEnv:
 
 
 pettingzoo.register("aec", "kuhn_bridge/kuhn_v0", "kuhn_bridge.kuhn_v0:env")
-
-
-def _rng(seed: Any) -> random.Random:
-    try:
-        whole = operator.index(seed)
-    except TypeError:
-        whole = -1
-    if whole < 0:
-        raise KuhnError(f"seed {seed!r} is not a whole number from 0 up")
-    return random.Random(whole)
 
 
 def _picture(hand: State) -> str:

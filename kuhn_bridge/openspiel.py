@@ -16,6 +16,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from kuhn_bridge.bridge import (
     INFORMATION_STATES,
+    LONGEST,
     from_openspiel,
     letters_to_actions,
     parse_information_state,
@@ -28,7 +29,6 @@ from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Betting, Card, a
 from kuhn_bridge.state import State
 
 SHORT_NAME = "python_kuhn_bridge"
-LONGEST = max(len(letters) for letters in BETTING)
 
 _TYPE = pyspiel.GameType(
     short_name=SHORT_NAME,
@@ -106,7 +106,7 @@ class KuhnBridgeState(pyspiel.State):
         return self.hand is not None and self.hand.is_terminal
 
     def returns(self) -> list[float]:
-        """Net chips of both players; nothing before the end."""
+        """Net chips of both players; (0, 0) before the end."""
         return [float(chips) for chips in (self.hand.returns if self.hand else (0, 0))]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
@@ -254,11 +254,11 @@ def from_openspiel_policy(policy: Any) -> TabularPolicy:
         if strange:
             raise PolicyError(f"a policy of another game: it has {', '.join(strange[:3])}")
     if set(getattr(policy, "player_ids", PLAYERS)) != set(PLAYERS):
-        raise PolicyError(f"half a policy: it covers players {policy.player_ids}, not both")
+        raise PolicyError(f"an incomplete policy: it covers players {policy.player_ids}, not both")
     rows = {name: _ask(policy, game, name) for name in INFORMATION_STATES}
     missing = [name for name, row in rows.items() if not row]
     if missing:
-        raise PolicyError(f"half a policy: the information states lack {', '.join(missing)}")
+        raise PolicyError(f"an incomplete policy: the information states lack {', '.join(missing)}")
     answers = {action for name, row in rows.items() if "b" in name for action in row}
     if answers == {0}:  # folding there in kuhn_poker, calling in ours
         raise PolicyError("a policy that lists 0 alone facing a bet: list all legal actions")

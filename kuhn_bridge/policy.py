@@ -11,21 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from kuhn_bridge.bridge import INFORMATION_STATES, parse_information_state
-from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card
+from kuhn_bridge.encoding import frozen
+from kuhn_bridge.errors import PolicyError, shown
+from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card, as_seed
 
 Probabilities: TypeAlias = npt.NDArray[np.float64]
 Percentages: TypeAlias = tuple[tuple[tuple[float, ...], ...], ...]
 
 FORMAT, VERSION = "kuhn-bridge-policy", 1
 TOLERANCE = 1e-6
+PERCENT_TOLERANCE = 0.02  # room for two roundings
+MAX_BYTES = 2**20  # of a file: 12 rows take one thousandth of it
 
 _ROW_OF = {name: row for row, name in enumerate(INFORMATION_STATES)}
 _PARSED = tuple(parse_information_state(name) for name in INFORMATION_STATES)
-LEGAL: npt.NDArray[np.bool_] = np.array(
-    [[action in BETTING[letters].after for action in Action] for _, letters in _PARSED]
+LEGAL: npt.NDArray[np.bool_] = frozen(
+    np.array([[action in BETTING[letters].after for action in Action] for _, letters in _PARSED])
 )
-LEGAL.setflags(write=False)
 
 # A percentage row is [check, bet, fold, call]: these are the histories of its two pairs.
 _PERCENTAGE_PAIRS = (("", "pb"), ("p", "b"))
@@ -46,10 +48,12 @@ class TabularPolicy:
     def __init__(self, probabilities: npt.ArrayLike) -> None:
         table = _as_table(probabilities)
         _validate(table)
-        table.setflags(write=False)
-        object.__setattr__(self, "probabilities", table)
+        object.__setattr__(self, "probabilities", frozen(table))
 
     def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a TabularPolicy is frozen; make a new one")
+
+    def __delattr__(self, name: str) -> None:
         raise AttributeError("a TabularPolicy is frozen; make a new one")
 
     @classmethod
@@ -60,7 +64,7 @@ class TabularPolicy:
     @classmethod
     def random(cls, seed: int) -> TabularPolicy:
         """A policy drawn uniformly from all policies."""
-        weights = np.random.default_rng(seed).exponential(size=LEGAL.shape) * LEGAL
+        weights = np.random.default_rng(as_seed(seed)).exponential(size=LEGAL.shape) * LEGAL
         return cls(weights / weights.sum(axis=1, keepdims=True))
 
     @classmethod
@@ -87,12 +91,12 @@ class TabularPolicy:
         """From the text that `to_json` writes."""
         try:
             data = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise PolicyError(f"not a policy: the JSON is broken ({error})") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise PolicyError(f'not a policy: want an object with "format": "{FORMAT}"')
         if data.get("version") != VERSION:
-            raise PolicyError(f"policy version {data.get('version')!r}; this reads {VERSION}")
+            raise PolicyError(f"policy version {shown(data.get('version'))}; this reads {VERSION}")
         if not isinstance(data.get("policy"), dict):
             raise PolicyError('not a policy: "policy" must map information states to actions')
         return cls.from_dict(data["policy"])
@@ -105,11 +109,18 @@ class TabularPolicy:
     def load(cls, path: str | Path) -> TabularPolicy:
         """From a JSON file."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise PolicyError(f"{path}: not a policy: the file is not text") from None
+            with Path(path).open("rb") as file:
+                content = file.read(MAX_BYTES + 1)
         except OSError as error:
             raise PolicyError(f"{path}: {error.strerror or error}") from None
+        except (TypeError, ValueError):
+            raise PolicyError(f"{shown(path)} is not the name of a file") from None
+        if len(content) > MAX_BYTES:
+            raise PolicyError(f"{path}: not a policy: it is larger than {MAX_BYTES:,} bytes")
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            raise PolicyError(f"{path}: not a policy: the file is not text") from None
         try:
             return cls.from_json(text)
         except PolicyError as error:
@@ -117,25 +128,26 @@ class TabularPolicy:
 
     @classmethod
     def from_percentages(cls, players: Sequence[Any]) -> TabularPolicy:
-        """From what hand-written CFR programs print: one list a player, one row a card.
+        """From what hand-written CFR programs print: one list per player, one row per card.
 
         A row is `[check, bet, fold, call]` in percent, each pair summing to 100: player_0's second
         pair is after check-bet; player_1's first is after a check, the second after a bet.
         """
-        try:
-            arrays = np.asarray(players, np.float64)
-        except (TypeError, ValueError):
-            raise PolicyError("percentages are numbers: 2 players x 3 cards x 4") from None
+        arrays = _numbers(players)
+        if arrays is None:
+            raise PolicyError("percentages are numbers: 2 players x 3 cards x 4")
         if arrays.shape != (2, 3, 4):
             raise PolicyError(f"percentages are 2 players x 3 cards x 4; got {arrays.shape}")
         table = np.zeros(LEGAL.shape)
         for seat, card, half in np.ndindex(2, 3, 2):
             values = arrays[seat, card, 2 * half : 2 * half + 2]
-            if not abs(values.sum() - 100) <= 0.02:  # room for two roundings; catches NaN too
+            with np.errstate(over="ignore", invalid="ignore"):  # neither sums to 100
+                total = values.sum()
+            if not abs(total - 100) <= PERCENT_TOLERANCE:  # catches NaN too
                 where = f"{AGENTS[seat]} {Card(card).name}"
                 raise PolicyError(f"{where}: the pair {values.tolist()} does not sum to 100")
             row = _ROW_OF[f"{card}{_PERCENTAGE_PAIRS[seat][half]}"]
-            table[row, (_FIRST_PAIR, _SECOND_PAIR)[half]] = values / values.sum()
+            table[row, (_FIRST_PAIR, _SECOND_PAIR)[half]] = values / total
         return cls(table)
 
     def to_percentages(self) -> Percentages:
@@ -198,13 +210,23 @@ def _cells(row: Probabilities, legal: npt.NDArray[np.bool_]) -> str:
 
 
 def _as_table(probabilities: npt.ArrayLike) -> Probabilities:
-    try:
-        table = np.array(probabilities, np.float64) + 0.0  # -0.0 becomes 0.0
-    except (TypeError, ValueError):
-        raise PolicyError("a policy is a table of numbers, 12 rows x 3 actions") from None
+    table = _numbers(probabilities)
+    if table is None:
+        raise PolicyError("a policy is a table of numbers, 12 rows x 3 actions")
     if table.shape != LEGAL.shape:
         raise PolicyError(f"a policy has 12 rows x 3 actions; got shape {table.shape}")
-    return table
+    return table + 0.0  # -0.0 becomes 0.0
+
+
+def _numbers(values: Any) -> Probabilities | None:
+    """`values` as float64 of whatever shape; `None` where something is not a real number."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":  # numpy would read text, and drop imaginary parts
+            return None
+        return np.asarray(array, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _validate(table: Probabilities) -> None:
@@ -214,23 +236,27 @@ def _validate(table: Probabilities) -> None:
         if row[~legal].any():
             names = ", ".join(action.name for action in Action if row[action] and not legal[action])
             raise PolicyError(f"{name!r}: {names} is illegal there, so its probability must be 0")
-        if abs(row.sum() - 1) > TOLERANCE:
-            raise PolicyError(f"{name!r}: the probabilities sum to {row.sum():.6g}, not 1")
+        with np.errstate(over="ignore"):
+            total = row.sum()
+        if abs(total - 1) > TOLERANCE:
+            raise PolicyError(f"{name!r}: the probabilities sum to {total:.6g}, not 1")
 
 
 def _require_same(what: str, given: Any, wanted: Iterable[str]) -> None:
     if not isinstance(given, Mapping):
-        raise PolicyError(f"the {what} must be a map; got {given!r}")
+        raise PolicyError(f"the {what} must be a map; got {shown(given)}")
     missing = [name for name in wanted if name not in given]
-    unknown = [str(name) for name in given if name not in set(wanted)]
+    unknown = [
+        name if isinstance(name, str) else shown(name) for name in given if name not in set(wanted)
+    ]
     if missing:
-        raise PolicyError(f"half a policy: the {what} lack {', '.join(missing)}")
+        raise PolicyError(f"an incomplete policy: the {what} lack {', '.join(missing)}")
     if unknown:
-        raise PolicyError(f"the {what} include {', '.join(unknown)}, which do not exist here")
+        raise PolicyError(f"the {what} include {', '.join(unknown)[:80]}, which do not exist here")
 
 
 def _number(value: Any, where: str) -> float:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not 0 <= value <= 1:  # so neither NaN nor what no float can hold
-        raise PolicyError(f"{where}: {str(value)[:20]} is not a probability")
+        raise PolicyError(f"{where}: {shown(value)} is not a probability")
     return float(value)

@@ -14,7 +14,14 @@ from itertools import permutations
 from types import MappingProxyType
 from typing import Any
 
-from kuhn_bridge.errors import ActionError, CardError, HistoryError, SeatError
+from kuhn_bridge.errors import (
+    ActionError,
+    CardError,
+    HistoryError,
+    KuhnError,
+    SeatError,
+    shown,
+)
 
 PLAYERS = (0, 1)
 AGENTS = ("player_0", "player_1")
@@ -56,8 +63,9 @@ class Phase(IntEnum):
 class Betting:
     """One row of the betting table: a public history and all that follows from it.
 
-    `after` maps each legal action to the letters it leads to. At the end `stake` is what the
-    loser pays, and `winner` is who it goes to: `None` means the higher card, at showdown.
+    `after`, which is read-only, maps each legal action to the letters it leads to. At the end
+    `stake` is what the loser pays, and `winner` is who it goes to: `None` means the higher card,
+    at showdown.
     """
 
     letters: str
@@ -67,6 +75,9 @@ class Betting:
     after: Mapping[Action, str] = field(default_factory=dict)
     stake: int = 0
     winner: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "after", MappingProxyType(dict(self.after)))
 
     @property
     def is_terminal(self) -> bool:
@@ -105,7 +116,9 @@ def betting(letters: str) -> Betting:
         return BETTING[letters]
     except (KeyError, TypeError):
         known = ", ".join(repr(key) for key in BETTING)
-        raise HistoryError(f"{letters!r} is not a history; the histories are {known}") from None
+        raise HistoryError(
+            f"{shown(letters)} is not a history; the histories are {known}"
+        ) from None
 
 
 def as_card(value: Any) -> Card:
@@ -115,22 +128,23 @@ def as_card(value: Any) -> Card:
     try:
         return Card[value] if isinstance(value, str) else Card(_index(value))
     except (KeyError, TypeError, ValueError):
-        raise CardError(f"{value!r} is not a card; the cards are J, Q, K or 0, 1, 2") from None
+        raise CardError(f"{shown(value)} is not a card; the cards are J, Q, K or 0, 1, 2") from None
 
 
 def as_deal(cards: Any) -> tuple[Card, Card]:
     """Two different cards, player_0's first."""
     try:
-        pair = tuple(as_card(cards[i]) for i in range(len(cards)))  # in order, so no set will do
-    except (KeyError, TypeError):
-        pair = ()
-    if isinstance(cards, str) or not pair:
-        raise CardError(f"{cards!r} is not a deal; give two cards, e.g. ('K', 'J')")
-    if len(pair) != 2:
-        raise CardError(f"a deal is two cards, player_0's and player_1's; got {len(pair)}")
-    if pair[0] is pair[1]:
-        raise CardError(f"both players hold {pair[0].name}; the deck has one of each card")
-    return pair
+        held = [cards[i] for i in range(min(len(cards), 3))]  # in order, so no set will do
+    except (KeyError, IndexError, TypeError, OverflowError):
+        held = []
+    if isinstance(cards, str) or not held:
+        raise CardError(f"{shown(cards)} is not a deal; give two cards, e.g. ('K', 'J')")
+    if len(held) != 2:
+        raise CardError(f"a deal is two cards, player_0's and player_1's; got {len(cards)}")
+    card0, card1 = as_card(held[0]), as_card(held[1])
+    if card0 is card1:
+        raise CardError(f"both players hold {card0.name}; the deck has one of each card")
+    return card0, card1
 
 
 def as_action(value: Any) -> Action:
@@ -141,7 +155,7 @@ def as_action(value: Any) -> Action:
         return Action(_index(value))
     except (TypeError, ValueError):
         known = ", ".join(f"{action.value} = {action.name}" for action in Action)
-        raise ActionError(f"{value!r} is not an action ID; the IDs are {known}") from None
+        raise ActionError(f"{shown(value)} is not an action ID; the IDs are {known}") from None
 
 
 def as_seat(value: Any) -> int:
@@ -149,11 +163,22 @@ def as_seat(value: Any) -> int:
     try:
         return PLAYERS.index(_index(value))
     except (TypeError, ValueError):
-        raise SeatError(f"{value!r} is not a seat; the seats are 0 and 1") from None
+        raise SeatError(f"{shown(value)} is not a seat; the seats are 0 and 1") from None
+
+
+def as_seed(value: Any) -> int:
+    """A seed, which is a whole number from 0 up."""
+    try:
+        seed = _index(value)
+    except TypeError:
+        seed = -1
+    if seed < 0:
+        raise KuhnError(f"seed {shown(value)} is not a whole number from 0 up")
+    return seed
 
 
 def payoff(cards: tuple[Card, Card], row: Betting) -> tuple[int, int]:
-    """Net chips of both players; nothing before the end."""
+    """Net chips of both players; (0, 0) before the end."""
     winner = row.winner if row.winner is not None else int(cards[1] > cards[0])
     return (row.stake, -row.stake) if winner == 0 else (-row.stake, row.stake)
 

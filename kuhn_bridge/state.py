@@ -38,7 +38,7 @@ class State:
     legal_actions: tuple[Action, ...] = field(init=False, compare=False)
     is_terminal: bool = field(init=False, compare=False)
     returns: tuple[int, int] = field(init=False, compare=False)
-    _after: dict[Action, State] = field(init=False, compare=False)
+    _after: tuple[State | None, ...] = field(init=False, compare=False)  # by action ID
 
     def __post_init__(self) -> None:
         row, cards = betting(self.letters), as_deal(self.cards)
@@ -50,7 +50,10 @@ class State:
             "legal_actions": tuple(row.after),
             "is_terminal": row.is_terminal,
             "returns": payoff(cards, row),
-            "_after": {action: State(cards, letters) for action, letters in row.after.items()},
+            "_after": tuple(
+                State(cards, row.after[action]) if action in row.after else None
+                for action in Action
+            ),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -67,10 +70,10 @@ class State:
         """The state after `action` by the player to act."""
         if type(action) is not Action:
             action = self._known(action)
-        try:
-            return self._after[action]
-        except KeyError:
+        state: State | None = self._after[action]
+        if state is None:
             self._refuse(action)
+        return state
 
     def observe(self, seat: int) -> Observation:
         """What `seat` sees: float32 `(10,)`, laid out as in `encoding.encode`."""

@@ -10,12 +10,15 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from algorithms.support.command import HOLDS, Parser, run, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
-from parity.contests import OPTIONAL, Contender, Contest, contests, installed
+
+if TYPE_CHECKING:
+    from parity.contests import Contender, Contest
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: argparse.Namespace) -> int:
+    from parity.contests import OPTIONAL, contests, installed  # which need OpenSpiel
+
     if arguments.rounds < 1:
         raise UsageError(f"--rounds {arguments.rounds}: want at least 1")
     if arguments.chart:

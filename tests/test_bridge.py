@@ -1,5 +1,8 @@
 """The bridge: single actions, whole histories, and the rulebook in letters."""
 
+import itertools
+
+import numpy as np
 import pyspiel
 import pytest
 from hypothesis import given
@@ -76,6 +79,37 @@ def test_what_is_no_openspiel_history(history):
         state_from_openspiel(history)
 
 
+ENDLESS = [itertools.repeat(0), itertools.repeat("check"), itertools.count()]
+NO_HISTORY = [5, None, 1.5, object(), "pb", b"pb", {0, 1}, {0: 1}, [[0], [1]], [np.ones(3)] * 2]
+
+
+@pytest.mark.parametrize("reader", [words_to_letters, actions_to_letters, state_from_openspiel])
+@pytest.mark.parametrize("history", ENDLESS + NO_HISTORY, ids=lambda value: str(value)[:20])
+def test_what_is_no_list_of_moves_or_has_no_end_is_refused(reader, history):
+    with pytest.raises(KuhnError) as error:
+        reader(history)
+    assert "\n" not in str(error.value)
+
+
+def test_histories_may_be_iterators():
+    assert words_to_letters(iter(["check", "bet"])) == "pb"
+    assert actions_to_letters(iter([0, 1])) == "pb"
+    assert state_from_openspiel(iter([2, 0, 1])) == State.new("K", "J").act(Action.BET)
+
+
+def test_facing_a_bet_is_true_or_false():
+    for cross in (to_openspiel, from_openspiel):
+        with pytest.raises(KuhnError, match="facing_bet is true or false"):
+            cross(0, np.ones(2))
+
+
+def test_an_illegal_action_is_refused_with_its_circumstances():
+    with pytest.raises(KuhnError, match="BET is illegal facing a bet"):
+        to_openspiel(Action.BET, True)
+    with pytest.raises(KuhnError, match="FOLD is illegal without a bet to face"):
+        to_openspiel(Action.FOLD, False)
+
+
 @pytest.mark.parametrize("words", [["call"], ["bet", "check"], ["bet", "bet"], ["fold"], ["x"]])
 def test_what_is_no_history_in_words(words):
     with pytest.raises(KuhnError, match="is not a history"):
@@ -88,8 +122,9 @@ def test_information_states_are_openspiels():
     for name in INFORMATION_STATES:
         assert information_state(*parse_information_state(name)) == name
     assert parse_information_state("2pb") == (Card.K, "pb")
-    with pytest.raises(KuhnError, match="is not an information state"):
-        parse_information_state("2pp")
+    for name in ("2pp", "3", "", "0x", 2, None, ["2pb"], np.array(["2pb", "0"])):
+        with pytest.raises(KuhnError, match="is not an information state; they are 0, 1, 2, 0p"):
+            parse_information_state(name)
 
 
 @given(lines_of_play())

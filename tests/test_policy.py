@@ -47,6 +47,58 @@ def test_a_policy_is_a_frozen_value():
         policy.probabilities = None
     with pytest.raises(ValueError, match="read-only"):
         policy.probabilities[0, 0] = 1
+    with pytest.raises(AttributeError, match="frozen"):
+        del policy.probabilities
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        policy.probabilities.setflags(write=True)
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        LEGAL.setflags(write=True)
+
+
+def test_a_policy_does_not_follow_the_table_it_was_made_from():
+    table = TabularPolicy.uniform().probabilities.copy()
+    policy = TabularPolicy(table)
+    table[:] = 0
+    assert policy == TabularPolicy.uniform()
+
+
+def test_random_policies_are_uniform():
+    """A share drawn uniformly lands in each tenth equally often: 24,000 draws, 5 deviations."""
+    tables = np.stack([TabularPolicy.random(seed).probabilities for seed in range(2000)])
+    shares = tables[:, LEGAL][:, ::2].ravel()  # the first of each row's two legal actions
+    counts = np.histogram(shares, bins=10, range=(0, 1))[0]
+    assert np.abs(counts - 2400).max() < 5 * np.sqrt(24_000 * 0.1 * 0.9)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, None, "1", True])
+def test_what_is_no_seed(seed):
+    with pytest.raises(KuhnError, match="is not a whole number from 0 up"):
+        TabularPolicy.random(seed)
+
+
+@pytest.mark.parametrize(("off", "passes"), [(0.9e-6, True), (1.1e-6, False)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_tolerance_of_a_row(off, passes, sign):
+    table = edited(at3_0=0.5 + sign * off)
+    if passes:
+        assert TabularPolicy(table).probabilities[3].sum() != 1
+    else:
+        with pytest.raises(PolicyError, match="'0p': the probabilities sum to"):
+            TabularPolicy(table)
+
+
+@pytest.mark.parametrize(("off", "passes"), [(0.019, True), (0.021, False)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_tolerance_of_percentages(off, passes, sign):
+    rows = [[50, 50, 50, 50]] * 3
+    rounded = [[50, 50, 50, 50], [50, 50 + sign * off, 50, 50], [50, 50, 50, 50]]
+    if passes:
+        policy = TabularPolicy.from_percentages([rows, rounded])
+        assert policy["1p"][Action.BET] == pytest.approx(0.5, abs=1e-4)
+        assert policy["1p"][Action.BET] != 0.5
+    else:
+        with pytest.raises(PolicyError, match=r"player_1 Q.*does not sum to 100"):
+            TabularPolicy.from_percentages([rows, rounded])
 
 
 @given(policies())
@@ -93,6 +145,11 @@ def test_printed_percentages_come_back_as_printed():
         ([[[50, 50, 50, 50]] * 3, [[50, 50, 50, 51]] * 3], "player_1 J.*does not sum to 100"),
         ([[[50, 50, 50, float("nan")]] * 3] * 2, "does not sum to 100"),
         ([[[150, -50, 50, 50]] * 3] * 2, "are not probabilities"),
+        ([[[10**400, 50, 50, 50]] * 3] * 2, "percentages are numbers"),
+        ([[["50", "50", "50", "50"]] * 3] * 2, "percentages are numbers"),
+        ([[[50j, 50, 50, 50]] * 3] * 2, "percentages are numbers"),
+        ([[[1e308, 1e308, 50, 50]] * 3] * 2, "does not sum to 100"),
+        ([[[np.inf, -np.inf, 50, 50]] * 3] * 2, "does not sum to 100"),
     ],
 )
 def test_bad_percentages(percentages, message):
@@ -120,6 +177,11 @@ def edited(**changes):
         (np.ones((12, 2)), "12 rows x 3 actions"),
         (np.ones((6, 3)) / 3, "12 rows x 3 actions"),
         ("nonsense", "table of numbers"),
+        ([[10**400, 0, 0]] * 12, "table of numbers"),
+        ([["0.5", "0.5", "0"]] * 12, "table of numbers"),
+        (TabularPolicy.uniform().probabilities + 0j, "table of numbers"),
+        (edited(at0_0=1e308, at0_1=1e308), "sum to inf, not 1"),
+        (iter([]), "table of numbers"),
         (None, "12 rows x 3 actions"),
     ],
 )
@@ -145,7 +207,7 @@ def broken(edit):
         (broken(lambda d: d.update(format="leduc-policy")), "format"),
         (broken(lambda d: d.update(version=2)), "version 2"),
         (broken(lambda d: d.update(policy=[])), "must map"),
-        (broken(lambda d: d["policy"].pop("2pb")), "half a policy.*2pb"),
+        (broken(lambda d: d["policy"].pop("2pb")), "an incomplete policy.*2pb"),
         (broken(lambda d: d["policy"].update({"9": {}})), "include 9"),
         (broken(lambda d: d["policy"]["0"].pop("BET")), "lack BET"),
         (broken(lambda d: d["policy"]["0"].update(FOLD=0.0)), "include FOLD"),
@@ -153,7 +215,12 @@ def broken(edit):
         (broken(lambda d: d["policy"]["0"].update(BET=True)), "is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=float("nan"))), "is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=10**400)), "is not a probability"),
+        (broken(lambda d: d["policy"]["0"].update(BET=10**4000)), "is not a probability"),
+        (broken(lambda d: d.update(version=10**4000)), "version 1000"),
+        (broken(lambda d: d["policy"].update({"x" * 10**6: {}})), "include xxx"),
         ("[" * 100_000, "broken"),
+        (None, "broken"),
+        (b"\xff\xfe", "broken"),
         (broken(lambda d: d["policy"]["0"].update(BET=0.7)), "sum to 1.2"),
         (broken(lambda d: d["policy"].update({"0": 5})), "must be a map"),
     ],
@@ -162,6 +229,7 @@ def test_corrupted_json(text, message):
     with pytest.raises(PolicyError, match=message) as error:
         TabularPolicy.from_json(text)
     assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 250
 
 
 def test_files(tmp_path):
@@ -173,13 +241,19 @@ def test_files(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PolicyError, match="not text"):
         TabularPolicy.load(path)
+    for endless in ("/dev/zero", "/dev/urandom"):
+        with pytest.raises(PolicyError, match="larger than 1,048,576 bytes"):
+            TabularPolicy.load(endless)
+    for name in (None, 5.0, "a\0b"):
+        with pytest.raises(PolicyError, match="is not the name of a file"):
+            TabularPolicy.load(name)
 
 
-def test_half_a_policy_from_openspiel_is_an_error():
+def test_an_incomplete_policy_from_openspiel_is_an_error():
     game = pyspiel.load_game("kuhn_poker")
-    with pytest.raises(PolicyError, match="half a policy"):
+    with pytest.raises(PolicyError, match="an incomplete policy"):
         from_openspiel_policy(pyspiel.TabularPolicy({"0": [(0, 1.0)]}))
-    with pytest.raises(PolicyError, match="half a policy"):
+    with pytest.raises(PolicyError, match="an incomplete policy"):
         from_openspiel_policy(openspiel_policy.TabularPolicy(game, players=(0,)))
 
 
@@ -208,6 +282,12 @@ def test_policies_of_other_games_do_not_cross():
         to_python_policy(TabularPolicy.uniform(), leduc)
     with pytest.raises(PolicyError, match="not to leduc_poker"):
         from_openspiel_policy(openspiel_policy.UniformRandomPolicy(leduc))
+    three = pyspiel.load_game("kuhn_poker(players=3)")
+    for cross in (to_python_policy, to_pyspiel_policy):
+        with pytest.raises(PolicyError, match=r"not to kuhn_poker\(players=3\)"):
+            cross(TabularPolicy.uniform(), three)
+    with pytest.raises(PolicyError, match=r"not to kuhn_poker\(players=3\)"):
+        from_openspiel_policy(openspiel_policy.UniformRandomPolicy(three))
 
 
 @pytest.mark.parametrize("game", GAMES)

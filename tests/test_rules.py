@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kuhn_bridge import Action, Card, Phase
-from kuhn_bridge.errors import ActionError, CardError, HistoryError, SeatError
+from kuhn_bridge.errors import ActionError, CardError, HistoryError, KuhnError, SeatError
 from kuhn_bridge.rules import (
     BETTING,
     DEALS,
@@ -12,6 +12,7 @@ from kuhn_bridge.rules import (
     as_card,
     as_deal,
     as_seat,
+    as_seed,
     betting,
     payoff,
 )
@@ -42,6 +43,15 @@ def test_each_row_reads_as_the_contract_does(letters, words, label, actor, mask,
 
 def test_the_table_is_the_contract_and_nothing_else():
     assert list(BETTING) == [row[0] for row in CONTRACT]
+
+
+def test_nobody_can_change_the_table():
+    for table in (BETTING, *(row.after for row in BETTING.values())):
+        with pytest.raises(TypeError):
+            table[Action.BET] = "b"
+        assert not hasattr(table, "clear")
+    with pytest.raises(AttributeError):
+        BETTING[""].stake = 2
 
 
 def test_ids_are_fixed():
@@ -83,7 +93,19 @@ def test_not_a_card(value):
 
 @pytest.mark.parametrize(
     "value",
-    [("K", "K"), ("K",), ("J", "Q", "K"), "KJ", None, 5, ("K", 7), {"K", "J"}, np.array(3), ()],
+    [
+        ("K", "K"),
+        ("K",),
+        ("J", "Q", "K"),
+        "KJ",
+        None,
+        5,
+        ("K", 7),
+        {"K", "J"},
+        np.array(3),
+        (),
+        range(10**30),
+    ],
 )
 def test_not_a_deal(value):
     with pytest.raises(CardError):
@@ -108,6 +130,38 @@ def test_not_an_action_id(value):
 def test_not_a_seat(value):
     with pytest.raises(SeatError, match="the seats are 0 and 1"):
         as_seat(value)
+
+
+def test_a_deal_of_many_cards_is_refused_unread():
+    with pytest.raises(CardError, match="two cards, player_0's and player_1's; got 1000000000"):
+        as_deal(range(10**9))
+
+
+@pytest.mark.parametrize("value", [0, 7, np.int64(7), 10**400])
+def test_a_seed_is_a_whole_number_from_0_up(value):
+    assert as_seed(value) == value
+
+
+@pytest.mark.parametrize("value", [-1, 1.0, "7", None, True, float("nan"), [1]])
+def test_not_a_seed(value):
+    with pytest.raises(KuhnError, match="is not a whole number from 0 up"):
+        as_seed(value)
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "value", [10**5000, "x" * 10**6, np.ones((9, 9)), [[]] * 999, Unprintable()], ids=type
+)
+def test_whatever_is_refused_is_shown_in_one_short_line(value):
+    for refuse in (as_card, as_deal, as_action, as_seat, betting):
+        with pytest.raises(KuhnError) as error:
+            refuse(value)
+        assert len(str(error.value)) < 250
+        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("letters", ["x", "bbb", "ppp", "ppb", "P", " ", None, 3, ["p"]])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from kuhn_bridge import Action, Card, Phase, State
+from kuhn_bridge.encoding import MASKS, OBSERVATIONS
 from kuhn_bridge.errors import ActionError, CardError, IllegalActionError, SeatError
 from kuhn_bridge.rules import BETTING
 from kuhn_bridge.state import nodes
@@ -112,7 +113,49 @@ def test_states_are_values():
         ALL[0].letters = "p"
 
 
-@pytest.mark.parametrize("cards", [("K", "K"), ("K", "A"), (3, 0), (True, 0), (None, "J")])
+def test_the_shared_states_cannot_be_broken():
+    """`new` and `act` hand out the same states again and again, so nobody may change one."""
+    state = State.new("K", "J")
+    for change in ("clear", "pop", "update", "__setitem__", "__delitem__"):
+        assert not hasattr(state._after, change)
+    for name in ("_after", "cards", "returns"):
+        with pytest.raises(AttributeError):
+            setattr(state, name, ())
+        with pytest.raises(AttributeError):
+            delattr(state, name)
+    assert state.act(Action.BET).letters == "b"
+
+
+def test_the_arrays_behind_states_cannot_be_opened_for_writing():
+    for table in (OBSERVATIONS, MASKS):
+        with pytest.raises(TypeError):
+            table[""] = ()
+        for arrays in table.values():
+            for array in arrays:
+                with pytest.raises(ValueError, match="read-only"):
+                    array[0] = 7
+                with pytest.raises(ValueError, match="WRITEABLE"):
+                    array.setflags(write=True)
+
+
+def test_an_error_names_the_player_to_act_and_what_it_may_do():
+    dealt = State.new("Q", "K")
+    for state, told in (
+        (dealt, "player_0 may CHECK_OR_CALL or BET"),
+        (dealt.act(0), "player_1 may CHECK_OR_CALL or BET"),
+        (dealt.act(1), "player_1 may CHECK_OR_CALL or FOLD"),
+        (dealt.act(0).act(1), "player_0 may CHECK_OR_CALL or FOLD"),
+        (dealt.act(1).act(2), "the hand is over"),
+    ):
+        forbidden = next(action for action in Action if action not in state.legal_actions)
+        with pytest.raises(IllegalActionError, match=f": {told}$"):
+            state.act(forbidden)
+
+
+@pytest.mark.parametrize(
+    "cards",
+    [("K", "K"), (Card.K, Card.K), (2, 2), ("K", "A"), (3, 0), (True, 0), (None, "J"), (0, 10**9)],
+)
 def test_bad_deals(cards):
     with pytest.raises(CardError):
         State.new(*cards)

@@ -1,8 +1,19 @@
 """What the commands share."""
 
+import errno
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import pytest
 
-from algorithms.support import command, files
+import kuhn_bridge
+from algorithms.support import command, files, sealed
 from algorithms.support.errors import UsageError, unknown
 
 
@@ -46,6 +57,215 @@ def test_replacing_is_all_or_nothing(tmp_path):
     for bad in (tmp_path, tmp_path / "nowhere" / "x.json"):
         with pytest.raises(UsageError), files.replacing(bad):
             pass
+
+
+def test_ctrl_c_is_exit_130(capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    assert command.run(interrupted, "command") == 130
+    assert capsys.readouterr().err == "command: interrupted\n"
+
+
+ROOT = Path(kuhn_bridge.__file__).parents[1]
+
+
+def python(code, *options):
+    command = [sys.executable, *options, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+COMMANDS = [
+    *(
+        f"algorithms.{path.stem}"
+        for path in sorted((ROOT / "algorithms").glob("*.py"))
+        if "def main(" in path.read_text()
+    ),
+    "parity.check",
+    "parity.speed",
+]
+
+
+def test_every_command_works_without_docstrings():
+    """Under PYTHONOPTIMIZE=2 there are none to describe a command with."""
+    code = f"""
+import contextlib, importlib, io
+for name in {COMMANDS}:
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+        importlib.import_module(name).main(["--help"])
+    print(name, said.getvalue().startswith("usage: "))
+"""
+    run = python(code, "-OO")
+    assert run.stderr == ""
+    assert run.stdout.splitlines() == [f"{name} True" for name in COMMANDS]
+
+
+def test_speed_without_openspiel_is_one_line():
+    run = python(
+        "import sys; sys.modules['pyspiel'] = None; import parity.speed as s; sys.exit(s.main([]))"
+    )
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    assert "this needs the package pyspiel" in run.stderr
+
+
+def test_a_device_is_written_into_and_stays_a_device(tmp_path, capfd):
+    files.write_text("/dev/null", "gone")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    link = tmp_path / "full"
+    link.symlink_to("/dev/full")
+    with pytest.raises(UsageError, match="No space left on device"):
+        files.write_text(link, "too much")
+    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
+    assert link.is_symlink()
+    print("first", flush=True)
+    files.write_text("/dev/stdout", "second\n")
+    assert capfd.readouterr().out == "first\nsecond\n"
+
+
+def test_a_pipe_is_written_into_and_never_waited_for(tmp_path):
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match=r"pipe.json: cannot write there \(No such device"):
+        files.write_text(pipe, "nobody reads this")
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    content = "x" * 200_000  # more than a pipe holds
+    while True:
+        try:
+            files.write_text(pipe, content)
+            break
+        except UsageError:  # the reader is not there yet
+            continue
+    reader.join(10)
+    assert got == [content.encode()]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_symbolic_links_are_followed(tmp_path):
+    real, link, dangling = tmp_path / "there" / "real.json", tmp_path / "link", tmp_path / "new"
+    real.parent.mkdir()
+    real.write_text("old")
+    link.symlink_to(real)
+    dangling.symlink_to(real.with_name("made.json"))
+    files.write_text(link, "one")
+    files.write_text(dangling, "two")
+    assert link.is_symlink()
+    assert dangling.is_symlink()
+    assert real.read_text() == "one"
+    assert real.with_name("made.json").read_text() == "two"
+    assert {path.name for path in real.parent.iterdir()} == {"real.json", "made.json"}
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_new_files_have_the_permissions_that_the_umask_leaves(tmp_path, mask, mode):
+    before = os.umask(mask)
+    try:
+        files.write_text(tmp_path / "new.json", "x")
+        (tmp_path / "kept.json").touch(0o600)
+        (tmp_path / "kept.json").chmod(0o640)
+        files.write_text(tmp_path / "kept.json", "x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new.json").stat().st_mode) == mode
+    assert stat.S_IMODE((tmp_path / "kept.json").stat().st_mode) == 0o640
+
+
+KILLED = """
+import os, signal, sys
+from algorithms.support.files import replacing
+with replacing(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else_is(tmp_path):
+    target = tmp_path / "model.ckpt"
+    for _ in range(2):  # the second removes what the first left
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(target)], cwd=ROOT, check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert len(list(tmp_path.iterdir())) == 1
+    others = [
+        ".model-notes.ckpt",
+        ".other-0123abcd.ckpt",
+        ".model-0123abcd.zip",
+        "model-0123abcd.ckpt",
+    ]
+    for name in others:
+        (tmp_path / name).touch()
+    with files.replacing(target) as alive:  # somebody else is writing the same file right now
+        alive.write_text("by another run")
+        files.write_text(target, "done")
+        assert alive.exists()
+        alive.write_text("later")
+    assert target.read_text() == "later"
+    assert {path.name for path in tmp_path.iterdir()} == {"model.ckpt", *others}
+
+
+def test_a_full_disk_is_one_line_and_keeps_the_last_good_file(tmp_path):
+    target = tmp_path / "model.ckpt"
+    files.write_bytes(target, b"good")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # as a disk with 1,000 bytes left
+    try:
+        with pytest.raises(UsageError, match=r"File too large; the file that was there is kept"):
+            files.write_bytes(target, bytes(2000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert target.read_bytes() == b"good"
+    assert list(tmp_path.iterdir()) == [target]
+
+    def full():
+        with files.replacing(tmp_path / "new.json"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(UsageError, match=r"new.json: No space left on device$"):
+        full()
+
+
+@pytest.mark.parametrize("ask", [files.require_writable, lambda path: files.write_text(path, "")])
+def test_where_nothing_can_be_written_is_told_in_the_same_words(tmp_path, ask):
+    for path, told in (
+        (tmp_path / "none" / "x.json", "there is no directory"),
+        (tmp_path, "is a directory; give the name of a file"),
+        ("/proc/nothing.json", "cannot write there"),
+        (tmp_path / ("x" * 300), "File name too long"),
+        ("a\0b", "is not the name of a file"),
+    ):
+        with pytest.raises((UsageError, OSError), match=told):
+            ask(path)
+    ask(tmp_path / "fine.json")
+    assert {path.name for path in tmp_path.iterdir()} <= {"fine.json"}
+
+
+def test_reading_is_bounded_whatever_a_file_says_of_its_size(tmp_path):
+    (tmp_path / "ten").write_bytes(bytes(10))
+    assert files.read_bytes(tmp_path / "ten", most=10) == bytes(10)
+    for path in (tmp_path / "ten", "/dev/zero"):
+        with pytest.raises(UsageError, match="larger than 9 bytes"):
+            files.read_bytes(path, most=9)
+
+
+def test_a_seal_notices_every_flipped_bit_and_every_cut(tmp_path):
+    path, content = tmp_path / "sealed", b"what was written"
+    sealed.write_sealed(path, content)
+    assert sealed.read_sealed(path) == content
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises(UsageError, match=r"damaged|not a sealed file"):
+            sealed.read_sealed(path)
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(UsageError, match=r"damaged|not a sealed file"):
+            sealed.read_sealed(path)
+    path.write_bytes(whole + b"x")
+    with pytest.raises(UsageError, match="damaged"):
+        sealed.read_sealed(path)
 
 
 def test_the_nearest_name_is_suggested():

@@ -1,4 +1,4 @@
-"""What the commands share: one-line errors, exit codes, whole files or none, tables, progress."""
+"""What the commands share: one-line errors, exit codes, tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import NoReturn
 from kuhn_bridge.errors import KuhnError
 
 HOLDS, DOES_NOT_HOLD, COULD_NOT_RUN = 0, 1, 2
+INTERRUPTED = 130  # by Ctrl-C, as shells have it
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,6 +20,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit 2 with one line that says what is wrong and where to look."""
         self.exit(COULD_NOT_RUN, f"{self.prog}: {message} (see --help)\n")
+
+
+def summary(doc: str | None) -> str:
+    """The first line of a docstring; nothing where Python runs without them (`-OO`)."""
+    return (doc or "").partition("\n")[0]
 
 
 def run(main: Callable[[], int], name: str) -> int:
@@ -39,7 +45,7 @@ def run(main: Callable[[], int], name: str) -> int:
         message = f"{where}{error.strerror or error}"
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
     return COULD_NOT_RUN
 
