@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from algorithms.games import KUHN, load_game
 from algorithms.support.command import DOES_NOT_HOLD, HOLDS, Parser, run, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
-from parity.registry import CHECKS, GROUPS, Check, Result, Settings
+from parity.registry import CHECKS, GAME_CHECKS, GROUPS, Check, Result, Settings
 from parity.registry import run as run_check
 
 HEADER = ("group", "check", "compared", "deviation", "time", "")
@@ -28,21 +29,31 @@ def _main(arguments: argparse.Namespace) -> int:
     if arguments.candidate is not None:
         from parity.candidate import report
 
-        _refuse(arguments, ("only", "list", "quick", "model"), "goes without --candidate")
+        _refuse(
+            arguments,
+            ("only", "list", "quick", "model", "game"),
+            "cannot be combined with --candidate",
+        )
         return report(arguments.candidate, actions=arguments.actions, as_json=arguments.json)
-    _refuse(arguments, ("actions",), "goes with --candidate")
-    from parity import faces, policies, rules, selfplay, solvers  # noqa: F401  # they fill CHECKS
+    _refuse(arguments, ("actions",), "requires --candidate")
+    # importing them fills the lists of checks
+    from parity import faces, games, policies, rules, selfplay, solvers  # noqa: F401
 
+    game = None
+    if arguments.game not in {None, KUHN}:
+        _refuse(arguments, ("model",), "cannot be combined with --game")
+        game = load_game(arguments.game)
     if arguments.model:
         _require_model(arguments.model)
-    chosen = _chosen(arguments.only)
+    chosen = _chosen(arguments.only, CHECKS if game is None else GAME_CHECKS)
     if arguments.list:
         header = ("group", "check", "what it compares")
         rows = _listed(chosen)
         listed = [dict(zip(header, row, strict=True)) for row in rows]
         print(json.dumps(listed) if arguments.json else table(header, rows, left=3))
         return HOLDS
-    results = _run_all(chosen, Settings(quick=arguments.quick, model=arguments.model))
+    settings = Settings(quick=arguments.quick, model=arguments.model, game=game)
+    results = _run_all(chosen, settings)
     if arguments.json:
         print(json.dumps([result.as_dict() for result in results], indent=2))
     else:
@@ -65,11 +76,11 @@ def _require_model(path: Path) -> None:
     sources.load(str(path))
 
 
-def _chosen(names: Sequence[str] | None) -> list[Check]:
+def _chosen(names: Sequence[str] | None, known: Mapping[str, Check]) -> list[Check]:
     for name in names or ():
-        if name not in CHECKS:
-            raise unknown("check", name, CHECKS)
-    chosen = [item for name, item in CHECKS.items() if not names or name in names]
+        if name not in known:
+            raise unknown("check", name, known)
+    chosen = [item for name, item in known.items() if not names or name in names]
     return sorted(chosen, key=lambda item: GROUPS.index(item.group))
 
 
@@ -118,6 +129,7 @@ def _parser() -> Parser:
     parser.add_argument("--list", action="store_true", help="list the checks and stop")
     parser.add_argument("--json", action="store_true", help="print one JSON list")
     parser.add_argument("--quick", action="store_true", help="fewer random policies and iterations")
+    parser.add_argument("--game", metavar="NAME", help=f"check this OpenSpiel game, not {KUHN}")
     parser.add_argument("--model", type=Path, help="a model.zip or policy.onnx to check")
     parser.add_argument(
         "--candidate",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from algorithms.games import Game
 from parity.tally import Tally
 
 
@@ -17,6 +18,7 @@ class Settings:
 
     quick: bool = False
     model: Path | None = None
+    game: Game | None = None
 
 
 class Skipped(Exception):  # noqa: N818  # it is an outcome, not a fault
@@ -68,8 +70,9 @@ class Result:
 
 
 OWN = ("kuhn_bridge", "algorithms", "parity")
-GROUPS = ("rules", "faces", "algorithms", "policies")
+GROUPS = ("rules", "faces", "algorithms", "policies", "game")
 CHECKS: dict[str, Check] = {}
+GAME_CHECKS: dict[str, Check] = {}
 
 
 def check(name: str, group: str, title: str) -> Callable[[Body], Body]:
@@ -77,6 +80,16 @@ def check(name: str, group: str, title: str) -> Callable[[Body], Body]:
 
     def register(body: Body) -> Body:
         CHECKS[name] = Check(name, group, title, body)
+        return body
+
+    return register
+
+
+def game_check(name: str, title: str) -> Callable[[Body], Body]:
+    """Put a function on the list of `--game`."""
+
+    def register(body: Body) -> Body:
+        GAME_CHECKS[name] = Check(name, "game", title, body)
         return body
 
     return register

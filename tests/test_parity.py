@@ -327,8 +327,11 @@ def test_two_runs_say_the_same(capsys):
         (["--candidate", "no_such_game"], "cannot load the candidate"),
         (["--candidate", "kuhn.py"], "kuhn.py:KuhnPoker"),
         (["--candidate", ""], "cannot load the candidate"),
-        (["--candidate", "kuhn_poker", "--only", "core"], "--only goes without --candidate"),
-        (["--actions", "0=check"], "--actions goes with --candidate"),
+        (
+            ["--candidate", "kuhn_poker", "--only", "core"],
+            "--only cannot be combined with --candidate",
+        ),
+        (["--actions", "0=check"], "--actions requires --candidate"),
         (["--model", "policy.json"], "give a model.zip or a policy.onnx"),
         (["--candidate", "kuhn_poker", "--actions", "0=check/bet,1=call/fold"], "the same ID"),
         (["--candidate", "kuhn_poker", "--actions", "0=check/fold,5=bet/call"], "ID 5"),

@@ -1,0 +1,206 @@
+"""The checks of `--game NAME`: one OpenSpiel game, our tree and OpenSpiel's states in lockstep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python.algorithms import best_response, expected_game_score
+
+from algorithms.exact import cfr, values
+from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Tree
+from algorithms.games import Game
+from algorithms.policies import (
+    GamePolicy,
+    from_openspiel,
+    to_openspiel,
+    to_pyspiel_tabular,
+    to_python_tabular,
+)
+from algorithms.policies.openspiel import measured_by_openspiel
+from parity.registry import Settings, Skipped, game_check
+from parity.tally import Tally
+
+GROUP = "game"
+ITERATES = 1e-9
+EXACT = 1e-10  # per chip at stake
+FEW_NODES = 20_000  # OpenSpiel's Python takes seconds where there are more
+
+
+@game_check("tree", "every node of the tree against OpenSpiel's states")
+def check_tree(tally: Tally, settings: Settings) -> None:
+    """Actor, legal actions, chance, information state and returns, both walked at once."""
+    game = _game(settings)
+    tree, met = game.tree, 0
+    rows: dict[tuple[int, str], int] = {}
+    for node, state in _lockstep(game):
+        met += 1
+        where, player = _spelt(state), state.current_player()
+        tally.same(where, "lets {} act", int(tree.player[node]), player)
+        children = _children(tree, node)
+        actions = [int(tree.action[child]) for child in children]
+        if player == TERMINAL:
+            tally.same(where, "pays {}", tree.returns[:, node].tolist(), list(state.returns()))
+        elif player == CHANCE:
+            ours = [
+                (a, float(tree.edge[child])) for a, child in zip(actions, children, strict=True)
+            ]
+            tally.same(where, "draws {}", ours, state.chance_outcomes())
+        else:
+            row = int(tree.infoset[node])
+            key = (player, state.information_state_string())
+            tally.same(where, "knows {}", (int(tree.owner[row]), tree.keys[row]), key)
+            tally.same(where, "is information set {}", row, rows.setdefault(key, row))
+            tally.same(where, "allows {}", actions, state.legal_actions())
+            tally.same(where, "may {}", np.flatnonzero(tree.legal[row]).tolist(), actions)
+    tally.same("the whole tree", "has {} nodes", tree.num_nodes, met)
+
+
+@game_check("sights", "what networks see against OpenSpiel's information state tensors")
+def check_sights(tally: Tally, settings: Settings) -> None:
+    """At every node, so that nodes of one information set are shown alike too."""
+    game = _game(settings)
+    try:
+        seen = game.observations
+    except GameError as reason:
+        raise Skipped(str(reason)) from None
+    for node, state in _lockstep(game):
+        if (player := state.current_player()) >= 0:
+            tensor = np.asarray(state.information_state_tensor(player), np.float32)
+            ours = seen[game.tree.infoset[node]]
+            tally.same(_spelt(state), "shows {}", ours.tolist(), tensor.tolist())
+
+
+@game_check("values", "what random policies win, by OpenSpiel's own walk")
+def check_values(tally: Tally, settings: Settings) -> None:
+    """Every player's value."""
+    for where, policy in _random_policies(settings):
+        theirs = to_openspiel(policy)
+        root, seats = theirs.game.new_initial_state(), [theirs] * policy.game.num_players
+        ours = values.expected_values(policy.game.tree, policy.table)
+        for player, value in enumerate(expected_game_score.policy_value(root, seats)):
+            phrase = f"gives player_{player} {{}}"
+            tally.close(where, phrase, ours[player], float(value), _exact(policy))
+
+
+@game_check("best-response", "what best responses to random policies win")
+def check_best_response(tally: Tally, settings: Settings) -> None:
+    """Each player's, and that the actions we name really win it."""
+    for where, policy in _random_policies(settings):
+        theirs, tree = to_openspiel(policy), policy.game.tree
+        measure = values.nash_conv(tree, policy.table)
+        answers = values.pure(tree, measure.best_responses)
+        for player in range(tree.num_players):
+            response = best_response.BestResponsePolicy(theirs.game, player, theirs)
+            best = float(response.value(theirs.game.new_initial_state()))
+            phrase = f"lets player_{player} win {{}}"
+            tally.close(where, phrase, measure.best_values[player], best, _exact(policy))
+            mixed = [answers if p == player else policy.table for p in range(tree.num_players)]
+            won = values.expected_values(tree, values.seated(tree, mixed))[player]
+            tally.close(f"{where}, played out", phrase, won, best, _exact(policy))
+
+
+@game_check("nashconv", "NashConv and gains of random policies, one at a time and many at once")
+def check_nashconv(tally: Tally, settings: Settings) -> None:
+    """Against OpenSpiel's `exploitability`."""
+    policies = dict(_random_policies(settings))
+    together = values.nash_convs(_game(settings).tree, [p.table for p in policies.values()])
+    for (where, policy), many in zip(policies.items(), together, strict=True):
+        theirs, ours = measured_by_openspiel(policy), policy.nash_conv()
+        tally.close(where, "has NashConv {}", ours.total, theirs.nash_conv, _exact(policy))
+        tally.close(f"{where} of many", "has NashConv {}", many, theirs.nash_conv, _exact(policy))
+        for player, gain in enumerate(theirs.gains):
+            phrase = f"lets player_{player} gain {{}}"
+            tally.close(where, phrase, ours.gains[player], gain, _exact(policy))
+
+
+@game_check("cfr", "CFR, iterate by iterate, against OpenSpiel's C++ solver")
+def check_cfr(tally: Tally, settings: Settings) -> None:
+    """Average policies; alternating updates."""
+    _compare_iterates(tally, settings, cfr.CFR, pyspiel.CFRSolver)
+
+
+@game_check("cfr+", "CFR+, iterate by iterate, against OpenSpiel's C++ solver")
+def check_cfr_plus(tally: Tally, settings: Settings) -> None:
+    """Average policies."""
+    _compare_iterates(tally, settings, cfr.CFR_PLUS, pyspiel.CFRPlusSolver)
+
+
+@game_check("policies", "random policies to OpenSpiel's three kinds and JSON, and back")
+def check_policies(tally: Tally, settings: Settings) -> None:
+    """To the last bit."""
+    for where, policy in _random_policies(settings):
+        game = policy.game
+        back = GamePolicy.from_json(policy.to_json(), game)
+        tally.holds(where, "JSON gives the same policy back", back == policy)
+        kinds: dict[str, Callable[[GamePolicy], Any]] = {"a Python policy": to_openspiel}
+        if _keys_are_unique(game.tree):
+            kinds |= {"Python's table": to_python_tabular, "C++'s table": to_pyspiel_tabular}
+        for kind, there in kinds.items():
+            back = from_openspiel(there(policy), game)
+            tally.holds(where, f"{kind} gives the same policy back", back == policy)
+
+
+def _compare_iterates(
+    tally: Tally, settings: Settings, variant: cfr.Variant, theirs: Callable[[Any], Any]
+) -> None:
+    game = _game(settings)
+    if not _keys_are_unique(game.tree):
+        raise Skipped("OpenSpiel's solvers mix up players that share information state strings")
+    if game.num_players == 1:
+        raise Skipped("OpenSpiel's solvers want two players or more")
+    ours, solver = cfr.Solver(game.tree, variant), theirs(game.origin)
+    for iteration in range(1, 6 if settings.quick else 11):
+        ours.run(1)
+        solver.evaluate_and_update_policy()
+        mine, right = ours.average_policy(), from_openspiel(solver.average_policy(), game).table
+        for row, key in enumerate(game.tree.keys):
+            where = f"iteration {iteration}, {key!r}"
+            for action in np.flatnonzero(game.tree.legal[row]).tolist():
+                phrase = f"plays {action} with probability {{}}"
+                tally.close(
+                    where, phrase, float(mine[row, action]), float(right[row, action]), ITERATES
+                )
+
+
+def _random_policies(settings: Settings) -> Iterator[tuple[str, GamePolicy]]:
+    """A few policies, fewer of a large game."""
+    game = _game(settings)
+    few = settings.quick or game.tree.num_nodes > FEW_NODES
+    for seed in range(1 if few else 5):
+        yield f"random policy {seed}", GamePolicy.random(game, seed)
+
+
+def _lockstep(game: Game) -> Iterator[tuple[int, Any]]:
+    """Every node that OpenSpiel has, with its state; children in OpenSpiel's order."""
+    stack = [(0, game.origin.new_initial_state())]
+    while stack:
+        node, state = stack.pop()
+        yield node, state
+        children = _children(game.tree, node)
+        for child, action in zip(children, state.legal_actions(), strict=True):
+            stack.append((child, state.child(action)))
+
+
+def _children(tree: Tree, node: int) -> range:
+    return range(int(tree.first_child[node]), int(tree.first_child[node + 1]))
+
+
+def _spelt(state: Any) -> str:
+    return f"after {state.history()}"
+
+
+def _exact(policy: GamePolicy) -> float:
+    return EXACT * max(1.0, float(np.abs(policy.game.tree.returns).max()))
+
+
+def _keys_are_unique(tree: Tree) -> bool:
+    return len(set(tree.keys)) == len(tree.keys)
+
+
+def _game(settings: Settings) -> Game:
+    if settings.game is None:
+        raise ValueError("these checks are about a game")
+    return settings.game

@@ -1,0 +1,168 @@
+"""`parity.check --game`: passes on games of every kind; each row goes red on a planted error."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from algorithms.exact import cfr, values
+from algorithms.games import load_game
+from algorithms.games.game import Face, Game
+from algorithms.policies import GamePolicy
+from parity import check, games
+from parity.registry import GAME_CHECKS, Settings, run
+from tests.games import KUHN3
+from tests.shared_strings import SHARED
+
+ALL = set(GAME_CHECKS)
+
+
+def results(game):
+    settings = Settings(quick=True, game=game)
+    return {name: run(item, settings) for name, item in GAME_CHECKS.items()}
+
+
+def red(game):
+    return {name for name, result in results(game).items() if result.status == "FAIL"}
+
+
+@pytest.mark.parametrize(
+    "name", [KUHN3, "tiny_hanabi", "matching_pennies_3p", "dark_hex(board_size=2)", SHARED]
+)
+def test_everything_agrees(name):
+    found = results(load_game(name))
+    status = {result.status for result in found.values()}
+    assert status <= {"pass", "skipped"}
+    compared = {name for name, result in found.items() if result.tally.compared}
+    skipped = {name for name, result in found.items() if result.status == "skipped"}
+    assert compared == ALL - skipped
+    expected = {SHARED: {"cfr", "cfr+"}, "dark_hex(board_size=2)": {"sights"}}
+    assert skipped == expected.get(name, set())
+
+
+def with_tree(**arrays):
+    """Kuhn for three with another array or so in its tree."""
+    game = load_game(KUHN3)
+    changes = {name: change(getattr(game.tree, name).copy()) for name, change in arrays.items()}
+    return replace(game, tree=replace(game.tree, **changes))
+
+
+def at(index, value):
+    def change(array):
+        array[index] = value
+        return array
+
+    return change
+
+
+TREE = load_game(KUHN3).tree
+END, DECISION = int(TREE.terminals[7]), int(TREE.members[5])
+
+
+@pytest.mark.parametrize(
+    ("planted", "expected"),
+    [
+        (lambda: with_tree(returns=at((1, END), -9.0)), {"tree", "cfr", "cfr+"}),
+        (lambda: with_tree(edge=at(1, 0.3)), {"tree"}),
+        (lambda: with_tree(action=at(int(TREE.first_child[DECISION]), 2)), {"tree"}),
+        (lambda: with_tree(player=at(DECISION, 2)), {"tree"}),
+        (lambda: with_tree(legal=at((0, 1), False)), {"tree"}),
+        (lambda: with_tree(infoset=at(DECISION, 9)), {"tree", "sights"}),
+        (
+            lambda: with_tree(stakes=at((1, 3), 0.7)),
+            {"values", "best-response", "nashconv"},
+        ),
+    ],
+)
+def test_a_wrong_tree_is_noticed(planted, expected):
+    assert expected <= red(planted())
+
+
+def test_wrong_sights_are_noticed():
+    right = load_game(KUHN3)
+
+    def wrong():
+        seen = right.observations.copy()
+        seen[3, 1] += 0.5
+        return seen
+
+    face = Face(wrong, right.face.where, right.face.word)
+    assert red(Game(right.name, right.tree, face, origin=right.origin)) == {"sights"}
+
+
+def off(function, change):
+    return lambda *args, **kwargs: change(function(*args, **kwargs))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "change", "expected"),
+    [
+        (values, "nash_convs", lambda found: found + 1e-6, {"nashconv"}),
+        (values, "expected_values", lambda v: (v[0] + 1e-6, *v[1:]), {"values", "best-response"}),
+        (values, "pure", lambda table: np.roll(table, 1, axis=1), {"best-response"}),
+        (cfr, "CFR", None, {"cfr"}),
+        (cfr, "CFR_PLUS", None, {"cfr+"}),
+        (games, "to_pyspiel_tabular", lambda _: games.to_python_tabular(OTHER), {"policies"}),
+        (games, "to_python_tabular", lambda _: games.to_openspiel(OTHER), {"policies"}),
+        (games, "measured_by_openspiel", lambda t: replace(t, gains=(9.0,) * 3), {"nashconv"}),
+    ],
+)
+def test_a_wrong_function_is_noticed(module, name, change, expected, monkeypatch):
+    right = getattr(module, name)
+    wrong = cfr.LINEAR_CFR if change is None else off(right, change)
+    monkeypatch.setattr(module, name, wrong)
+    assert red(load_game(KUHN3)) == expected
+
+
+OTHER = GamePolicy.random(KUHN3, 77)
+
+
+def test_a_lossy_file_is_noticed(monkeypatch):
+    right = GamePolicy.to_players
+
+    def rounded(policy):
+        players = right(policy)
+        key = next(iter(players[0]))
+        players[0][key] = {a: round(p, 9) for a, p in players[0][key].items()}
+        return players
+
+    monkeypatch.setattr(GamePolicy, "to_players", rounded)
+    assert red(load_game(KUHN3)) == {"policies"}
+
+
+def test_the_command(capsys):
+    assert check.main(["--game", "tiny_hanabi", "--quick"]) == 0
+    out = capsys.readouterr().out
+    assert "everything agrees" in out
+    assert [line.split()[1] for line in out.splitlines()[1 : len(ALL) + 1]] == list(GAME_CHECKS)
+    assert check.main(["--game", "tiny_hanabi", "--only", "tree", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["name"], row["status"], row["wrong"]) == ("tree", "pass", 0)
+    assert check.main(["--game", "tiny_hanabi", "--list"]) == 0
+    assert "every node of the tree" in capsys.readouterr().out
+
+
+def test_a_mismatch_exits_1_and_says_where(capsys, monkeypatch):
+    monkeypatch.setattr(cfr, "CFR", cfr.LINEAR_CFR)
+    assert check.main(["--game", "tiny_hanabi", "--only", "cfr"]) == 1
+    out = capsys.readouterr().out
+    assert "cfr: iteration 2, 'p0:d0': ours plays 0 with probability" in out
+    assert "1 of 1 checks FAIL" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--game", "leduk"], "unknown game 'leduk'"),
+        (["--game", "nfg_game"], "OpenSpiel cannot load it"),
+        (["--game", "tiny_hanabi", "--only", "core"], "unknown check 'core'"),
+        (["--game", "tiny_hanabi", "--model", "m.zip"], "--model cannot be combined with --game"),
+        (["--game", "tiny_hanabi", "--candidate", "x:y"], "--game cannot be combined with"),
+    ],
+)
+def test_bad_input(arguments, message, capsys):
+    assert check.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
