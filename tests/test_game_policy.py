@@ -229,6 +229,8 @@ def test_frozen():
         del policy.game
     with pytest.raises(ValueError, match="read-only"):
         policy.table[0] = 0
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        policy.table.setflags(write=True)
     assert len({policy, GamePolicy.random(LEDUC, 0), GamePolicy.random(LEDUC, 1)}) == 2
     assert policy != "policy"
     assert repr(policy) == "<GamePolicy of leduc_poker, 936 information sets>"
@@ -256,7 +258,7 @@ class Half(openspiel_policy.Policy):
         (pyspiel.TabularPolicy({}), LEDUC, "incomplete policy of leduc_poker: it lacks"),
         (pyspiel.TabularPolicy({"x": [(0, 1.0)]}), LEDUC, "another game than leduc_poker"),
         (to_python_tabular(GamePolicy.uniform(LEDUC)), "kuhn_poker", "not of kuhn_poker"),
-        (to_python_tabular(GamePolicy.uniform(LEDUC)), KUHN3, "not of kuhn_poker"),
+        (to_python_tabular(GamePolicy.uniform(KUHN3)), "kuhn_poker", "not of kuhn_poker"),
         (7, LEDUC, "int is neither an OpenSpiel policy nor a function"),
         (lambda state: None, LEDUC, "no answer"),
         (lambda state: {9: 1.0}, LEDUC, "no answer"),

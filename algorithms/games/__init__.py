@@ -11,7 +11,7 @@ from typing import Any
 from algorithms.games.game import ClosedForm, Game
 from algorithms.games.kuhn import NAME as KUHN
 from algorithms.games.kuhn import kuhn
-from algorithms.games.openspiel import MAX_NODES, load_pyspiel, openspiel_game
+from algorithms.games.openspiel import MAX_NODES, identity, load_pyspiel, openspiel_game
 from algorithms.support.progress import progress
 
 __all__ = ["KUHN", "MAX_NODES", "ClosedForm", "Game", "as_game", "kuhn", "load_game", "same_game"]
@@ -36,13 +36,6 @@ def as_game(game: Any) -> Game:
 
 def same_game(one: str, other: str) -> bool:
     """Whether two names load the same game: parameters may be left out or in another order."""
-    return one == other or (KUHN not in (one, other) and _identity(one) == _identity(other))
-
-
-def _identity(name: str) -> tuple[str, str]:
-    game = load_pyspiel(name)
-    if game.get_type().dynamics.name == "SIMULTANEOUS":
-        import pyspiel
-
-        game = pyspiel.convert_to_turn_based(game)
-    return game.get_type().short_name, str(game.get_parameters())
+    if one == other or KUHN in (one, other):
+        return one == other
+    return identity(load_pyspiel(one)) == identity(load_pyspiel(other))

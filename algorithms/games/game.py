@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.exact.tree import Bytes, GameError, Tree
+from kuhn_bridge.encoding import frozen
 
 Sights: TypeAlias = npt.NDArray[np.float32]
 
@@ -58,8 +59,7 @@ class Game:
                 f"{self.name}: {len(seen):,} information sets, but only {told:,} different "
                 "information state tensors: a network cannot tell them apart; tables can"
             )
-        seen.setflags(write=False)
-        return seen
+        return frozen(seen)
 
     @property
     def num_players(self) -> int:

@@ -28,12 +28,10 @@ def openspiel_game(
     game: Any, *, name: str = "", max_nodes: int = MAX_NODES, progress: Advance | None = None
 ) -> Game:
     """The `Game` of a `pyspiel.Game`; `name` is the string that it was loaded by, if any."""
-    name = name or str(game).removesuffix("()")
-    if game.get_type().dynamics.name == "SIMULTANEOUS":
-        import pyspiel
-
-        game = pyspiel.convert_to_turn_based(game)
+    name, sequential = name or str(game).removesuffix("()"), _sequential(game)
+    if sequential is not game:
         name = f"turn_based_simultaneous_game(game={name if ')' in name else f'{name}()'})"
+        game = sequential
     tree = openspiel_tree(game, name=name, max_nodes=max_nodes, progress=progress)
 
     def where(row: int) -> str:
@@ -43,6 +41,12 @@ def openspiel_game(
         return str(state_of(game, tree, row).action_to_string(int(tree.owner[row]), int(action)))
 
     return Game(name, tree, Face(lambda: _sights(name, game, tree), where, word), origin=game)
+
+
+def identity(game: Any) -> tuple[str, str]:
+    """What two `pyspiel.Game`s have in common exactly when they are the same game."""
+    game = _sequential(game)
+    return game.get_type().short_name, str(game.get_parameters())
 
 
 def load_pyspiel(name: str) -> Any:
@@ -101,6 +105,15 @@ def estimated_nodes(game: Any, *, probes: int = _PROBES, enough: float = inf) ->
         if total >= enough * probes:
             return total / probes
     return total / probes
+
+
+def _sequential(game: Any) -> Any:
+    """The game itself, or OpenSpiel's turn-based form of a simultaneous one."""
+    if game.get_type().dynamics.name != "SIMULTANEOUS":
+        return game
+    import pyspiel
+
+    return pyspiel.convert_to_turn_based(game)
 
 
 def _require_a_tree(name: str, game: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from algorithms.exact.tree import Policy
 from algorithms.exact.values import NashConv
 from algorithms.games import KUHN, Game, as_game
-from algorithms.games.openspiel import load_pyspiel, state_of
+from algorithms.games.openspiel import identity, load_pyspiel, state_of
 from algorithms.policies.policy import GamePolicy
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import PolicyError
@@ -49,7 +49,7 @@ def from_openspiel(policy: Any, game: Any = None) -> GamePolicy:
         from kuhn_bridge.openspiel import from_openspiel_policy
 
         return GamePolicy.from_kuhn(from_openspiel_policy(policy))
-    if own is not None and own.num_distinct_actions() != loaded.tree.legal.shape[1]:
+    if own is not None and identity(own) != identity(_theirs(loaded)):
         raise PolicyError(f"a policy of {own}, not of {loaded.name}")
     _require_all_players(policy, loaded)
     ask = getattr(policy, "action_probabilities", policy)

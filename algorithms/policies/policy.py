@@ -13,6 +13,7 @@ import numpy.typing as npt
 from algorithms.exact.tree import Policy, Tree
 from algorithms.exact.values import NashConv, nash_conv
 from algorithms.games import KUHN, Game, as_game, kuhn, same_game
+from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.policy import FORMAT, TabularPolicy
 from kuhn_bridge.policy import VERSION as KUHN_VERSION
@@ -178,8 +179,7 @@ def _validated(tree: Tree, table: npt.ArrayLike) -> Policy:
             f"player_{tree.owner[row]} at {tree.keys[row]!r}: {rows[row].tolist()} are not "
             f"probabilities of the legal actions {legal}"
         )
-    rows.setflags(write=False)
-    return rows
+    return frozen(rows)
 
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
