@@ -19,6 +19,7 @@ from algorithms.support.progress import progress
 AGREEMENT = 1e-10  # between our arithmetic and OpenSpiel's, per chip at stake
 SHOWN = 5e-5  # a probability that four decimals show
 SHOWN_LOSSES = 10
+WIDEST = 100  # characters of an information set's name; --json has it whole
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -141,7 +142,7 @@ def _losses(item: Report, most: int) -> Iterator[str]:
     game, total = item.game, item.measure.total
     rows = [
         (
-            game.where(loss.row),
+            command.shortened(game.where(loss.row), WIDEST),
             f"{loss.reach:.4f}",
             f"{game.word(loss.row, loss.played)} {loss.share:.2f}",
             game.word(loss.row, loss.best),

@@ -26,6 +26,7 @@ from kuhn_bridge.rules import AGENTS
 DEFAULT_ITERATIONS = 1_000
 MOST_ITERATIONS = 20_000_000  # after which `until` gives up
 SHOWN_ROWS = 24
+WIDEST = 100  # characters of an information set's name
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -157,7 +158,7 @@ def _strategy(policy: GamePolicy) -> Iterator[str]:
             break
         actions = np.flatnonzero(legal).tolist()
         shown = "  ".join(f"{game.word(row, action)}: {shares[action]:.4f}" for action in actions)
-        rows.append((game.where(row), shown))
+        rows.append((command.shortened(game.where(row), WIDEST), shown))
     yield command.table(("information set", "action: probability"), rows, left=2)
     if (more := len(policy.table) - SHOWN_ROWS) > 0:
         yield f"... and {more:,} more (--out writes all)"

@@ -276,3 +276,9 @@ def test_the_nearest_name_is_suggested():
 def test_tables_are_aligned():
     text = command.table(("name", "x"), [("a", "1"), ("long", "22")])
     assert text == "name   x\na      1\nlong  22"
+
+
+def test_long_names_lose_their_middle():
+    assert command.shortened("short", 5) == "short"
+    assert command.shortened("abcdefghijklmnop", 12) == "abcde...mnop"
+    assert len(command.shortened("x" * 500, 100)) == 100

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +26,9 @@ def load_game(name: str, *, max_nodes: int = MAX_NODES) -> Game:
     game = load_pyspiel(name)
     with progress(f"walking {name.partition('(')[0]}") as bar:
         return openspiel_game(game, name=name, max_nodes=max_nodes, progress=bar)
+
+
+copyreg.pickle(Game, lambda game: (load_game, (game.name,)))
 
 
 def as_game(game: Any) -> Game:

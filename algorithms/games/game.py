@@ -79,11 +79,6 @@ class Game:
         """An action there in a word, e.g. `call`."""
         return self.face.word(row, action)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        from algorithms.games import load_game
-
-        return load_game, (self.name,)
-
     def __repr__(self) -> str:
         tree = self.tree
         return f"<Game {self.name}, {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets>"

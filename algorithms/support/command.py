@@ -50,6 +50,14 @@ def run(main: Callable[[], int], name: str) -> int:
     return COULD_NOT_RUN
 
 
+def shortened(text: str, width: int) -> str:
+    """At most `width` characters; what is left out is in the middle."""
+    if len(text) <= width:
+        return text
+    end = width // 3
+    return f"{text[: width - end - 3]}...{text[-end:]}"
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
     """Aligned plain text: the first `left` columns to the left, the others to the right."""
     lines = [list(header), *(list(row) for row in rows)]
