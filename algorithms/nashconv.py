@@ -19,7 +19,7 @@ from algorithms.support.progress import progress
 AGREEMENT = 1e-10  # between our arithmetic and OpenSpiel's, per chip at stake
 SHOWN = 5e-5  # a probability that four decimals show
 SHOWN_LOSSES = 10
-WIDEST = 100  # characters of an information set's name; --json has it whole
+WIDEST = 120  # characters of an information set's name; --json has it whole
 
 
 def main(argv: Sequence[str] | None = None) -> int:

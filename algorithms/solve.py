@@ -26,7 +26,7 @@ from kuhn_bridge.rules import AGENTS
 DEFAULT_ITERATIONS = 1_000
 MOST_ITERATIONS = 20_000_000  # after which `until` gives up
 SHOWN_ROWS = 24
-WIDEST = 100  # characters of an information set's name
+WIDEST = 120  # characters of an information set's name
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -80,10 +80,7 @@ def openspiel_tree(
     name = name or str(game)
     _require_a_tree(name, game)
     if (nodes := estimated_nodes(game, enough=_HOPELESS * max_nodes)) >= _HOPELESS * max_nodes:
-        raise GameError(
-            f"{name} is too large for a tree: random hands suggest {_about(nodes)} nodes or more, "
-            f"and {max_nodes:,} are possible"
-        )
+        raise _too_large(name, game, f"{_about(nodes)} nodes or more", nodes, max_nodes)
     visits = _bounded(_openspiel_visits(game), game, name, max_nodes, progress)
     return compile_tree(name, game.num_players(), game.num_distinct_actions(), visits)
 
@@ -159,12 +156,9 @@ def _bounded(
             keys.add((visit.player, visit.key))
             needed += per_row + sys.getsizeof(visit.key)
         if count > max_nodes or needed > MAX_BYTES:
-            raise GameError(
-                f"{name} is too large for a tree: its first {count:,} nodes need "
-                f"{needed / 2**30:.2g} GiB, and random hands suggest "
-                f"{_about(max(estimated_nodes(game), count))} nodes in all; "
-                f"{max_nodes:,} nodes and {MAX_BYTES / 2**30:.0f} GiB are possible"
-            )
+            nodes = max(estimated_nodes(game), count)
+            told = f"{_about(nodes)} nodes in all, and the first {count:,} need {_gib(needed)}"
+            raise _too_large(name, game, told, nodes, max_nodes)
         if progress and count % _REPORT_EVERY == 0:
             progress(count, "nodes")
         yield visit
@@ -177,6 +171,18 @@ def _bytes_of(game: Any) -> tuple[int, int]:
     """
     players, actions = game.num_players(), game.num_distinct_actions()
     return 120 + 24 * players, 400 + 33 * actions
+
+
+def _too_large(name: str, game: Any, told: str, nodes: float, max_nodes: int) -> GameError:
+    return GameError(
+        f"{name} is too large for a tree: random hands suggest {told}; "
+        f"it would need {_gib(nodes * _bytes_of(game)[0])} or more, "
+        f"and {max_nodes:,} nodes and {_gib(MAX_BYTES)} are possible"
+    )
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:.2g} GiB"
 
 
 def _about(count: float) -> str:
