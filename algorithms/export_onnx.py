@@ -18,75 +18,75 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.values import nash_conv
-from algorithms.games.kuhn import kuhn_tree
-from algorithms.policies.rows import OBSERVATIONS
+from algorithms.games import KUHN, Game, load_game
+from algorithms.policies.answers import masked
+from algorithms.policies.policy import GamePolicy
 from algorithms.support.command import HOLDS, Parser, run
 from algorithms.support.errors import UsageError
 from algorithms.support.files import replacing
-from kuhn_bridge import Action, TabularPolicy, __version__
-from kuhn_bridge.policy import LEGAL
+from kuhn_bridge import Action, __version__
 
 if TYPE_CHECKING:
     from torch import nn
 
 OPSET = 18
 TOLERANCE = 1e-6
+SINGLES = 100  # at most so many information sets are run one by one as well
 INPUTS = ("observation", "action_mask")
 OUTPUTS = ("probabilities", "logits")
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def states() -> Arrays:
-    """The inputs of all 12 information states: float32 `(12, 10)` and int8 `(12, 3)`."""
-    return dict(zip(INPUTS, (OBSERVATIONS, LEGAL.astype(np.int8)), strict=True))
+def states(game: Game) -> Arrays:
+    """The inputs of all information sets: float32 `(I, size)` and int8 `(I, A)`."""
+    return dict(zip(INPUTS, (game.observations, game.tree.legal.astype(np.int8)), strict=True))
 
 
-def export(network: nn.Module, out: str | Path) -> tuple[TabularPolicy, float]:
+def export(network: nn.Module, game: Game, out: str | Path) -> tuple[GamePolicy, float]:
     """Write the file; its policy as onnxruntime computes it, and its largest difference to torch.
 
     Args:
-        network: float32 `(N, 10)` observations -> `(N, 3)` logits.
-        out: replaced only by a file that agrees with `network` on all 12 information states.
+        network: float32 `(N, size)` observations of `game` -> `(N, A)` logits.
+        game: whose observations and actions they are.
+        out: replaced only by a file that agrees with `network` on all information sets.
     """
     policy = _masked(network.eval())
-    wanted = _torch_outputs(policy)
+    wanted = _torch_outputs(policy, game)
     with replacing(out) as temporary:
-        proto = _clean(_to_proto(policy), _properties(wanted["probabilities"]))
+        properties = _properties(_as_policy(game, wanted))
+        proto = _clean(_to_proto(policy, game), properties)
         temporary.write_bytes(proto.SerializeToString(deterministic=True))
-        got = run_onnx(temporary)
-        difference = disagreement(wanted, got)
-    return TabularPolicy(got["probabilities"]), difference
+        got = run_onnx(temporary, game)
+        difference = disagreement(wanted, got, game)
+    return _as_policy(game, got), difference
 
 
-def run_onnx(path: str | Path) -> Arrays:
-    """Both outputs of an exported file at the 12 information states, each float32 `(12, 3)`.
+def run_onnx(path: str | Path, game: Game) -> Arrays:
+    """Both outputs of an exported file at all information sets, each float32 `(I, A)`.
 
     All at once and one by one must say the same, since the batch is dynamic.
     """
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    inputs = states()
+    inputs = states(game)
     whole = session.run(OUTPUTS, inputs)
-    single = [
-        session.run(OUTPUTS, {name: array[row : row + 1] for name, array in inputs.items()})
-        for row in range(len(LEGAL))
-    ]
-    rows = [np.concatenate(column) for column in zip(*single, strict=True)]
-    same = (np.allclose(a, b, 10 * TOLERANCE, TOLERANCE) for a, b in zip(whole, rows, strict=True))
-    if not all(same):
-        raise UsageError(f"{path}: a batch of 12 and 12 batches of 1 give different policies")
+    rows = np.unique(np.linspace(0, len(game.tree.keys) - 1, SINGLES).astype(int))
+    for row in rows.tolist():
+        alone = session.run(OUTPUTS, {name: array[[row]] for name, array in inputs.items()})
+        for one, many in zip(alone, whole, strict=True):
+            if not np.allclose(one[0], many[row], 10 * TOLERANCE, TOLERANCE):
+                raise UsageError(f"{path}: alone and among others, row {row} answers differently")
     return dict(zip(OUTPUTS, whole, strict=True))
 
 
-def disagreement(wanted: Arrays, got: Arrays) -> float:
+def disagreement(wanted: Arrays, got: Arrays, game: Game) -> float:
     """The largest difference between two policies' probabilities; an error if they differ.
 
     Logits may be of any size, so they are held to the tolerance relative to that.
     """
-    illegal = got["probabilities"][~LEGAL]
+    illegal = got["probabilities"][~game.tree.legal]
     if illegal.any():
         raise UsageError(f"the exported file gives illegal actions up to {illegal.max():.3g}")
     difference = float(np.abs(wanted["probabilities"] - got["probabilities"]).max())
@@ -102,7 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m algorithms.export_onnx", description=main.__doc__)
     parser.add_argument("model", help="a MaskablePPO or PPO zip, e.g. model.zip")
     parser.add_argument("--out", default="policy.onnx", help="the file to write (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print the 12-row policy as JSON")
+    parser.add_argument("--game", metavar="NAME", help=f"the model's own, or {KUHN}")
+    parser.add_argument("--json", action="store_true", help="print the policy as JSON")
     parser.add_argument(
         "--trust", action="store_true", help="let SB3 unpickle the zip, which can run its code"
     )
@@ -111,19 +112,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from algorithms.policies.sb3 import load_network
+    from algorithms.policies.sb3 import load_model
 
-    policy, difference = export(load_network(options.model, trust=options.trust), options.out)
+    game = load_game(options.game) if options.game else None
+    model = load_model(options.model, game=game, trust=options.trust)
+    policy, difference = export(model.network, model.game, options.out)
     if options.json:
         print(policy.to_json())
         return HOLDS
-    measured = nash_conv(kuhn_tree(), policy.probabilities)
-    print(policy)
+    print(policy.to_kuhn() if model.game.name == KUHN else model.game)
     print(
         f"{options.out}: {Path(options.out).stat().st_size:,} bytes, "
-        f"NashConv {measured.total:.6f}, differs from torch by {difference:.1e}"
+        f"NashConv {policy.nash_conv().total:.6f}, differs from torch by {difference:.1e}"
     )
     return HOLDS
+
+
+def _as_policy(game: Game, outputs: Arrays) -> GamePolicy:
+    return GamePolicy(game, masked(outputs["probabilities"].astype(np.float64), game.tree.legal))
 
 
 def _masked(network: nn.Module) -> nn.Module:
@@ -147,19 +153,19 @@ def _masked(network: nn.Module) -> nn.Module:
     return Masked()
 
 
-def _torch_outputs(policy: nn.Module) -> Arrays:
+def _torch_outputs(policy: nn.Module, game: Game) -> Arrays:
     import torch
 
     with torch.no_grad():
-        outputs = policy(*(torch.from_numpy(array) for array in states().values()))
+        outputs = policy(*(torch.tensor(array) for array in states(game).values()))
     return {name: tensor.numpy() for name, tensor in zip(OUTPUTS, outputs, strict=True)}
 
 
-def _to_proto(policy: nn.Module) -> Any:
+def _to_proto(policy: nn.Module, game: Game) -> Any:
     import torch
 
     batch = torch.export.Dim("N")
-    example = tuple(torch.from_numpy(array) for array in states().values())
+    example = tuple(torch.tensor(array[:2]) for array in states(game).values())
     with _quiet():
         program = torch.onnx.export(
             policy,
@@ -175,13 +181,14 @@ def _to_proto(policy: nn.Module) -> Any:
     return program.model_proto if program else None
 
 
-def _properties(probabilities: npt.NDArray[Any]) -> dict[str, str]:
-    measured = nash_conv(kuhn_tree(), probabilities)
+def _properties(policy: GamePolicy) -> dict[str, str]:
+    actions = {"actions": json.dumps({action.name: action.value for action in Action})}
     return {
         "name": "kuhn-bridge-policy",
         "version": __version__,
-        "actions": json.dumps({action.name: action.value for action in Action}),
-        "nash_conv": repr(float(measured.total)),
+        "game": policy.game.name,
+        **(actions if policy.game.name == KUHN else {}),
+        "nash_conv": repr(float(policy.nash_conv().total)),
     }
 
 

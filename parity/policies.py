@@ -63,10 +63,10 @@ def exported(settings: Settings) -> tuple[TabularPolicy, Path]:
         return policy, model
     try:
         from algorithms.export_onnx import export
-        from algorithms.policies.sb3 import load_network
+        from algorithms.policies.sb3 import load_model
 
         path = scratch() / "policy.onnx"
-        export(load_network(model), path)
+        export(load_model(model).network, kuhn(), path)
     except ImportError as missing:
         raise Skipped(f"{missing.name} is not installed") from None
     return policy, path
@@ -115,7 +115,7 @@ def check_onnx(tally: Tally, settings: Settings) -> None:
     policy, path = exported(settings)
     from algorithms.export_onnx import run_onnx
 
-    compare_rows(tally, policy, run_onnx(path)["probabilities"].tolist())
+    compare_rows(tally, policy, run_onnx(path, kuhn())["probabilities"].tolist())
 
 
 @check("policy.js", GROUP, "the exported model in the page's own module against torch")

@@ -16,11 +16,10 @@ from sb3_contrib import MaskablePPO
 from torch import nn
 
 from algorithms import export_onnx
-from algorithms.exact.values import nash_conv
-from algorithms.games.kuhn import kuhn_tree
+from algorithms.games import kuhn, load_game
 from algorithms.learning.features import CardTimesHistory
 from algorithms.policies import sources
-from algorithms.policies.sb3 import load_network, network_probabilities
+from algorithms.policies.sb3 import load_model, load_policy, network_probabilities
 from kuhn_bridge import TabularPolicy, __version__
 from kuhn_bridge.policy import LEGAL
 
@@ -59,7 +58,7 @@ def test_the_command_writes_a_file_that_plays_what_the_model_plays(
     assert "policy.onnx: " in printed
     assert "NashConv" in printed
     assert "differs from torch by" in printed
-    wanted = network_probabilities(load_network(model))
+    wanted = network_probabilities(load_model(model).network)
     assert np.abs(sources.load("policy.onnx").table - wanted).max() < 1e-6
 
 
@@ -92,24 +91,25 @@ def test_the_contract_of_the_file(exported: Path) -> None:
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_any_batch_runs_and_illegal_actions_are_exactly_zero(exported: Path, size: int) -> None:
     rows = np.arange(size) % len(LEGAL)
-    inputs = {name: array[rows] for name, array in export_onnx.states().items()}
+    inputs = {name: array[rows] for name, array in export_onnx.states(kuhn()).items()}
     probabilities = session(exported).run(["probabilities"], inputs)[0]
     assert (probabilities[~LEGAL[rows]] == 0).all()
     assert probabilities.sum(axis=1) == pytest.approx(1, abs=1e-6)
 
 
 def test_who_may_do_nothing_does_nothing(exported: Path) -> None:
-    inputs = export_onnx.states() | {"action_mask": np.zeros(LEGAL.shape, np.int8)}
+    inputs = export_onnx.states(kuhn()) | {"action_mask": np.zeros(LEGAL.shape, np.int8)}
     assert not session(exported).run(["probabilities"], inputs)[0].any()
 
 
 def test_the_file_tells_of_itself_alone(exported: Path) -> None:
     proto = onnx.load(exported)
     properties = {entry.key: entry.value for entry in proto.metadata_props}
-    assert set(properties) == {"name", "version", "actions", "nash_conv"}
+    assert set(properties) == {"name", "version", "game", "actions", "nash_conv"}
     assert (properties["name"], properties["version"]) == ("kuhn-bridge-policy", __version__)
+    assert properties["game"] == "kuhn"
     assert json.loads(properties["actions"]) == {"CHECK_OR_CALL": 0, "BET": 1, "FOLD": 2}
-    measured = nash_conv(kuhn_tree(), sources.load(str(exported)).table).total
+    measured = sources.load(str(exported)).nash_conv().total
     assert float(properties["nash_conv"]) == pytest.approx(measured, abs=1e-6)
     assert (proto.producer_name, proto.graph.name) == ("kuhn-bridge", "policy")
     assert not any(node.metadata_props or node.doc_string for node in proto.graph.node)
@@ -130,9 +130,9 @@ def test_other_networks_go_too(tmp_path: Path, scale: float) -> None:
     network(torch.zeros(1, 10))
     with torch.no_grad():
         network[1].weight *= scale
-    policy, difference = export_onnx.export(network, tmp_path / "policy.onnx")
+    policy, difference = export_onnx.export(network, kuhn(), tmp_path / "policy.onnx")
     assert difference < 1e-6
-    assert np.abs(policy.probabilities - network_probabilities(network)).max() < 1e-6
+    assert np.abs(policy.table - network_probabilities(network)).max() < 1e-6
 
 
 def test_a_difference_or_an_illegal_action_is_seen() -> None:
@@ -145,7 +145,7 @@ def test_a_difference_or_an_illegal_action_is_seen() -> None:
     def compared(table: np.ndarray, shift: float = 0.0) -> float:
         wanted = {"probabilities": uniform, "logits": uniform}
         got = {"probabilities": table, "logits": uniform + shift}
-        return export_onnx.disagreement(wanted, got)
+        return export_onnx.disagreement(wanted, got, kuhn())
 
     assert compared(near) == pytest.approx(9e-7)
     with pytest.raises(ValueError, match="differs from torch by 2e-06"):
@@ -167,10 +167,55 @@ def test_a_file_that_disagrees_never_takes_the_place(
     out = tmp_path / "policy.onnx"
     out.write_bytes(b"the old one")
     wrong = {"probabilities": TabularPolicy.random(5).probabilities}
-    monkeypatch.setattr(export_onnx, "run_onnx", lambda path: wrong)
+    monkeypatch.setattr(export_onnx, "run_onnx", lambda path, game: wrong)
     assert export_onnx.main([str(model), "--out", str(out)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"the old one"]
+
+
+class LeducSpaces(gymnasium.Env):
+    """The shapes of another game."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (30,), np.float32)
+    action_space = gymnasium.spaces.Discrete(3)
+
+
+def test_a_model_of_another_game_is_read_and_exported_as_one_of_that_game(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = MaskablePPO("MlpPolicy", LeducSpaces(), seed=3, device="cpu")
+    made.save(tmp_path / "unnamed.zip")
+    made.game = "leduc_poker"
+    made.save(tmp_path / "model.zip")
+    leduc = load_game("leduc_poker")
+    with torch.no_grad():
+        seen, masks = torch.tensor(leduc.observations), leduc.tree.legal.copy()
+        theirs = made.policy.get_distribution(seen, masks).distribution.probs.double().numpy()
+    for path, options in (("model.zip", {}), ("unnamed.zip", {"game": leduc})):
+        for trust in (False, True):
+            policy = load_policy(tmp_path / path, trust=trust, **options)
+            assert policy.game.name == "leduc_poker"
+            assert np.abs(policy.table - theirs).max() < 1e-6
+    out = tmp_path / "policy.onnx"
+    assert export_onnx.main([str(tmp_path / "model.zip"), "--out", str(out)]) == 0
+    assert "<Game leduc_poker, " in capsys.readouterr().out
+    assert [i.shape for i in session(out).get_inputs()] == [["N", 30], ["N", 3]]
+    read = sources.load(str(out))
+    assert read.game.name == "leduc_poker"
+    assert np.abs(read.table - policy.table).max() < 1e-6
+    refused = [str(tmp_path / "model.zip"), "--game", "kuhn", "--out", str(tmp_path / "no.onnx")]
+    assert export_onnx.main(refused) == 2
+    assert "a model of leduc_poker, not of kuhn" in capsys.readouterr().err
+    assert not (tmp_path / "no.onnx").exists()
+
+
+def test_a_file_that_answers_by_its_neighbours_is_seen(exported: Path, tmp_path: Path) -> None:
+    proto = onnx.load(exported)
+    softmax = next(node for node in proto.graph.node if node.op_type == "Softmax")
+    softmax.attribute[0].i = 0  # over the batch instead of the actions
+    onnx.save(proto, tmp_path / "wrong.onnx")
+    with pytest.raises(ValueError, match="alone and among others"):
+        export_onnx.run_onnx(tmp_path / "wrong.onnx", kuhn())
 
 
 def test_bad_input_is_one_line(

@@ -1,96 +1,146 @@
-"""Policies in ONNX files: `[N, 10]` in, with or without a `[N, 3]` mask; `[N, 3]` out.
+"""Policies in ONNX files: `[N, size]` in, with or without a `[N, A]` mask; `[N, A]` out.
 
-Apart from `algorithms.model`, because onnxruntime alone starts in a third of the time of torch.
+A graph can loop without end or unroll to any size, so it is run in a process of its own, bounded
+in time and memory; that also keeps torch out of it, which takes ten times as long to start.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from algorithms.games import KUHN, Game
-from algorithms.policies.policy import GamePolicy, require_game
-from algorithms.policies.rows import OBSERVATIONS, masked, masked_softmax, policy_in
-from algorithms.support.errors import first_line
-from kuhn_bridge.encoding import OBSERVATION_SIZE
-from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.policy import LEGAL, Probabilities
-from kuhn_bridge.rules import Action
+from algorithms.exact.tree import Policy
+from algorithms.games import Game
+from algorithms.policies import onnx_worker
+from algorithms.policies.answers import game_in, masked, masked_softmax, policy_in
+from algorithms.policies.policy import GamePolicy
+from kuhn_bridge.errors import PolicyError, shown
 
+MAX_BYTES = 256 * 2**20  # of the file
+CPU_SECONDS, CLOCK_SECONDS = 20, 60
+MEMORY = 4 * 2**30
+BATCH = 4_096  # information sets run at a time
+LONGEST_LINE = 2**16
 
-def load_policy(path: str | Path, *, game: Game | None = None) -> GamePolicy:
-    """The policy that an ONNX model plays."""
-    import onnxruntime
-
-    require_game(KUHN, game)
-    path = Path(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise PolicyError(f"{path}: {error.strerror or error}") from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        session = onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
-        outputs = _run(path, session)
-    except PolicyError:
-        raise
-    except Exception as error:  # onnxruntime's errors have no common base
-        raise PolicyError(f"{path}: onnxruntime cannot run it ({first_line(error)})") from None
-    return GamePolicy.from_kuhn(policy_in(path, _as_probabilities(path, outputs)))
-
-
-def _run(path: Path, session: Any) -> dict[str, Any]:
-    """Every output by name, for the 12 rows at once or, where the batch is fixed at 1, in turn."""
-    inputs = session.get_inputs()
-    feeds = {given.name: _feed(path, given) for given in inputs}
-    if not any(feed.shape[1] == OBSERVATION_SIZE for feed in feeds.values()):
-        raise PolicyError(f"{path}: no input is an observation, [N, {OBSERVATION_SIZE}]")
-    size = 1 if any(given.shape[0] == 1 for given in inputs) else len(LEGAL)
-    parts = [
-        session.run(None, {name: feed[at : at + size] for name, feed in feeds.items()})
-        for at in range(0, len(LEGAL), size)
-    ]
-    names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True))
-
-
-def _feed(path: Path, given: Any) -> Any:
-    """What goes into one input of an ONNX model: observations or masks, by its width."""
-    tables = {OBSERVATION_SIZE: OBSERVATIONS, len(Action): LEGAL}
-    width = given.shape[-1] if len(given.shape) == 2 else None
-    dtype = _ONNX_TYPES.get(given.type)
-    if width not in tables or dtype is None:
-        raise PolicyError(
-            f"{path}: input {given.name!r} is {given.type} {given.shape}; an observation is "
-            f"[N, {OBSERVATION_SIZE}], an action mask [N, {len(Action)}]"
-        )
-    return tables[width].astype(dtype)
-
-
-_ONNX_TYPES = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(bool)": np.bool_,
-    "tensor(int8)": np.int8,
-    "tensor(uint8)": np.uint8,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
+_DTYPES = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(bool)": "bool",
+    "tensor(int8)": "int8",
+    "tensor(uint8)": "uint8",
+    "tensor(int32)": "int32",
+    "tensor(int64)": "int64",
 }
 
 
-def _as_probabilities(path: Path, outputs: dict[str, Any]) -> Probabilities:
-    """The output called `probabilities`, or else the first of its shape, whatever it holds."""
-    tables = {
-        name: np.asarray(output, np.float64)
-        for name, output in outputs.items()
-        if np.shape(output) == LEGAL.shape
+def load_policy(path: str | Path, *, game: Game | None = None) -> GamePolicy:
+    """What an ONNX model plays, at every information set of its game."""
+    if find_spec("onnxruntime") is None:
+        raise ModuleNotFoundError("No module named 'onnxruntime'", name="onnxruntime")
+    path = Path(path)
+    with _worker(path) as worker:
+        about = _line(path, worker)
+        loaded = game_in(path, about["game"], game)
+        try:
+            answer = _asked(path, worker, about["inputs"], loaded)
+        except BrokenPipeError:
+            raise _ended(path, worker) from None
+    return policy_in(path, loaded, _as_probabilities(answer, loaded))
+
+
+@contextmanager
+def _worker(path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The process that runs the file, for as long as it may."""
+    limits = map(str, (CPU_SECONDS, MEMORY, MAX_BYTES))
+    command = [sys.executable, "-P", onnx_worker.__file__, str(path), *limits]
+    with subprocess.Popen(  # noqa: S603  # our own worker
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        clock = Timer(CLOCK_SECONDS, process.kill)
+        clock.start()
+        try:
+            yield process
+        finally:
+            clock.cancel()
+            process.kill()
+            with suppress(BrokenPipeError):
+                process.stdin.close()  # type: ignore[union-attr]  # it is a pipe
+
+
+def _asked(path: Path, worker: Any, inputs: list[Any], game: Game) -> Policy:
+    """The output `(I, A)` for every information set of the game."""
+    feeds = {name: _feed(path, name, kind, shape, game) for name, kind, shape in inputs}
+    rows, actions = game.tree.legal.shape
+    single = any(shape[0] == 1 for _, _, shape in inputs)
+    wanted = {
+        "rows": rows,
+        "actions": actions,
+        "batch": 1 if single else BATCH,
+        "feeds": [(name, str(feed.dtype), feed.shape[1]) for name, feed in feeds.items()],
     }
-    if not tables:
-        raise PolicyError(f"{path}: no output is [N, {len(Action)}]; they are {', '.join(outputs)}")
-    table = tables.get("probabilities", next(iter(tables.values())))
+    if not any(_is_observation(name, shape, game) for name, _, shape in inputs):
+        raise PolicyError(f"{path}: no input is an observation, [N, {game.observations.shape[1]}]")
+    worker.stdin.write(json.dumps(wanted).encode() + b"\n")
+    for feed in feeds.values():
+        worker.stdin.write(feed.tobytes())
+    worker.stdin.flush()
+    _line(path, worker)
+    content = worker.stdout.read(rows * actions * 8)
+    if len(content) < rows * actions * 8:
+        raise _ended(path, worker)
+    return np.frombuffer(content, np.float64).reshape(rows, actions)
+
+
+def _feed(path: Path, name: str, kind: str, shape: list[Any], game: Game) -> npt.NDArray[Any]:
+    """What goes into one input of an ONNX model: observations or masks, by its width."""
+    size, actions = game.observations.shape[1], game.tree.legal.shape[1]
+    dtype = _DTYPES.get(kind)
+    if len(shape) != 2 or shape[1] not in (size, actions) or dtype is None:
+        raise PolicyError(
+            f"{path}: input {shown(name)} is {kind} {shown(shape)}; an observation is "
+            f"[N, {size}], an action mask [N, {actions}]"
+        )
+    table = game.observations if _is_observation(name, shape, game) else game.tree.legal
+    return np.asarray(table.astype(dtype))
+
+
+def _is_observation(name: str, shape: list[Any], game: Game) -> bool:
+    """By its width; by its name in a game with as many actions as numbers to see."""
+    size, actions = game.observations.shape[1], game.tree.legal.shape[1]
+    return bool(shape[-1] == size and (size != actions or "mask" not in name.lower()))
+
+
+def _line(path: Path, worker: Any) -> dict[str, Any]:
+    """The next thing that the worker says; what it could not do is an error of the file."""
+    text = worker.stdout.readline(LONGEST_LINE)
+    if not text.endswith(b"\n"):
+        raise _ended(path, worker)
+    said: dict[str, Any] = json.loads(text)
+    if "error" in said:
+        raise PolicyError(f"{path}: {said['error']}")
+    return said
+
+
+def _ended(path: Path, worker: Any) -> PolicyError:
+    """What to say of a worker that was ended by its bounds, or by the file's own doing."""
+    worker.kill()
+    return PolicyError(
+        f"{path}: stopped: it takes more than {CPU_SECONDS} s or {MEMORY / 2**30:g} GiB to run"
+    )
+
+
+def _as_probabilities(table: Policy, game: Game) -> Policy:
+    """The answer as it is if its rows are probabilities, else its softmax."""
     sums_to_one = (table >= 0).all() and np.allclose(table.sum(axis=1), 1, atol=1e-4)
-    return masked(table) if sums_to_one else masked_softmax(table)
+    legal = game.tree.legal
+    return masked(table, legal) if sums_to_one else masked_softmax(table, legal)
