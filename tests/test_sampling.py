@@ -7,7 +7,7 @@ from algorithms.exact.cfr import CFR_SIMULTANEOUS, Solver
 from algorithms.exact.sampling import SamplingSolver
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
-from tests.games import KUHN3, LEDUC, tree
+from tests.games import KUHN, KUHN3, LEDUC, tree
 
 SCHEMES = ["external", "outcome"]
 
@@ -66,3 +66,42 @@ def test_what_is_handed_out_is_a_policy(scheme):
         assert (policy[~solver.tree.legal] == 0).all()
         with pytest.raises(ValueError, match="read-only"):
             policy[0, 0] = 1
+
+
+DICE3 = "liars_dice(numdice=1,dice_sides=3)"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_outcome_sampling_arrives(seed):
+    """What the others never play must not drop out of the average: it did, at 0.047 for seed 1."""
+    solver = SamplingSolver(tree(DICE3), "outcome", seed=seed)
+    solver.run(3_000_000)
+    assert nash_conv(solver.tree, solver.average_policy()).total <= 0.002
+
+
+@pytest.mark.parametrize("name", [KUHN, KUHN3])
+def test_an_average_counts_what_its_owner_reaches(name):
+    """An information set counts as its owner's policy reaches it, whatever the others play.
+
+    Player 0 never bets, so what the others do after its bet is met by exploring alone. With m
+    members, a row adds m times its owner's reach times its policy, on average.
+    """
+    flat = tree(name)
+    regret = np.where(flat.slots[:, 3] == 0, 1.0, np.where(flat.slots[:, 1] == 0, 0.0, 3.0))
+    policy = flat.policy_of(regret) / flat.policy_of(regret).sum(axis=1, keepdims=True)
+    reach = np.ones(flat.num_slots + 1)
+    for slot, (row, _, before, action) in enumerate(flat.slots):
+        reach[slot + 1] = reach[before] * policy[row, action]
+    expected = np.diff(flat.first_member)[flat.slots[:, 0]] * reach[1:]
+    runs = 20_000
+    samples = np.empty((runs, flat.num_slots))
+    for seed in range(runs):
+        solver = SamplingSolver(flat, "outcome", seed=seed)
+        solver._regret[:] = regret
+        solver.run(1)
+        samples[seed] = solver._sum
+    error = samples.std(axis=0) / np.sqrt(runs)
+    # Player 0's average is taken last, when its regrets have changed.
+    later = (flat.slots[:, 1] > 0) & ((samples != 0).sum(axis=0) > 30)
+    assert later.sum() > 10
+    assert (np.abs(samples.mean(axis=0) - expected)[later] <= 5 * error[later]).all()

@@ -170,6 +170,18 @@ def test_an_information_set_has_one_set_of_actions():
         compile_tree("game", 1, 2, walk)
 
 
+@pytest.mark.parametrize(
+    ("legal", "played"),
+    [((1, 0), (1, 0)), ((0, 1), (1, 0)), ((0, 1), (0,)), ((0, 2), (0, 1)), ((0,), (0, 0))],
+)
+def test_children_are_the_legal_actions_in_order(legal, played):
+    """Slots are numbered by ascending action, and children stand in their places."""
+    walk = [Visit(0, 0, key="only", legal=legal)]
+    walk += [Visit(1, TERMINAL, action, returns=(float(action),)) for action in played]
+    with pytest.raises(GameError, match="game: at 'only' the children are not the legal actions"):
+        compile_tree("game", 1, 3, walk)
+
+
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1))
 def test_ranges_follow_one_another(pairs):
     starts, stops = np.array([(start, start + size) for start, size in pairs]).T

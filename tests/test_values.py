@@ -9,6 +9,7 @@ from hypothesis import given
 from open_spiel.python.algorithms import exploitability
 
 from algorithms.exact.kuhn import nash
+from algorithms.exact.tree import TERMINAL, Visit, compile_tree
 from algorithms.exact.values import expected_values, nash_conv, nash_convs, pure, seated
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import TabularPolicy
@@ -83,12 +84,43 @@ def test_many_at_once():
     assert nash_convs(TREE, batch) == pytest.approx([nash_conv(TREE, p).total for p in batch])
 
 
+@pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC])
+@pytest.mark.parametrize("count", [1, 7, 8, 9])
+def test_a_batch_of_any_size_is_measured_one_by_one(name, count):
+    flat = tree(name)
+    batch = np.stack([flat.random(seed) for seed in range(count)])
+    alone = [nash_conv(flat, policy).total for policy in batch]
+    assert nash_convs(flat, batch) == pytest.approx(alone, abs=1e-12)
+
+
 def test_results_are_frozen():
     measure = nash_conv(TREE, TREE.uniform())
     with pytest.raises(AttributeError):
         measure.total = 0
-    with pytest.raises(ValueError, match="read-only"):
-        measure.best_responses[0] = 0
+    before = measure.best_responses
+    before[:] = -1
+    assert (measure.best_responses >= 0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e8, 1e12])
+def test_stakes_of_any_size(scale):
+    """What rounding may cost grows with the payoffs."""
+    flat = tree(LEDUC)
+    big = replace(flat, returns=flat.returns * scale, stakes=flat.stakes * scale)
+    for seed in range(20):
+        policy = flat.random(seed)
+        answer = pure(flat, nash_conv(flat, policy).best_responses)
+        for table in (policy, answer):
+            found = nash_conv(big, table).total / scale
+            assert found == pytest.approx(nash_conv(flat, table).total, rel=1e-9)
+
+
+def test_rows_that_sum_to_one_only_nearly():
+    """A player that wins 1 whatever happens seems to win more than its best response."""
+    walk = [Visit(0, 0, key="only", legal=(0, 1))]
+    walk += [Visit(1, TERMINAL, action, returns=(1.0,)) for action in (0, 1)]
+    sure = compile_tree("sure", 1, 2, walk)
+    assert nash_conv(sure, [[0.5, 0.5 + 9e-7]]).total == 0
 
 
 @pytest.mark.parametrize(
@@ -122,7 +154,10 @@ def test_a_wrong_payoff_would_be_noticed():
 
 
 def test_a_best_response_that_loses_would_be_noticed():
+    """Player_0 bets, player_1 folds: 1 chip for player_0, and its best response must find it."""
     slots = TREE.slots.copy()
-    slots[slots[:, 1] == 0, 1] = 2  # player_0's rows belong to nobody: nothing is handed on
+    slots[:6, 2] = len(slots)  # what player_0 could win is not passed on to its start
+    bold = pure(TREE, [1 if legal[1] else 2 for legal in TREE.legal])
+    assert nash_conv(TREE, bold).values == (1, -1)
     with pytest.raises(AssertionError):
-        nash_conv(replace(TREE, slots=slots), TREE.uniform())
+        nash_conv(replace(TREE, slots=slots), bold)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.exact.tree import Bools, Floats, GameError, Policy, Tree
+from algorithms.support.compiled import compiled
 from kuhn_bridge.rules import PLAYERS
 
 MAX_STRATEGIES = 2_000
-PAYOFF_TOLERANCE = 1e-12  # payoffs are sums of chance's probabilities, which are rounded
+PAYOFF_TOLERANCE = 1e-12  # of the largest payoff: chance's probabilities are rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,16 @@ def eliminate(tree: Tree, *, strict: bool = False) -> Elimination:
         raise GameError(f"{tree.name} has {tree.num_players} players; this compares two")
     plans = [reduced_strategies(tree, player) for player in PLAYERS]
     payoffs = [plans[p] @ _payoff(tree, p) @ plans[1 - p].T for p in PLAYERS]
+    slacks = [PAYOFF_TOLERANCE * max(1.0, np.abs(payoff).max()) for payoff in payoffs]
     alive = [np.ones(len(plan), np.bool_) for plan in plans]
     played = [plan.any(axis=0) for plan in plans]
     sizes = [(len(plans[0]), len(plans[1]))]
     removals: list[Removal] = []
     while True:
         views = [payoffs[p][np.ix_(alive[p], alive[1 - p])] for p in PLAYERS]
-        dominated = [_dominated(view, strict=strict) for view in views]
+        dominated = [
+            _dominated(view, slack, strict) for view, slack in zip(views, slacks, strict=True)
+        ]
         if not any(mask.any() for mask in dominated):
             return Elimination(tuple(removals), tuple(sizes))
         for player in PLAYERS:
@@ -94,12 +98,16 @@ def reduced_strategies(tree: Tree, player: int) -> Floats:
 def exposures(
     tree: Tree, policy: Policy, elimination: Elimination, *, above: float = 0.0
 ) -> tuple[Exposure, ...]:
-    """Where a joint policy `(I, A)` plays dominated actions with probability over `above`."""
+    """Where a joint policy `(I, A)` plays dominated actions with probability over `above`.
+
+    Not where all actions were removed: what a player does there does no harm, getting there does.
+    """
     cleaned = without_dominated(tree, policy, elimination)
+    playable = _playable(tree, elimination)
     found = []
     for removal in elimination.removals:
         row, action = removal.row, removal.action
-        if policy[row, action] > above:
+        if playable[row].any() and policy[row, action] > above:
             owner = int(tree.owner[row])
             better = np.where(np.arange(len(policy))[:, None] == row, cleaned, policy)
             gained = _plan(tree, better, owner) - _plan(tree, policy, owner)
@@ -112,14 +120,24 @@ def exposures(
 
 
 def without_dominated(tree: Tree, policy: Policy, elimination: Elimination) -> Policy:
-    """The policy `(I, A)` that plays the remaining actions in their old proportions."""
+    """The policy `(I, A)` that plays the remaining actions in their old proportions.
+
+    Where none remains, and no surviving strategy arrives, it stays as it is.
+    """
+    left = _playable(tree, elimination)
+    left |= tree.legal & ~left.any(axis=1, keepdims=True)
+    weights = policy * left
+    unplayed = weights.sum(axis=1) == 0
+    weights[unplayed] = left[unplayed]
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _playable(tree: Tree, elimination: Elimination) -> Bools:
+    """Which actions some surviving strategy plays: `(I, A)`."""
     left = tree.legal.copy()
     for removal in elimination.removals:
         left[removal.row, removal.action] = False
-    weights = policy * left
-    weights[weights.sum(axis=1) == 0] = 1
-    weights = weights * left
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    return left
 
 
 def _payoff(tree: Tree, player: int) -> Floats:
@@ -139,11 +157,21 @@ def _plan(tree: Tree, policy: Policy, player: int) -> Floats:
     return plan
 
 
-def _dominated(payoff: Floats, *, strict: bool) -> Bools:
+@compiled
+def _dominated(payoff: Floats, slack: float, strict: bool) -> Bools:
     """Which rows of `(own, other's)` another row dominates."""
-    margin = payoff[None, :, :] - payoff[:, None, :]  # [s, r]: what r wins more than s
-    better = margin > PAYOFF_TOLERANCE
-    if strict:
-        return np.asarray(np.any(np.all(better, axis=2), axis=1))
-    never_worse = np.all(margin >= -PAYOFF_TOLERANCE, axis=2)
-    return np.asarray(np.any(never_worse & np.any(better, axis=2), axis=1))
+    rows, columns = payoff.shape
+    found = np.zeros(rows, np.bool_)
+    for row in range(rows):
+        for other in range(rows):
+            never_worse, better = other != row, strict
+            for column in range(columns):
+                margin = payoff[other, column] - payoff[row, column]
+                if margin < -slack or (strict and margin <= slack):
+                    never_worse = False
+                    break
+                better = better or margin > slack
+            if never_worse and better:
+                found[row] = True
+                break
+    return found

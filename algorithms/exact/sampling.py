@@ -127,35 +127,40 @@ def _outcome(layout: _Layout, sums: _Sums, random: Words, iterations: int) -> No
 
 @compiled
 def _play_out(player: int, layout: _Layout, sums: _Sums, path: Indices, random: Words) -> None:
-    """One hand, down to its end and back up, for the player's regrets.
+    """One hand, down to its end and back up: for the player's regrets, and the next one's average.
 
-    Chance and the others are sampled as they play, so in the regrets' weights they cancel out.
+    Everybody explores but the player whose average it is. That one plays its policy, which cancels
+    out of the weight, so an information set counts in the average as often as its owner's policy
+    reaches it, whatever the others play. (Were the others to play their policies, what they never
+    play would drop out of the average, and it would converge to something else.)
     """
     first_child, actor, infoset, first_slot, edge, returns = layout
     regret, policy_sum, policy = sums
-    node, steps, own, tried, others = 0, 0, 1.0, 1.0, 1.0
+    averaged = (player + 1) % len(returns)
+    node, steps, chance, tried, third = 0, 0, 1.0, 1.0, 1.0
     while actor[node] != TERMINAL:
         child = first_child[node]
         if actor[node] == CHANCE:
             node = child + _drawn(edge, child, first_child[node + 1], random)
-            others *= edge[node]
+            chance *= edge[node]
             continue
         start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
         _match(regret, start, stop, policy)
         k = _drawn(policy, start, stop, random)
-        if actor[node] != player:
-            others *= policy[start + k]
+        if actor[node] == averaged:
+            for slot in range(start, stop):
+                policy_sum[slot] += policy[slot] / (chance * tried)
         else:
             if _uniform(random) < EXPLORATION:
                 k = int(_uniform(random) * (stop - start))
-            for slot in range(start, stop):
-                policy_sum[slot] += own / (tried * others) * policy[slot]
-            path[steps, 0], path[steps, 1] = infoset[node], start + k
-            steps += 1
-            own *= policy[start + k]
             tried *= EXPLORATION / (stop - start) + (1 - EXPLORATION) * policy[start + k]
+            if actor[node] == player:
+                path[steps, 0], path[steps, 1] = infoset[node], start + k
+                steps += 1
+            else:
+                third *= policy[start + k]
         node = child + k
-    worth = returns[player, node] / tried  # of a chosen action, as it counts in the regrets
+    worth = returns[player, node] * third / tried  # of a chosen action, as the regrets count it
     for step in range(steps - 1, -1, -1):
         row, chosen = path[step]
         regret[chosen] += worth

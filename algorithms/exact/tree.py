@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ Bytes: TypeAlias = npt.NDArray[np.int8]
 Indices: TypeAlias = npt.NDArray[np.intp]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Policy: TypeAlias = Floats
+SequenceForm: TypeAlias = tuple[Ints, Ints, Floats, float]
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
 
 
@@ -43,7 +45,7 @@ class Visit(NamedTuple):
     returns: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Tree:
     """A game of N nodes, I information sets with S slots in all, A actions, P players.
 
@@ -88,6 +90,11 @@ class Tree:
     def num_slots(self) -> int:
         """S."""
         return int(self.first_slot[-1])
+
+    @cached_property
+    def sequence_form(self) -> SequenceForm:
+        """All that matters with perfect recall: `slots`, `ends`, `stakes`, the largest return."""
+        return self.slots, self.ends, self.stakes, float(np.abs(self.returns).max())
 
     def depths(self) -> Indices:
         """How many steps each node is from the root: `(N,)`."""
@@ -203,6 +210,7 @@ def compile_tree(
         members=members,
         first_member=first_member,
     )
+    _require_actions(tree)
     _require_perfect_recall(tree)
     return tree
 
@@ -256,6 +264,23 @@ def _sequences(
         slot = first_slot[infoset[above]] + below - first_child[above]
         sequence[player[above], below] = slot + 1
     return sequence
+
+
+def _require_actions(tree: Tree) -> None:
+    """Slots rely on it: the children of a decision are its legal actions, in ascending order."""
+    decisions = np.flatnonzero(tree.infoset >= 0)
+    rows = tree.infoset[decisions]
+    first, after = tree.first_child[decisions], tree.first_child[decisions + 1]
+    start, stop = tree.first_slot[rows], tree.first_slot[rows + 1]
+    wrong = rows[after - first != stop - start]
+    if not len(wrong):
+        children, slots = ranges(first, after), ranges(start, stop)
+        wrong = tree.slots[slots[tree.action[children] != tree.slots[slots, 3]], 0]
+    if len(wrong):
+        raise GameError(
+            f"{tree.name}: at {tree.keys[wrong[0]]!r} the children are not the legal actions in "
+            "ascending order"
+        )
 
 
 def _require_perfect_recall(tree: Tree) -> None:

@@ -8,50 +8,96 @@ first, pass their best slot on to the sequence before them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from numba.cpython.unsafe.tuple import tuple_setitem
 
-from algorithms.exact.tree import Floats, Ints, Policy, Tree
-from algorithms.support.compiled import compiled
+from algorithms.exact.tree import Floats, Ints, Policy, SequenceForm, Tree
+from algorithms.support.compiled import fused
+from algorithms.support.lanes import Lanes, larger, plus, plus_times, put, row, times, zeros
 from kuhn_bridge.errors import PolicyError
 
 TOLERANCE = 1e-6  # how far a row may sum from 1: a float32 network is welcome
-ROUNDING = 1e-9  # chips
+SLACK = 1e-4  # of the largest return: what such rows, multiplied along a hand, may cost
+SIDE_BY_SIDE = 8  # policies of a batch that are measured together
 
 
-class NashConv(NamedTuple):
-    """What the players could still gain, in chips a hand; one number a player."""
+class NashConv:
+    """What the players could still gain, in chips per hand; one number per player."""
 
-    total: float
-    gains: tuple[float, ...]
-    values: tuple[float, ...]
-    best_values: tuple[float, ...]
-    best_responses: Ints  # (I,) the action with which the owner of each row answers the others
+    __slots__ = ("_measures", "_tree")
+
+    def __init__(self, tree: Tree, measures: Floats) -> None:
+        self._tree, self._measures = tree, measures  # as `_sweep` writes them
+
+    @property
+    def total(self) -> float:
+        """The sum of all players' gains."""
+        return float(self._measures[0, 0])
 
     @property
     def exploitability(self) -> float:
         """NashConv divided by the number of players."""
-        return self.total / len(self.gains)
+        return self.total / self._tree.num_players
+
+    @property
+    def gains(self) -> tuple[float, ...]:
+        """How much more each player would win by best-responding to the others."""
+        return self._figures(0)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """What each player wins."""
+        return self._figures(1)
+
+    @property
+    def best_values(self) -> tuple[float, ...]:
+        """What each player would win by best-responding to the others."""
+        return self._figures(2)
+
+    @property
+    def best_responses(self) -> Ints:
+        """The action with which the owner of each row answers the others: `(I,)`."""
+        worth = np.full(self._tree.legal.shape, -np.inf)
+        worth[self._tree.legal] = self._measures[1 + 3 * self._tree.num_players :, 0]
+        return np.asarray(worth.argmax(axis=1), np.int32)
+
+    def _figures(self, kind: int) -> tuple[float, ...]:
+        players = self._tree.num_players
+        return tuple(self._measures[1 + kind * players :, 0][:players].tolist())
+
+    def __repr__(self) -> str:
+        return f"<NashConv {self.total:g}, gains {self.gains}, values {self.values}>"
 
 
 def nash_conv(tree: Tree, policy: npt.ArrayLike) -> NashConv:
     """What all players together could still gain by best-responding to a joint policy `(I, A)`."""
-    measures, responses = _measured(tree, np.asarray(policy, np.float64)[None])
-    values, best, gains = map(tuple, measures[0].tolist())
-    responses.setflags(write=False)
-    return NashConv(sum(gains), gains, values, best, responses[0])
+    table = _array(policy)
+    if table.shape != tree.legal.shape:
+        raise PolicyError(_misshapen(tree, table.shape))
+    measures = np.empty((1 + 3 * tree.num_players + len(tree.slots), 1))
+    if _alone(tree.sequence_form, table, measures) >= 0:
+        raise PolicyError(_complaint(tree, table))
+    return NashConv(tree, measures)
 
 
 def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Floats:
     """NashConv `(B,)` of many joint policies `(B, I, A)` in one sweep."""
-    measures, _ = _measured(tree, policies)
-    return np.asarray(measures[:, 2].sum(axis=1))
+    tables = _array(policies)
+    if tables.shape[1:] != tree.legal.shape:
+        raise PolicyError(_misshapen(tree, tables.shape[1:]))
+    totals = np.empty(len(tables))
+    rows = tables.reshape(-1, tree.legal.shape[1])
+    wrong = _together(zeros(SIDE_BY_SIDE), tree.sequence_form, rows, totals)
+    if wrong >= 0:
+        raise PolicyError(_complaint(tree, tables[wrong]))
+    return totals
 
 
 def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
-    """What each player wins on average, in chips a hand, under a joint policy `(I, A)`."""
+    """What each player wins on average, in chips per hand, under a joint policy `(I, A)`."""
     return nash_conv(tree, policy).values
 
 
@@ -66,86 +112,189 @@ def pure(tree: Tree, actions: npt.ArrayLike) -> Policy:
     return np.asarray(np.arange(tree.legal.shape[1]) == np.reshape(actions, (-1, 1)), np.float64)
 
 
-def _measured(tree: Tree, policies: npt.ArrayLike) -> tuple[Floats, Ints]:
-    """Values, best-response values and gains `(B, 3, P)`; and best responses `(B, I)`."""
-    tables = np.array(policies, np.float64, order="C")  # a copy is writable: one type to compile
-    if tables.shape[1:] != tree.legal.shape:
-        want, got = (" x ".join(map(str, shape)) for shape in (tree.legal.shape, tables.shape[1:]))
-        raise PolicyError(f"a joint policy of {tree.name} is {want}; got {got or 'a number'}")
-    measures, responses, wrong = _sweep(tree.slots, tree.ends, tree.stakes, tables)
-    if wrong >= 0:
-        index, row = divmod(wrong, len(tree.keys))
-        shown = tables[index, row].tolist()
-        raise PolicyError(f"{tree.keys[row]!r}: {shown} are not probabilities of its legal actions")
-    return measures, responses
+def _array(numbers: npt.ArrayLike) -> Floats:
+    """As float64, writable and in C order: one type to compile for."""
+    array = np.asarray(numbers, np.float64)
+    return array if array.flags.carray else np.array(array, order="C")
 
 
-@compiled
-def _sweep(slots: Ints, ends: Ints, stakes: Floats, policies: Floats) -> tuple[Floats, Ints, int]:
-    """As `_measured`, and the first row (over the batch) that is no distribution, or -1."""
-    batch, rows, _ = policies.shape
-    players, terminals = ends.shape
-    measures = np.empty((batch, 3, players))
-    responses = np.empty((batch, rows), np.int32)
-    reach = np.ones(len(slots) + 1)  # of each sequence, by its owner alone
-    worth = np.empty(len(slots) + 1)  # of each sequence, when its owner goes on best
-    for b in range(batch):
-        wrong = _reach(slots, policies[b], reach)
-        if wrong >= 0:
-            return measures, responses, b * rows + wrong
+def _misshapen(tree: Tree, shape: tuple[int, ...]) -> str:
+    want, got = (" x ".join(map(str, sizes)) for sizes in (tree.legal.shape, shape))
+    return f"a joint policy of {tree.name} is {want}; got {got or 'a number'}"
+
+
+def _complaint(tree: Tree, table: Floats) -> str:
+    """The first row of a refused policy `(I, A)` that is no distribution."""
+    possible = np.where(tree.legal, table >= 0, table == 0).all(axis=1)
+    first = int((possible & (np.abs(table.sum(axis=1) - 1) <= TOLERANCE)).argmin())
+    return (
+        f"{tree.keys[first]!r}: {table[first].tolist()} are not probabilities of its legal actions"
+    )
+
+
+@fused
+def _alone(game: SequenceForm, table: Floats, measures: Floats) -> int:
+    """Measure one policy `(I, A)`; 0 or more if it is none.
+
+    Writes NashConv, the players' gains, values and values of best responses, and what each slot is
+    worth to its owner: `(1 + 3P + S, 1)`.
+    """
+    slots, ends, _, largest = game
+    players = len(ends)
+    reach = np.ones((len(slots) + 1, 1))
+    values, worth = measures[1 + players : 1 + 2 * players], measures[1 + 2 * players :]
+    wrong = _sweep((0.0,), game, table, (0, 1), (reach, values, worth))
+    if wrong < 0:
+        total = 0.0
         for player in range(players):
-            worth[:] = 0
-            value = 0.0
-            for z in range(terminals):
-                counterfactual = stakes[player, z]
-                for other in range(players):
-                    if other != player:
-                        counterfactual *= reach[ends[other, z]]
-                own = ends[player, z]
-                worth[own] += counterfactual
-                value += counterfactual * reach[own]
-            _respond(slots, player, worth, responses[b])
-            gain = worth[0] - value
-            assert gain >= -ROUNDING * (1 + abs(value))  # noqa: S101  # a best response is never worse
-            measures[b, 0, player] = value
-            measures[b, 1, player] = worth[0]
-            measures[b, 2, player] = max(gain, 0.0)
-    return measures, responses, -1
+            gain = _gain(values, worth, player, 0, largest)
+            measures[1 + player, 0] = gain
+            total += gain
+        measures[0, 0] = total
+    return wrong
 
 
-@compiled
-def _reach(slots: Ints, policy: Floats, reach: Floats) -> int:
-    """Fill in each sequence's probability; the first row that is no distribution, or -1."""
-    rows, actions = policy.shape
-    slot = 0
-    for row in range(rows):
-        legal = 0.0
-        while slot < len(slots) and slots[slot, 0] == row:
-            p = policy[row, slots[slot, 3]]
-            if not p >= 0:
-                return row
-            legal += p
-            slot += 1
-            reach[slot] = reach[slots[slot - 1, 2]] * p
-        everything = 0.0
-        for action in range(actions):
-            everything += abs(policy[row, action])
-        if not (abs(legal - 1) <= TOLERANCE and everything == legal):
-            return row
+@fused
+def _together(zero: Lanes, game: SequenceForm, policies: Floats, totals: Floats) -> int:
+    """NashConv of policies `(B * I, A)`, as many side by side as there are lanes.
+
+    The first that is none, or -1.
+    """
+    slots, ends, _, largest = game
+    players, width = len(ends), len(zero)
+    reach = np.ones((len(slots) + 1, width))
+    values = np.empty((players, width))
+    worth = np.empty((players + len(slots), width))
+    for first in range(0, len(totals), width):
+        stop = min(first + width, len(totals))
+        wrong = _sweep(zero, game, policies, (first, stop), (reach, values, worth))
+        if wrong >= 0:
+            return wrong
+        for number in range(first, stop):
+            total = 0.0
+            for player in range(players):
+                total += _gain(values, worth, player, number - first, largest)
+            totals[number] = total
     return -1
 
 
-@compiled
-def _respond(slots: Ints, player: int, worth: Floats, response: Ints) -> None:
-    """Hand each row's best slot on to the sequence before it, the last row first."""
-    top = -np.inf
+@fused
+def _gain(values: Floats, worth: Floats, player: int, lane: int, largest: float) -> float:
+    gain: float = worth[player, lane] - values[player, lane]
+    assert gain >= -SLACK * largest  # noqa: S101  # a best response never loses
+    return max(gain, 0.0)
+
+
+# By lane: of each sequence the probability that its owner plays it; what the players win; what the
+# players' empty sequences, then all slots, are worth to their owner who goes on best.
+_Tables: TypeAlias = tuple[Floats, Floats, Floats]
+
+
+@fused
+def _sweep(
+    zero: Lanes, game: SequenceForm, policies: Floats, which: tuple[int, int], tables: _Tables
+) -> int:
+    """Fill in the tables for the policies from first to last; the first that is none, or -1."""
+    slots, ends, stakes, _ = game
+    reach, values, worth = tables
+    first, stop = which
+    wrong = _reach(zero, slots, policies, which, reach)
+    for number in range(first, stop):
+        if wrong[number - first] != 0:  # nor is NaN
+            return number
+    worth[:] = 0
+    _end(zero, ends, stakes, reach, worth)
+    _value(zero, slots, reach, worth, values)
+    _respond(zero, slots, worth, len(ends))
+    return -1
+
+
+@fused
+def _reach(
+    zero: Lanes, slots: Ints, policies: Floats, which: tuple[int, int], reach: Floats
+) -> Lanes:
+    """Fill in each sequence's probability; lanes are 0 where all rows are distributions."""
+    first, stop = which
+    rows = slots[-1, 0] + 1
+    wrong = zero
+    slot, one = np.uint64(0), np.uint64(1)
+    for at in range(rows):
+        legal, everything = zero, zero
+        for action in range(np.uint64(policies.shape[1])):
+            p = zero
+            for i in range(len(zero)):  # lanes past the last policy repeat it
+                policy = min(first + i, stop - 1)
+                p = tuple_setitem(p, i, policies[np.uint64(policy * rows + at), action])
+            everything = _plus_size(everything, p)
+            if slot < len(slots) and slots[slot, 0] == at and slots[slot, 3] == action:
+                legal = plus(legal, p)
+                before = row(reach, np.uint64(slots[slot, 2]), zero)
+                slot += one
+                put(reach, slot, times(before, p))
+        wrong = _plus_fault(wrong, legal, everything)
+    return wrong
+
+
+@fused
+def _plus_size(a: Lanes, p: Lanes) -> Lanes:
+    for i in range(len(a)):
+        a = tuple_setitem(a, i, a[i] + abs(p[i]))
+    return a
+
+
+@fused
+def _plus_fault(wrong: Lanes, legal: Lanes, everything: Lanes) -> Lanes:
+    """Add what a row sums too far from 1, and what is negative or illegal in it."""
+    for i in range(len(wrong)):
+        off = max(abs(legal[i] - 1) - TOLERANCE, 0.0) + (everything[i] - legal[i])
+        wrong = tuple_setitem(wrong, i, wrong[i] + off)
+    return wrong
+
+
+@fused
+def _end(zero: Lanes, ends: Ints, stakes: Floats, reach: Floats, worth: Floats) -> None:
+    """Add every terminal's counterfactual returns to the players' last slots."""
+    players, terminals = ends.shape
+    for z in range(terminals):
+        for player in range(players):
+            counterfactual = _all(zero, stakes[player, z])
+            for other in range(players):
+                if other != player:
+                    before = row(reach, np.uint64(ends[other, z]), zero)
+                    counterfactual = times(counterfactual, before)
+            own = ends[player, z]
+            at = np.uint64(players - 1 + own if own > 0 else player)
+            put(worth, at, plus(row(worth, at, zero), counterfactual))
+
+
+@fused
+def _value(zero: Lanes, slots: Ints, reach: Floats, worth: Floats, values: Floats) -> None:
+    """What each player wins, from what it wins right after its slots."""
+    players, one = len(values), np.uint64(1)
+    for player in range(players):
+        put(values, player, row(worth, player, zero))
+    for slot in range(np.uint64(len(slots))):
+        owner = np.uint64(slots[slot, 1])
+        won = row(worth, np.uint64(players) + slot, zero)
+        put(values, owner, plus_times(row(values, owner, zero), won, row(reach, slot + one, zero)))
+
+
+@fused
+def _respond(zero: Lanes, slots: Ints, worth: Floats, players: int) -> None:
+    """Pass each row's best slot on to the sequence before it, the last row first."""
+    lowest = _all(zero, -np.inf)
+    top = lowest
     for slot in range(len(slots) - 1, -1, -1):
-        row, owner, before, action = slots[slot]
-        if owner != player:
-            continue
-        if worth[slot + 1] >= top:
-            top = worth[slot + 1]
-            response[row] = action
-        if slot == 0 or slots[slot - 1, 0] != row:
-            worth[before] += top
-            top = -np.inf
+        top = larger(top, row(worth, np.uint64(players + slot), zero))
+        if slot == 0 or slots[slot - 1, 0] != slots[slot, 0]:
+            owner, before = slots[slot, 1], slots[slot, 2]
+            above = np.uint64(players - 1 + before if before > 0 else owner)
+            put(worth, above, plus(row(worth, above, zero), top))
+            top = lowest
+
+
+@fused
+def _all(zero: Lanes, number: float) -> Lanes:
+    for i in range(len(zero)):
+        zero = tuple_setitem(zero, i, number)
+    return zero
