@@ -21,7 +21,7 @@ kuhn_bridge       bridge
 kuhn_bridge       policy
 kuhn_bridge       kuhn_v0 openspiel shimmy web.check
 algorithms.support  errors compiled
-algorithms.support  files progress draws server
+algorithms.support  files progress draws server lanes
 algorithms.support  command sealed
 algorithms.exact    tree
 algorithms.exact    kuhn values cfr losses linear_program
@@ -31,9 +31,11 @@ algorithms.games    game
 algorithms.games    kuhn openspiel
 algorithms          games
 algorithms.policies policy styles
-algorithms.policies network openspiel rows
+algorithms.policies answers openspiel rows
+algorithms.policies network
 algorithms          policies
-algorithms.policies report onnx
+algorithms.policies archive report onnx_worker
+algorithms.policies onnx
 algorithms.learning features networks tutorial curve
 algorithms.policies sb3
 algorithms.policies sources

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.tree import Bools, Floats
+from algorithms.exact.tree import Floats
 from algorithms.games import Game, as_game
+from algorithms.policies.answers import masked, masked_softmax
 from algorithms.policies.policy import GamePolicy
 from kuhn_bridge.errors import PolicyError
 
@@ -38,20 +39,6 @@ def from_network(
             f"the network answers {answers.shape}; {loaded.name} wants {want} numbers"
         )
     return GamePolicy(loaded, shares(answers, legal))
-
-
-def masked(weights: Floats, legal: Bools) -> Floats:
-    """Weights `(I, A)` of legal actions as probabilities, whatever illegal ones have."""
-    kept = np.where(legal, weights, 0)
-    with np.errstate(invalid="ignore"):  # the caller rejects NaN
-        return np.asarray(kept / kept.sum(axis=1, keepdims=True))
-
-
-def masked_softmax(logits: Floats, legal: Bools) -> Floats:
-    """The softmax of logits `(I, A)` over the legal actions."""
-    kept = np.where(legal, logits, -np.inf)
-    with np.errstate(invalid="ignore"):
-        return masked(np.exp(kept - kept.max(axis=1, keepdims=True)), legal)
 
 
 def _asked(network: Callable[[Any], Any], seen: npt.NDArray[np.float32]) -> Floats:
