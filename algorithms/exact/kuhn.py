@@ -100,6 +100,24 @@ def certify(policy: Exact) -> Certificate:
     return Certificate(told[0], (best[0] - told[0], best[1] - told[1]))
 
 
+def move_costs(policy: Exact) -> dict[str, dict[Action, Fraction]]:
+    """What each move gives away against `policy`, on average from where it is made, in chips.
+
+    Its player goes on as well as possible; 0 where `policy` never lets that player arrive.
+    """
+    costs: dict[str, dict[Action, Fraction]] = {}
+
+    def best(name: str, outcomes: Mapping[Action, Fraction], reach: Fraction) -> Fraction:
+        top = max(outcomes.values())
+        costs[name] = {action: (top - v) / (reach or 1) for action, v in outcomes.items()}
+        return top
+
+    for seat in PLAYERS:
+        for card in Card:
+            _exact_value(_hands(seat, card), seat, policy, best)
+    return {name: costs[name] for name in INFORMATION_STATES}
+
+
 def nearest_nash(policy: TabularPolicy) -> Nearest:
     """The nearest equilibrium in the whole set, off-path freedom at alpha = 1/3 included."""
     table = policy.probabilities
@@ -124,7 +142,8 @@ def _norm(difference: Floats) -> float:
 
 
 _Hands: TypeAlias = Sequence[tuple[State, Fraction]]
-_Choice: TypeAlias = Callable[[str, Mapping[Action, Fraction]], Fraction]
+# An information state, what each action leads to, and how often chance and the other come there.
+_Choice: TypeAlias = Callable[[str, Mapping[Action, Fraction], Fraction], Fraction]
 
 
 def _hands(seat: int, card: Card) -> _Hands:
@@ -152,7 +171,8 @@ def _exact_value(hands: _Hands, seat: int, policy: Exact, choose: _Choice) -> Fr
     outcomes = {action: after(action) for action in state.legal_actions}
     if state.actor != seat:
         return sum(outcomes.values(), Fraction(0))
-    return choose(information_state(state.cards[seat], state.letters), outcomes)
+    reach = sum((weight for _, weight in hands), Fraction(0))
+    return choose(information_state(state.cards[seat], state.letters), outcomes, reach)
 
 
 def _told(policy: Exact, hand: State) -> Mapping[Action, Fraction]:
@@ -160,10 +180,10 @@ def _told(policy: Exact, hand: State) -> Mapping[Action, Fraction]:
 
 
 def _as_told(policy: Exact) -> _Choice:
-    return lambda name, outcomes: sum(
+    return lambda name, outcomes, _: sum(
         (policy[name][action] * value for action, value in outcomes.items()), Fraction(0)
     )
 
 
-def _at_best(_: str, outcomes: Mapping[Action, Fraction]) -> Fraction:
+def _at_best(_: str, outcomes: Mapping[Action, Fraction], __: Fraction) -> Fraction:
     return max(outcomes.values())
