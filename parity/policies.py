@@ -121,7 +121,7 @@ def check_onnx(tally: Tally, settings: Settings) -> None:
 @check("policy.js", GROUP, "the exported model in the page's own module against torch")
 def check_policy_js(tally: Tally, settings: Settings) -> None:
     """onnxruntime-web under node, at every information state."""
-    from algorithms.play import RUNTIME, runtime_files
+    from algorithms.playing.page import RUNTIME, runtime_files
     from kuhn_bridge.web.check import report
 
     tally.theirs = "torch"

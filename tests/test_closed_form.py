@@ -7,13 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.exact.kuhn import VALUE, certify, exact_nash, from_exact, nash, nearest_nash
+from algorithms.exact.kuhn import (
+    VALUE,
+    certify,
+    exact_nash,
+    from_exact,
+    move_costs,
+    nash,
+    nearest_nash,
+)
 from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.tree import GameError
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
-from kuhn_bridge import INFORMATION_STATES, Action, TabularPolicy
+from kuhn_bridge import INFORMATION_STATES, Action, State, TabularPolicy
 from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.rules import DEALS
 from tests.games import DICE, KUHN3, LEDUC, tree
 from tests.strategies import policies
 
@@ -50,6 +59,55 @@ def test_the_certificate_agrees_with_the_arrays(alpha, name, share):
     measure = nash_conv(TREE, from_exact(spoiled).probabilities)
     assert measure.gains == pytest.approx([float(gain) for gain in certificate.gains], abs=1e-12)
     assert measure.values[0] == pytest.approx(float(certificate.value), abs=1e-12)
+
+
+def test_what_each_move_costs_against_an_equilibrium():
+    """In chips, from where it is made: what equilibrium plays costs nothing, the rest does."""
+    costs = move_costs(exact_nash(Fraction(1, 6)))
+    assert list(costs) == list(INFORMATION_STATES)
+    dear = {
+        (name, action.name): cost
+        for name, row in costs.items()
+        for action, cost in row.items()
+        if cost
+    }
+    assert dear == {
+        ("1", "BET"): Fraction(1, 6),
+        ("1p", "BET"): Fraction(3, 8),
+        ("2p", "CHECK_OR_CALL"): Fraction(3, 11),
+        ("0b", "CHECK_OR_CALL"): 1,
+        ("2b", "FOLD"): 3,
+        ("0pb", "CHECK_OR_CALL"): 1,
+        ("2pb", "FOLD"): 3,
+    }
+
+
+def test_a_move_costs_nothing_where_the_other_lets_nobody_arrive():
+    costs = move_costs(exact_nash(Fraction(0)))  # player_0 never bets first
+    assert {cost for name in ("0b", "1b", "2b") for cost in costs[name].values()} == {0}
+
+
+@given(st.sampled_from(INFORMATION_STATES), st.sampled_from([0, 1]), alphas)
+def test_costs_are_what_a_deviation_loses(name, index, alpha):
+    """Always making one move loses its cost as often as its information state is reached."""
+    policy, seat = exact_nash(alpha), len(name[1:]) % 2
+    deviation = list(policy[name])[index]
+    always = policy | {name: {action: Fraction(action == deviation) for action in policy[name]}}
+    lost = (VALUE - certify(always).value) * (1 - 2 * seat)
+    assert lost == move_costs(policy)[name][deviation] * reach(policy, name)
+
+
+def reach(policy, name):
+    """How often a hand comes to the information state when both seats play `policy`."""
+
+    def share(state):
+        if state.actor is None:
+            return 0
+        row = f"{int(state.cards[state.actor])}{state.letters}"
+        here = sum(policy[row][a] * share(state.act(a)) for a in state.legal_actions)
+        return 1 if row == name else here
+
+    return sum(Fraction(1, 6) * share(State.new(*deal)) for deal in DEALS)
 
 
 def test_a_spoiled_equilibrium_has_no_certificate():

@@ -39,6 +39,8 @@ algorithms.policies onnx
 algorithms.learning features networks tutorial curve
 algorithms.policies sb3
 algorithms.policies sources
+algorithms.playing  opponents
+algorithms.playing  page terminal
 algorithms.learning selfplay
 algorithms.learning hands recipes
 algorithms.learning training

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import shutil
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from importlib.util import find_spec
-from itertools import product
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from algorithms import play
-from algorithms.policies import sources
+from algorithms.exact.kuhn import exact_nash, move_costs
+from algorithms.exact.values import nash_conv
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.playing import page as served
+from algorithms.playing.opponents import opponent
 from kuhn_bridge import INFORMATION_STATES, Action, Card, State, TabularPolicy
 from tests.test_play import serving
 from tests.test_web import ROOT, action_to, need, onnx_path
@@ -42,8 +47,12 @@ SIZES = (
     *((390, 844), (375, 667), (360, 740), (344, 882), (320, 568)),
     *((844, 390), (740, 360), (667, 375), (640, 400), (568, 320)),  # 640 is 1280 at 200% zoom
 )
-# No font is named that a machine may lack: letters further apart or closer stand in for it.
-FONTS = {"as they are": "normal", "wide": "0.04em", "narrow": "-0.05em"}
+# Where a machine lacks these fonts, letters further apart or closer stand in for them.
+FONTS = {
+    "as they are": ("normal", ""),
+    "wide": ("0.04em", '"DejaVu Sans", Verdana, sans-serif'),
+    "narrow": ("-0.05em", '"DejaVu Sans Condensed", "Arial Narrow", sans-serif'),
+}
 LAPTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 SNAPSHOT = """() => ({
     own: document.querySelector("#own-card").dataset.card,
@@ -54,7 +63,7 @@ SNAPSHOT = """() => ({
         (button) => Number(button.dataset.action)),
     over: !document.querySelector("#next").hidden,
 })"""
-SCORE = """() => Object.fromEntries(["total", "mean", "expected", "hands", "status"].map(
+SCORE = """() => Object.fromEntries(["total", "mean", "expected", "given", "hands", "status"].map(
     (id) => [id, document.getElementById(id).textContent]))"""
 # What sticks out of the page or of its own box, and the children of the table that overlap.
 OVERFLOW = """() => {
@@ -69,7 +78,12 @@ OVERFLOW = """() => {
         && p.top < q.bottom - 1 && q.top < p.bottom - 1).map(([b]) => b));
     return [...wide, ...high].map((e) => e.id || e.className || e.tagName);
 }"""
-SPACING = "(spacing) => { document.documentElement.style.letterSpacing = spacing; }"
+SET_FONT = """([spacing, family]) => {
+    document.documentElement.style.letterSpacing = spacing;
+    for (const kind of ["--sans", "--serif"])
+        document.documentElement.style.setProperty(kind, family);
+}"""
+PERFECT = move_costs(exact_nash(Fraction(1, 6)))
 MINUS, APOSTROPHE = "\N{MINUS SIGN}", "\N{RIGHT SINGLE QUOTATION MARK}"
 
 
@@ -99,10 +113,13 @@ class Sitting:
     seat: int = 1
     choice: str = "alternate"
     hand: State = field(init=False)
+    costs: list[tuple[str, Fraction]] = field(default_factory=list)  # of this hand's own moves
+    given: Fraction = Fraction(0)  # by all hands together
     results: list[tuple[int, int]] = field(default_factory=list)
 
     def deal(self) -> None:
         """The core's side of a new hand, drawn as the page draws it."""
+        self.costs = []
         self.seat = 1 - self.seat if self.choice == "alternate" else int(self.choice)
         deck = list(Card)
         self.hand = State.new(*(deck.pop(int(next(self.chance) * len(deck))) for _ in range(2)))
@@ -118,7 +135,10 @@ class Sitting:
             self.results.append((self.seat, self.hand.returns[self.seat]))
 
     def act(self, action: Action, press: Callable[[str], None]) -> None:
+        name = f"{int(self.hand.cards[self.seat])}{self.hand.letters}"
         self.hand = self.hand.act(action)
+        self.costs.append((self.hand.history[-1], PERFECT[name][action]))
+        self.given += PERFECT[name][action]
         self.bot_moves()
         press("cbf"[action])
 
@@ -131,6 +151,7 @@ class Sitting:
                 break
             self.page.wait_for_timeout(10)
         assert seen == wanted
+        self.see_verdict()
         if self.hand.is_terminal:
             self.see_totals()
         else:
@@ -157,11 +178,12 @@ class Sitting:
         chips = [won for _, won in self.results]
         expected = sum((1 if seat else -1) / 18 for seat, _ in self.results)
         label = self.page.locator("dt:has(+ #expected)").text_content()
-        assert label == "Perfect play"
+        assert label == "Fair share"
         seen = self.page.evaluate(SCORE)
         assert number(seen["total"].split("±")[0]) == sum(chips)
         assert number(seen["mean"].split("±")[0]) == pytest.approx(np.mean(chips), abs=0.0051)
         assert number(seen["expected"]) == pytest.approx(expected, abs=0.0051)
+        assert number(seen["given"]) == pytest.approx(float(self.given), abs=0.0051)
         assert seen["hands"].split()[0] == str(len(chips))
         if len(chips) > 1:
             error = statistics.stdev(chips) / math.sqrt(len(chips))
@@ -171,6 +193,17 @@ class Sitting:
             assert float(seen["mean"].split("±")[1]) == pytest.approx(error, abs=0.0051)
         verb = "win" if chips[-1] > 0 else "lose"
         assert f"{verb} {abs(chips[-1])} chip" in seen["status"]
+
+    def see_verdict(self) -> None:
+        """The table says in chips what each own move of the hand cost."""
+        said = ", your ".join(
+            f"{word}{' cost' if i == 0 else ''} {in_chips(cost)}"
+            for i, (word, cost) in enumerate(self.costs)
+        )
+        verdict = self.page.locator(".felt #verdict")
+        assert verdict.text_content() == (f"Against perfect play, your {said}." if said else "")
+        costly = sum(cost for _, cost in self.costs) > 0
+        assert verdict.get_attribute("class") == ("costly" if costly else "free")
 
     def see_words(self) -> None:
         """The status tells who only listens all that a decision needs: the card at the first."""
@@ -184,20 +217,34 @@ class Sitting:
         assert self.page.text_content("#status") == " ".join(said)
 
 
+def in_chips(amount: Fraction) -> str:
+    text = f"{float(amount):.2f}".rstrip("0").rstrip(".")
+    return "nothing" if text == "0" else f"{text} chip{'' if text == '1' else 's'}"
+
+
 def number(text: str) -> float:
     return float(text.strip().replace(MINUS, "-"))
 
 
+KNOWS_THE_RULES = "localStorage.setItem('kuhn-bridge:rules', 'true');"
+
+
 @contextmanager
 def sitting(
-    browser: Any, source: str, *, seed: int = 1, route: Any = None, **context: Any
+    browser: Any,
+    source: str,
+    *,
+    seed: int = 1,
+    route: Any = None,
+    script: str = KNOWS_THE_RULES,
+    **context: Any,
 ) -> Iterator[Sitting]:
     """The page, opened and ready; an error it logs or a request elsewhere is a failure."""
     rng = random.Random(seed)
     draws = [rng.random() for _ in range(1000)]
     troubles: list[str] = []
     with serving(source) as server:
-        view = browser.new_context(**{"viewport": LAPTOP, **context})
+        view = browser.new_context(**{"viewport": LAPTOP, "reduced_motion": "reduce", **context})
         page = view.new_page()
         page.set_default_timeout(10_000)
         page.on("pageerror", lambda error: troubles.append(str(error)))
@@ -206,13 +253,13 @@ def sitting(
             "request",
             lambda r: None if r.url.startswith(server.url) else troubles.append(r.url),
         )
-        page.add_init_script(f"const draws = {draws}; Math.random = () => draws.shift();")
+        page.add_init_script(f"const draws = {draws}; Math.random = () => draws.shift(); {script}")
         if route:
             page.route(*route)
         page.goto(server.url)
         page.locator("body[data-ready]").wait_for()
         try:
-            yield Sitting(page, sources.load(source).to_kuhn(), iter(draws))
+            yield Sitting(page, opponent(source).policy, iter(draws))
         finally:
             view.close()
         assert troubles == []
@@ -232,8 +279,14 @@ def play_hands(table: Sitting, hands: int, press: Callable[[str], None], seed: i
 
 def mind(page: Any) -> np.ndarray:
     """The rows `(12, 3)` that the page says its bot plays."""
-    rows = page.locator("#rows tr").all()
+    rows = page.locator("#rows [data-state]").all()
     return np.array([row.get_attribute("data-probabilities").split() for row in rows], np.float64)
+
+
+def boxes(page: Any, *selectors: str) -> list[dict[str, float]]:
+    """Where the first element of each is on the screen."""
+    look = "(all) => all.map((s) => document.querySelector(s).getBoundingClientRect().toJSON())"
+    return list(page.evaluate(look, selectors))
 
 
 def clicker(page: Any) -> Callable[[str], None]:
@@ -323,7 +376,7 @@ def test_equilibrium_in_the_persons_place(browser: Any) -> None:
             assert decided[-1][0][0] == str("JQK".index(lines[-1].text_content()[0]))
             table.page.keyboard.press("n")
             table.page.get_by_text("Shown when the hand is over").wait_for()
-    ends = [sources.load(f"nash:{alpha}").to_kuhn() for alpha in ("0", "1/3")]
+    ends = [opponent(f"nash:{alpha}").policy for alpha in ("0", "1/3")]
     for (name, action), verdict in verdicts.items():
         low, high = sorted(end[name][action] for end in ends)
         mixed = "mostly" if low > 0.5 else "sometimes"
@@ -338,9 +391,12 @@ def test_the_bots_mind_is_its_twelve_rows(browser: Any) -> None:
         assert page.locator("#mind").is_hidden()
         page.keyboard.press("m")
         assert page.locator("#mind-switch[role=switch]").get_attribute("aria-checked") == "true"
-        bot = play.describe("random:9", policy, runtime=False)
-        assert page.text_content("#nash-conv") == f"{bot['nash_conv']:.4f}"
-        rows = page.locator("#rows tr").all()
+        measured = nash_conv(kuhn_tree(), policy.probabilities)
+        assert page.text_content("#nash-conv") == f"{measured.total:.4f}"
+        first, second = (f"{value:+.3f}".replace("-", MINUS) for value in measured.best_values)
+        won = f"{first} in the first seat, {second} in the second"
+        assert page.text_content("#best-values") == f"Won from it: {won}"
+        rows = page.locator("#rows [data-state]").all()
         assert [row.get_attribute("data-state") for row in rows] == list(INFORMATION_STATES)
         for row, name in zip(rows, INFORMATION_STATES, strict=True):
             bold = Action.BET if Action.BET in policy[name] else Action.CHECK_OR_CALL
@@ -348,19 +404,53 @@ def test_the_bots_mind_is_its_twelve_rows(browser: Any) -> None:
             assert share == pytest.approx(policy[name][bold], abs=0.0051)
             fill, track = (row.locator(part).bounding_box()["width"] for part in ("i", ".track"))
             assert fill / track == pytest.approx(policy[name][bold], abs=0.02)
-            state = State.new(int(name[0]), (int(name[0]) + 1) % 3)
-            for letter in name[1:]:
-                state = state.act(action_to(state.cards, state.letters + letter))
-            answer = state.act(Action[bot["best_responses"][name]]).history[-1]
-            assert row.locator(".reply").text_content() == answer
         page.locator("#mind-switch").click()
         assert page.locator("#mind").is_hidden()
 
 
+def test_the_persons_best_move_is_told_and_either_where_two_are_as_good(browser: Any) -> None:
+    names = {"Random habits 3": "random:3", "Coin flips": "uniform", "Never bluffs": "heuristic"}
+    with sitting(browser, "random:3") as table:
+        page, told = table.page, table.page.locator("#rows td.reply")
+        for name, source in {**names, "Perfect play": "nash:1/6"}.items():
+            page.get_by_label("against").select_option(name)
+            policy = opponent(source).policy
+            assert np.array_equal(mind(page), policy.probabilities)
+            assert told.all_text_contents() == best_moves(policy)
+            assert ("either" in best_moves(policy)) == (source != "random:3")
+        heads = page.locator("#rows thead th").all_text_contents()
+        assert heads == [*("bot bets", "you") * 2, *("bot calls", "you") * 2]
+        spoken = told.first.get_attribute("aria-label")
+        assert spoken == f"your best move here: {told.first.text_content()}"
+
+
+def best_moves(policy: TabularPolicy) -> list[str]:
+    """What to do against it at each information state, from exact costs; `either` if both."""
+    exact = {
+        name: {action: Fraction(p).limit_denominator(10**9) for action, p in policy[name].items()}
+        for name in INFORMATION_STATES
+    }
+    free = {
+        name: [action for action, cost in row.items() if cost < 1e-6]
+        for name, row in move_costs(exact).items()
+    }
+    return [
+        "either" if len(actions) > 1 else word_at(name, actions[0])
+        for name, actions in free.items()
+    ]
+
+
+def word_at(name: str, action: Action) -> str:
+    state = State.new(int(name[0]), (int(name[0]) + 1) % 3)
+    for letter in name[1:]:
+        state = state.act(action_to(state.cards, state.letters + letter))
+    return state.act(action).history[-1]
+
+
 def test_a_model_runs_in_the_page_and_says_what_python_says(browser: Any, onnx_path: Path) -> None:
-    need(play.runtime_files(), "onnxruntime-web (make web)")
+    need(served.runtime_files(), "onnxruntime-web (make web)")
     with sitting(browser, str(onnx_path)) as table:
-        assert table.page.locator("body").get_attribute("data-ready") == "onnx"
+        assert table.page.locator("body").get_attribute("data-plays") == "onnx"
         assert "runs in this page" in table.page.text_content("#runtime")
         assert np.abs(mind(table.page) - table.policy.probabilities).max() < 1e-6
         play_hands(table, 8, clicker(table.page))
@@ -369,9 +459,9 @@ def test_a_model_runs_in_the_page_and_says_what_python_says(browser: Any, onnx_p
 def test_without_onnxruntime_the_table_plays_and_the_page_says_so(
     browser: Any, onnx_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(play, "runtime_files", dict)
+    monkeypatch.setattr(served, "runtime_files", dict)
     with sitting(browser, str(onnx_path)) as table:
-        assert table.page.locator("body").get_attribute("data-ready") == "table"
+        assert table.page.locator("body").get_attribute("data-plays") == "table"
         said = table.page.text_content("#runtime")
         version = json.loads((ROOT / "package.json").read_text())["dependencies"]["onnxruntime-web"]
         assert "make web" in said
@@ -401,11 +491,11 @@ def foreign_path(onnx_path: Path, tmp_path: Path) -> Path:
 def test_a_model_that_the_page_cannot_run_is_played_from_its_table(
     browser: Any, onnx_path: Path, foreign_path: Path, kind: str
 ) -> None:
-    need(play.runtime_files(), "onnxruntime-web (make web)")
+    need(served.runtime_files(), "onnxruntime-web (make web)")
     broken = ("**/policy.onnx", lambda route: route.fulfill(body=b"broken"))
     source, route = (onnx_path, broken) if kind == "broken" else (foreign_path, None)
     with sitting(browser, str(source), route=route) as table:
-        assert table.page.locator("body").get_attribute("data-ready") == "table"
+        assert table.page.locator("body").get_attribute("data-plays") == "table"
         said = table.page.text_content("#runtime")
         assert "could not run this ONNX file" in said
         assert "docs/onnx.md" in said
@@ -422,7 +512,7 @@ def test_once_loaded_it_needs_no_network(browser: Any) -> None:
 def test_a_server_that_has_gone_is_said(browser: Any) -> None:
     with serving() as server:
         page = browser.new_page()
-        page.route("**/bot.json", lambda route: route.abort())
+        page.route("**/game.json", lambda route: route.abort())
         page.goto(server.url)
         page.get_by_text("could not start").wait_for()
         page.close()
@@ -446,9 +536,11 @@ def test_a_phone_shows_all_that_a_hand_needs(browser: Any, scheme: str) -> None:
     with sitting(browser, "uniform", **phone) as table:
         page = table.page
 
+        places = cycle([(8, 8), (70, 40)])  # two taps in one place are a double tap
+
         def tap(key: str) -> None:
-            page.wait_for_timeout(550)  # two taps in half a second are a double tap
-            page.locator(f"button[data-key={key}]").tap()
+            x, y = next(places)
+            page.locator(f"button[data-key={key}]").tap(position={"x": x, "y": y})
 
         play_hands(table, 4, tap)
         page.locator("#mind-switch").tap()
@@ -456,30 +548,35 @@ def test_a_phone_shows_all_that_a_hand_needs(browser: Any, scheme: str) -> None:
         for button in page.locator("button:visible, .seats label").all():
             assert button.bounding_box()["height"] >= 44
         page.evaluate("scrollTo(0, 0)")
-        for part in ("#bot-card", "#own-card", "#status", ".moves", "#total", "#review li"):
+        for part in ("#bot-card", "#own-card", "#status", "#verdict", ".moves", "#total"):
             box = page.locator(part).first.bounding_box()
             assert box["y"] + box["height"] <= PHONE["height"], part
 
 
+def fits_at_every_size(page: Any) -> None:
+    """Cards, verdict and moves are in view, and nothing sticks out, in wide and narrow letters."""
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        for font, style in FONTS.items():
+            page.evaluate(SET_FONT, style)
+            where = f"{width} x {height}, letters {font}"
+            felt, card, moves, verdict = boxes(page, ".felt", "#own-card", ".moves", "#verdict")
+            assert max(card["bottom"], verdict["bottom"]) <= moves["top"], where
+            assert moves["bottom"] <= min(felt["bottom"], height), where
+            assert page.evaluate(OVERFLOW) == [], where
+    assert page.get_by_text("Your next seat").is_visible()
+
+
 def test_the_moves_are_in_view_at_every_size(browser: Any) -> None:
-    """Also when some hands have made the figures long, and a hand was as long as it can be."""
+    """When a hand begins, and when figures and verdict are as long as they get."""
     with sitting(browser, "uniform") as table:
         page = table.page
+        fits_at_every_size(page)
         play_hands(table, 30, page.keyboard.press)
-        while len(table.hand.history) < 3:
+        while len(table.costs) < 2 or not all(cost for _, cost in table.costs[1:]):
             page.keyboard.press("n")
-            play_hands(table, 1, page.keyboard.press)
-        for (width, height), font in product(SIZES, FONTS):
-            page.set_viewport_size({"width": width, "height": height})
-            page.evaluate(SPACING, FONTS[font])
-            where = f"{width} x {height}, letters {font}"
-            felt, card, moves = (
-                page.locator(part).bounding_box() for part in (".felt", "#own-card", ".moves")
-            )
-            assert card["y"] + card["height"] <= moves["y"], where
-            assert moves["y"] + moves["height"] <= min(felt["y"] + felt["height"], height), where
-            assert page.evaluate(OVERFLOW) == [], where
-            assert page.get_by_text("Your next seat").is_visible()
+            play_hands(table, 1, page.keyboard.press, seed=len(table.results))
+        fits_at_every_size(page)
 
 
 def test_what_does_not_fit_is_seen(browser: Any) -> None:
@@ -488,7 +585,7 @@ def test_what_does_not_fit_is_seen(browser: Any) -> None:
         play_hands(table, 2, table.page.keyboard.press)
         table.page.set_viewport_size({"width": 320, "height": 568})
         assert table.page.evaluate(OVERFLOW) == []
-        table.page.evaluate(SPACING, "0.6em")
+        table.page.evaluate(SET_FONT, ["0.6em", ""])
         assert table.page.evaluate(OVERFLOW) != []
 
 
@@ -500,24 +597,25 @@ def test_nothing_jumps_while_a_hand_is_played(browser: Any, viewport: dict[str, 
             "#bot-card",
             "#history",
             "#status",
+            "#verdict",
             "#own-card",
             ".moves",
+            ".totals",
             ".review",
             "#mind-switch",
         )
 
-        def boxes() -> list[Any]:
-            tops = [page.locator(part).bounding_box() for part in parts]
-            return [(round(box["y"]), round(box["height"])) for box in tops]
+        def places() -> list[Any]:
+            return [(round(box["y"]), round(box["height"])) for box in boxes(page, *parts)]
 
-        first = boxes()
+        first = places()
         rng = random.Random(3)
         for _ in range(12):
             table.deal()
             while not table.hand.is_terminal:
                 table.act(rng.choice(table.hand.legal_actions), page.keyboard.press)
                 table.see()
-                assert boxes() == first
+                assert places() == first
             page.keyboard.press("n")
 
 
@@ -536,6 +634,7 @@ def test_a_screen_reader_hears_what_happens(browser: Any) -> None:
         table.deal()
         assert page.locator("[role=status][aria-live=polite]").count() == 1
         assert page.locator("#review[aria-live=polite]").count() == 1
+        assert page.locator("#verdict[aria-live=polite]").count() == 1
         own = CARD_NAMES[table.hand.cards[table.seat]]
         assert page.get_by_role("img", name=f"Your card: {own}").is_visible()
         assert page.get_by_role("img", name=f"The bot{APOSTROPHE}s card: face down").is_visible()
@@ -543,4 +642,297 @@ def test_a_screen_reader_hears_what_happens(browser: Any) -> None:
         assert page.get_by_role("radio", name="Alternate").is_checked()
         assert page.get_by_role("group", name="Your next seat").is_visible()
         page.get_by_role("switch", name=f"Show the bot{APOSTROPHE}s mind").click()
-        assert page.get_by_role("row").count() == len(INFORMATION_STATES)
+        assert page.locator("#rows").get_by_role("rowheader").count() == len(INFORMATION_STATES)
+
+
+def test_the_rules_are_shown_once_and_whenever_asked_for(browser: Any) -> None:
+    with sitting(browser, "uniform", script="") as table:
+        page, rules = table.page, table.page.get_by_role("dialog", name="How to play")
+        table.deal()
+        assert rules.is_visible()
+        text = rules.inner_text()
+        for word in ("Jack", "King is highest", "1 chip into the pot", "call", "higher card wins"):
+            assert word in text
+        for key in "cbn":
+            page.keyboard.press(key)  # no move is made behind the rules
+        table.see()
+        page.keyboard.press("Escape")
+        assert rules.is_hidden()
+        page.reload()
+        page.locator("body[data-ready]").wait_for()
+        assert rules.is_hidden()
+        page.keyboard.press("h")
+        assert rules.is_visible()
+        rules.get_by_role("button", name="Play").click()
+        assert rules.is_hidden()
+        page.get_by_role("button", name="How to play").click()
+        assert rules.is_visible()
+
+
+def test_the_rules_fit(browser: Any) -> None:
+    with sitting(browser, "uniform", script="") as table:
+        for width, height in SIZES:
+            table.page.set_viewport_size({"width": width, "height": height})
+            dialog, title, button = boxes(table.page, "#rules", "#rules-title", "#rules-close")
+            assert 0 <= dialog["left"] <= dialog["right"] <= width
+            assert 0 <= dialog["top"] <= title["top"]
+            assert button["bottom"] <= dialog["bottom"] <= height
+            assert table.page.evaluate(OVERFLOW) == []
+
+
+def test_the_words_are_a_players(browser: Any) -> None:
+    with sitting(browser, "nash:1/6") as table:
+        page = table.page
+        page.keyboard.press("m")
+        play_hands(table, 2, page.keyboard.press)
+        text = page.inner_text("body") + page.inner_text("#opponent")
+        assert "Perfect play" in text
+        for jargon in ("nash:", "Equilibrium", "12 rows", "best reply", "alpha"):
+            assert jargon not in text
+
+
+def choose(table: Sitting, name: str, source: str) -> None:
+    """Another opponent sits down, and deals."""
+    table.page.get_by_label("against").select_option(name)
+    table.policy, table.results, table.given = opponent(source).policy, [], Fraction(0)
+    table.page.locator("#opponent").blur()
+
+
+def test_an_opponent_is_chosen_and_its_totals_outlive_a_reload(browser: Any) -> None:
+    with sitting(browser, "nash:1/6") as table:
+        page = table.page
+        offered = page.locator("#opponent option").all_text_contents()
+        assert offered == [
+            *("Perfect play", "Coin flips"),
+            *("Never bluffs", "Always bets", "Always checks"),
+        ]
+        play_hands(table, 3, page.keyboard.press)
+        first = page.evaluate(SCORE)
+        choose(table, "Always bets", "always-bet")
+        assert page.text_content("#hands") == "0 hands"
+        play_hands(table, 5, page.keyboard.press)  # against always-bet's rows
+        second = page.evaluate(SCORE)
+        chart = page.get_attribute("#chart .chips", "points")
+
+        page.reload()
+        page.locator("body[data-ready]").wait_for()
+        assert page.locator("#opponent option:checked").text_content() == "Always bets"
+        assert page.evaluate(SCORE) == second | {"status": page.text_content("#status")}
+        assert page.get_attribute("#chart .chips", "points") == chart
+        page.get_by_label("against").select_option("Perfect play")
+        page.get_by_text("3 hands").first.wait_for()
+        assert page.evaluate(SCORE) == first | {"status": page.text_content("#status")}
+
+
+def test_starting_over_forgets_one_opponent_after_asking(browser: Any) -> None:
+    with sitting(browser, "nash:1/6") as table:
+        page, reset = table.page, table.page.get_by_role("button", name="Start over")
+        asked: list[str] = []
+        assert reset.is_hidden()
+        play_hands(table, 2, page.keyboard.press)
+        choose(table, "Coin flips", "uniform")
+        play_hands(table, 1, page.keyboard.press)
+        page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+        reset.click()
+        assert page.text_content("#hands") == "1 hand"
+        page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.accept()))
+        reset.click()
+        assert page.text_content("#hands") == "0 hands"
+        assert page.text_content("#given") == "0.00"
+        assert "1 hand against “Coin flips”" in asked[0]
+        assert len(asked) == 2
+        page.reload()
+        page.locator("body[data-ready]").wait_for()
+        assert page.text_content("#hands") == "0 hands"
+        page.get_by_label("against").select_option("Perfect play")
+        page.get_by_text("2 hands").first.wait_for()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } });",
+        f"{KNOWS_THE_RULES} Storage.prototype.setItem = () => {{ throw new Error('full'); }};",
+        f"{KNOWS_THE_RULES} localStorage.setItem('kuhn-bridge:choice', '{{');",
+    ],
+    ids=["forbidden", "full", "damaged"],
+)
+def test_the_page_plays_where_nothing_can_be_remembered(browser: Any, script: str) -> None:
+    with sitting(browser, "uniform", script=script) as table:
+        table.page.keyboard.press("Escape")  # rules that were never remembered
+        play_hands(table, 3, table.page.keyboard.press)
+
+
+DROP = """([name, bytes]) => {
+    const files = new DataTransfer();
+    files.items.add(new File([new Uint8Array(bytes)], name));
+    for (const kind of ["dragover", "drop"])
+        document.body.dispatchEvent(new DragEvent(
+            kind, { dataTransfer: files, bubbles: true, cancelable: true }));
+}"""
+
+
+def drop(page: Any, name: str, content: str | bytes) -> None:
+    body = content.encode() if isinstance(content, str) else content
+    page.evaluate(DROP, [name, list(body)])
+
+
+def seated(page: Any, name: str) -> None:
+    page.locator("#opponent option:checked", has_text=name).wait_for(state="attached")
+
+
+def test_an_own_file_is_dropped_and_plays(browser: Any, tmp_path: Path) -> None:
+    mine = TabularPolicy.random(5)
+    path = tmp_path / "mine.json"
+    path.write_text(mine.to_json())
+    with sitting(browser, "uniform") as table:
+        page = table.page
+        table.deal()
+        drop(page, "policy.json", mine.to_json())
+        seated(page, "policy.json")
+        table.policy = mine
+        play_hands(table, 6, page.keyboard.press)
+        assert np.array_equal(mind(page), mine.probabilities)
+        assert page.locator("body.dragging").count() == 0
+        page.set_input_files("#file", path)  # the same policy by another name is the same opponent
+        page.get_by_text("6 hands").first.wait_for()
+        assert page.locator("#opponent option").count() == 6
+        page.reload()
+        page.locator("body[data-ready]").wait_for()
+        page.set_input_files("#file", path)
+        seated(page, "mine.json")
+        assert page.text_content("#hands") == "6 hands"
+
+
+def test_an_own_network_is_dropped_and_plays(browser: Any, onnx_path: Path) -> None:
+    need(served.runtime_files(), "onnxruntime-web (make web)")
+    with sitting(browser, "uniform") as table:
+        page = table.page
+        table.deal()
+        drop(page, "policy.onnx", onnx_path.read_bytes())
+        seated(page, "policy.onnx")
+        assert page.locator("body").get_attribute("data-plays") == "onnx"
+        table.policy = opponent(str(onnx_path)).policy
+        assert np.abs(mind(page) - table.policy.probabilities).max() < 1e-6
+        play_hands(table, 4, page.keyboard.press)
+
+
+REFUSED = (
+    ("policy.json", "{", "the JSON is broken"),
+    ("empty.json", "{}", "not a policy"),
+    ("leduc.json", '{"format":"kuhn-bridge-policy","version":2,"game":"leduc_poker"}', "leduc_po"),
+    ("policy.onnx", "no model", "could not run this ONNX file"),
+    ("model.zip", "PK", "python -m algorithms.play model.zip"),
+    ("notes.txt", "hello", ".json or .onnx"),
+)
+
+
+def test_a_file_that_cannot_play_is_refused_in_a_line(browser: Any) -> None:
+    need(served.runtime_files(), "onnxruntime-web (make web)")
+    with sitting(browser, "uniform") as table:
+        table.deal()
+        for name, content, said in REFUSED:
+            drop(table.page, name, content)
+            line = table.page.get_by_role("alert").filter(has_text=said)
+            line.wait_for()
+            assert line.text_content().startswith(f"{name}: ")
+            assert "\n" not in line.text_content()
+        assert table.page.locator("#opponent option").count() == 5
+        table.see()  # the hand goes on
+        drop(table.page, "fine.json", TabularPolicy.random(1).to_json())
+        seated(table.page, "fine.json")
+        assert table.page.text_content("#trouble") == ""
+
+
+def test_without_onnxruntime_a_dropped_network_is_refused(
+    browser: Any, onnx_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "runtime_files", dict)
+    with sitting(browser, "uniform") as table:
+        drop(table.page, "policy.onnx", onnx_path.read_bytes())
+        table.page.get_by_role("alert").filter(has_text="make web").wait_for()
+
+
+def status(page: Any) -> str:
+    return str(page.text_content("#status"))
+
+
+def test_the_bot_takes_a_moment(browser: Any) -> None:
+    """By a clock that only the test moves."""
+    with sitting(browser, "uniform", reduced_motion="no-preference") as table:
+        page = table.page
+        page.clock.install()
+        page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+        table.deal()
+        page.locator("button[data-key=b]").focus()
+        table.act(Action.BET, page.keyboard.press)
+        page.clock.run_for(500)
+        assert status(page) == "The bot is thinking…"
+        assert page.locator(".moves button:enabled:visible").count() == 0
+        for key in "cbfn":
+            page.keyboard.press(key)
+        page.clock.run_for(200)
+        table.see()
+        assert page.evaluate("document.activeElement.id") == "next"  # the keyboard's place is kept
+
+
+def test_under_reduced_motion_the_bot_answers_at_once(browser: Any) -> None:
+    with sitting(browser, "uniform") as table:
+        table.page.clock.install()
+        table.page.clock.pause_at(table.page.evaluate("Date.now()") + 1000)
+        table.deal()
+        table.act(Action.BET, table.page.keyboard.press)
+        table.page.locator("#next").wait_for()  # though no timer has run
+        table.see()
+
+
+def test_a_bot_that_thinks_leaves_the_table_to_the_next(browser: Any) -> None:
+    with sitting(browser, "uniform", reduced_motion="no-preference") as table:
+        page = table.page
+        page.clock.install()
+        page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+        table.deal()
+        page.keyboard.press("b")
+        choose(table, "Always checks", "always-check")
+        table.deal()  # now in the second seat: that bot thinks too
+        page.clock.run_for(5000)
+        table.see()
+        assert table.hand.history == ("check",)
+
+
+def test_the_chart_shows_chips_fair_share_and_band(browser: Any) -> None:
+    """The band is 1.96 standard deviations of hands between perfect players, from the tree."""
+    tree, perfect = kuhn_tree(), opponent("nash:1/6").policy.probabilities
+    reach = np.array([1.0] * tree.num_nodes)
+    for node in range(tree.num_nodes):
+        for child in range(tree.first_child[node], tree.first_child[node + 1]):
+            row = tree.infoset[node]
+            step = tree.edge[child] if row < 0 else perfect[row, tree.action[child]]
+            reach[child] = reach[node] * step
+    weights, chips = reach[tree.terminals], tree.returns[0, tree.terminals]
+    variance = float(weights @ chips**2 - (weights @ chips) ** 2)
+    with sitting(browser, "uniform") as table:
+        play_hands(table, 20, table.page.keyboard.press)
+        said = table.page.get_attribute("#chart", "aria-label")
+        shapes = {
+            kind: table.page.get_attribute(f"#chart .{kind}", "points").split()
+            for kind in ("chips", "share", "band")
+        }
+        high, low = (
+            number(table.page.text_content(part)) for part in ("#chart-high", "#chart-low")
+        )
+    total, n = sum(won for _, won in table.results), len(table.results)
+    share = sum((1 if seat else -1) / 18 for seat, _ in table.results)
+    margin = 1.96 * math.sqrt(variance * n)
+    numbers = [number(text) for text in re.findall(rf"[+{MINUS}]?\d+\.?\d*", said)]
+    assert numbers[0] == n
+    assert numbers[1] == total
+    assert numbers[2] == pytest.approx(share, abs=0.0051)
+    assert numbers[-2:] == pytest.approx([share - margin, share + margin], abs=0.051)
+    heights = {kind: [float(p.split(",")[1]) for p in points] for kind, points in shapes.items()}
+    assert len(shapes["chips"]) == n + 1
+    drawn = [high - (high - low) * y / 100 for y in heights["chips"]]
+    walked = np.cumsum([0, *(won for _, won in table.results)])
+    assert drawn == pytest.approx(walked, abs=0.6)  # the axis is labelled in whole chips
+    top, bottom = heights["band"][n], heights["band"][n + 1]
+    assert top < heights["share"][-1] < bottom

@@ -13,12 +13,16 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from queue import Queue
 
 import pytest
 
 from algorithms import play
+from algorithms.exact.kuhn import nash
+from algorithms.playing import page
+from algorithms.policies.styles import STYLES, style
 from algorithms.support.server import Asset, Server
 from kuhn_bridge import INFORMATION_STATES, TabularPolicy
 
@@ -37,7 +41,7 @@ GUARDS = {
 
 @contextmanager
 def serving(source: str = "uniform") -> Iterator[Server]:
-    with Server(play.assets(source)) as server:
+    with Server(page.assets(source)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -99,18 +103,24 @@ def test_the_browser_is_opened_unless_told_not_to(
     assert opened.get(timeout=10) == capsys.readouterr().out.split("uniform: ")[1].split()[0]
 
 
-def test_the_page_is_told_how_exploitable_its_bot_is(server: Server) -> None:
-    bot = json.loads(ask(server, "/bot.json")[2])
-    assert bot["nash_conv"] == pytest.approx(11 / 12, abs=1e-12)
-    assert bot["best_response_values"] == pytest.approx([1 / 2, 5 / 12])
-    assert bot["best_responses"]["0b"] == "FOLD"
-    assert bot["equilibrium_value"] == pytest.approx(-1 / 18)
-    assert TabularPolicy.from_dict(bot["policy"]) == TabularPolicy.uniform()
-    assert bot["onnx"] is None
+def test_the_page_is_told_its_opponents_and_what_moves_cost(server: Server) -> None:
+    """The one asked for comes first, and once; the others are perfect play and simple habits."""
+    game = json.loads(ask(server, "/game.json")[2])
+    names = ["Coin flips", "Perfect play", "Never bluffs", "Always bets", "Always checks"]
+    assert [opponent["name"] for opponent in game["opponents"]] == names
+    wanted = [TabularPolicy.uniform(), nash(Fraction(1, 6)), *map(style, list(STYLES)[1:])]
+    told = [TabularPolicy.from_dict(opponent["policy"]) for opponent in game["opponents"]]
+    assert told == wanted
+    assert all(opponent["onnx"] is None for opponent in game["opponents"])
+    assert TabularPolicy.from_dict(game["perfect"]) == wanted[1]
+    assert game["value"] == pytest.approx(-1 / 18)
+    assert game["uniform_nash_conv"] == pytest.approx(11 / 12)
+    assert game["costs"]["2p"] == {"CHECK_OR_CALL": pytest.approx(3 / 11), "BET": 0}
+    assert list(game["costs"]) == list(INFORMATION_STATES)
 
 
 def test_the_bands_are_those_of_the_known_equilibria(server: Server) -> None:
-    bands = json.loads(ask(server, "/bot.json")[2])["equilibrium"]
+    bands = json.loads(ask(server, "/game.json")[2])["equilibrium"]
     assert list(bands) == list(INFORMATION_STATES)
     assert bands["0"]["BET"] == pytest.approx([0, 1 / 3])
     assert bands["1"] == {"CHECK_OR_CALL": [1, 1], "BET": [0, 0]}
@@ -122,9 +132,10 @@ def test_the_bands_are_those_of_the_known_equilibria(server: Server) -> None:
 def test_of_a_file_the_page_learns_the_name_alone(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(TabularPolicy.random(1).to_json())
-    bot = json.loads(play.assets(str(path))["/bot.json"].body)
-    assert bot["name"] == "mine.json"
-    assert str(tmp_path) not in json.dumps(bot)
+    game = json.loads(page.assets(str(path))["/game.json"].body)
+    assert game["opponents"][0]["name"] == "mine.json"
+    assert len(game["opponents"]) == 6
+    assert str(tmp_path) not in json.dumps(game)
 
 
 def test_it_is_bound_to_loopback_alone(server: Server) -> None:
@@ -151,7 +162,7 @@ def test_its_own_names_are_answered(server: Server, name: str) -> None:
         ("127.0.0.1:{port}", "evil.example"),
     ],
 )
-@pytest.mark.parametrize("path", ["/", "/bot.json", "/nowhere"])
+@pytest.mark.parametrize("path", ["/", "/game.json", "/nowhere"])
 def test_other_hosts_are_refused(server: Server, hosts: tuple[str, ...], path: str) -> None:
     sent = tuple(host.format(port=server.server_port) for host in hosts)
     status, _, body = ask(server, path, hosts=sent)
@@ -195,7 +206,7 @@ def test_no_directory_is_listed(server: Server, path: str) -> None:
         ("/style.css", "text/css; charset=utf-8"),
         ("/app.js", "text/javascript; charset=utf-8"),
         ("/engine.js?v=1", "text/javascript; charset=utf-8"),
-        ("/bot.json", "application/json; charset=utf-8"),
+        ("/game.json", "application/json; charset=utf-8"),
         ("/favicon.svg", "image/svg+xml"),
     ],
 )
@@ -247,7 +258,7 @@ def test_a_head_has_no_body(server: Server, path: str, status: bytes) -> None:
     assert (blank, body) == (b"\r\n\r\n", b"")
 
 
-SECOND = "GET /bot.json HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"
+SECOND = "GET /game.json HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])

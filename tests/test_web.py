@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms import play
+from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
+from algorithms.exact.values import nash_conv
 from algorithms.export_onnx import export
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.playing import page
+from algorithms.playing.opponents import PERFECT_ALPHA
 from algorithms.policies import sources
-from kuhn_bridge import Action, Card, State
+from kuhn_bridge import Action, Card, State, TabularPolicy
 from kuhn_bridge.web import check
 
 ROOT = Path(__file__).parents[1]
@@ -98,19 +102,53 @@ def test_the_engine_is_seen_to_disagree() -> None:
 
 def test_the_policy_module_agrees_with_onnxruntime(onnx_path: Path) -> None:
     need(shutil.which("node"), "node")
-    runtime = need(play.runtime_files(), "onnxruntime-web (make web)")
-    got = check.report(onnx=onnx_path, runtime=runtime[play.RUNTIME[0]])["probabilities"]
+    runtime = need(page.runtime_files(), "onnxruntime-web (make web)")
+    got = check.report(onnx=onnx_path, runtime=runtime[page.RUNTIME[0]])["probabilities"]
     wanted = sources.load(str(onnx_path)).table
     assert np.abs(np.array(got) - wanted).max() < 1e-6
     assert (np.array(got)[wanted == 0] == 0).all()
 
 
+REPLIES = """
+import { readFileSync } from "node:fs";
+import { replies } from "./kuhn_bridge/web/values.js";
+const policies = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(policies.map((rows) => replies(rows))));
+"""
+
+
+def test_what_moves_are_worth_agrees_with_the_tree() -> None:
+    """Best values of random policies, and the exact costs of every move against perfect play."""
+    node = need(shutil.which("node"), "node")
+    perfect = exact_nash(PERFECT_ALPHA)
+    policies = [TabularPolicy.random(seed) for seed in range(30)] + [from_exact(perfect)]
+    done = subprocess.run(
+        [node, "--input-type=module", "--eval", REPLIES],
+        input=json.dumps([policy.probabilities.tolist() for policy in policies]),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    answers = json.loads(done.stdout)
+    for policy, answer in zip(policies, answers, strict=True):
+        measured = nash_conv(kuhn_tree(), policy.probabilities)
+        assert answer["best"] == pytest.approx(measured.best_values, abs=1e-12)
+        assert len(answer["worth"]) == 12
+    for name, costs in move_costs(perfect).items():
+        worth = answers[-1]["worth"][name]
+        top = max(value for value in worth if value is not None)
+        assert [action for action in Action if worth[action] is not None] == list(costs)
+        for action, cost in costs.items():
+            assert top - worth[action] == pytest.approx(float(cost), abs=1e-12)
+
+
 def test_every_module_that_the_page_imports_is_served() -> None:
-    assert set(play.PAGE) <= {path.name for path in WEB.iterdir()}
-    for name in play.PAGE:
+    assert set(page.PAGE) <= {path.name for path in WEB.iterdir()}
+    for name in page.PAGE:
         text = (WEB / name).read_text()
         asked = re.findall(r'(?:from "\./|href="|src=")([\w.]+)"', text)
-        assert set(asked) <= set(play.PAGE), name
+        assert set(asked) <= set(page.PAGE), name
         assert "://" not in text.replace("http://www.w3.org/2000/svg", ""), name
 
 
@@ -126,7 +164,7 @@ def test_the_lock_file_names_no_host() -> None:
 PAIRS = (
     *(("ink", ground) for ground in ("paper", "panel")),
     *(("quiet", ground) for ground in ("paper", "panel")),
-    *((ink, "felt") for ink in ("felt-ink", "felt-quiet")),
+    *((ink, "felt") for ink in ("felt-ink", "felt-quiet", "felt-costly")),
     *((ink, "panel") for ink in ("good", "bad", "j", "q", "k")),
     ("panel", "accent"),
 )
@@ -139,7 +177,7 @@ def test_text_stands_out(scheme: str, ink: str, ground: str) -> None:
     colours = dict(re.findall(r"--([\w-]+): (#\w{6})", light))
     if scheme == "dark":
         colours |= dict(re.findall(r"--([\w-]+): (#\w{6})", dark))
-    veils = {"felt-ink": 0.05 + 0.95 * 0.10, "felt-quiet": 0.05}
+    veils = {"felt-ink": 0.05 + 0.95 * 0.10, "felt-quiet": 0.05, "felt-costly": 0.05}
     assert contrast(colours[ink], colours[ground], veils.get(ink, 0.0)) >= 4.5
 
 

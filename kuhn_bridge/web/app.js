@@ -1,36 +1,44 @@
 // The page: deals, asks the person and the bot in turn, and says what happened.
 
+import { points, showChart } from "./chart.js";
+import { byId, element } from "./dom.js";
 import * as engine from "./engine.js";
-import { byId, showMind } from "./mind.js";
-import { onnxPolicy, sample, tablePolicy } from "./policy.js";
-import { CARD_NAMES, capital, review, score, signed, word } from "./score.js";
+import * as memory from "./memory.js";
+import { showMind } from "./mind.js";
+import { fromFile, fromServer } from "./opponents.js";
+import { sample, tablePolicy } from "./policy.js";
+import { CARD_NAMES, capital, chips, costOf, costText } from "./score.js";
+import { review, score, signed, word } from "./score.js";
+import { variance } from "./values.js";
 
 /** @typedef {import("./engine.js").State} State */
 /** @typedef {import("./engine.js").Seat} Seat */
+/** @typedef {import("./opponents.js").Opponent} Opponent */
 
 const ORDER = ["first", "second"];
-const RUNTIME = "ort/ort.wasm.bundle.min.mjs";
-const MISSING =
-  "onnxruntime-web is missing (run “make web”, " +
-  "or “npm install onnxruntime-web@1.30.0” in the folder you play from)";
-const UNLIKE = "The page could not run this ONNX file (docs/onnx.md says what it needs)";
+const THINKING = 600; // milliseconds that the bot takes to answer
 
 const moveButtons = /** @type {HTMLButtonElement[]} */ ([
   ...document.querySelectorAll("[data-action]"),
 ]);
 const seatInputs = /** @type {NodeListOf<HTMLInputElement>} */ (document.getElementsByName("seat"));
 const nextButton = /** @type {HTMLButtonElement} */ (byId("next"));
+const menu = /** @type {HTMLSelectElement} */ (byId("opponent"));
+const fileInput = /** @type {HTMLInputElement} */ (byId("file"));
+const rules = /** @type {HTMLDialogElement} */ (byId("rules"));
 
-/** @type {any} */ let bot;
-/** @type {import("./policy.js").Policy} */ let policy;
+/** @type {any} */ let game; // as the server describes it
+/** @type {number} */ let perHand; // the variance of a hand between perfect players
+/** @type {Opponent[]} */ const opponents = [];
+/** @type {Opponent} */ let opponent;
 /** @type {State} */ let hand;
 /** @type {Seat} */ let seat = 1; // so that alternating starts in the first seat
 /** @type {{decision: import("./engine.js").Decision, action: number}[]} */ let decided = [];
-/** @type {import("./score.js").Result[]} */ const results = [];
+/** @type {import("./score.js").Result[]} */ let results = [];
+let movesHadFocus = false; // before the bot thought
 
 /** Deal the next hand, and let the bot begin if the turn is its. */
 async function nextHand() {
-  if (hand && !engine.isTerminal(hand)) return;
   const choice = [...seatInputs].find((input) => input.checked)?.value;
   seat = choice === "alternate" ? other(seat) : /** @type {Seat} */ (Number(choice));
   decided = [];
@@ -51,19 +59,32 @@ async function play(action) {
 /** The bot answers as long as the turn is its; then the page shows where the hand stands. */
 async function goOn() {
   while (engine.betting(hand).actor === other(seat)) {
-    const [row] = await policy.probabilities([engine.decisionOf(hand)]);
+    const asked = hand;
+    showTable();
+    const [[row]] = await Promise.all([
+      opponent.policy.probabilities([engine.decisionOf(asked)]),
+      thinking(),
+    ]);
+    if (hand !== asked) return; // another opponent sat down meanwhile
     hand = engine.act(hand, sample(row));
   }
   if (engine.isTerminal(hand)) {
-    results.push({ seat, chips: engine.returns(hand)[seat] });
+    const won = engine.returns(hand)[seat];
+    results = memory.addHand(opponent.id, { seat, chips: won, cost: handCost() });
     showReview();
     showScore();
   }
   showTable();
 }
 
+/** A moment, unless the person wants things to move less. */
+function thinking() {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return null;
+  return new Promise((resolve) => setTimeout(resolve, THINKING));
+}
+
 function showTable() {
-  const { words } = engine.betting(hand);
+  const { words, actor } = engine.betting(hand);
   const over = engine.isTerminal(hand);
   const seen = over && words.at(-1) !== "fold";
   showCard(byId("own-card"), hand.cards[seat], "Your card");
@@ -72,19 +93,33 @@ function showTable() {
   byId("bot-seat").textContent = `acts ${ORDER[other(seat)]}`;
   byId("pot").textContent = `Pot ${engine.pot(hand)}`;
   byId("chips").replaceChildren(
-    ...Array.from({ length: engine.pot(hand) }, () => document.createElement("i")),
+    ...Array.from({ length: engine.pot(hand) }, () => element("i", "")),
   );
   byId("history").replaceChildren(
-    ...words.map((_, i) => item(moveText(i), mover(i) === seat ? "own" : "")),
+    ...words.map((_, i) => element("li", moveText(i), mover(i) === seat ? "own" : "")),
   );
-  byId("status").textContent = over ? resultText(words) : turnText(words);
+  const waiting = actor === seat ? turnText(words) : "The bot is thinking…";
+  byId("status").textContent = over ? resultText(words) : waiting;
+  showVerdict();
   showMoves(over);
 }
+
+/** What the person's moves of this hand cost, on the table as soon as they are made. */
+function showVerdict() {
+  const text = costText(decided, game.costs);
+  byId("verdict").className = handCost() > 0 ? "costly" : "free";
+  byId("verdict").textContent = text && `Against perfect play, ${text}.`;
+}
+
+const handCost = () =>
+  decided.reduce((sum, d) => sum + costOf(d.decision, d.action, game.costs), 0);
 
 /** The legal moves, or the way on; the keyboard's place stays among them.
  * @param {boolean} over */
 function showMoves(over) {
-  const focused = Boolean(document.activeElement?.closest(".moves"));
+  const focused = document.activeElement;
+  movesHadFocus =
+    Boolean(focused?.closest(".moves")) || (movesHadFocus && focused === document.body);
   const legal = engine.mask(hand, seat);
   for (const button of moveButtons) {
     const action = Number(button.dataset.action);
@@ -94,40 +129,42 @@ function showMoves(over) {
       button.querySelector("span")?.replaceChildren(capital(word(hand.letters, action)));
   }
   nextButton.hidden = !over;
-  if (focused) (over ? nextButton : moveButtons.find((button) => !button.disabled))?.focus();
+  if (movesHadFocus) (over ? nextButton : moveButtons.find((button) => !button.disabled))?.focus();
 }
 
-/** @param {HTMLElement} element @param {number | null} card face down if null @param {string} whose */
-function showCard(element, card, whose) {
-  element.dataset.card = card === null ? "back" : engine.CARDS[card];
-  element.setAttribute("aria-label", `${whose}: ${card === null ? "face down" : CARD_NAMES[card]}`);
+/** @param {HTMLElement} card @param {number | null} rank face down if null @param {string} whose */
+function showCard(card, rank, whose) {
+  card.dataset.card = rank === null ? "back" : engine.CARDS[rank];
+  card.setAttribute("aria-label", `${whose}: ${rank === null ? "face down" : CARD_NAMES[rank]}`);
 }
 
 function showReview() {
   const lines = decided.map(({ decision, action }) => {
-    const { how, judgement, verdict } = review(decision, action, bot.equilibrium);
-    const line = item(how, verdict);
-    const strong = document.createElement("strong");
-    strong.textContent = judgement;
-    line.append(strong);
+    const { how, judgement, verdict } = review(decision, action, game.equilibrium);
+    const line = element("li", how, verdict);
+    line.append(element("strong", judgement));
     return line;
   });
   byId("review").replaceChildren(...lines);
 }
 
 function showScore() {
-  const { n, total, totalError, mean, error, expected } = score(results, bot.equilibrium_value);
+  const { n, total, totalError, mean, error, expected, given } = score(results, game.value);
   byId("hands").textContent = n === 1 ? "1 hand" : `${n} hands`;
   showFigure("total", signed(total), totalError, 1);
-  showFigure("mean", signed(mean, 2), error, 2);
-  byId("expected").textContent = signed(expected, 2);
+  showFigure("mean", n ? signed(mean, 2) : "–", error, 2);
+  showFigure("expected", signed(expected, 2), null, 0);
+  showFigure("given", given.toFixed(2), null, 0);
+  showChart(points(results, game.value, perHand));
+  byId("reset").hidden = n === 0;
 }
 
 /** @param {string} id @param {string} text @param {number | null} error @param {number} digits */
 function showFigure(id, text, error, digits) {
-  const small = document.createElement("small");
-  small.textContent = error === null ? "" : ` ± ${error.toFixed(digits)}`;
-  byId(id).replaceChildren(text, small);
+  byId(id).replaceChildren(
+    text,
+    element("small", error === null ? "" : ` ± ${error.toFixed(digits)}`),
+  );
 }
 
 /** Where the person's decision stands; the first of a hand names the card too.
@@ -140,13 +177,13 @@ function turnText(words) {
 
 /** @param {string[]} words */
 function resultText(words) {
-  const chips = engine.returns(hand)[seat];
-  const amount = `${Math.abs(chips)} chip${Math.abs(chips) === 1 ? "" : "s"}`;
+  const won = engine.returns(hand)[seat];
+  const amount = chips(Math.abs(won));
   if (words.at(-1) === "fold")
-    return chips > 0 ? `The bot folds. You win ${amount}.` : `You fold and lose ${amount}.`;
+    return won > 0 ? `The bot folds. You win ${amount}.` : `You fold and lose ${amount}.`;
   const [own, theirs] = [seat, other(seat)].map((s) => CARD_NAMES[hand.cards[s]]);
   const last = mover(words.length - 1) === seat ? "" : `The bot ${words.at(-1)}s. `;
-  return chips > 0
+  return won > 0
     ? `${last}Your ${own} beats the ${theirs}: you win ${amount}.`
     : `${last}Your ${own} loses to the ${theirs}: you lose ${amount}.`;
 }
@@ -169,42 +206,64 @@ const other = (of) => (of === 0 ? 1 : 0);
 /** @template T @param {T[]} options @returns {T} */
 const pick = (options) => options[Math.floor(Math.random() * options.length)];
 
-/** @param {string} text @param {string} className */
-function item(text, className) {
-  const element = document.createElement("li");
-  element.textContent = text;
-  element.className = className;
-  return element;
+/** Another opponent sits down: its totals come back, and a new hand is dealt.
+ * @param {Opponent} chosen */
+async function sitDown(chosen) {
+  opponent = chosen;
+  menu.selectedIndex = opponents.indexOf(chosen);
+  memory.rememberChoice(opponents[0].id, chosen.id);
+  results = memory.hands(chosen.id);
+  byId("runtime").textContent = chosen.note;
+  document.body.dataset.plays = chosen.policy.kind;
+  showMind(chosen, game);
+  showScore();
+  await nextHand();
 }
 
-/** The policy that plays, and a word on where it runs.
- * @returns {Promise<[import("./policy.js").Policy, string]>} */
-async function choosePolicy() {
-  const table = tablePolicy(bot.policy);
-  if (!bot.onnx) return [table, "The bot plays from its table of 12 rows."];
-  const instead = "so the bot plays the same policy from its table of 12 rows.";
-  if (!bot.runtime) return [table, `${MISSING}, ${instead}`];
+/** @param {Opponent} added */
+function addOpponent(added) {
+  opponents.push(added);
+  menu.add(new Option(added.name));
+}
+
+/** The person's own file sits down, or a line says why it cannot.
+ * @param {File | undefined} file */
+async function sitDownFile(file) {
+  if (!file) return;
+  byId("trouble").textContent = "";
   try {
-    const runtime = await import(new URL(RUNTIME, document.baseURI).href);
-    const bytes = new Uint8Array(await (await fetch(bot.onnx)).arrayBuffer());
-    const model = await onnxPolicy(bytes, runtime);
-    const distance = largestDifference(
-      await model.probabilities(engine.INFORMATION_STATES),
-      await table.probabilities(engine.INFORMATION_STATES),
-    );
-    return [
-      model,
-      `The ONNX model runs in this page, within ${distance.toPrecision(1)} of Python.`,
-    ];
+    const added = await fromFile(file, game.runtime);
+    const known = opponents.find(({ id }) => id === added.id);
+    if (!known) addOpponent(added);
+    await sitDown(known ?? added);
   } catch (error) {
-    console.info(error);
-    return [table, `${UNLIKE}, ${instead}`];
+    byId("trouble").textContent = `${file.name}: ${/** @type {Error} */ (error).message}`;
   }
 }
 
-/** @param {number[][]} a @param {number[][]} b */
-const largestDifference = (a, b) =>
-  Math.max(...a.flatMap((row, i) => row.map((p, j) => Math.abs(p - b[i][j]))));
+/** Files are dropped anywhere on the page. */
+function acceptDrops() {
+  const dragging = (/** @type {boolean} */ on) => document.body.classList.toggle("dragging", on);
+  document.addEventListener("dragover", (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    dragging(true);
+  });
+  document.addEventListener("dragleave", (event) => event.relatedTarget ?? dragging(false));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    dragging(false);
+    sitDownFile(event.dataTransfer?.files[0]);
+  });
+}
+
+function startOver() {
+  const hands = results.length === 1 ? "1 hand" : `${results.length} hands`;
+  if (!confirm(`Forget the ${hands} against “${opponent.name}”?`)) return;
+  memory.forgetHands(opponent.id);
+  results = [];
+  showScore();
+}
 
 function toggleMind() {
   const open = byId("mind").hidden;
@@ -217,9 +276,11 @@ function toggleMind() {
 const onClick = (button, move) =>
   button.addEventListener("click", ({ detail }) => detail > 1 || move());
 
-/** A key presses the button that shows it, once however long it is held.
+/** A key presses the button that shows it, once however long it is held; not while the rules are
+ * open, nor in the menu, where letters choose.
  * @param {KeyboardEvent} event */
 function onKey(event) {
+  if (rules.open || event.target === menu) return;
   if (event.repeat && event.key === "Enter") event.preventDefault();
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   const key =
@@ -232,18 +293,33 @@ function onKey(event) {
   if (button && !button.hidden && !button.disabled) button.click();
 }
 
-async function start() {
-  bot = await (await fetch("bot.json")).json();
-  byId("bot-name").textContent = bot.name;
-  [policy, byId("runtime").textContent] = await choosePolicy();
-  showMind(bot, await policy.probabilities(engine.INFORMATION_STATES));
+function listen() {
   for (const button of moveButtons) onClick(button, () => play(Number(button.dataset.action)));
-  onClick(nextButton, nextHand);
+  onClick(nextButton, () => engine.isTerminal(hand) && nextHand());
+  menu.addEventListener("change", () => sitDown(opponents[menu.selectedIndex]));
+  byId("own-file").addEventListener("click", () => fileInput.click());
+  fileInput.addEventListener("change", () => {
+    sitDownFile(fileInput.files?.[0]);
+    fileInput.value = ""; // so that the same file can be chosen again
+  });
+  byId("reset").addEventListener("click", startOver);
   byId("mind-switch").addEventListener("click", toggleMind);
+  byId("how").addEventListener("click", () => rules.showModal());
+  byId("rules-close").addEventListener("click", () => rules.close());
+  rules.addEventListener("close", memory.rememberRules);
   document.addEventListener("keydown", onKey);
-  showScore();
-  await nextHand();
-  document.body.dataset.ready = policy.kind;
+  acceptDrops();
+}
+
+async function start() {
+  game = await (await fetch("game.json")).json();
+  perHand = variance(await tablePolicy(game.perfect).probabilities(engine.INFORMATION_STATES));
+  for (const one of game.opponents) addOpponent(await fromServer(one, game.runtime));
+  listen();
+  const last = memory.chosen(opponents[0].id);
+  await sitDown(opponents.find(({ id }) => id === last) ?? opponents[0]);
+  if (!memory.sawRules()) rules.showModal();
+  document.body.dataset.ready = "";
 }
 
 start().catch((error) => {

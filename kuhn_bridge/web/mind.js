@@ -1,75 +1,91 @@
-// The bot's mind: its 12 rows as bars beside the equilibrium band, and the best reply to them.
+// The bot's mind: how often it bets and calls, beside perfect play, and the person's best answer.
 
+import { byId, element } from "./dom.js";
 import { ACTIONS, BET, BETTING, CARDS, CHECK_OR_CALL } from "./engine.js";
 import { INFORMATION_STATES, informationState } from "./engine.js";
 import { CARD_NAMES, WHERE, capital, often, percent, signed, word } from "./score.js";
+import { bestActions, replies } from "./values.js";
 
-/** @param {string} id */
-export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+/** @typedef {import("./opponents.js").Opponent} Opponent */
 
 /** The move that puts chips in: bet, or call where there is a bet.
  * @param {string} letters */
 const boldMove = (letters) => (BET in BETTING[letters].after ? BET : CHECK_OR_CALL);
 
-/** @param {any} bot as the server describes it @param {number[][]} rows the 12 rows it plays */
-export function showMind(bot, rows) {
-  const set = (id, text) => (byId(id).textContent = text);
-  set("nash-conv", bot.nash_conv.toFixed(4));
-  set("nash-conv-words", "NashConv: the chips a hand that best replies in both seats gain on it");
-  set("uniform", `random ${bot.uniform_nash_conv.toFixed(3)}`);
-  const [first, second] = bot.best_response_values.map((value) => signed(value, 3));
-  set("best-reply", `Best reply: ${first} a hand going first, ${second} second`);
+/** @param {Opponent} opponent @param {any} game as the server describes it */
+export function showMind(opponent, game) {
+  const { worth, best } = replies(opponent.rows);
+  const nashConv = Math.max(0, best[0] + best[1]);
+  byId("about").textContent = opponent.about;
+  byId("nash-conv").textContent = nashConv.toFixed(4);
+  byId("uniform").textContent = `coin flips ${game.uniform_nash_conv.toFixed(3)}`;
+  const [first, second] = best.map((value) => signed(value, 3));
+  byId("best-values").textContent =
+    `Won from it: ${first} in the first seat, ${second} in the second`;
   const meter = /** @type {HTMLMeterElement} */ (byId("nash-conv-meter"));
-  meter.max = bot.uniform_nash_conv;
-  meter.value = bot.nash_conv;
-  meter.setAttribute("aria-label", `NashConv ${bot.nash_conv.toFixed(4)}`);
-  const tables = Object.keys(WHERE).map((letters) => groupTable(letters, bot, rows));
+  meter.max = game.uniform_nash_conv;
+  meter.value = nashConv;
+  meter.setAttribute("aria-label", `${nashConv.toFixed(4)} chips`);
+  const tables = Object.keys(WHERE).map((letters) =>
+    groupTable(letters, opponent.rows, worth, game.equilibrium),
+  );
   byId("rows").replaceChildren(...tables);
 }
 
-/** @param {string} letters @param {any} bot @param {number[][]} rows */
-function groupTable(letters, bot, rows) {
+/** @param {string} letters @param {number[][]} rows
+ * @param {Record<string, (number | null)[]>} worth @param {import("./score.js").Bands} bands */
+function groupTable(letters, rows, worth, bands) {
   const table = document.createElement("table");
-  const where = capital(WHERE[letters]);
-  table.createCaption().textContent = `${where}: ${word(letters, boldMove(letters))}s`;
+  table.createCaption().textContent = capital(WHERE[letters]);
+  table.append(...["rank", "track", "share", "reply"].map((name) => element("col", "", name)));
+  const head = table.createTHead().insertRow();
+  head.append(
+    columnHead("", 1),
+    columnHead(`bot ${word(letters, boldMove(letters))}s`, 2),
+    columnHead("you", 1),
+  );
   const body = table.createTBody();
   INFORMATION_STATES.forEach((decision, index) => {
-    if (decision.letters === letters) body.append(stateRow(decision, bot, rows[index]));
+    if (decision.letters !== letters) return;
+    const name = informationState(decision);
+    body.append(stateRow(decision, rows[index], bands[name], worth[name]));
   });
   return table;
 }
 
-/** @param {import("./engine.js").Decision} decision @param {any} bot @param {number[]} row */
-function stateRow(decision, bot, row) {
-  const { card, letters } = decision;
-  const [name, move] = [informationState(decision), boldMove(letters)];
-  const [low, high] = bot.equilibrium[name][ACTIONS[move]];
+/** @param {import("./engine.js").Decision} decision @param {number[]} row
+ * @param {Record<string, [number, number]>} bands @param {(number | null)[]} worth */
+function stateRow({ card, letters }, row, bands, worth) {
+  const move = boldMove(letters);
+  const [low, high] = bands[ACTIONS[move]];
   const line = document.createElement("tr");
-  line.dataset.state = name;
+  line.dataset.state = informationState({ card, letters });
   line.dataset.probabilities = row.join(" ");
 
-  const head = cell("th", CARDS[card], `rank ${CARDS[card]}`);
-  head.scope = "row";
+  const head = element("th", CARDS[card], `rank ${CARDS[card]}`);
+  head.setAttribute("scope", "row");
   head.setAttribute("aria-label", CARD_NAMES[card]);
-  const bar = cell("td", "", "track");
+  const bar = element("td", "", "track");
   const fill = document.createElement("i");
   fill.style.setProperty("--p", String(row[move]));
   const band = document.createElement("b");
   band.style.setProperty("--low", String(low));
   band.style.setProperty("--high", String(high));
   bar.append(fill, band);
-  const share = cell("td", percent(row[move]), "share");
-  share.setAttribute("aria-label", `${percent(row[move])}, equilibrium ${often([low, high])}`);
-  const reply = cell("td", word(letters, ACTIONS.indexOf(bot.best_responses[name])), "reply");
-  reply.setAttribute("aria-label", `best reply: ${reply.textContent}`);
+  const share = element("td", percent(row[move]), "share");
+  share.setAttribute("aria-label", `${percent(row[move])}, perfect play ${often([low, high])}`);
+  const best = bestActions(worth);
+  const answer = best.length > 1 ? "either" : word(letters, best[0]);
+  const reply = element("td", answer, "reply");
+  reply.setAttribute("aria-label", `your best move here: ${answer}`);
   line.append(head, bar, share, reply);
   return line;
 }
 
-/** @param {"td" | "th"} tag @param {string} text @param {string} className */
-function cell(tag, text, className) {
-  const element = document.createElement(tag);
-  element.textContent = text;
-  element.className = className;
-  return element;
+/** @param {string} text @param {number} columns */
+function columnHead(text, columns) {
+  const head = /** @type {HTMLTableCellElement} */ (element(text ? "th" : "td", text));
+  head.colSpan = columns;
+  if (text) head.scope = "col";
+  return head;
 }

@@ -1,6 +1,7 @@
-// Where the bot's probabilities come from: a table of 12 rows, or an ONNX file that runs here.
+// Where the bot's probabilities come from: a table, a JSON file, or an ONNX file that runs here.
 
-import { ACTIONS, informationState, legal, observation } from "./engine.js";
+import { ACTIONS, BETTING, INFORMATION_STATES, SEATS } from "./engine.js";
+import { informationState, legal, observation } from "./engine.js";
 
 /** @typedef {import("./engine.js").Decision} Decision */
 /**
@@ -11,11 +12,15 @@ import { ACTIONS, informationState, legal, observation } from "./engine.js";
  * @property {(decisions: readonly Decision[]) => Promise<number[][]>} probabilities
  */
 
-/** @param {Record<string, Record<string, number>>} rows as in policy JSON: "2pb" -> action -> p
- * @returns {Policy} */
-export function tablePolicy(rows) {
-  const row = (decision) => {
-    const named = rows[informationState(decision)];
+/** As in policy JSON: "2pb" -> action -> probability.
+ * @typedef {Record<string, Record<string, number>>} Table */
+
+const TOLERANCE = 1e-6; // how far a row of a file may sum from 1, as in Python
+
+/** @param {Table} table @returns {Policy} */
+export function tablePolicy(table) {
+  const row = (/** @type {Decision} */ decision) => {
+    const named = table[informationState(decision)];
     return ACTIONS.map((action) => named[action] ?? 0);
   };
   return { kind: "table", probabilities: async (decisions) => decisions.map(row) };
@@ -26,8 +31,11 @@ export function tablePolicy(rows) {
 export async function onnxPolicy(bytes, ort) {
   ort.env.wasm.numThreads = 1;
   const session = await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"] });
+
+  /** @param {string} type @param {ArrayLike<number>} array @param {number[][]} rows */
   const matrix = (type, array, rows) => new ort.Tensor(type, array, [rows.length, rows[0].length]);
 
+  /** @param {readonly Decision[]} decisions @returns {Promise<number[][]>} */
   async function probabilities(decisions) {
     const [seen, allowed] = [decisions.map(observation), decisions.map(legal)];
     const { probabilities: output } = await session.run(
@@ -40,6 +48,67 @@ export async function onnxPolicy(bytes, ort) {
     return allowed.map((row, i) => checked([...output.data.slice(3 * i, 3 * i + 3)], row));
   }
   return { kind: "onnx", probabilities };
+}
+
+/** The table in a policy file, version 1 or 2, as the README describes them.
+ * @param {string} text @returns {Table} */
+export function readTable(text) {
+  const data = parsed(text);
+  if (data?.format !== "kuhn-bridge-policy")
+    throw new RangeError('not a policy: want an object with "format": "kuhn-bridge-policy"');
+  if (data.version === 1) return checkedTable(data.policy);
+  if (data.version !== 2) throw new RangeError(`policy version ${data.version}; want 1 or 2`);
+  if (data.game !== "kuhn")
+    throw new RangeError(`a policy of ${data.game}; this page plays Kuhn poker (kuhn)`);
+  return checkedTable(fromPlayers(data.players));
+}
+
+/** @param {string} text @returns {any} */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new RangeError("not a policy: the JSON is broken");
+  }
+}
+
+/** Version 2 names actions by ID, one map per player. @param {any} players @returns {any} */
+function fromPlayers(players) {
+  const named = (/** @type {any} */ row) =>
+    Object.fromEntries(Object.entries(row ?? {}).map(([id, p]) => [ACTIONS[Number(id)] ?? id, p]));
+  return Object.fromEntries(
+    SEATS.flatMap((seat) =>
+      Object.entries(players?.[seat] ?? {}).map(([name, row]) => [name, named(row)]),
+    ),
+  );
+}
+
+/** @param {any} table @returns {Table} */
+function checkedTable(table) {
+  const known = INFORMATION_STATES.map(informationState);
+  const missing = known.filter((name) => !Object.hasOwn(table ?? {}, name));
+  if (missing.length) throw new RangeError(`an incomplete policy: it lacks ${missing.join(", ")}`);
+  const unknown = Object.keys(table).filter((name) => !known.includes(name));
+  if (unknown.length) throw new RangeError(`${unknown[0]} is no information state of Kuhn poker`);
+  for (const decision of INFORMATION_STATES) checkedRow(decision, table);
+  return table;
+}
+
+/** @param {Decision} decision @param {any} table */
+function checkedRow(decision, table) {
+  const name = informationState(decision);
+  const wanted = Object.keys(BETTING[decision.letters].after).map((id) => ACTIONS[Number(id)]);
+  const row = table[name];
+  const same =
+    [...wanted].sort().join() ===
+    Object.keys(row ?? {})
+      .sort()
+      .join();
+  if (!same) throw new RangeError(`at ${name} the actions are ${wanted.join(" and ")}`);
+  const shares = Object.values(row);
+  const fine = shares.every((p) => typeof p === "number" && p >= 0 && p <= 1);
+  if (!fine || !(Math.abs(shares.reduce((sum, p) => sum + p, 0) - 1) <= TOLERANCE))
+    throw new RangeError(`at ${name} [${shares}] are not probabilities`);
 }
 
 /** @param {number[]} row @param {number} random uniform in [0, 1) @returns {number} an action ID */

@@ -3,12 +3,17 @@
 import { ACTIONS, BETTING, CARDS, informationState } from "./engine.js";
 
 /** @typedef {import("./engine.js").Decision} Decision */
-/** @typedef {{seat: 0 | 1, chips: number}} Result one finished hand of the person */
+/** One finished hand of the person: what it won, and what its moves gave away on average.
+ * @typedef {{seat: 0 | 1, chips: number, cost: number}} Result */
+/** What each action gives away against perfect play, per information state, in chips.
+ * @typedef {Record<string, Record<string, number>>} Costs */
 /** @typedef {Record<string, Record<string, [number, number]>>} Bands per information state and
  * action: the lowest and highest probability that any equilibrium gives it */
 
 export const CARD_NAMES = Object.freeze(["Jack", "Queen", "King"]);
+/** @type {Record<string, string>} */
 const DONE = { check: "checked", bet: "bet", call: "called", fold: "folded" };
+/** @type {Readonly<Record<string, string>>} */
 export const WHERE = Object.freeze({
   "": "first to act",
   p: "after a check",
@@ -16,8 +21,8 @@ export const WHERE = Object.freeze({
   pb: "after check, bet",
 });
 
-/** Total and mean with their standard errors (null below two hands), and what an equilibrium
- * player would expect against an equilibrium player from the same seats.
+/** Total and mean with their standard errors (null below two hands), what two perfect players
+ * would expect from the same seats, and what the person's moves gave away.
  * @param {readonly Result[]} results @param {number} value player_0's, per hand */
 export function score(results, value) {
   const n = results.length;
@@ -26,13 +31,35 @@ export function score(results, value) {
   const squares = results.reduce((sum, { chips }) => sum + (chips - mean) ** 2, 0);
   const error = n > 1 ? Math.sqrt(squares / (n - 1) / n) : null;
   const expected = results.reduce((sum, { seat }) => sum + (seat === 0 ? value : -value), 0);
-  return { n, total, mean, error, totalError: error === null ? null : n * error, expected };
+  const given = results.reduce((sum, { cost }) => sum + cost, 0);
+  return { n, total, mean, error, totalError: error === null ? null : n * error, expected, given };
 }
 
 /** @param {string} letters @param {number} action @returns {string} "check", "call", "bet", "fold" */
 export const word = (letters, action) => BETTING[BETTING[letters].after[action]].words.at(-1) ?? "";
 
-/** How equilibrium plays where the person decided, and what that says about the move.
+/** @param {Decision} decision @param {number} action @param {Costs} costs */
+export const costOf = (decision, action, costs) =>
+  costs[informationState(decision)][ACTIONS[action]];
+
+/** What the moves so far cost: "your check cost nothing, your call 1 chip".
+ * @param {readonly {decision: Decision, action: number}[]} decided @param {Costs} costs */
+export const costText = (decided, costs) =>
+  decided
+    .map(({ decision, action }, i) => {
+      const move = word(decision.letters, action);
+      return `your ${move} ${i ? "" : "cost "}${chips(costOf(decision, action, costs))}`;
+    })
+    .join(", ");
+
+/** @param {number} amount not below 0 @returns {string} "nothing", "1 chip", "0.38 chips" */
+export function chips(amount) {
+  const text = String(Number(amount.toFixed(2)));
+  if (text === "0") return "nothing";
+  return `${text} ${text === "1" ? "chip" : "chips"}`;
+}
+
+/** How perfect play moves where the person decided, and what that says about the move.
  * @param {Decision} decision @param {number} action what the person did @param {Bands} bands */
 export function review(decision, action, bands) {
   const { card, letters } = decision;
@@ -56,7 +83,7 @@ function frequency([low, high]) {
 /** @param {string} letters @param {Bands[string]} row
  * @returns {string} "always calls", "checks 67%, bets 33%", "any mix of check and bet" */
 function playsText(letters, row) {
-  const move = (name) => word(letters, ACTIONS.indexOf(name));
+  const move = (/** @type {string} */ name) => word(letters, ACTIONS.indexOf(name));
   if (Object.values(row).every(([low, high]) => low === 0 && high === 1))
     return `any mix of ${Object.keys(row).map(move).join(" and ")}`;
   return Object.entries(row)

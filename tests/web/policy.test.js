@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { INFORMATION_STATES, informationState } from "../../kuhn_bridge/web/engine.js";
-import { onnxPolicy, sample, tablePolicy } from "../../kuhn_bridge/web/policy.js";
+import { onnxPolicy, readTable, sample, tablePolicy } from "../../kuhn_bridge/web/policy.js";
 
 /** A runtime that gives whatever it is told to, and keeps what it was asked. */
 function runtime(data, asked = {}) {
@@ -54,4 +54,55 @@ test("sampling inverts the row", () => {
 test("the 12 information states come in the core's order", () => {
   const names = "0 1 2 0p 1p 2p 0b 1b 2b 0pb 1pb 2pb";
   assert.equal(INFORMATION_STATES.map(informationState).join(" "), names);
+});
+
+const table = Object.fromEntries(
+  INFORMATION_STATES.map((decision) => [
+    informationState(decision),
+    decision.letters.endsWith("b")
+      ? { CHECK_OR_CALL: 0.25, FOLD: 0.75 }
+      : { CHECK_OR_CALL: 0.5, BET: 0.5 },
+  ]),
+);
+const file = (changes) =>
+  JSON.stringify({ format: "kuhn-bridge-policy", version: 1, policy: table, ...changes });
+const byId = (names) =>
+  Object.fromEntries(
+    names.map((name) => [name, name.endsWith("b") ? { 0: 0.25, 2: 0.75 } : { 0: 0.5, 1: 0.5 }]),
+  );
+const players = [
+  byId(["0", "1", "2", "0pb", "1pb", "2pb"]),
+  byId(["0p", "1p", "2p", "0b", "1b", "2b"]),
+];
+const second = { version: 2, game: "kuhn", policy: undefined, players };
+
+test("both versions of a policy file are read", () => {
+  assert.deepEqual(readTable(file({})), table);
+  assert.deepEqual(readTable(file(second)), table);
+});
+
+const without = (name) => ({ ...table, [name]: undefined });
+const spoiled = (row) => ({ policy: { ...table, "2pb": row } });
+for (const [what, changes, said] of [
+  ["another format", { format: "x" }, /not a policy/],
+  ["another version", { version: 3 }, /version 3/],
+  ["another game", { version: 2, game: "leduc_poker" }, /leduc_poker.*Kuhn/],
+  ["no table", { policy: null }, /lacks 0, 1/],
+  ["a list", { policy: [] }, /lacks 0, 1/],
+  ["a missing row", { policy: without("2pb") }, /lacks 2pb/],
+  ["an unknown row", { policy: { ...table, "3pb": {} } }, /3pb is no information state/],
+  ["a missing player", { ...second, players: players.slice(1) }, /lacks 0, 1/],
+  ["a missing action", spoiled({ FOLD: 1 }), /2pb the actions are CHECK_OR_CALL and FOLD/],
+  ["an illegal action", spoiled({ CHECK_OR_CALL: 0.5, BET: 0.5 }), /the actions are/],
+  ["no row", spoiled(null), /the actions are/],
+  ["a sum below 1", spoiled({ CHECK_OR_CALL: 0.5, FOLD: 0.4 }), /not probabilities/],
+  ["a negative number", spoiled({ CHECK_OR_CALL: -0.5, FOLD: 1.5 }), /not probabilities/],
+  ["words", spoiled({ CHECK_OR_CALL: "0.5", FOLD: "0.5" }), /not probabilities/],
+])
+  test(`a policy file with ${what} is refused`, () =>
+    assert.throws(() => readTable(file(changes)), said));
+
+test("broken JSON and JSON that is no object are refused", () => {
+  for (const text of ["{", "", "null", "3", '"x"'])
+    assert.throws(() => readTable(text), /not a policy/);
 });

@@ -1,13 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { often, review, score, signed, word } from "../../kuhn_bridge/web/score.js";
+import {
+  chips,
+  costText,
+  often,
+  review,
+  score,
+  signed,
+  word,
+} from "../../kuhn_bridge/web/score.js";
 
 const THIRD = 1 / 3;
 
-test("a score is total, mean, their standard errors and what equilibrium expects", () => {
-  const chips = [1, -2, 1, 2];
-  const results = chips.map((won, i) => ({ seat: i < 3 ? 0 : 1, chips: won }));
-  const { n, total, mean, error, totalError, expected } = score(results, -1 / 18);
+test("a score is total, mean, their errors, the fair share and what was given away", () => {
+  const won = [1, -2, 1, 2];
+  const results = won.map((chips, i) => ({ seat: i < 3 ? 0 : 1, chips, cost: i / 4 }));
+  const { n, total, mean, error, totalError, expected, given } = score(results, -1 / 18);
+  assert.equal(given, 1.5);
   assert.deepEqual([n, total, mean], [4, 2, 0.5]);
   const variance = (0.25 + 6.25 + 0.25 + 2.25) / 3;
   assert.ok(Math.abs(error - Math.sqrt(variance / 4)) < 1e-12);
@@ -53,6 +62,29 @@ test("a review says what equilibrium does and judges the move", () => {
   });
   const { judgement, verdict } = review({ card: 0, letters: "b" }, 2, bands);
   assert.deepEqual([judgement, verdict], ["You folded, as it always does.", "always"]);
+});
+
+test("what moves cost, in chips", () => {
+  const costs = {
+    1: { CHECK_OR_CALL: 0, BET: 1 / 6 },
+    "1pb": { CHECK_OR_CALL: 1, FOLD: 0 },
+    "2b": { CHECK_OR_CALL: 0, FOLD: 3 },
+  };
+  const made = (letters, action, card = 1) => ({ decision: { card, letters }, action });
+  assert.equal(costText([], costs), "");
+  assert.equal(costText([made("", 1)], costs), "your bet cost 0.17 chips");
+  assert.equal(costText([made("b", 2, 2)], costs), "your fold cost 3 chips");
+  assert.equal(
+    costText([made("", 0), made("pb", 0)], costs),
+    "your check cost nothing, your call 1 chip",
+  );
+  assert.deepEqual([0, 0.004, 0.27, 1, 2.5].map(chips), [
+    "nothing",
+    "nothing",
+    "0.27 chips",
+    "1 chip",
+    "2.5 chips",
+  ]);
 });
 
 test("numbers and moves as people write them", () => {

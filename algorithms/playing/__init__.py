@@ -1,0 +1,1 @@
+"""Playing against a person: opponents in a player's words, the browser page, the terminal."""

@@ -1,0 +1,160 @@
+"""The game in a terminal: the same hands, words and verdicts as on the page, line by line."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+
+from algorithms.exact.kuhn import VALUE, exact_nash, move_costs
+from algorithms.playing.opponents import PERFECT_ALPHA, Opponent
+from kuhn_bridge.bridge import information_state
+from kuhn_bridge.policy import TabularPolicy
+from kuhn_bridge.rules import DEALS, Action, Card
+from kuhn_bridge.state import State
+
+RULES = """\
+Three cards: the Jack is lowest, the King highest. Each player gets one; the third stays hidden.
+Both put 1 chip into the pot. Whoever acts first checks or bets 1 chip; after a check the other
+may check or bet too. A bet is answered once: call it with 1 chip, or fold and lose the pot.
+If nobody folds, the higher card wins. A hand wins or loses 1 chip, or 2 when a bet was called.
+Answer with a word or its first letter; h shows this again, q ends the game."""
+
+_NAMES = {Card.J: "Jack", Card.Q: "Queen", Card.K: "King"}
+
+
+class Leave(Exception):  # noqa: N818  # not an error
+    """The person wants no more."""
+
+
+@dataclass
+class Game:
+    """A person who answers through `ask` against a policy; `tell` gets every line for the person.
+
+    `ask` is given a question and returns a line, or raises `EOFError` when there are no more.
+    """
+
+    policy: TabularPolicy
+    chance: Random
+    ask: Callable[[str], str]
+    tell: Callable[[str], None]
+    results: list[tuple[int, int]] = field(default_factory=list)  # seat, chips
+    given_away: float = 0.0
+
+    def play(self) -> None:
+        """Hand after hand, in alternating seats, until the person leaves."""
+        try:
+            for number in count(1):
+                self.hand(number)
+        except (Leave, EOFError, KeyboardInterrupt):
+            self.tell(self.summary())
+
+    def hand(self, number: int) -> None:
+        """One hand from the deal to the verdict."""
+        seat = (number - 1) % 2
+        state = State.new(*self.chance.choice(DEALS))
+        own = _NAMES[state.cards[seat]]
+        self.tell(f"\nHand {number}: you act {('first', 'second')[seat]} and hold the {own}.")
+        costs: list[tuple[str, float]] = []
+        while state.actor is not None:
+            if state.actor == seat:
+                action = self.decide(state)
+                costs.append((_word(state, action), _cost(state, action)))
+            else:
+                action = self.bot_action(state)
+                self.tell(f"The bot {_word(state, action)}s.")
+            state = state.act(action)
+        self.results.append((seat, state.returns[seat]))
+        self.given_away += sum(cost for _, cost in costs)
+        self.tell(f"{_result(state, seat)} {_verdict(costs)}")
+
+    def decide(self, state: State) -> Action:
+        """The person's move, asked for until it is one."""
+        moves = {_word(state, action): action for action in state.legal_actions}
+        letters = {word[0]: action for word, action in moves.items()}
+        question = f"{' or '.join(moves)}? "
+        while True:
+            answer = self.ask(question).strip().lower()
+            if answer in ("q", "quit", "exit"):
+                raise Leave
+            if answer in ("h", "help", "?"):
+                self.tell(RULES)
+            elif answer in moves or answer in letters:
+                return (moves | letters)[answer]
+            else:
+                wanted = ", ".join(f"{word[0]} ({word})" for word in moves)
+                self.tell(f"Please answer {wanted}, h for the rules or q to quit.")
+
+    def bot_action(self, state: State) -> Action:
+        """Drawn from the policy's row, which sees the bot's own card and the bets alone."""
+        row = self.policy[information_state(state.cards[state.actor or 0], state.letters)]
+        return self.chance.choices(list(row), list(row.values()))[0]
+
+    def summary(self) -> str:
+        """How the game went."""
+        if not self.results:
+            return "\nNo hand was finished."
+        total = sum(chips for _, chips in self.results)
+        share = float(sum((VALUE if seat == 0 else -VALUE) for seat, _ in self.results))
+        hands = f"{len(self.results)} hand{'' if len(self.results) == 1 else 's'}"
+        return (
+            f"\nAfter {hands}: {_chips(total, signed=True)}. Two perfect players would expect "
+            f"{share:+.2f} from your seats. Your moves gave away {_chips(self.given_away)}."
+        )
+
+
+def play(opponent: Opponent, *, seed: int | None = None) -> None:
+    """Play on standard input and output until the person leaves or the input ends."""
+    print(f"Kuhn poker against: {opponent.name}. {opponent.about}".strip())
+    print(RULES)
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # strange bytes are a wrong answer, not an error
+    chance = Random(seed)  # a game, not a secret
+    Game(opponent.policy, chance, _ask, lambda line: print(line, flush=True)).play()
+
+
+def _ask(question: str) -> str:
+    answer = input(question)
+    if not sys.stdin.isatty():
+        print(answer)  # a terminal has shown what was typed; a pipe has not
+    return answer
+
+
+def _word(state: State, action: Action) -> str:
+    return state.act(action).history[-1]
+
+
+_COSTS = move_costs(exact_nash(PERFECT_ALPHA))
+
+
+def _cost(state: State, action: Action) -> float:
+    """What the move of whoever acts gives away against perfect play."""
+    return float(_COSTS[information_state(state.cards[state.actor or 0], state.letters)][action])
+
+
+def _result(state: State, seat: int) -> str:
+    chips, last = state.returns[seat], state.history[-1]
+    verb = "win" if chips > 0 else "lose"
+    if last == "fold":
+        return f"You {verb} {_chips(abs(chips))}."
+    own, other = (_NAMES[state.cards[player]] for player in (seat, 1 - seat))
+    return f"Your {own} meets the {other}: you {verb} {_chips(abs(chips))}."
+
+
+def _verdict(costs: list[tuple[str, float]]) -> str:
+    """`Your check cost nothing, your call 1 chip.`; nothing if the person had no move."""
+    if not costs:
+        return ""
+    (first, cost), *others = costs
+    said = f"Your {first} cost {_chips(cost)}"
+    return f"{said}{''.join(f', your {word} {_chips(cost)}' for word, cost in others)}."
+
+
+def _chips(amount: float, *, signed: bool = False) -> str:
+    if abs(amount) < 0.005 and not signed:
+        return "nothing"
+    number = f"{amount:{'+' if signed else ''}.2f}".removesuffix(".00")
+    return f"{number} chip{'' if number.lstrip('+-') == '1' else 's'}"

@@ -1,0 +1,169 @@
+"""`algorithms.play --terminal`: whole games through a pipe and a terminal, beside the core."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+
+from algorithms import play
+from algorithms.exact.kuhn import exact_nash, move_costs
+from algorithms.playing import terminal
+from algorithms.playing.opponents import opponent
+from kuhn_bridge import Card, State
+
+COMMAND = [sys.executable, "-m", "algorithms.play", "--terminal"]
+CARDS = {"Jack": Card.J, "Queen": Card.Q, "King": Card.K}
+COSTS = move_costs(exact_nash(Fraction(1, 6)))
+
+
+class Person:
+    """Answers so many hands at random, and keeps every line."""
+
+    def __init__(self, hands: int) -> None:
+        self.rng, self.hands, self.lines = random.Random(0), hands, [""]
+
+    def ask(self, question: str) -> str:
+        if sum(line.startswith("Hand ") for line in self.lines) > self.hands:
+            raise EOFError
+        answer = self.rng.choice(question.removesuffix("? ").split(" or "))
+        self.lines.append(f"> {answer}")
+        return str(self.rng.choice([answer, answer[0], f" {answer.upper()} "]))
+
+    def tell(self, line: str) -> None:
+        self.lines += line.split("\n")
+
+    def told(self) -> list[list[str]]:
+        """The lines of each finished hand."""
+        parts = re.split(r"\n(?=Hand \d)", "\n".join(self.lines))[1:]
+        return [part.strip().split("\n") for part in parts[: self.hands]]
+
+
+def played(source: str, hands: int) -> tuple[Person, terminal.Game]:
+    person = Person(hands)
+    game = terminal.Game(opponent(source).policy, random.Random(1), person.ask, person.tell)
+    game.play()
+    return person, game
+
+
+def in_chips(amount: Fraction | int) -> str:
+    text = f"{float(amount):.2f}".removesuffix(".00")
+    return "nothing" if text == "0" else f"{text} chip{'' if text == '1' else 's'}"
+
+
+def test_every_hand_is_a_hand_of_the_core() -> None:
+    """Cards, turns, chips and costs as told are those of `State` and of the exact costs."""
+    person, game = played("uniform", 60)
+    total, given = 0, Fraction(0)
+    for number, (head, *lines, last) in enumerate(person.told(), start=1):
+        seat = (number - 1) % 2
+        order, own = re.fullmatch(
+            rf"Hand {number}: you act (\w+) and hold the (\w+)\.", head
+        ).groups()  # type: ignore[union-attr]
+        assert order == ("first", "second")[seat]
+        seen = re.search(r"Your (\w+) meets the (\w+): ", last)
+        assert seen is None or seen[1] == own
+        other = CARDS[seen[2]] if seen else next(c for c in Card if c != CARDS[own])
+        state = State.new(*((CARDS[own], other) if seat == 0 else (other, CARDS[own])))
+        costs = []
+        for line in lines:
+            mine = line.startswith("> ")
+            assert state.actor == (seat if mine else 1 - seat)
+            word = line[2:] if mine else re.fullmatch(r"The bot (\w+)s\.", line)[1]  # type: ignore[index]
+            action = next(a for a in state.legal_actions if state.act(a).history[-1] == word)
+            if mine:
+                costs.append((word, COSTS[f"{int(CARDS[own])}{state.letters}"][action]))
+            state = state.act(action)
+        assert state.is_terminal
+        assert (seen is None) == (state.history[-1] == "fold")
+        chips = state.returns[seat]
+        assert f"ou {'win' if chips > 0 else 'lose'} {in_chips(abs(chips))}." in last
+        said = ", your ".join(f"{word} {in_chips(cost)}" for word, cost in costs)
+        assert last.endswith(f" Your {said.replace(' ', ' cost ', 1)}.")
+        total, given = total + chips, given + sum(cost for _, cost in costs)
+    assert sum(chips for _, chips in game.results) == total
+    assert game.given_away == pytest.approx(float(given))
+    assert person.lines[-1].startswith(f"After 60 hands: {total:+d} chip")
+    assert "would expect +0.00" in person.lines[-1]
+    assert person.lines[-1].endswith(f"gave away {in_chips(given)}.")
+
+
+@pytest.mark.parametrize(("source", "does"), [("always-bet", {"bets", "calls"}), ("heuristic", {})])
+def test_the_bot_plays_its_policy(source: str, does: set[str]) -> None:
+    person, _ = played(source, 200)
+    moves = Counter(line.split()[2].rstrip(".") for line in person.lines if "The bot " in line)
+    assert set(moves) == (does or {"checks", "bets", "calls", "folds"})
+
+
+def piped(answers: str | bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    data = answers if isinstance(answers, bytes) else answers.encode()
+    return subprocess.run(
+        [*COMMAND, *arguments], input=data, capture_output=True, timeout=60, check=False
+    )
+
+
+def test_through_a_pipe_with_wrong_answers_help_and_an_end() -> None:
+    done = piped(b"x\n\xff\nh\nc\nf\nc\n", "uniform", "--seed", "3")
+    text = done.stdout.decode()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert text.count("Please answer c (check), b (bet)") == 2
+    assert text.count("the Jack is lowest, the King highest") == 2  # at first, and when asked
+    assert "Kuhn poker against: Coin flips." in text
+    assert "check or bet? c\n" in text  # what a pipe answered is shown
+    assert "After " in text.splitlines()[-1]
+    assert piped(b"x\n\xff\nh\nc\nf\nc\n", "uniform", "--seed", "3").stdout == done.stdout
+
+
+@pytest.mark.parametrize("answers", ["", "q\n", "QUIT\n", "exit"])
+def test_leaving_at_once(answers: str) -> None:
+    done = piped(answers)
+    assert done.returncode == 0
+    assert done.stdout.decode().splitlines()[-1] == "No hand was finished."
+
+
+# Where the tests run in the background, children are born with Ctrl-C switched off.
+INTERRUPTIBLE = """
+import signal, sys
+from algorithms import play
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(play.main(["--terminal", "always-check"]))
+"""
+
+
+def test_in_a_terminal_until_ctrl_c() -> None:
+    """On a pseudo-terminal, which echoes what is typed, so the game does not."""
+    leader, follower = os.openpty()
+    ends = {"stdin": follower, "stdout": follower, "stderr": follower}
+    with subprocess.Popen([sys.executable, "-c", INTERRUPTIBLE], **ends) as process:  # type: ignore[call-overload]
+        os.close(follower)
+        read_until(leader, b"check or bet? ")
+        os.write(leader, b"b\n")
+        shown = read_until(leader, b"check or bet? ")  # the bot folds, and checks the next hand
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 0
+        ending = read_until(leader, b"gave away ")
+    os.close(leader)
+    assert shown.startswith(b"b\r\nThe bot folds.\r\nYou win 1 chip. Your bet cost")
+    assert b"After 1 hand: +1 chip." in ending
+    assert b"Traceback" not in ending
+
+
+def read_until(descriptor: int, wanted: bytes) -> bytes:
+    seen = b""
+    while wanted not in seen:
+        seen += os.read(descriptor, 4096)
+    return seen
+
+
+def test_a_seed_is_the_terminals(capsys: pytest.CaptureFixture[str]) -> None:
+    assert play.main(["--seed", "1", "--no-open"]) == 2
+    assert capsys.readouterr().err.endswith(
+        "--seed requires --terminal: the page draws its own cards\n"
+    )

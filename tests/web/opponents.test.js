@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fingerprint, fromFile } from "../../kuhn_bridge/web/opponents.js";
+
+const row = [0.25, 0.75, 0];
+
+test("a policy is known by what it plays, to six digits", () => {
+  assert.match(fingerprint([row]), /^[0-9a-f]{8}$/);
+  assert.equal(fingerprint([row]), fingerprint([[0.25 + 1e-9, 0.75 - 1e-9, 0]]));
+  assert.notEqual(fingerprint([row]), fingerprint([[0.26, 0.74, 0]]));
+  assert.notEqual(fingerprint([row]), fingerprint([[0.75, 0.25, 0]]));
+});
+
+const file = (name, size = 1) => ({ name, size, text: async () => "{}" });
+
+test("files that cannot play say what would", async () => {
+  await assert.rejects(fromFile(file("a.json"), true), /not a policy/);
+  await assert.rejects(fromFile(file("a.txt"), true), /want a policy as \.json or \.onnx/);
+  await assert.rejects(fromFile(file("a.zip"), true), /python -m algorithms\.play a\.zip/);
+  await assert.rejects(fromFile(file("a.onnx"), false), /make web/);
+  await assert.rejects(fromFile(file("a.json", 65 * 2 ** 20), true), /64 MiB/);
+});
