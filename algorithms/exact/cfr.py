@@ -218,7 +218,7 @@ def _iterate(
         for player in range(players):
             _match(layout[2], play, sums, (1.0, 1.0, 0.0, 0.0), player)
     for t in range(first + 1, last + 1):
-        weights = (_kept(t, alpha), _kept(t, beta), float(t) ** gamma, prediction)
+        weights = (kept(t, alpha), kept(t, beta), float(t) ** gamma, prediction)
         for player in range(players):
             _sweep(layout, play, sums[0], player, prune)
             if alternating:
@@ -229,7 +229,7 @@ def _iterate(
 
 
 @compiled
-def _kept(t: int, exponent: float) -> float:
+def kept(t: int, exponent: float) -> float:
     """t^exponent / (t^exponent + 1)."""
     if np.isinf(exponent):
         return 1.0 if exponent > 0 else 0.0

@@ -1,0 +1,375 @@
+"""The CFR family for speed: the sequence form, with information sets that are alike side by side.
+
+Two ideas make it fast. First, with perfect recall the counterfactual value of a slot is the sum of
+what the terminals right behind it pay, each times the others' probability of playing along, and of
+the values of the information sets that follow it: no other node is needed. Second, many information
+sets differ only in what was dealt. Those are a *group*, each takes one *lane* of it, and what a
+player and its opponent have done so far, hands left out, is a *position*. All the ways to end a hand
+between two positions are then one small matrix, by the players' lanes, and a vector instruction
+handles several hands at once.
+
+What is alike is read off the tree alone, and nothing depends on it but speed: a game without such
+structure gets one lane, and the same code is then the plain sequence form.
+
+The numbers are those of `algorithms.exact.cfr` up to rounding, because sums run in another order.
+In a tie, where regrets of exactly 0 mean "uniform" and a rounding error above 0 means "always this
+one", the iterates can part; they converge to equilibrium alike. See docs/solving.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from numba.cpython.unsafe.tuple import tuple_setitem
+
+from algorithms.exact.cfr import CFR, Tables, Variant, kept
+from algorithms.exact.tree import CHANCE, Floats, Indices, Policy, Tree, ranges
+from algorithms.support.compiled import fused
+from algorithms.support.lanes import (
+    Lanes,
+    inverse,
+    minus,
+    plus,
+    plus_scaled,
+    plus_times,
+    put,
+    row,
+    times,
+    zeros,
+)
+
+Numbers: TypeAlias = npt.NDArray[np.uint32]
+
+WIDTHS = (1, 2, 4, 6, 8)  # how many lanes a table may have: what the processor likes
+SPARSEST = 0.25  # of a matrix: with fewer terminals in it, lanes do not pay
+
+
+class FastSolver(Tables):
+    """A run of one variant on one tree."""
+
+    def __init__(self, tree: Tree, variant: Variant = CFR) -> None:
+        super().__init__(tree)
+        self.variant = variant
+        self._layout = layout = arrange(tree)
+        shape = layout.positions, layout.width
+        regret, sums, worth, reach = np.zeros((4, *shape))
+        reach[: tree.num_players] = 1
+        hope = np.zeros(shape) if variant.predictive else regret
+        scale = np.full((len(layout.before), layout.width), np.inf)
+        self._tables = regret, hope, scale, worth, reach, sums
+        _start(zeros(layout.width), layout.arrays, self._tables)
+
+    def _advance(self, iterations: int) -> None:
+        variant, layout = self.variant, self._layout
+        exponents = float(variant.alpha), float(variant.beta), float(variant.gamma)
+        _iterate(
+            zeros(layout.width),
+            layout.arrays,
+            self._tables,
+            (*exponents, float(variant.predictive)),
+            (self.iteration, self.iteration + iterations, variant.alternating),
+        )
+        regret, *_, sums = self._tables
+        np.take(regret, layout.place, out=self._regret)
+        np.take(sums, layout.place, out=self._sum)
+
+    def current_policy(self) -> Policy:
+        """What is played next: from the regrets and, if predictive, the last news of them."""
+        return self._normalised(np.maximum(self._tables[1].take(self._layout.place), 0))
+
+
+# What the kernel reads. Groups: their first positions, and the position before each. Blocks: the
+# player's position, the others', and the number of the matrix between them. Then the matrices
+# `[matrix, opponent's lane, player's lane]`, and where each player's groups and blocks begin.
+_Groups: TypeAlias = tuple[Numbers, Numbers]
+_Blocks: TypeAlias = tuple[Numbers, Numbers, Numbers]
+_Arrays: TypeAlias = tuple[_Groups, _Blocks, Floats, Indices, Indices]
+# What it writes, by position and lane: regrets; what to play in proportion to (the same array but
+# in predictive variants); by group and lane the factor that makes it probabilities, infinite where
+# all are 0; what a slot is worth; the probability that its owner plays so far; sums of those.
+_Tables: TypeAlias = tuple[Floats, Floats, Floats, Floats, Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """A tree as the kernel sees it. Position p is the empty sequence of player p."""
+
+    width: int  # lanes
+    positions: int
+    place: Indices  # (S,) each slot's place in a flattened table (positions, width)
+    before: Numbers  # (groups,) the position before each group
+    arrays: _Arrays
+
+
+def arrange(tree: Tree) -> Layout:
+    """Lanes where they pay, else the plain sequence form."""
+    if tree.num_players == 2:
+        layout, filled = _arranged(tree, WIDTHS[-1])
+        if layout.width > 1 and filled >= SPARSEST:
+            return layout
+    return _arranged(tree, 1)[0]
+
+
+def _arranged(tree: Tree, most: int) -> tuple[Layout, float]:
+    """A layout of at most so many lanes, and which part of its matrices are terminals."""
+    players = tree.num_players
+    group, lane, level = _alike(tree, most)
+    width = min(width for width in WIDTHS if width > lane.max())
+    # The player's groups stand by level, so that what comes after stands behind; and within a level
+    # by number of slots, which makes the loops easy to foresee.
+    _, example = np.unique(group, return_index=True)
+    counts = np.diff(tree.first_slot)[example]
+    order = np.lexsort((counts, level[example], tree.owner[example]))
+    first = np.empty(len(order) + 1, np.intp)
+    first[0] = players
+    first[1:] = players + np.cumsum(counts[order])
+    start = np.empty(len(order), np.intp)
+    start[order] = first[:-1]
+    # By sequence; a player's empty one is its own position, and has no lane.
+    rows = tree.slots[:, 0]
+    place = start[group[rows]] + np.arange(tree.num_slots) - tree.first_slot[rows]
+    position = np.tile(np.append(0, place), (players, 1))
+    position[:, 0] = np.arange(players)
+    lanes = np.append(0, lane[rows])
+    owner, parent = tree.owner[example][order], tree.parent[example][order]
+    before = _numbers(position[owner, parent])
+    blocks, matrices, first_block = _blocks(tree, position, lanes, width)
+    first_group = np.searchsorted(owner, np.arange(players + 1))
+    filled = len(tree.terminals) * players / max(matrices[blocks[2]].size, 1)
+    arrays = (_numbers(first), before), blocks, matrices, first_group, first_block
+    return Layout(width, int(first[-1]), place * width + lanes[1:], before, arrays), filled
+
+
+def _alike(tree: Tree, most: int) -> tuple[Indices, Indices, Indices]:
+    """By information set: its group, its lane, and how many decisions its owner made before.
+
+    Alike are information sets of a player that follow the same position, after the same chance
+    events since (public cards, usually), where the others stand at the same positions. A player's
+    first information sets that are alike take lanes in turn, and what follows them keeps their
+    lane. More of them than lanes, or two in one lane, make another group.
+    """
+    nodes = tree.members[tree.first_member[:-1]]  # one of each information set
+    depth, heard = tree.depths()[nodes], _heard(tree, nodes)
+    counts, owner = np.diff(tree.first_slot), tree.owner
+    group, lane, level = np.zeros((3, len(nodes)), np.intp)
+    class_of = np.zeros(tree.num_slots + 1, np.intp)  # positions, as far as they are known
+    lane_of, level_of = np.zeros((2, tree.num_slots + 1), np.intp)
+    groups, classes = 0, 1
+    for rows in np.split(np.argsort(depth, kind="stable"), _borders(np.sort(depth))):
+        parent = tree.parent[rows]
+        stand = class_of[tree.sequence[:, nodes[rows]]]
+        stand[owner[rows], np.arange(len(rows))] = class_of[parent]
+        alike = _numbered(owner[rows], counts[rows], heard[rows], *stand)
+        lane[rows] = np.where(parent > 0, lane_of[parent], _rank(alike) % most)
+        number = _numbered(alike, _rank(_numbered(alike, lane[rows])))
+        group[rows] = groups + number
+        level[rows] = level_of[parent] + 1
+        slots = ranges(tree.first_slot[rows], tree.first_slot[rows + 1])
+        here = np.repeat(np.arange(len(rows)), counts[rows])
+        offset = slots - tree.first_slot[rows][here]
+        class_of[slots + 1] = classes + number[here] * counts.max() + offset
+        lane_of[slots + 1], level_of[slots + 1] = lane[rows][here], level[rows][here]
+        groups += number.max() + 1
+        classes += (number.max() + 1) * counts.max()
+    return group, lane, level
+
+
+def _heard(tree: Tree, nodes: Indices) -> Indices:
+    """A hash of chance's actions since the player's last decision; 0 if there was none."""
+    parents = np.append(0, np.repeat(np.arange(tree.num_nodes), np.diff(tree.first_child)))
+    heard, owner = np.zeros(len(nodes), np.intp), tree.owner
+    going = tree.parent > 0
+    while going.any():
+        above = parents[nodes]
+        chance = going & (tree.player[above] == CHANCE)
+        heard[chance] = heard[chance] * 1_000_003 + tree.action[nodes[chance]] + 1
+        going &= tree.player[above] != owner
+        nodes = np.where(going, above, nodes)
+    return heard
+
+
+def _blocks(
+    tree: Tree, position: Indices, lanes: Indices, width: int
+) -> tuple[_Blocks, Floats, Indices]:
+    """The blocks of all players, the different matrices among them, and each player's first block.
+
+    A matrix between more than two players has one lane each.
+    """
+    ats, others, matrices, first = [], [], [], [0]
+    for player in range(tree.num_players):
+        order = [player, *(p for p in range(tree.num_players) if p != player)]
+        stand = position[order, :][np.arange(len(order))[:, None], tree.ends[order]]
+        number = stand[0]
+        for another in stand[1:]:
+            number = _numbered(number, another)
+        _, example = np.unique(number, return_index=True)
+        cell = (number * width + lanes[tree.ends[order[1]]]) * width + lanes[tree.ends[player]]
+        matrix = np.bincount(cell, tree.stakes[player], len(example) * width**2)
+        matrix = matrix.reshape(-1, width, width)
+        used = (stand[0, example] >= tree.num_players) & matrix.any(axis=(1, 2))
+        ats.append(stand[0, example[used]])
+        others.append(stand[1:, example[used]])
+        matrices.append(matrix[used])
+        first.append(first[-1] + int(used.sum()))
+    every = np.concatenate(matrices)
+    different, which = np.unique(every.reshape(len(every), -1), axis=0, return_inverse=True)
+    at, other = np.concatenate(ats), np.concatenate(others, axis=1)
+    blocks = _numbers(at), _numbers(other), _numbers(which.ravel())
+    return blocks, different.reshape(-1, width, width), np.array(first)
+
+
+def _numbered(*columns: npt.NDArray[np.integer]) -> Indices:
+    """Rows of several columns numbered from 0, equal rows alike, in ascending order."""
+    number = np.zeros(len(columns[0]), np.intp)
+    for column in columns:
+        _, other = np.unique(column, return_inverse=True)
+        _, number = np.unique(number * (other.max(initial=0) + 1) + other, return_inverse=True)
+    return number
+
+
+def _rank(numbers: Indices) -> Indices:
+    """How many equal numbers stand before each."""
+    order = np.argsort(numbers, kind="stable")
+    borders = np.append(0, _borders(numbers[order]))
+    rank = np.empty_like(numbers)
+    rank[order] = np.arange(len(numbers)) - np.repeat(
+        borders, np.diff(np.append(borders, len(numbers)))
+    )
+    return rank
+
+
+def _borders(ascending: npt.NDArray[np.integer]) -> Indices:
+    """Where a new number begins."""
+    return np.flatnonzero(np.diff(ascending)) + 1
+
+
+def _numbers(values: npt.ArrayLike) -> Numbers:
+    """Unsigned, which spares the compiled code a test for negative indices."""
+    return np.ascontiguousarray(values, np.uint32)
+
+
+@fused
+def _start(zero: Lanes, arrays: _Arrays, tables: _Tables) -> None:
+    """The uniform policy."""
+    for player in range(len(arrays[3]) - 1):
+        _play(zero, arrays, tables, player, 0.0)
+
+
+@fused
+def _iterate(
+    zero: Lanes,
+    arrays: _Arrays,
+    tables: _Tables,
+    exponents: tuple[float, float, float, float],
+    span: tuple[int, int, bool],
+) -> None:
+    """Iterations `first + 1` up to `last`, in place."""
+    first, last, alternating = span
+    alpha, beta, gamma, prediction = exponents
+    players = len(arrays[3]) - 1
+    for t in range(first + 1, last + 1):
+        weight = float(t) ** gamma
+        for player in range(players):
+            _regret(zero, arrays, tables, player, (kept(t, alpha), kept(t, beta), prediction))
+            if alternating:
+                _play(zero, arrays, tables, player, weight)
+        if not alternating:
+            for player in range(players):
+                _play(zero, arrays, tables, player, weight)
+
+
+@fused
+def _regret(
+    zero: Lanes,
+    arrays: _Arrays,
+    tables: _Tables,
+    player: int,
+    factors: tuple[float, float, float],
+) -> None:
+    """Add one iteration's counterfactual regrets of a player, from its last groups to its first."""
+    (firsts, befores), (ats, others, which), matrices, first_group, first_block = arrays
+    regret, hope, scale, worth, reach, _ = tables
+    keep_positive, keep_negative, prediction = factors
+    one = np.uint64(1)
+    for b in range(np.uint64(first_block[player]), np.uint64(first_block[player + 1])):
+        paid = _product(zero, matrices, np.uint64(which[b]), reach, np.uint64(others[0, b]))
+        third = 1.0
+        for k in range(1, len(others)):
+            third *= reach[np.uint64(others[k, b]), 0]
+        at = np.uint64(ats[b])
+        put(worth, at, plus_scaled(row(worth, at, zero), paid, third))
+    for back in range(first_group[player + 1] - first_group[player]):
+        g = np.uint64(first_group[player + 1] - 1 - back)
+        first, last = np.uint64(firsts[g]), np.uint64(firsts[g + one])
+        even, factor = 1.0 / float(last - first), row(scale, g, zero)
+        value = zero
+        for at in range(first, last):
+            share = _share(row(hope, at, zero), factor, even)
+            value = plus_times(value, row(worth, at, zero), share)
+        total = zero
+        for at in range(first, last):
+            news = minus(row(worth, at, zero), value)
+            put(worth, at, zero)
+            regrets = _kept(plus(row(regret, at, zero), news), keep_positive, keep_negative)
+            put(regret, at, regrets)
+            hopes = plus_scaled(regrets, news, prediction)
+            put(hope, at, hopes)
+            total = _plus_positive(total, hopes)
+        put(scale, g, inverse(total))
+        before = np.uint64(befores[g])
+        put(worth, before, plus(row(worth, before, zero), value))
+    put(worth, player, zero)
+
+
+@fused
+def _play(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int, weight: float) -> None:
+    """Count a player's policy into the average, then take the next from its regrets."""
+    (firsts, befores), _, _, first_group, _ = arrays
+    _, hope, scale, _, reach, sums = tables
+    one = np.uint64(1)
+    for g in range(np.uint64(first_group[player]), np.uint64(first_group[player + 1])):
+        first, last = np.uint64(firsts[g]), np.uint64(firsts[g + one])
+        even, factor = 1.0 / float(last - first), row(scale, g, zero)
+        so_far = row(reach, np.uint64(befores[g]), zero)
+        for at in range(first, last):
+            put(sums, at, plus_scaled(row(sums, at, zero), row(reach, at, zero), weight))
+            put(reach, at, times(so_far, _share(row(hope, at, zero), factor, even)))
+
+
+@fused
+def _product(
+    total: Lanes, matrices: Floats, which: np.uint64, reach: Floats, other: np.uint64
+) -> Lanes:
+    """A matrix times the opponent's lanes."""
+    for j in range(len(total)):
+        along = reach[other, j]
+        for i in range(len(total)):
+            total = tuple_setitem(total, i, total[i] + matrices[which, j, i] * along)
+    return total
+
+
+@fused
+def _share(hope: Lanes, factor: Lanes, even: float) -> Lanes:
+    """Probabilities in proportion to what is above 0."""
+    for i in range(len(hope)):
+        share = max(hope[i], 0.0) * factor[i] if factor[i] < np.inf else even
+        hope = tuple_setitem(hope, i, share)
+    return hope
+
+
+@fused
+def _kept(regret: Lanes, positive: float, negative: float) -> Lanes:
+    for i in range(len(regret)):
+        factor = positive if regret[i] >= 0 else negative
+        regret = tuple_setitem(regret, i, regret[i] * factor)
+    return regret
+
+
+@fused
+def _plus_positive(total: Lanes, hope: Lanes) -> Lanes:
+    for i in range(len(total)):
+        total = tuple_setitem(total, i, total[i] + max(hope[i], 0.0))
+    return total
