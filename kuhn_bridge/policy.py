@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -133,7 +134,7 @@ class TabularPolicy:
         A row is `[check, bet, fold, call]` in percent, each pair summing to 100: player_0's second
         pair is after check-bet; player_1's first is after a check, the second after a bet.
         """
-        arrays = _numbers(players)
+        arrays = as_numbers(players)
         if arrays is None:
             raise PolicyError("percentages are numbers: 2 players x 3 cards x 4")
         if arrays.shape != (2, 3, 4):
@@ -210,7 +211,7 @@ def _cells(row: Probabilities, legal: npt.NDArray[np.bool_]) -> str:
 
 
 def _as_table(probabilities: npt.ArrayLike) -> Probabilities:
-    table = _numbers(probabilities)
+    table = as_numbers(probabilities)
     if table is None:
         raise PolicyError("a policy is a table of numbers, 12 rows x 3 actions")
     if table.shape != LEGAL.shape:
@@ -218,11 +219,13 @@ def _as_table(probabilities: npt.ArrayLike) -> Probabilities:
     return table + 0.0  # -0.0 becomes 0.0
 
 
-def _numbers(values: Any) -> Probabilities | None:
+def as_numbers(values: Any) -> Probabilities | None:
     """`values` as float64 of whatever shape; `None` where something is not a real number."""
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "biufO":  # numpy would read text, and drop imaginary parts
+            return None
+        if array.dtype.kind == "O" and not all(isinstance(number, Real) for number in array.flat):
             return None
         return np.asarray(array, np.float64)
     except (TypeError, ValueError, OverflowError):

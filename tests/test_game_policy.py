@@ -20,6 +20,7 @@ from algorithms.policies import (
     to_pyspiel_tabular,
     to_python_tabular,
 )
+from algorithms.policies import policy as policy_module
 from algorithms.policies.openspiel import measured_by_openspiel
 from algorithms.solve import main as solve
 from kuhn_bridge import KuhnError, TabularPolicy
@@ -201,13 +202,34 @@ def test_files_that_are_no_policies(players, words):
 
 
 @pytest.mark.parametrize(
-    "wrong", [0.5 + 1e-5, 0.5 - 1e-5, -0.5, np.nan, "x", 10**400], ids=lambda x: str(x)[:9]
+    "wrong",
+    [0.5 + 1e-5, 0.5 - 1e-5, -0.5, np.nan, np.inf, 1.7e308, "x", "0.5", 0.5j, 10**400],
+    ids=lambda x: str(x)[:9],
 )
 def test_tables_are_validated(wrong):
     table = GamePolicy.uniform(LEDUC).table.astype(object)
     table[0, 1] = wrong  # instead of a half
     with pytest.raises(PolicyError):
         GamePolicy(LEDUC, table)
+
+
+def test_seeds_are_whole_numbers_from_0_up():
+    for seed in (-1, 1.5, None, "1"):
+        with pytest.raises(KuhnError, match="is not a whole number from 0 up"):
+            GamePolicy.random(LEDUC, seed)
+
+
+def test_files_are_bounded(tmp_path, monkeypatch):
+    path = tmp_path / "policy.json"
+    path.write_text(GamePolicy.uniform("kuhn").to_json())
+    assert GamePolicy.load(path) == GamePolicy.uniform("kuhn")
+    monkeypatch.setattr(policy_module, "MAX_CONTAINERS", 13)  # 12 rows, a map of them, the object
+    with pytest.raises(PolicyError, match="more than 13 maps and lists"):
+        GamePolicy.load(path)
+    monkeypatch.setattr(policy_module, "MAX_BYTES", 100)
+    for endless in (path, "/dev/zero"):
+        with pytest.raises(KuhnError, match="larger than 100 bytes"):
+            GamePolicy.load(endless)
 
 
 def test_rounding_is_welcome_and_illegal_actions_are_not():

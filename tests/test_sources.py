@@ -78,8 +78,13 @@ def test_the_likeliest_action():
         ("nowhere.zip", "nowhere.zip"),
         ("nowhere.onnx", "nowhere.onnx"),
         ("zzz", "unknown policy 'zzz'"),
+        ("nash:0.1e5000000", "nash:<alpha>"),
+        ("nash:1e9999", "nash:<alpha>"),
+        (f"nash:{'1' * 10_000}/3", "nash:<alpha>"),
+        (f"random:{'1' * 10_000}", "random:<seed>"),
     ],
 )
 def test_refusals_name_what_would_be_right(source, words):
-    with pytest.raises(KuhnError, match=words):
+    with pytest.raises(KuhnError, match=words) as error:
         load(source)
+    assert len(str(error.value)) < 500

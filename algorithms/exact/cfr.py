@@ -89,6 +89,8 @@ class Tables:
         return _frozen(self.tree.policy_of(self._regret))
 
     def _normalised(self, weights: Floats) -> Policy:
+        if not np.isfinite(weights).all():
+            raise KuhnError(f"after {self.iteration:,} iterations the discounts exceed all numbers")
         table = self.tree.policy_of(weights)
         sums = table.sum(axis=1, keepdims=True)
         return _frozen(np.where(sums > 0, table / np.where(sums > 0, sums, 1), self.tree.uniform()))

@@ -13,12 +13,16 @@ import numpy.typing as npt
 from algorithms.exact.tree import Policy, Tree
 from algorithms.exact.values import NashConv, nash_conv
 from algorithms.games import KUHN, Game, as_game, kuhn, same_game
+from algorithms.support.files import read_bytes
 from kuhn_bridge.encoding import frozen
-from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.policy import FORMAT, TabularPolicy
+from kuhn_bridge.errors import PolicyError, shown
+from kuhn_bridge.policy import FORMAT, TabularPolicy, as_numbers
 from kuhn_bridge.policy import VERSION as KUHN_VERSION
+from kuhn_bridge.rules import as_seed
 
 VERSION = 2
+MAX_BYTES = 512 * 2**20  # of a file
+MAX_CONTAINERS = 4_000_000  # of its JSON: one map per information set
 ROW_SUM_TOLERANCE = 1e-6  # a float32 network is welcome
 
 
@@ -53,7 +57,7 @@ class GamePolicy:
     def random(cls, game: Game | str, seed: int) -> GamePolicy:
         """A policy drawn uniformly from all policies."""
         loaded = as_game(game)
-        return cls(loaded, loaded.tree.random(seed))
+        return cls(loaded, loaded.tree.random(as_seed(seed)))
 
     @classmethod
     def from_kuhn(cls, policy: TabularPolicy) -> GamePolicy:
@@ -133,7 +137,7 @@ class GamePolicy:
     def load(cls, path: str | Path, game: Game | str | None = None) -> GamePolicy:
         """From a JSON file of any game."""
         try:
-            text = Path(path).read_bytes()
+            text = read_bytes(path, most=MAX_BYTES)
         except OSError as error:
             raise PolicyError(f"{path}: {error.strerror or error}") from None
         try:
@@ -161,28 +165,30 @@ class GamePolicy:
 
 def _validated(tree: Tree, table: npt.ArrayLike) -> Policy:
     """A frozen copy `(I, A)`, or an error that names the first row that is no distribution."""
-    try:
-        rows = np.array(table, np.float64) + 0.0  # -0.0 becomes 0.0
-    except (TypeError, ValueError, OverflowError):
-        raise PolicyError(f"a policy of {tree.name} is a table of numbers") from None
+    rows = as_numbers(table)
+    if rows is None:
+        raise PolicyError(f"a policy of {tree.name} is a table of numbers")
     if rows.shape != tree.legal.shape:
         want = " x ".join(map(str, tree.legal.shape))
         raise PolicyError(f"a policy of {tree.name} has {want} numbers; got shape {rows.shape}")
-    sums = rows.sum(axis=1)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = rows.sum(axis=1)
         fine = (rows >= 0).all(axis=1) & (np.abs(sums - 1) <= ROW_SUM_TOLERANCE)
-    fine &= ~(rows * ~tree.legal).any(axis=1)
+        fine &= ~(rows * ~tree.legal).any(axis=1)
     if not fine.all():
         row = int(fine.argmin())
-        legal = np.flatnonzero(tree.legal[row]).tolist()
+        where, legal = shown(tree.keys[row]), np.flatnonzero(tree.legal[row]).tolist()
         raise PolicyError(
-            f"player_{tree.owner[row]} at {tree.keys[row]!r}: {rows[row].tolist()} are not "
-            f"probabilities of the legal actions {legal}"
+            f"player_{tree.owner[row]} at {where}: {shown(rows[row].tolist())} are not "
+            f"probabilities of the legal actions {shown(legal)}"
         )
-    return frozen(rows)
+    return frozen(rows + 0.0)  # -0.0 becomes 0.0
 
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
+    raw = text.encode() if isinstance(text, str) else text
+    if raw.count(b"{") + raw.count(b"[") > MAX_CONTAINERS:  # each takes memory of its own
+        raise PolicyError(f"not a policy: more than {MAX_CONTAINERS:,} maps and lists")
     try:
         data = json.loads(text)
     except UnicodeDecodeError:

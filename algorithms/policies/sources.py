@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -16,8 +17,11 @@ from algorithms.games import KUHN, Game, kuhn, load_game
 from algorithms.policies.policy import GamePolicy
 from algorithms.policies.styles import STYLES, style
 from algorithms.support.errors import UsageError, unknown
+from kuhn_bridge.errors import shown
 
 T = TypeVar("T")
+
+LONGEST_NUMBER = 100  # in characters
 
 FILES = (".json", ".zip", ".onnx")
 BEST_RESPONSE = "best-response"
@@ -132,7 +136,7 @@ def _named(source: str, game: Game, against: GamePolicy | None) -> GamePolicy:
 
 def _nash(game: Game, argument: str) -> GamePolicy:
     _require_kuhn(f"nash:{argument}", game)
-    alpha = _number(Fraction, argument, "nash:<alpha>, a number in [0, 1/3]: nash:1/3")
+    alpha = _number(_fraction, argument, "nash:<alpha>, a number in [0, 1/3]: nash:1/3")
     return GamePolicy.from_kuhn(nash(alpha))
 
 
@@ -154,7 +158,14 @@ def _number(parse: Callable[[str], T], text: str, want: str) -> T:
     try:
         return parse(text)
     except (ValueError, ZeroDivisionError):
-        raise UsageError(f"{text!r} is not a number here; want {want}") from None
+        raise UsageError(f"{shown(text)} is not a number here; want {want}") from None
+
+
+def _fraction(text: str) -> Fraction:
+    """A fraction of few digits: `Fraction` itself would write out 1e5000000."""
+    if len(text) > LONGEST_NUMBER or re.search(r"e[+-]?\d{4}", text, re.IGNORECASE):
+        raise ValueError
+    return Fraction(text)
 
 
 def _seed(text: str) -> int:

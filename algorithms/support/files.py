@@ -86,10 +86,11 @@ def _resolved(path: str | Path) -> Path:
         raise UsageError(f"{target}: is a directory; give the name of a file")
     if _is_special(target):
         return target
-    target = Path(os.path.realpath(target))
-    if not target.parent.is_dir():
-        raise UsageError(f"{target}: there is no directory {target.parent}")
-    return target
+    real = Path(os.path.realpath(target))
+    if not real.parent.is_dir():
+        missing = real.parent if target.is_symlink() else target.parent
+        raise UsageError(f"{target}: there is no directory {missing}")
+    return real
 
 
 def _named(path: str | Path) -> Path:
