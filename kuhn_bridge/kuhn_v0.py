@@ -7,7 +7,8 @@ step before `reset`, an illegal action, an action for a finished agent, and chan
 from __future__ import annotations
 
 import random
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, SupportsIndex, TypedDict, overload
 
 import gymnasium
 import numpy as np
@@ -29,7 +30,18 @@ from kuhn_bridge.errors import HistoryError, IllegalActionError, KuhnError, Seat
 from kuhn_bridge.rules import AGENTS, BETTING, DEALS, PLAYERS, Action, Card, as_deal, as_seed
 from kuhn_bridge.state import State
 
-AgentObservation: TypeAlias = dict[str, Observation | Mask]
+
+class AgentInfo(TypedDict):
+    """What `infos` holds for an agent: its mask, int8 `(3,)`."""
+
+    action_mask: Mask
+
+
+class AgentObservation(AgentInfo):
+    """What an agent is shown: float32 `(10,)`, and its mask."""
+
+    observation: Observation
+
 
 _SEATS = dict(zip(AGENTS, PLAYERS, strict=True))
 _STATE_SIZE = 2 * len(Card) + HISTORY_SLOTS + len(AGENTS)
@@ -48,6 +60,13 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         "is_parallelizable": False,
         "render_fps": 1,
     }
+    agents: list[str]
+    possible_agents: list[str]
+    agent_selection: str
+    rewards: dict[str, int]
+    terminations: dict[str, bool]
+    truncations: dict[str, bool]
+    infos: dict[str, AgentInfo]
 
     def __init__(self, render_mode: str | None = None) -> None:
         modes = self.metadata["render_modes"]
@@ -58,7 +77,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         super().__init__()
         self.render_mode = render_mode
         self.possible_agents = list(AGENTS)
-        self.agents: list[str] = []
+        self.agents = []
         self.observation_spaces = {
             agent: spaces.Dict(
                 {
@@ -100,7 +119,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         self.truncations = {"player_0": False, "player_1": False}
         self._turn(hand)
 
-    def step(self, action: int | None) -> None:
+    def step(self, action: SupportsIndex | None) -> None:
         """Play `action` for `agent_selection`; a finished agent takes `None`."""
         hand = self._dealt()
         if hand.is_terminal:
@@ -114,16 +133,32 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
             self.terminations = {"player_0": True, "player_1": True}
         self._turn(hand)
 
-    def last(self, observe: bool = True) -> Any:
+    @overload
+    def last(
+        self, observe: Literal[True] = True
+    ) -> tuple[AgentObservation, int, bool, bool, AgentInfo]: ...
+    @overload
+    def last(self, observe: bool) -> tuple[AgentObservation | None, int, bool, bool, AgentInfo]: ...
+    def last(
+        self, observe: bool = True
+    ) -> tuple[AgentObservation | None, int, bool, bool, AgentInfo]:
         """Observation, reward, termination, truncation and info of `agent_selection`."""
         if not self.agents:
             raise HistoryError("nobody is at the table; call reset()")
-        return super().last(observe)
+        agent = self.agent_selection
+        return (
+            self.observe(agent) if observe else None,
+            self._cumulative_rewards[agent],
+            self.terminations[agent],
+            self.truncations[agent],
+            self.infos[agent],
+        )
 
-    def agent_iter(self, max_iter: int = 2**63) -> Any:
+    def agent_iter(self, max_iter: int = 2**63) -> Iterable[str]:
         """The agents in turn; step once for each."""
         self._dealt()
-        return super().agent_iter(max_iter)
+        agents: Iterable[str] = super().agent_iter(max_iter)
+        return agents
 
     def observe(self, agent: str) -> AgentObservation:
         """What `agent` sees now, and its mask."""

@@ -7,7 +7,7 @@ The game speaks our three action IDs; its information states read as those of Op
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -130,6 +130,21 @@ class KuhnBridgeState(pyspiel.State):
         if player == pyspiel.PlayerId.CHANCE:
             return f"Deal:{Card(action).name}"
         return Action(action).name
+
+    def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> KuhnBridgeState:
+        """A state that `player` cannot tell from this one: the other card is drawn again.
+
+        OpenSpiel's Python ISMCTS asks for it. `sampler` draws from [0, 1).
+        """
+        other, own = 1 - player, _own_card(self, player)
+        state = self.get_game().new_initial_state()
+        cards = dict(enumerate(self.cards))
+        if other in cards:
+            left = [card for card in Card if card is not own]
+            cards[other] = left[int(sampler() * len(left))]
+        for move in (*cards.values(), *letters_to_actions(self.betting.letters)):
+            state.apply_action(int(move))
+        return cast(KuhnBridgeState, state)
 
     def __str__(self) -> str:
         cards = " ".join(card.name for card in self.cards)

@@ -22,6 +22,7 @@ Percentages: TypeAlias = tuple[tuple[tuple[float, ...], ...], ...]
 FORMAT, VERSION = "kuhn-bridge-policy", 1
 TOLERANCE = 1e-6
 PERCENT_TOLERANCE = 0.02  # room for two roundings
+_FRACTIONS = "; it sums to 1, so these seem to be fractions: multiply them by 100"
 MAX_BYTES = 2**20  # of a file: 12 rows take one thousandth of it
 
 _ROW_OF = {name: row for row, name in enumerate(INFORMATION_STATES)}
@@ -146,7 +147,8 @@ class TabularPolicy:
                 total = values.sum()
             if not abs(total - 100) <= PERCENT_TOLERANCE:  # catches NaN too
                 where = f"{AGENTS[seat]} {Card(card).name}"
-                raise PolicyError(f"{where}: the pair {values.tolist()} does not sum to 100")
+                hint = _FRACTIONS if abs(total - 1) <= PERCENT_TOLERANCE else ""
+                raise PolicyError(f"{where}: the pair {values.tolist()} does not sum to 100{hint}")
             row = _ROW_OF[f"{card}{_PERCENTAGE_PAIRS[seat][half]}"]
             table[row, (_FIRST_PAIR, _SECOND_PAIR)[half]] = values / total
         return cls(table)

@@ -58,12 +58,16 @@ SHAPES = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What was found: its kind, every way to read it, faults that no reading has to do with."""
+    """What was found: its kind, every way to read it, faults that no reading has to do with.
+
+    `from_one` reads it with cards 1 to 3, to tell its author.
+    """
 
     kind: str
     readings: tuple[Side, ...]
     faults: tuple[str, ...] = ()
     knowledge: Callable[[Side, Side, Tally], None] | None = None
+    from_one: tuple[Side, ...] = ()
 
 
 def report(spec: str, *, actions: str | None, as_json: bool) -> int:
@@ -76,13 +80,17 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
     except (Exception, SystemExit) as error:  # a stranger's code may fail in any way
         raise UsageError(f"the candidate {spec!r} cannot be played: {told(error)}") from None
     tally = judge(candidate)
+    advice = hint(candidate, tally)
     if as_json:
         found = {"kind": candidate.kind, "compared": tally.compared, "wrong": tally.wrong}
-        print(json.dumps({"candidate": spec, **found, "cases": tally.cases}, indent=2))
+        more = {"cases": tally.cases, "hint": advice}
+        print(json.dumps({"candidate": spec, **found, **more}, indent=2))
     else:
         print(f"{spec}: {candidate.kind}")
         for case in tally.cases:
             print(f"  {case}")
+        if advice:
+            print(f"hint: {advice}")
         verdict = f"{tally.wrong} differ" if tally.wrong else "it agrees with OpenSpiel"
         print(f"{tally.compared} comparisons over all deals and histories: {verdict}")
     return DOES_NOT_HOLD if tally.wrong else HOLDS
@@ -107,6 +115,17 @@ def judge(candidate: Candidate) -> Tally:
             candidate.knowledge(side, right, fits)
         best.add(fits)
     return best
+
+
+def hint(candidate: Candidate, tally: Tally) -> str:
+    """What its author may have meant; empty where nothing is wrong or nothing would help."""
+    if not tally.wrong or not candidate.from_one:
+        return ""
+    numbered = judge(replace(candidate, readings=candidate.from_one))
+    if numbered.wrong >= tally.wrong:
+        return ""
+    rest = f"{numbered.wrong} would differ" if numbered.wrong else "it would agree"
+    return f"its cards seem to be 1 to 3; J, Q, K are 0, 1, 2 here, and so read {rest}"
 
 
 def load(spec: str) -> Any:
@@ -137,13 +156,22 @@ def recognise(thing: Any, encoding: Encoding | None = None) -> Candidate:
         return recognise(load(thing), encoding)
     if all(callable(getattr(thing, method, None)) for method in METHODS):
         book = thing() if isinstance(thing, type) else thing
-        return Candidate("a rulebook in letters", (rulebook(book), rulebook(HistoryFirst(book))))
+        orders = (book, HistoryFirst(book))
+        return Candidate(
+            "a rulebook in letters",
+            tuple(rulebook(order) for order in orders),
+            from_one=tuple(rulebook(order, lowest=1) for order in orders),
+        )
     if isinstance(thing, pyspiel.Game):
         if thing.num_players() != len(PLAYERS):
             raise UsageError(f"{thing} has {thing.num_players()} players, not 2")
-        ways = encodings(thing.num_distinct_actions(), encoding)
-        sides = tuple(openspiel(thing, way) for way in ways)
-        return Candidate("an OpenSpiel game", sides, knowledge=compare_knowledge)
+        ways = list(encodings(thing.num_distinct_actions(), encoding))
+        return Candidate(
+            "an OpenSpiel game",
+            tuple(openspiel(thing, way) for way in ways),
+            knowledge=compare_knowledge,
+            from_one=tuple(openspiel(thing, way, lowest=1) for way in ways),
+        )
     if isinstance(thing, AECEnv):
         return _recognise_env(thing, encoding)
     if isinstance(thing, ModuleType) and hasattr(thing, "env"):
@@ -164,7 +192,7 @@ def parse_actions(text: str) -> Encoding:
             if word.strip() not in WORDS or not number.strip().isdigit():
                 raise UsageError(f'--actions reads "0=check/call,1=bet,2=fold"; got {part!r}')
             if found.setdefault(word.strip(), int(number)) != int(number):
-                raise UsageError(f"--actions says twice what is {word.strip()}")
+                raise UsageError(f"--actions gives {word.strip()} two IDs")
     missing = [word for word in WORDS if word not in found]
     if missing:
         raise UsageError(f"--actions does not say what is {', '.join(missing)}")

@@ -6,7 +6,7 @@ import contextlib
 import io
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -131,11 +131,9 @@ def check_pettingzoo_sights(tally: Tally, settings: Settings) -> None:
         tally.same(where, "has state {}", env.state().tolist(), whole.tolist())
         for seat, agent in enumerate(AGENTS):
             spot, mask = f"{where}, {agent}", state.mask(seat).tolist()
-            seen = {key: value.tolist() for key, value in env.observe(agent).items()}
             right = {"observation": state.observe(seat).tolist(), "action_mask": mask}
-            tally.same(spot, "shows {}", seen, right)
-            info = {key: value.tolist() for key, value in env.infos[agent].items()}
-            tally.same(spot, "tells {}", info, {"action_mask": mask})
+            tally.same(spot, "shows {}", _listed(env.observe(agent)), right)
+            tally.same(spot, "tells {}", _listed(env.infos[agent]), {"action_mask": mask})
     deals = Counter(_dealt(env, seed) for seed in range(600))
     for count in deals.values():
         tally.holds("600 seeds", f"a deal comes up about 100 times, not {count}", 50 < count < 150)
@@ -150,6 +148,10 @@ def _refused(env: Any, action: Action) -> bool:
     except KuhnError:
         return (env.state().tolist(), dict(env.rewards), env.agent_selection) == before
     return False
+
+
+def _listed(arrays: Mapping[str, Any]) -> dict[str, list[float]]:
+    return {key: value.tolist() for key, value in arrays.items()}
 
 
 def _dealt(env: Any, seed: int) -> tuple[float, ...]:

@@ -90,26 +90,30 @@ def _counted_deals() -> Chance:
     }
 
 
-def rulebook(book: Any, *, name: str = "the rulebook") -> Side:
-    """Anything with `is_terminal`, `get_current_player` and `get_payoff` over letters."""
+def rulebook(book: Any, *, lowest: int = 0, name: str = "the rulebook") -> Side:
+    """Anything with `is_terminal`, `get_current_player` and `get_payoff` over letters.
+
+    `lowest` is its number of the jack.
+    """
 
     def look(deal: Deal, letters: str) -> View:
         if book.is_terminal(letters):
-            return View(None, None, (float(book.get_payoff([int(c) for c in deal], letters)),))
+            cards = [lowest + int(card) for card in deal]
+            return View(None, None, (float(book.get_payoff(cards, letters)),))
         return View(book.get_current_player(letters), None, ())
 
     return Side(name, look)
 
 
 def openspiel(
-    game: pyspiel.Game, encoding: Encoding = PASS_BET, *, name: str = "OpenSpiel"
+    game: pyspiel.Game, encoding: Encoding = PASS_BET, *, lowest: int = 0, name: str = "OpenSpiel"
 ) -> Side:
-    """An OpenSpiel game that deals cards 0..2 by chance."""
+    """An OpenSpiel game that deals three cards by chance; `lowest` is its number of the jack."""
 
     def state_at(deal: Sequence[int], letters: str = "") -> pyspiel.State:
         state = game.new_initial_state()
         for card in deal:
-            state.apply_action(int(card))
+            state.apply_action(lowest + int(card))
         for depth, word in enumerate(BETTING[letters].words):
             action = encoding[word]
             if action not in state.legal_actions():
@@ -133,7 +137,10 @@ def openspiel(
 
     def chance() -> Chance:
         prefixes = [(), *((int(card),) for card in Card)]
-        return {prefix: dict(state_at(prefix).chance_outcomes()) for prefix in prefixes}
+        return {
+            prefix: {card - lowest: share for card, share in state_at(prefix).chance_outcomes()}
+            for prefix in prefixes
+        }
 
     return Side(name, look, chance)
 

@@ -14,11 +14,13 @@ from open_spiel.python.algorithms import (
     exploitability,
     external_sampling_mccfr,
     fictitious_play,
+    ismcts,
+    mcts,
 )
 from open_spiel.python.observation import make_observation
 
 import kuhn_bridge.openspiel
-from kuhn_bridge import Action, KuhnError, State
+from kuhn_bridge import Action, Card, KuhnError, State
 from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.openspiel import KuhnBridgeObserver, from_openspiel_policy
 from kuhn_bridge.state import nodes
@@ -181,3 +183,32 @@ def test_the_rl_environment_plays_whole_hands(game):
             step = env.step([rng.choice(legal)])
         assert sum(step.rewards) == 0
         assert step.rewards[0] != 0
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_resampling_keeps_what_the_player_knows(game, player):
+    for node in nodes():
+        state = at(game, node)
+        known = state.information_state_string(player)
+        drawn = [state.resample_from_infostate(player, lambda x=x: x) for x in (0.0, 0.5, 0.99)]
+        assert {other.information_state_string(player) for other in drawn} == {known}
+        assert {other.cards[1 - player] for other in drawn} == set(Card) - {node.cards[player]}
+
+
+def test_resampling_before_the_deal_is_done(game):
+    state = game.new_initial_state()
+    assert state.resample_from_infostate(0, lambda: 0.9).cards == ()
+    state.apply_action(Card.Q)
+    assert state.resample_from_infostate(0, lambda: 0.9).cards == (Card.Q,)
+    assert state.resample_from_infostate(1, lambda: 0.9).cards == (Card.K,)
+
+
+def test_openspiels_ismcts_plays_our_game(game):
+    rng = np.random.RandomState(0)
+    bot = ismcts.ISMCTSBot(game, mcts.RandomRolloutEvaluator(1, rng), 2.0, 200, random_state=rng)
+    facing_a_bet = {
+        card: at(game, State.new(Card.Q if card != Card.Q else Card.J, card).act(Action.BET))
+        for card in Card
+    }
+    assert bot.step(facing_a_bet[Card.K]) == Action.CHECK_OR_CALL
+    assert dict(bot.get_policy(facing_a_bet[Card.J]))[Action.FOLD] == 1

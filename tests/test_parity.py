@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyspiel
 import pytest
 
 from algorithms.exact import values
@@ -17,7 +18,7 @@ from kuhn_bridge import KuhnError, bridge, encoding, kuhn_v0, openspiel, rules
 from kuhn_bridge.kuhn_v0 import KuhnEnv
 from kuhn_bridge.rules import BETTING, Action
 from kuhn_bridge.state import State, nodes
-from parity import check, faces, policies, solvers
+from parity import candidate, check, faces, policies, solvers
 from parity import rules as rule_checks
 from parity import selfplay as selfplay_checks
 from parity.registry import CHECKS, Check, Settings, run
@@ -389,6 +390,21 @@ class Crashes(KuhnPoker):
         raise ZeroDivisionError("oops")
 
 
+class FromOne(HistoryFirst):
+    # Its cards are 1 to 3: it looks their names up.
+
+    def get_payoff(self, cards, history):
+        ranks = [{1: "J", 2: "Q", 3: "K"}[card] for card in cards]
+        return super().get_payoff(history, ["JQK".index(rank) for rank in ranks])
+
+
+class FromOneAndWrong(FromOne):
+    # It pays 2 for check-check as well.
+
+    def get_payoff(self, cards, history):
+        return super().get_payoff(cards, history) * (2 if history == "pp" else 1)
+
+
 def shimmy():
     from shimmy import OpenSpielCompatibilityV0
     return OpenSpielCompatibilityV0(game_name="kuhn_poker")
@@ -571,6 +587,44 @@ def test_faithful_games_of_every_shape_pass(what, candidates, capsys):
 def test_faulty_games_are_told_why(what, case, candidates, capsys):
     assert check.main(["--candidate", str(candidates / what)]) == 1
     assert case in capsys.readouterr().out
+
+
+def test_cards_from_1_to_3_get_a_hint(candidates, capsys):
+    assert check.main(["--candidate", f"{candidates / 'kuhn.py'}:FromOne"]) == 1
+    assert "hint: its cards seem to be 1 to 3" in capsys.readouterr().out
+    assert check.main(["--candidate", f"{candidates / 'kuhn.py'}:FromOneAndWrong", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["hint"].endswith("so read 6 would differ")
+    assert check.main(["--candidate", f"{candidates / 'kuhn.py'}:KuhnPoker"]) == 1
+    assert "hint" not in capsys.readouterr().out
+
+
+class DealsFromOne(pyspiel.Game):
+    """Our OpenSpiel game, but its chance deals 1, 2 and 3."""
+
+    def __init__(self):
+        kind, info = openspiel._TYPE, openspiel._INFO
+        super().__init__(kind, info, {})
+
+    def new_initial_state(self):
+        return FromOneState(self)
+
+
+class FromOneState(openspiel.KuhnBridgeState):
+    def chance_outcomes(self):
+        return [(card + 1, share) for card, share in super().chance_outcomes()]
+
+    def _apply_action(self, action):
+        super()._apply_action(action if self.hand else action - 1)
+
+    def information_state_string(self, player):
+        return f"{int(self.cards[player])}{self.betting.letters}"
+
+
+def test_a_game_that_deals_1_to_3_gets_a_hint():
+    found = candidate.recognise(DealsFromOne())
+    tally = candidate.judge(found)
+    assert tally.wrong
+    assert candidate.hint(found, tally).endswith("so read it would agree")
 
 
 def test_actions_may_be_named(candidates, capsys):

@@ -143,6 +143,7 @@ def test_printed_percentages_come_back_as_printed():
         ([[[50, 50, 50, 50]] * 3], "2 players x 3 cards x 4"),
         ("abc", "numbers"),
         ([[[50, 50, 50, 50]] * 3, [[50, 50, 50, 51]] * 3], "player_1 J.*does not sum to 100"),
+        ([[[0.8, 0.2, 1, 0]] * 3] * 2, "player_0 J.*seem to be fractions: multiply them by 100"),
         ([[[50, 50, 50, float("nan")]] * 3] * 2, "does not sum to 100"),
         ([[[150, -50, 50, 50]] * 3] * 2, "are not probabilities"),
         ([[[10**400, 50, 50, 50]] * 3] * 2, "percentages are numbers"),
