@@ -101,6 +101,22 @@ def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
     return nash_conv(tree, policy).values
 
 
+def reach(tree: Tree, policy: npt.ArrayLike) -> Floats:
+    """How likely each sequence is by its owner's choices alone, under `(I, A)`: `(S + 1,)`."""
+    table, likely = np.array(policy, np.float64, order="C"), np.ones(tree.num_slots + 1)
+    if (wrong := _reach(tree.slots, table, likely)) >= 0:
+        raise PolicyError(f"{tree.keys[wrong]!r}: {table[wrong].tolist()} are not probabilities")
+    return likely
+
+
+def spread(tree: Tree, policy: npt.ArrayLike) -> float:
+    """The standard deviation of what a player wins in a hand under a joint policy `(I, A)`."""
+    likely = reach(tree, policy)[tree.ends].prod(axis=0) * tree.chance[tree.terminals]
+    won = tree.returns[:, tree.terminals]
+    means = (won * likely).sum(axis=1, keepdims=True)
+    return float(np.sqrt(((won - means) ** 2 * likely).sum(axis=1).mean()))
+
+
 def seated(tree: Tree, policies: Sequence[npt.ArrayLike]) -> Policy:
     """The joint policy `(I, A)` in which player p takes its rows from `policies[p]`."""
     tables = np.stack([np.asarray(policy, np.float64) for policy in policies])
