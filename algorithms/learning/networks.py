@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,26 +20,27 @@ from algorithms.support.compiled import compiled
 ILLEGAL = -1e8  # the logit of an illegal action, as sb3_contrib has it
 
 
-class Steering(Protocol):
-    """What changes PPO's gradients on their way into the network."""
-
-    def steer(self, logits: torch.Tensor, values: torch.Tensor, rows: Any, counts: Any) -> None:
-        """Hook into logits `(R, A)` and values `(R, 1)` of `rows`, met `counts` times."""
+def played_by(actor: Callable[[torch.Tensor], torch.Tensor], game: Game) -> Policy:
+    """What a network from tensors `(I, size)` to logits `(I, A)` plays: float64 `(I, A)`."""
+    with torch.no_grad():
+        logits = actor(torch.tensor(game.observations)).double().numpy()
+    return masked_softmax(logits, game.tree.legal)
 
 
 class RowPolicy(MaskableActorCriticPolicy):
     """SB3's policy where an observation is the number of an information set, its row.
 
     A small game shows the same rows again and again, so networks run once per row, and while hands
-    are played everything is looked up. Losses and gradients are SB3's own, unless there is a
-    `steering`. A network sees the row's information state tensor and nothing else.
+    are played everything is looked up. Losses and gradients are SB3's own, unless `steer` hooks
+    into them. A network sees the row's information state tensor and nothing else.
 
     Args:
         game: whose information sets they are.
         table: one weight per row and action instead of a network.
     """
 
-    steering: Steering | None = None
+    # Given logits (R, A) and values (R, 1) of rows, and how often each was met in the batch.
+    steer: Callable[[torch.Tensor, torch.Tensor, Any, torch.Tensor], None] | None = None
 
     def __init__(
         self,
@@ -50,14 +52,14 @@ class RowPolicy(MaskableActorCriticPolicy):
         table: bool = False,
         **kwargs: Any,
     ) -> None:
-        self._tabular, self._legal = table, torch.tensor(game.tree.legal)
+        self.tabular, self._legal = table, torch.tensor(game.tree.legal)
         self._sights = torch.tensor(game.observations)
         self._looked_up: _LookUp | None = None
         super().__init__(sights_of(game), action_space, lr_schedule, **kwargs)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
-        if self._tabular:
+        if self.tabular:
             rows, actions = self._legal.shape
             self.action_net, self.value_net = _Table(rows, actions), _Table(rows, 1)
             self.optimizer = self.optimizer_class(
@@ -89,8 +91,8 @@ class RowPolicy(MaskableActorCriticPolicy):
         """Values, log-probabilities and entropies for a batch of rows `(N, 1)`."""
         rows, which, counts = self._met(obs[:, 0].long())
         logits, values = self._run(rows)
-        if self.steering is not None:
-            self.steering.steer(logits, values, rows, counts)
+        if self.steer is not None:
+            self.steer(logits, values, rows, counts)
         logs = logits.masked_fill(~self._legal[rows], ILLEGAL).log_softmax(1)
         entropy = -(logs.exp() * logs).sum(1)
         likely = logs.flatten().index_select(0, which * logs.shape[1] + actions)
@@ -102,9 +104,21 @@ class RowPolicy(MaskableActorCriticPolicy):
             logits, _ = self._run(slice(None))
         return masked_softmax(logits.double().numpy(), self._legal.numpy())
 
+    def values(self) -> torch.Tensor:
+        """What the policy expects to win at each row: `(I, 1)`."""
+        with torch.no_grad():
+            return self._run(slice(None))[1]
+
+    def play(self, table: Policy) -> None:
+        """Play `table` `(I, A)` from now on; only a table can without being fitted."""
+        with torch.no_grad():
+            logs = np.log(np.maximum(table, 1e-9))
+            logs = np.where(self._legal, logs - logs.mean(1, keepdims=True, where=self._legal), 0)
+            self.action_net.weight.copy_(torch.as_tensor(logs))
+
     def _run(self, rows: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits `(R, A)` and values `(R, 1)` of rows."""
-        if self._tabular:
+        if self.tabular:
             return self.action_net(rows), self.value_net(rows)
         latent_pi, latent_vf = self.mlp_extractor(self.extract_features(self._sights[rows]))
         return self.action_net(latent_pi), self.value_net(latent_vf)
@@ -121,18 +135,22 @@ class RowPolicy(MaskableActorCriticPolicy):
     def _known(self) -> _LookUp:
         if self._looked_up is None:
             with torch.no_grad():
-                _, values = self._run(slice(None))
-            played = self.probabilities()
-            logs = torch.as_tensor(np.log(np.maximum(played, 1e-38)), dtype=torch.float32)
-            self._looked_up = _LookUp(cumulative(played), logs, values[:, 0])
+                logits, values = self._run(slice(None))
+            legal = self._legal.numpy()
+            played = masked_softmax(logits.double().numpy(), legal)
+            logs = np.log(np.where(legal, np.maximum(played, 1e-38), 1.0))
+            self._looked_up = _LookUp(
+                cumulative(played), torch.as_tensor(logs, dtype=torch.float32), values[:, 0]
+            )
         return self._looked_up
 
 
-class _LookUp:
+class _LookUp(NamedTuple):
     """What a policy plays, by row, as long as it does not learn."""
 
-    def __init__(self, sums: Floats, logs: torch.Tensor, values: torch.Tensor) -> None:
-        self.sums, self.logs, self.values = sums, logs, values
+    sums: Floats  # (I, A) running sums of probabilities
+    logs: torch.Tensor  # (I, A) their logarithms
+    values: torch.Tensor  # (I,)
 
 
 class _Table(nn.Module):
