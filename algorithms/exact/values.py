@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from algorithms.exact.tree import Floats, Ints, Policy, SequenceForm, Tree
-from algorithms.support.compiled import fused
+from algorithms.support.compiled import compiled, fused
 from algorithms.support.lanes import Lanes, larger, plus, plus_times, put, row, times, zeros
 from kuhn_bridge.errors import PolicyError
 
@@ -103,9 +103,15 @@ def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
 
 def reach(tree: Tree, policy: npt.ArrayLike) -> Floats:
     """How likely each sequence is by its owner's choices alone, under `(I, A)`: `(S + 1,)`."""
-    table, likely = np.array(policy, np.float64, order="C"), np.ones(tree.num_slots + 1)
-    if (wrong := _reach(tree.slots, table, likely)) >= 0:
-        raise PolicyError(f"{tree.keys[wrong]!r}: {table[wrong].tolist()} are not probabilities")
+    return _likely(tree.slots, _array(policy)[tree.legal])
+
+
+@compiled
+def _likely(slots: Ints, probabilities: Floats) -> Floats:
+    """The sequences' probabilities from those of the slots, of which parents come first."""
+    likely = np.ones(len(slots) + 1)
+    for slot in range(len(slots)):
+        likely[slot + 1] = likely[slots[slot, 2]] * probabilities[slot]
     return likely
 
 

@@ -14,7 +14,7 @@ from algorithms.exact.tree import Floats, Policy
 from algorithms.games import Game
 from algorithms.learning.board import cumulative
 from algorithms.learning.selfplay import Integers, sights_of
-from algorithms.policies.network import masked_softmax
+from algorithms.policies.answers import masked_softmax
 from algorithms.support.compiled import compiled
 
 ILLEGAL = -1e8  # the logit of an illegal action, as sb3_contrib has it
