@@ -1,8 +1,7 @@
-"""Train MaskablePPO to play Kuhn poker against itself, towards equilibrium.
+"""Train MaskablePPO to play any small game against itself, towards equilibrium.
 
-Stock `sb3_contrib.MaskablePPO` on the PettingZoo face. Writes a model, its learning curve (.csv and
-.png) and how it was made (.json). Ctrl-C saves what there is; `--resume` goes on from the last
-checkpoint.
+Stock `sb3_contrib.MaskablePPO`. Writes a model, its learning curve (.csv and .png) and how it was
+made (.json). Ctrl-C saves what there is; `--resume` continues from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -58,20 +57,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--resume", action="store_true", default=False, help="go on from the last checkpoint")
     add("--recipe", help="self-play, or tutorial: the usual recipe, for comparison")
+    add("--game", help="kuhn, or any small OpenSpiel game: leduc_poker (kuhn)")
+    add("--init", metavar="MODEL", help="a model.zip of the same game to start from")
     add("--env", help="vector: thousands of hands at once; aec: PettingZoo, move by move")
-    add("--net", help="table: card x history, linear; mlp: SB3's default network")
-    add("--steps", type=int, help="decisions to learn from (16,000,000)")
+    add("--net", help="table: a weight per information set and action; mlp: a network")
+    add("--steps", type=int, help="decisions to learn from (20,000,000)")
     add("--seed", type=int, help="decides deals, draws and weights (0)")
     add("--n-envs", type=int, help="hands at a time (4096)")
-    add("--n-steps", type=int, help="decisions of each between updates (2)")
-    add("--lr", type=float, help="learning rate; falls in the second half (table 16, mlp 0.3)")
-    add("--entropy", type=float, help="pull towards the magnet (0.2)")
-    add(
-        "--magnet",
-        type=float,
-        help="how far the magnet follows the policy in an update (0.01); 0: a plain entropy bonus",
-    )
-    add("--vf-coef", type=float, help="weight of the value loss (table 0.1, mlp 0.5)")
+    add("--n-steps", type=int, help="decisions of each between updates (table 2, mlp 8)")
+    add("--lr", type=float, help="how far a row moves, relative to what it can gain (1); falls")
+    add("--entropy", type=float, help="pull towards the magnet at the start (0.2)")
+    add("--entropy-end", type=float, help="pull towards the magnet at the end (0.1)")
+    add("--magnet", type=float, help="how far the magnet follows in an update (0.01); 0: not at all")
+    add("--vf-coef", type=float, help="weight of the value loss (0.5)")
+    add("--width", type=int, help="mlp: units of each of two layers (128)")
+    add("--fit", type=int, help="mlp: steps of Adam per update (6)")
+    add("--fit-lr", type=float, help="mlp: Adam's learning rate; falls to a third (0.006)")
     add("--checkpoint-every", type=int, metavar="STEPS", default=1_000_000, help="(1,000,000)")
     add("--tensorboard", type=Path, metavar="DIR", default=None, help="log there as well")
     add("--quiet", action="store_true", default=False, help="print nothing")
@@ -92,6 +93,7 @@ def _run(args: argparse.Namespace) -> int:
     kept = args.out.with_suffix(".ckpt")
     state = read_checkpoint(kept) if args.resume else None
     settings = configure(given) if state is None else _resumed(given, state["config"])
+    _require_game(settings)
     checkpoint = kept if settings.recipe == "self-play" else None
     say = _nothing if args.quiet or args.json else print
     say(_plan(settings, _outputs(args), state["steps"] if state else 0))
@@ -122,28 +124,31 @@ def _run(args: argparse.Namespace) -> int:
 def _save(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     """Write the model and what belongs to it; what came out, measured on the saved file."""
     from algorithms.exact.values import nash_conv
-    from algorithms.games.kuhn import kuhn_tree
     from algorithms.learning.curve import draw, to_csv
     from algorithms.policies.sb3 import load_policy
 
-    out, end = args.out, training.curve[-1]
+    out, end, game = args.out, training.curve[-1], training.game
     better = "average" if end.average <= end.last else "last"
     holds = {"best": better, "both": "average"}.get(args.save, args.save)
-    tables = {"last": training.last, "average": training.average.mean}
+    tables = {"last": training.last, "average": training.average}
     training.save_model(out, tables[holds], holds=holds)
     if args.save == "both":
         training.save_model(out.with_suffix(LAST), tables["last"], holds="last")
-    policy = load_policy(out).to_kuhn()
-    measured = nash_conv(kuhn_tree(), policy.probabilities)
+    policy = load_policy(out, game=game)
+    measured = policy.nash_conv()
     result = {
         **json.loads(policy.to_json()),
         "source": str(out),
+        "game": game.name,
         "holds": holds,
         "nash_conv": measured.total,
+        "exploitability": measured.exploitability,
         "gains": measured.gains,
-        "value": measured.values[0],
+        "values": measured.values,
+        **({"value": measured.values[0]} if game.closed_form else {}),
         "nash_conv_last": end.last,
         "nash_conv_average": end.average,
+        "nash_conv_uniform": nash_conv(game.tree, game.tree.uniform()).total,
         "steps": end.steps,
         "seconds": end.seconds,
         "steps_per_second": end.steps / end.seconds,
@@ -153,12 +158,20 @@ def _save(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     }
     files.write_text(out.with_suffix(".csv"), to_csv(training.curve))
     files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
-    draw({training.config.recipe: training.curve}, out.with_suffix(".png"))
+    draw({training.config.recipe: training.curve}, out.with_suffix(".png"), game)
     return result
 
 
+def _require_game(settings: Config) -> None:
+    """Refuse a game that no network can be saved for, before the training run starts."""
+    from algorithms.games import load_game
+
+    if not load_game(settings.game).observations.size:
+        raise UsageError(f"--game {settings.game}: it has no information sets")
+
+
 def _require_possible(args: argparse.Namespace) -> None:
-    """Refuse before the training what would be refused after it."""
+    """Refuse before the training run what would be refused after it."""
     out = args.out
     if out.suffix != ".zip" or out.is_dir():
         raise UsageError(f"--out {out}: give a file whose name ends in .zip")
@@ -177,7 +190,7 @@ def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
     """The configuration of a checkpoint, unless other settings are asked for."""
     from algorithms.learning.recipes import Config
 
-    if set(stored) != {field.name for field in fields(Config)}:
+    if not isinstance(stored, dict) or set(stored) != {field.name for field in fields(Config)}:
         raise UsageError("--resume: the checkpoint is of another version of this program")
     for name, value in given.items():
         if value != stored[name]:
@@ -197,7 +210,8 @@ def _outputs(args: argparse.Namespace) -> list[Path]:
 def _plan(settings: Config, outputs: Sequence[Path], done: int) -> str:
     start = f", from step {done:,}" if done else ""
     return (
-        f"Training MaskablePPO ({settings.recipe}): {settings.steps:,} steps{start}, "
+        f"Training MaskablePPO ({settings.recipe}) on {settings.game}: "
+        f"{settings.steps:,} steps{start}, "
         f"{settings.n_envs:,} hands at a time ({settings.env}), {settings.net} network, "
         f"seed {settings.seed}\nThen writing {', '.join(map(str, outputs))}"
     )
@@ -213,7 +227,7 @@ def _report(result: dict[str, Any], out: Path) -> str:
         ("last policy", f"{result['nash_conv_last']:.5f}"),
         ("average policy", f"{result['nash_conv_average']:.5f}"),
         (f"{out} ({result['holds']})", f"{result['nash_conv']:.5f}"),
-        ("uniform policy", f"{11 / 12:.5f}"),
+        ("uniform policy", f"{result['nash_conv_uniform']:.5f}"),
     ]
     speed = f"{result['steps']:,} steps in {result['seconds']:.1f} s"
     return (

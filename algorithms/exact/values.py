@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from algorithms.exact.tree import Floats, Ints, Policy, SequenceForm, Tree
-from algorithms.support.compiled import fused
+from algorithms.support.compiled import compiled, fused
 from algorithms.support.lanes import Lanes, larger, plus, plus_times, put, row, times, zeros
 from kuhn_bridge.errors import PolicyError
 
@@ -99,6 +99,28 @@ def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Floats:
 def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
     """What each player wins on average, in chips per hand, under a joint policy `(I, A)`."""
     return nash_conv(tree, policy).values
+
+
+def reach(tree: Tree, policy: npt.ArrayLike) -> Floats:
+    """How likely each sequence is by its owner's choices alone, under `(I, A)`: `(S + 1,)`."""
+    return _likely(tree.slots, _array(policy)[tree.legal])
+
+
+@compiled
+def _likely(slots: Ints, probabilities: Floats) -> Floats:
+    """The sequences' probabilities from those of the slots, of which parents come first."""
+    likely = np.ones(len(slots) + 1)
+    for slot in range(len(slots)):
+        likely[slot + 1] = likely[slots[slot, 2]] * probabilities[slot]
+    return likely
+
+
+def spread(tree: Tree, policy: npt.ArrayLike) -> float:
+    """The standard deviation of what a player wins in a hand under a joint policy `(I, A)`."""
+    likely = reach(tree, policy)[tree.ends].prod(axis=0) * tree.chance[tree.terminals]
+    won = tree.returns[:, tree.terminals]
+    means = (won * likely).sum(axis=1, keepdims=True)
+    return float(np.sqrt(((won - means) ** 2 * likely).sum(axis=1).mean()))
 
 
 def seated(tree: Tree, policies: Sequence[npt.ArrayLike]) -> Policy:

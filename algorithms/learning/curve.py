@@ -10,13 +10,13 @@ from typing import NamedTuple, TypeAlias
 
 from algorithms.exact.cfr import Solver
 from algorithms.exact.values import nash_conv
-from algorithms.games.kuhn import kuhn_tree
+from algorithms.games import Game
 from algorithms.support import files
 from algorithms.support.errors import UsageError
-from kuhn_bridge.policy import TabularPolicy
 
 COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")
 CFR_ITERATIONS = (100, 1000)
+MOST_VISITS = 100_000_000  # of nodes, that CFR may make for the sake of a picture
 
 
 class Point(NamedTuple):
@@ -32,7 +32,7 @@ Curve: TypeAlias = Sequence[Point]
 
 
 def to_csv(curve: Curve) -> str:
-    """One line a point, under a header."""
+    """One line per point, under a header."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -52,8 +52,8 @@ def from_csv(path: Path) -> list[Point]:
     return points
 
 
-def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
-    """A picture of curves by name, beside the uniform policy and CFR."""
+def draw(curves: Mapping[str, Curve], path: str | Path, game: Game) -> None:
+    """A picture of curves by name, beside the uniform policy and CFR of their game."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
 
@@ -66,12 +66,12 @@ def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
         axes.plot(steps, average, color=color, linewidth=2.2, label=f"{name}: average policy")
         last = [point.last for point in points]
         axes.plot(steps, last, color=color, linewidth=0.9, alpha=0.6, label=f"{name}: last policy")
-    for name, level in _levels().items():
+    for name, level in _levels(game).items():
         axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
         where = (1.01, level)
         axes.annotate(name, where, xycoords=("axes fraction", "data"), va="center", color="0.35")
     axes.set(xscale="log" if len(curves) > 1 else "linear", yscale="log")
-    axes.set(xlabel="steps (decisions to learn from)", ylabel="NashConv (chips a hand)")
+    axes.set(xlabel="steps (decisions to learn from)", ylabel="NashConv (chips per hand)")
     axes.set_title("How far from equilibrium: what best responses still gain")
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.grid(alpha=0.25, which="major")
@@ -81,12 +81,16 @@ def draw(curves: Mapping[str, Curve], path: str | Path) -> None:
         figure.savefig(temporary, dpi=150)
 
 
-def _levels() -> dict[str, float]:
+def _levels(game: Game) -> dict[str, float]:
     """NashConv of what everybody knows."""
-    tree = kuhn_tree()
-    levels = {"uniform\n11/12": nash_conv(tree, TabularPolicy.uniform().probabilities).total}
+    tree = game.tree
+    uniform = nash_conv(tree, tree.uniform()).total
+    known = game.closed_form.uniform_nash_conv if game.closed_form else f"{uniform:.3f}"
+    levels = {f"uniform\n{known}": uniform}
     solver, done = Solver(tree), 0
     for iterations in CFR_ITERATIONS:
+        if iterations * tree.num_nodes > MOST_VISITS:
+            break
         solver.run(iterations - done)
         done = iterations
         levels[f"CFR\n{iterations:,} iterations"] = nash_conv(tree, solver.average_policy()).total

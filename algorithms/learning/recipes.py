@@ -14,8 +14,8 @@ import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from algorithms.learning.features import CardTimesHistory
-from algorithms.learning.networks import DistinctPolicy
+from algorithms.games import KUHN, Game, load_game
+from algorithms.learning.networks import RowPolicy
 from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.learning.tutorial import TurnsEnv
 from algorithms.support.errors import UsageError, unknown
@@ -25,19 +25,26 @@ Settings: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """All that a training depends on: with equal ones, one machine trains the same policy."""
+    """All that a training run depends on: with equal ones, one machine trains the same policy."""
 
     recipe: str = "self-play"
+    game: str = KUHN
     env: str = "vector"
     net: str = "table"
-    steps: int = 16_000_000
+    steps: int = 20_000_000
     seed: int = 0
     n_envs: int = 4096  # hands at a time
     n_steps: int = 2  # decisions of each between updates
-    lr: float = 16.0
-    entropy: float = 0.2  # how strongly the policy is drawn to the magnet, or to uniform without
-    magnet: float = 0.01  # how far the magnet follows the policy in an update; 0: no magnet
-    vf_coef: float = 0.1
+    lr: float = 1.0  # how far an information set moves in an update, relative to what it can gain
+    entropy: float = 0.2  # pull towards the magnet at the start, in standard deviations of returns
+    entropy_end: float = 0.1  # the same at the end
+    magnet: float = 0.01  # how far the magnet follows the policy in an update; 0: it stays uniform
+    vf_coef: float = 0.5
+    # Of networks alone:
+    width: int = 128  # units of each of two hidden layers
+    fit: int = 1  # steps of Adam an update, in which the network follows
+    fit_lr: float = 1.0  # Adam's learning rate; falls to a third
+    init: str = ""  # a model to start from
 
 
 RECIPES = ("self-play", "tutorial")
@@ -45,7 +52,7 @@ ENVS = ("vector", "aec")
 NETS = ("table", "mlp")
 
 # What a network or a recipe wants otherwise than above.
-_MLP: Settings = {"lr": 0.3, "vf_coef": 0.5}
+_MLP: Settings = {"n_steps": 8, "fit": 6, "fit_lr": 6e-3}
 _TUTORIAL: Settings = {
     "env": "aec",
     "net": "mlp",
@@ -54,15 +61,15 @@ _TUTORIAL: Settings = {
     "n_steps": 2048,
     "lr": 3e-4,
     "entropy": 0.0,
+    "entropy_end": 0.0,
     "magnet": 0.0,
     "vf_coef": 0.5,
 }
 
-# One full-batch step of plain gradient ascent an update: momentum and reuse make self-play rotate.
+# Whole batches: the step of an update is decided once, by the first gradient.
 _SELF_PLAY_PPO: Settings = MappingProxyType(
     {
         "batch_size": None,
-        "n_epochs": 1,
         "gamma": 1.0,
         "gae_lambda": 1.0,
         "normalize_advantage": False,
@@ -73,7 +80,10 @@ _SELF_PLAY_PPO: Settings = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class FallingRate:
-    """A learning rate that is constant for the first half and falls to almost 0 in the second."""
+    """A learning rate that is constant for the first half and falls to almost 0 in the second.
+
+    Models saved by version 0.1 name this class.
+    """
 
     rate: float
 
@@ -94,63 +104,76 @@ def configure(given: Settings) -> Config:
     elif given.get("net") == "mlp":
         usual = _MLP
     made = Config(**{**usual, **given})
-    if made.recipe == "tutorial" and (made.env, made.net) != ("aec", "mlp"):
-        raise UsageError("the tutorial recipe has its own environment and network")
+    if made.recipe == "tutorial" and (made.env, made.net, made.game) != ("aec", "mlp", KUHN):
+        raise UsageError("the tutorial recipe has its own environment, network and game")
     _require_sense(made)
     return made
 
 
 def build(config: Config, *, tensorboard: Path | None = None) -> MaskablePPO:
     """The model, untrained, with its environment."""
-    self_play = config.recipe == "self-play"
-    model = MaskablePPO(
-        DistinctPolicy if self_play else "MlpPolicy",
-        _environment(config),
-        learning_rate=FallingRate(config.lr) if self_play else config.lr,
+    log = str(tensorboard) if tensorboard else None
+    if config.recipe == "tutorial":
+        return MaskablePPO(
+            "MlpPolicy",
+            DummyVecEnv([TurnsEnv] * config.n_envs),
+            learning_rate=config.lr,
+            n_steps=config.n_steps,
+            ent_coef=config.entropy,
+            vf_coef=config.vf_coef,
+            seed=config.seed,
+            device="cpu",
+            tensorboard_log=log,
+        )
+    game = load_game(config.game)
+    return MaskablePPO(
+        RowPolicy,
+        _environment(config, game),
+        learning_rate=partial(_falling, config.fit_lr) if config.net == "mlp" else 1.0,
         n_steps=config.n_steps,
-        ent_coef=config.entropy,
+        n_epochs=config.fit,
         vf_coef=config.vf_coef,
-        policy_kwargs=_policy_kwargs(config),
+        policy_kwargs={"game": game, **_network(config)},
         seed=config.seed,
         device="cpu",
-        tensorboard_log=str(tensorboard) if tensorboard else None,
-        **(_SELF_PLAY_PPO if self_play else {}),
+        tensorboard_log=log,
+        **_SELF_PLAY_PPO,
     )
-    if config.net == "table":
-        # Every row has its own weights; a bias would tie them all together.
-        for head in (model.policy.action_net, model.policy.value_net):
-            head.bias.requires_grad_(False)
-    return model
 
 
-def _environment(config: Config) -> VecEnv:
-    if config.recipe == "tutorial":
-        return DummyVecEnv([TurnsEnv] * config.n_envs)
+def _environment(config: Config, game: Game) -> VecEnv:
     if config.env == "vector":
-        return SelfPlayVecEnv(config.n_envs)
-    return DummyVecEnv([partial(SelfPlayEnv, first=i) for i in range(config.n_envs)])
+        return SelfPlayVecEnv(config.n_envs, game, numbered=True)
+    hands = [partial(SelfPlayEnv, game, first=i, numbered=True) for i in range(config.n_envs)]
+    return DummyVecEnv(hands)
 
 
-def _policy_kwargs(config: Config) -> dict[str, Any]:
-    if config.recipe == "tutorial":
-        return {}
-    kwargs: dict[str, Any] = {"optimizer_class": torch.optim.SGD}
+def _network(config: Config) -> dict[str, Any]:
     if config.net == "table":
-        kwargs |= {"features_extractor_class": CardTimesHistory, "net_arch": []}
-    return kwargs
+        return {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
+    return {"net_arch": [config.width, config.width]}
 
 
-_MOST = {"magnet": 1, "seed": 2**32 - 1, "n_envs": 2**20, "n_steps": 2**16}
+def _falling(rate: float, remaining: float) -> float:
+    """Adam's rate when `remaining`, 1 to 0, of the training run is left."""
+    return rate * 0.3 ** (1 - remaining)
+
+
+_MOST = {"magnet": 1, "seed": 2**32 - 1, "n_envs": 2**20, "n_steps": 2**16, "fit": 1000}
+_MOST |= {"width": 4096}
+_AT_LEAST_ONE = {"steps", "n_envs", "n_steps", "width", "fit"}
 
 
 def _require_sense(config: Config) -> None:
-    """Refuse numbers that cannot be meant."""
+    """Refuse impossible values."""
     for field in fields(config):
         value = getattr(config, field.name)
         if isinstance(value, str):
             continue
-        least = 1 if field.name in {"steps", "n_envs", "n_steps"} else 0
+        least = 1 if field.name in _AT_LEAST_ONE else 0
         most = _MOST.get(field.name, math.inf)
         if not (math.isfinite(value) and least <= value <= most):
             span = f"{least} to {most}" if most < math.inf else f"{least} up"
             raise UsageError(f"--{field.name.replace('_', '-')} {value}: want a number from {span}")
+    if config.net == "table" and config.fit != 1:
+        raise UsageError("--fit: a table follows at once; only a network is fitted")

@@ -1,12 +1,10 @@
-"""What turns stock PPO into self-play: a callback, the average it keeps, its state on disk."""
+"""A training run: a recipe's model and callback, its state on disk, and how it is stopped."""
 
 from __future__ import annotations
 
-import copy
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from signal import SIGINT, signal
 from threading import Event, current_thread, main_thread
@@ -14,94 +12,86 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.callbacks import BaseCallback
-from torch import nn
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
-from algorithms.exact.values import nash_convs
-from algorithms.games.kuhn import kuhn_tree
+from algorithms.exact.tree import Policy
+from algorithms.games import Game, load_game
+from algorithms.learning.callback import Measure, SelfPlay
 from algorithms.learning.curve import Point
+from algorithms.learning.models import imitate, save_model, save_stock
+from algorithms.learning.networks import RowPolicy
 from algorithms.learning.recipes import Config, build
-from algorithms.policies.rows import OBSERVATIONS
-from algorithms.policies.sb3 import actor_of, network_probabilities
+from algorithms.policies.sb3 import actor_of, load_policy
 from algorithms.support.errors import UsageError
 from algorithms.support.files import replacing
-from kuhn_bridge.policy import LEGAL, Probabilities
-
-POINTS = 200  # of a curve
 
 
-@dataclass(slots=True)
-class Average:
-    """The mean of a sequence of policies, of which the t-th counts t² times."""
+class Training:
+    """One training run, from a configuration to a policy.
 
-    total: Probabilities = field(default_factory=lambda: np.zeros(LEGAL.shape))
-    weight: float = 0.0
-    count: int = 0
-
-    def add(self, table: Probabilities) -> None:
-        """Count one more policy `(12, 3)`."""
-        self.count += 1
-        self.total = self.total + self.count**2 * table
-        self.weight += self.count**2
-
-    @property
-    def mean(self) -> Probabilities:
-        """The average policy, `(12, 3)`."""
-        return self.total / self.weight
-
-
-class Training(BaseCallback):
-    """Between updates: seat the opponent, move the magnet, average, measure, keep, stop."""
-
-    model: Any  # a MaskablePPO; SB3 types it as any algorithm
+    Attributes:
+        model: the `MaskablePPO`.
+        stopped: whether Ctrl-C ended it.
+    """
 
     def __init__(
         self,
         config: Config,
         *,
         tensorboard: Path | None = None,
-        watch: Callable[[Point], None] = lambda point: None,
+        watch: Callable[[Point], None] | None = None,
         checkpoint: Path | None = None,
         checkpoint_every: int = 1_000_000,
     ) -> None:
-        super().__init__()
-        self.config, self.model = config, build(config, tensorboard=tensorboard)
-        self.average, self.curve, self.stopped = Average(), list[Point](), False
-        self._stop, self._watch = Event(), watch
-        self._checkpoint, self._checkpoint_every, self._kept = checkpoint, checkpoint_every, -1
-        self._done = 0
-        self._tree, self._seconds, self._started = kuhn_tree(), 0.0, 0.0
-        self._actor = actor_of(self.model.policy)
-        self._magnet = copy.deepcopy(self._actor).requires_grad_(False)
-        if config.magnet:
-            self.model.policy.magnet = self._magnet_logits
+        self.config, self.game = config, load_game(config.game)
+        self.model: Any = build(config, tensorboard=tensorboard)
+        if config.init:
+            self._start_from(Path(config.init))
+        self.callback = _callback(config, self.game, watch)
+        self.callback.init_callback(self.model)
+        self._keeper = _Keeper(self, checkpoint, checkpoint_every)
+
+    @property
+    def curve(self) -> list[Point]:
+        """NashConv over steps."""
+        return self.callback.curve
+
+    @property
+    def average(self) -> Policy:
+        """The average policy, `(I, A)`."""
+        return self.callback.average.mean
+
+    @property
+    def last(self) -> Policy:
+        """What the model plays now, `(I, A)`."""
+        return self.callback.last
+
+    @property
+    def stopped(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return self._keeper.stopped
 
     def run(self) -> None:
         """Train to the end, or until Ctrl-C."""
         left = self.config.steps - self.model.num_timesteps
-        with _interrupt(self._stop):
-            self.model.learn(
-                left,
-                callback=self,
-                log_interval=10 if self.model.tensorboard_log else None,
-                reset_num_timesteps=self.model._last_obs is None,
-            )
+        with _interrupt(self._keeper.stop):
+            try:
+                self.model.learn(
+                    left,
+                    callback=CallbackList([self._keeper, self.callback]),
+                    log_interval=10 if self.model.tensorboard_log else None,
+                    reset_num_timesteps=self.model._last_obs is None,
+                )
+            except _Stopped:
+                self.callback.on_training_end()
 
-    @property
-    def last(self) -> Probabilities:
-        """What the network plays now, `(12, 3)`."""
-        return network_probabilities(self._actor)
-
-    def save_model(self, path: Path, table: Probabilities, *, holds: str) -> None:
-        """A normal SB3 zip whose network plays `table`; `holds` says in it what that is."""
-        kept = copy.deepcopy(self.model.policy.state_dict())
-        imitate(self._actor, table)
-        self.model.holds = holds
-        try:
-            with replacing(path) as temporary:
-                self.model.save(temporary, exclude=["_last_obs", "_last_episode_starts"])
-        finally:
-            self.model.policy.load_state_dict(kept)
+    def save_model(self, path: Path, table: Policy, *, holds: str) -> None:
+        """A normal SB3 zip that plays `table`; `holds` says in it what that is."""
+        policy, steps = self.model.policy, self.model.num_timesteps
+        if isinstance(policy, RowPolicy):
+            save_model(path, self.game, table, trained=policy, steps=steps, holds=holds)
+        else:
+            save_stock(path, self.game, table, model=self.model, holds=holds)
 
     def get_state(self) -> dict[str, Any]:
         """Everything the next update depends on, in types that load without running code."""
@@ -110,15 +100,12 @@ class Training(BaseCallback):
             "config": asdict(self.config),
             "policy": model.policy.state_dict(),
             "optimizer": model.policy.optimizer.state_dict(),
-            "magnet": self._magnet.state_dict(),
-            "average": (self.average.total.tolist(), self.average.weight, self.average.count),
-            "curve": [tuple(point) for point in self.curve],
-            "seconds": self._elapsed(),
+            "callback": self.callback.get_state(),
             "steps": model.num_timesteps,
             "updates": model._n_updates,
             "remaining": model._current_progress_remaining,
             "seen": torch.as_tensor(model._last_obs),
-            "starts": torch.as_tensor(model._last_episode_starts),
+            "starts": torch.as_tensor(np.asarray(model._last_episode_starts)),
             "envs": model.env.env_method("get_state"),
             "torch": torch.get_rng_state(),
             "numpy": {**numpy, "state": {**numpy["state"], "key": numpy["state"]["key"].tolist()}},
@@ -129,11 +116,8 @@ class Training(BaseCallback):
         model = self.model
         model.policy.load_state_dict(state["policy"])
         model.policy.optimizer.load_state_dict(state["optimizer"])
-        self._magnet.load_state_dict(state["magnet"])
-        total, weight, count = state["average"]
-        self.average = Average(np.array(total), weight, count)
-        self.curve = [Point(*point) for point in state["curve"]]
-        self._seconds, self._kept = state["seconds"], state["steps"]
+        self.callback.set_state(state["callback"])
+        self._keeper.kept = state["steps"]
         model.num_timesteps, model._n_updates = state["steps"], state["updates"]
         model._current_progress_remaining = state["remaining"]
         model._last_obs, model._last_episode_starts = (
@@ -146,85 +130,66 @@ class Training(BaseCallback):
         key = np.array(state["numpy"]["state"]["key"], np.uint32)
         np.random.set_state({**state["numpy"], "state": {**state["numpy"]["state"], "key": key}})
 
-    def _on_training_start(self) -> None:
-        self._started = time.perf_counter()
+    def _start_from(self, path: Path) -> None:
+        """Begin with what a saved model plays."""
+        table, policy = load_policy(path, game=self.game).table, self.model.policy
+        if isinstance(policy, RowPolicy) and policy.tabular:
+            policy.play(table)
+        else:
+            imitate(actor_of(policy), self.game, table)
+
+
+class _Keeper(BaseCallback):
+    """Before each rollout: write a checkpoint when it is time, and stop when asked to."""
+
+    model: Any
+
+    def __init__(self, training: Training, path: Path | None, every: int) -> None:
+        super().__init__()
+        self._training, self._path, self._every = training, path, every
+        self.stop, self.stopped, self.kept = Event(), False, -1
 
     def _on_rollout_start(self) -> None:
-        table, self._done = self.last, self.model.num_timesteps
-        if not np.isfinite(table).all():
-            raise UsageError(f"the training diverged at step {self._done:,}: try a smaller --lr")
-        self._keep()
-        self.average.add(table)
-        self._measure(table)
-        if self.training_env.has_attr("set_opponent"):
-            self.training_env.env_method("set_opponent", table)
-        for slow, fast in zip(self._magnet.parameters(), self._actor.parameters(), strict=True):
-            slow.lerp_(fast.detach(), self.config.magnet)
+        self.stopped = self.stop.is_set()
+        due = self.kept < 0 or self.model.num_timesteps - self.kept >= self._every
+        if self._path and (due or self.stopped):
+            with replacing(self._path) as temporary:
+                torch.save(self._training.get_state(), temporary)
+            self.kept = self.model.num_timesteps
+        if self.stopped:
+            raise _Stopped
 
     def _on_step(self) -> bool:
-        return not self.stopped
-
-    def _on_training_end(self) -> None:
-        if self.stopped:
-            self.model.num_timesteps = self._done  # without the rollout that was broken off
-        else:
-            self.average.add(self.last)
-        self._measure(self.last, final=True)
-
-    def _keep(self) -> None:
-        """Write a checkpoint when it is time, and always before stopping."""
-        self.stopped = self._stop.is_set()
-        due = self._kept < 0 or self.model.num_timesteps - self._kept >= self._checkpoint_every
-        if self._checkpoint and (due or self.stopped):
-            with replacing(self._checkpoint) as temporary:
-                torch.save(self.get_state(), temporary)
-            self._kept = self.model.num_timesteps
-
-    def _measure(self, table: Probabilities, *, final: bool = False) -> None:
-        """Add a point to the curve when it is time: more often where it is steep, at the start."""
-        steps, done = self.model.num_timesteps, len(self.curve)
-        if steps * POINTS**2 < done**2 * self.config.steps and not final:
-            return
-        if self.curve and self.curve[-1].steps == steps:
-            return
-        last, average = nash_convs(self._tree, np.stack([table, self.average.mean])).tolist()
-        self.curve.append(Point(steps, self._elapsed(), last, average))
-        self.logger.record("kuhn/nash_conv", last)
-        self.logger.record("kuhn/nash_conv_average", average)
-        self._watch(self.curve[-1])
-
-    def _elapsed(self) -> float:
-        return self._seconds + time.perf_counter() - self._started
-
-    def _magnet_logits(self, observations: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self._magnet(observations)
-        return logits
+        return True
 
 
-def imitate(actor: nn.Module, table: Probabilities) -> None:
-    """Fit a network's weights to play `table` `(12, 3)`, by itself never an illegal action.
+class _Stopped(Exception):  # noqa: N818  # no error: how a callback leaves `learn` between updates
+    """Ctrl-C."""
 
-    Twelve rows are little to learn: to about 1e-5 in half a second, by L-BFGS on the KL divergence.
-    """
-    seen = torch.as_tensor(OBSERVATIONS).double()
-    wanted = torch.tensor(table).clamp(min=1e-9)
-    weights = [weight for weight in actor.double().parameters() if weight.requires_grad]
-    optimizer = torch.optim.LBFGS(
-        weights,
-        max_iter=100,
-        tolerance_grad=1e-10,
-        tolerance_change=1e-14,
-        line_search_fn="strong_wolfe",
-    )
 
-    def loss() -> torch.Tensor:
-        optimizer.zero_grad()
-        divergence = nn.functional.kl_div(actor(seen).log_softmax(1), wanted, reduction="sum")
-        divergence.backward()  # type: ignore[no-untyped-call]
-        return divergence
+def _callback(config: Config, game: Game, watch: Callable[[Point], None] | None) -> Measure:
+    if config.recipe == "tutorial":
+        return Measure(game, watch=watch)
+    return _WholeRun(config, game, watch)
 
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
-    actor.float()
+
+class _WholeRun(SelfPlay):
+    """Self-play whose schedules go over the whole run, however often it is resumed."""
+
+    def __init__(self, config: Config, game: Game, watch: Callable[[Point], None] | None) -> None:
+        super().__init__(
+            game,
+            step=config.lr,
+            entropy=config.entropy,
+            entropy_end=config.entropy_end,
+            magnet=config.magnet,
+            watch=watch,
+        )
+        self._steps = config.steps
+
+    def progress(self) -> float:
+        """How much of the run is done, from 0 to 1."""
+        return min(1.0, float(self.model.num_timesteps / self._steps))
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -238,7 +203,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     except Exception:  # a file of any other kind can fail anywhere
         state = {}
     if not isinstance(state, dict) or "config" not in state:
-        raise UsageError(f"{path}: not a whole checkpoint of a training")
+        raise UsageError(f"{path}: not a whole checkpoint of a training run")
     return state
 
 
