@@ -1,4 +1,4 @@
-"""The environments that learners train on, against the PettingZoo face they are made from."""
+"""The environments that learners train on, against the PettingZoo face."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.learning.selfplay import NOBODY, SelfPlayEnv, SelfPlayVecEnv, Tables, kuhn_tables
+from algorithms.exact.tree import TERMINAL
+from algorithms.games import Game
+from algorithms.games.kuhn import kuhn
+from algorithms.learning.board import Board, board_of, deal_of
+from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.policy import LEGAL
-from kuhn_bridge.rules import AGENTS, BETTING, DEALS, DECISIONS, Action, Card
+from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card
 from parity.registry import Settings, check
 from parity.sides import hand
 from parity.tally import Tally
@@ -22,39 +26,37 @@ GROUP = "faces"
 Plan: TypeAlias = Mapping[str, Action]
 
 
-@check("tables", GROUP, "the look-up tables of the fast environments, node by node")
+@check("tables", GROUP, "the arrays of the fast environments, node by node")
 def check_tables(tally: Tally, settings: Settings) -> None:
     """Actor, sight, mask and rewards of every node, from a walk of the AEC face of its own."""
     tally.theirs = "the AEC face"
-    tables, env = kuhn_tables(), kuhn_v0.env()
-    for root, deal in zip(tables.roots, DEALS, strict=True):
+    game, env = kuhn(), kuhn_v0.env()
+    board = board_of(game)
+    for root in board.deals.tolist():
+        deal = tuple(Card(card) for card in game.tree.history(root))
         for letters in BETTING:
             node = root
             env.reset(options={"cards": deal})
             for action in letters_to_actions(letters):
-                node = tables.after[node, action]
+                node = board.first_child[node] + board.child[board.infoset[node], action]
                 env.step(action)
-            _compare_node(tables, node, env, hand(deal, letters), tally)
+            _compare_node(game, board, node, env, hand(deal, letters), tally)
 
 
-def _compare_node(tables: Tables, node: int, env: Any, where: str, tally: Tally) -> None:
+def _compare_node(
+    game: Game, board: Board, node: int, env: Any, where: str, tally: Tally
+) -> None:
     over = all(env.terminations.values())
-    actor = NOBODY if over else AGENTS.index(env.agent_selection)
-    tally.same(where, "has {} to act", int(tables.actor[node]), actor)
-    tally.same(
-        where, "pays {}", tables.rewards[node].tolist(), list(map(float, env.rewards.values()))
-    )
-    for seat, agent in enumerate(AGENTS):
-        if over or seat == actor:
-            row = tables.seen[node, seat]
-            seen = env.observe(agent)
-            tally.same(
-                where, "shows {}", tables.observations[row].tolist(), seen["observation"].tolist()
-            )
-            if seat == actor:
-                legal = (tables.after[node] != NOBODY).tolist()
-                for mask in (legal, tables.masks[row].tolist()):
-                    tally.same(where, "allows {}", mask, seen["action_mask"].astype(bool).tolist())
+    actor = TERMINAL if over else AGENTS.index(env.agent_selection)
+    tally.same(where, "has {} to act", int(board.player[node]), actor)
+    rewards = list(map(float, env.rewards.values()))
+    tally.same(where, "pays {}", board.returns[node].tolist(), rewards)
+    if not over:
+        row, seen = board.infoset[node], env.observe(AGENTS[actor])
+        shown, mask = seen["observation"].tolist(), seen["action_mask"].astype(bool).tolist()
+        tally.same(where, "shows {}", game.observations[row].tolist(), shown)
+        for legal in (board.child[row] >= 0, game.tree.legal[row]):
+            tally.same(where, "allows {}", legal.tolist(), mask)
 
 
 @check(
@@ -63,35 +65,43 @@ def _compare_node(tables: Tables, node: int, env: Any, where: str, tally: Tally)
 def check_selfplay(tally: Tally, settings: Settings) -> None:
     """All deals and seats under every plan of the learner and of the other seat."""
     tally.theirs = "the plain one"
-    tables = kuhn_tables()
-    plain = [SelfPlayEnv(tables=tables, first=case) for case in range(len(tables.cases))]
+    game = kuhn()
+    plain = [SelfPlayEnv(game, first=first) for first in range(_enough(game))]
     for mine, theirs in product(plans(), plans()):
-        vector = SelfPlayVecEnv(len(plain), tables=tables)
+        vector = SelfPlayVecEnv(len(plain), game)
         vector.set_opponent(as_policy(theirs))
         seen: Any = vector.reset()
         for env in plain:
             env.set_opponent(as_policy(theirs))
-        starts = [env.reset(options={"case": case})[0] for case, env in enumerate(plain)]
+        starts = [env.reset(options={"hand": first})[0] for first, env in enumerate(plain)]
         where = f"{_spelt(mine)} against {_spelt(theirs)}"
-        for case, (mine_seen, right) in enumerate(zip(seen, starts, strict=True)):
-            spot = f"{where}, {_case(tables, case)}"
+        for first, (mine_seen, right) in enumerate(zip(seen, starts, strict=True)):
+            spot = f"{where}, {_hand(game, first)}"
             tally.same(spot, "shows {}", mine_seen.tolist(), right.tolist())
         running = np.ones(len(plain), bool)
         while running.any():
             masks = vector.env_method("action_masks")[0]
             actions = np.array([_planned(mine, row) for row in seen])
             seen, rewards, ended, infos = vector.step(actions)
-            for case in np.flatnonzero(running).tolist():
-                env, spot = plain[case], f"{where}, {_case(tables, case)}"
-                tally.same(spot, "allows {}", masks[case].tolist(), env.action_masks().tolist())
-                after, reward, over, _, _ = env.step(actions[case])
-                last = infos[case]["terminal_observation"] if ended[case] else seen[case]
+            for first in np.flatnonzero(running).tolist():
+                env, spot = plain[first], f"{where}, {_hand(game, first)}"
+                tally.same(spot, "allows {}", masks[first].tolist(), env.action_masks().tolist())
+                after, reward, over, _, _ = env.step(actions[first])
+                last = infos[first]["terminal_observation"] if ended[first] else seen[first]
                 tally.same(spot, "shows {}", last.tolist(), after.tolist())
-                tally.same(spot, "pays {}", float(rewards[case]), reward)
-                tally.same(spot, "is over: {}", bool(ended[case]), over)
+                tally.same(spot, "pays {}", float(rewards[first]), reward)
+                tally.same(spot, "is over: {}", bool(ended[first]), over)
             running &= ~ended
 
 
+def _enough(game: Game) -> int:
+    """How many hands it takes until every seat has had every deal."""
+    board, dealt = board_of(game), set[int]()
+    for number in range(1000):
+        dealt.add(deal_of(board, number))
+        if len(dealt) == len(board.deals):
+            return (number + 1) * game.num_players
+    raise AssertionError("some deals never come")
 def plans() -> Iterator[Plan]:
     """Every way to choose one of the two legal actions at each of the four histories."""
     pairs = [tuple(BETTING[letters].after) for letters in DECISIONS]
@@ -116,6 +126,8 @@ def _spelt(plan: Plan) -> str:
     return "".join(BETTING[BETTING[at].after[move]].letters[-1] for at, move in plan.items())
 
 
-def _case(tables: Tables, case: int) -> str:
-    (card0, card1), seat = tables.cases[case]
-    return f"{card0.name} against {card1.name} as {AGENTS[seat]}"
+def _hand(game: Game, first: int) -> str:
+    number, seat = divmod(first, game.num_players)
+    board = board_of(game)
+    cards = game.tree.history(int(board.deals[deal_of(board, number)]))
+    return f"{' against '.join(Card(card).name for card in cards)} as {AGENTS[seat]}"

@@ -13,7 +13,7 @@ import pytest
 
 from algorithms.exact import values
 from algorithms.exact.cfr import VARIANTS
-from algorithms.learning import selfplay
+from algorithms.games.kuhn import kuhn
 from kuhn_bridge import KuhnError, bridge, encoding, kuhn_v0, openspiel, rules
 from kuhn_bridge.kuhn_v0 import KuhnEnv
 from kuhn_bridge.rules import BETTING, Action
@@ -29,9 +29,9 @@ assert {faces, policies, rule_checks, selfplay_checks, solvers}  # importing the
 
 
 def every_result():
-    selfplay.kuhn_tables.cache_clear()
+    kuhn.cache_clear()
     results = [run(item, QUICK) for item in CHECKS.values()]
-    selfplay.kuhn_tables.cache_clear()
+    kuhn.cache_clear()
     return results
 
 

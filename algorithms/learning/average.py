@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 
 from algorithms.exact.tree import Policy, Tree
 from algorithms.exact.values import reach
@@ -35,8 +36,8 @@ class Average:
 
     def get_state(self) -> dict[str, Any]:
         """What `set_state` takes."""
-        return {"total": self._total.tolist(), "count": self.count}
+        return {"total": torch.tensor(self._total), "count": self.count}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what `get_state` gave."""
-        self._total, self.count = np.array(state["total"]), state["count"]
+        self._total, self.count = state["total"].numpy().copy(), state["count"]

@@ -1,22 +1,25 @@
-"""Thousands of hands at once, both seats in view: for learners of any make.
+"""Thousands of hands at once, all seats in view: for learners of any make, on any game.
 
-Each hand is one number, the node where it stands; what players see, may do and win is looked up in
-the tables that were filled by walking the PettingZoo face.
+Each hand is one number, the node where it stands; what players see, may do and win is looked up.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.learning.selfplay import NOBODY, Tables, kuhn_tables
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree
+from algorithms.games import KUHN, Game, as_game
+from algorithms.learning.board import Board, board_of
 from algorithms.support.compiled import compiled
 from algorithms.support.draws import STEP, mixed
 from kuhn_bridge.errors import IllegalActionError
 
 Array: TypeAlias = npt.NDArray[Any]
+
+NOBODY = -1
 
 
 class Hands:
@@ -25,71 +28,121 @@ class Hands:
     The arrays it hands out are its own and are written anew by the next call: copy what you keep.
     """
 
-    def __init__(self, batch: int, *, tables: Tables | None = None, seed: int = 0) -> None:
-        self.tables = tables = tables or kuhn_tables()
+    def __init__(self, batch: int, game: Game | str = KUHN, *, seed: int = 0) -> None:
+        self.game = as_game(game)
+        board, tree = board_of(self.game), self.game.tree
         rng = np.random.default_rng(seed)
-        after, actor, roots = (
-            a.astype(np.int32) for a in (tables.after, tables.actor, tables.roots)
-        )
-        self._game = (after, actor, roots, tables.rewards)
-        row = tables.seen[np.arange(len(actor)), np.maximum(actor, 0)]
-        seen = tables.observations[row]
-        legal = after != NOBODY
-        self._choices = _choices(legal)
-        self._sight = _packed(np.concatenate([seen, legal], axis=1))  # by node
+        self._rules = _rules(tree, board)
+        self._choices = _choices(tree.legal)
+        seen = _whole(self.game.observations)
+        self._sight = _packed(seen, tree.legal)
         self._seen = np.empty((batch, self._sight.shape[1]), np.uint64)
-        bits, size = self._seen.view(np.int8), seen.shape[1]
-        self._views = bits[:, :size], bits[:, size : size + legal.shape[1]]
-        self._node = roots[rng.integers(len(roots), size=batch)]
-        self._there = self._node.copy()
+        cells, size = self._seen.view(np.int8), seen.shape[1] * seen.itemsize
+        self._views = cells[:, :size].view(seen.dtype), cells[:, size : size + tree.legal.shape[1]]
         self._draws = rng.integers(2**63, size=1, dtype=np.uint64)
-        self._actions = np.zeros(batch, np.int8)
-        self._rewards = np.zeros((batch, 2), np.float32)
+        self._node, self._there = np.zeros(batch, np.int32), np.zeros(batch, np.int32)
+        self._actions = np.zeros(batch, np.int8 if tree.legal.shape[1] < 128 else np.int64)
+        self._rewards = np.zeros((batch, tree.num_players), np.float32)
         self._ended = np.zeros(batch, np.bool_)
+        _deal(self._rules, self._draws, self._node)
 
     def seats(self) -> Array:
         """Who is to act: int `(B,)`."""
-        return self.tables.actor[self._node]
+        return self._rules.player[self._node]
 
     def look(self) -> tuple[Array, Array]:
-        """What each player to act sees, int8 `(B, size)`, and may do, int8 `(B, A)`."""
-        _gather(self._sight, self._node, self._seen)
+        """What each player to act sees, `(B, size)`, and may do, int8 `(B, A)`.
+
+        What is seen are int8 where a game's tensors are whole numbers, as most are, else float32.
+        """
+        _gather(self._sight, self._rules.row, self._node, self._seen)
         return self._views
 
     def random_actions(self) -> Array:
-        """A legal action for each, all equally likely: int8 `(B,)`."""
-        _pick(self._choices, self._node, self._draws, self._actions)
+        """A legal action for each, all equally likely: int `(B,)`."""
+        _pick(self._choices, self._rules.row, self._node, self._draws, self._actions)
         return self._actions
 
     def step(self, actions: Array) -> tuple[Array, Array]:
-        """Play them: both players' rewards `(B, 2)`, and whether the hand ended `(B,)`."""
-        wrong = _look_ahead(self._game[0], self._node, actions, self._there)
+        """Play them: all players' rewards `(B, P)`, and whether the hand ended `(B,)`."""
+        wrong = _look_ahead(self._rules.after, self._node, actions, self._there)
         if wrong != NOBODY:
             raise IllegalActionError(f"action {actions[wrong]} is illegal in hand {wrong}")
-        _go(self._game, self._there, self._draws, (self._node, self._rewards, self._ended))
+        _go(self._rules, self._there, self._draws, (self._node, self._rewards, self._ended))
         return self._rewards, self._ended
 
 
-def _packed(bits: Array) -> Array:
-    """Rows of 0 and 1 as bytes in whole machine words, quick to copy: uint64 `(N, words)`."""
-    spare = -bits.shape[1] % 8
-    return np.pad(bits.astype(np.int8), ((0, 0), (0, spare))).view(np.uint64)
+class _Rules(NamedTuple):
+    """What the kernels look up, for N nodes and D deals."""
+
+    after: Array  # (N, A) the node after each action, NOBODY where illegal
+    player: Array  # (N,)
+    row: Array  # (N,)
+    first_child: Array  # (N + 1,)
+    chance: Array  # (N,) running sums of chance's probabilities among siblings
+    returns: Array  # (N, P)
+    deals: Array  # (D, 2) nodes: the own one of each deal, and the one that shares its cell
+    own: Array  # (D,) the own one's part of the cell (Vose's alias method)
+    draws: int  # how many draws a hand takes at most between two decisions
+
+
+def _rules(tree: Tree, board: Board) -> _Rules:
+    after = np.full((tree.num_nodes, tree.legal.shape[1]), NOBODY, np.int32)
+    inner = np.flatnonzero(tree.infoset >= 0)
+    rows = tree.infoset[inner]
+    after[inner] = np.where(
+        tree.legal[rows], tree.first_child[inner][:, None] + board.child[rows], NOBODY
+    )
+    own, other = _aliases(np.diff(board.dealt, prepend=0.0))
+    deals = np.column_stack([board.deals, board.deals[other]]).astype(np.int32)
+    player = board.player.astype(np.int32)
+    draws = 1 + int((player == CHANCE).any()) * int(tree.depths().max())
+    lists = (after, player, board.infoset, board.first_child, board.chance, board.returns)
+    return _Rules(*lists, deals, own, draws)
+
+
+def _aliases(shares: Array) -> tuple[Array, Array]:
+    """Cells of equal size for shares `(D,)`: how much of each is its own, and whose the rest is."""
+    count = len(shares)
+    own, other = shares * count, np.arange(count)
+    small = [i for i in range(count) if own[i] < 1]
+    large = [i for i in range(count) if own[i] >= 1]
+    while small and large:
+        i, j = small.pop(), large[-1]
+        other[i] = j
+        own[j] -= 1 - own[i]
+        if own[j] < 1:
+            small.append(large.pop())
+    own[small + large] = 1.0  # but for rounding
+    return own, other
+
+
+def _whole(seen: Array) -> Array:
+    """As int8 where that loses nothing: an eighth of a float64 is quicker to copy."""
+    small = seen.astype(np.int8)
+    return small if np.array_equal(small, seen) else np.ascontiguousarray(seen, np.float32)
+
+
+def _packed(seen: Array, legal: Array) -> Array:
+    """Rows of sights and masks as whole machine words, quick to copy: uint64 `(I, words)`."""
+    cells = np.concatenate([seen.view(np.int8), legal.astype(np.int8)], axis=1)
+    return np.pad(cells, ((0, 0), (0, -cells.shape[1] % 8))).view(np.uint64)
 
 
 def _choices(masks: Array) -> Array:
-    """By node how many actions are legal, then which: int8 `(N, A + 1)`."""
-    table = np.zeros((len(masks), masks.shape[1] + 1), np.int8)
-    for row, mask in zip(table, masks, strict=True):
-        legal = np.flatnonzero(mask)
-        row[: len(legal) + 1] = [len(legal), *legal]
+    """By row how many actions are legal, then which: `(I, A + 1)`."""
+    table = np.zeros((len(masks), masks.shape[1] + 1), np.int32)
+    table[:, 0] = masks.sum(axis=1)
+    rows, actions = np.nonzero(masks)
+    table[rows, np.cumsum(masks, axis=1)[rows, actions]] = actions
     return table
 
 
 @compiled
-def _gather(table: Array, node: Array, out: Array) -> None:
+def _gather(table: Array, row: Array, node: Array, out: Array) -> None:
     for i in range(len(node)):
         for k in range(table.shape[1]):
-            out[i, k] = table[node[i], k]
+            out[i, k] = table[row[node[i]], k]
 
 
 @compiled
@@ -100,16 +153,23 @@ def _drawn(state: np.uint64, i: int, below: int) -> int:
 
 
 @compiled
-def _forth(state: Array, draws: int) -> None:
-    """Leave behind as many places as were drawn."""
+def _share(state: np.uint64, i: int) -> float:
+    """A number from [0, 1), the i-th of many."""
+    return (mixed(state + np.uint64(i) * STEP) >> np.uint64(11)) * 2.0**-53
+
+
+@compiled
+def _advance(state: Array, draws: int) -> None:
+    """Advance the stream."""
     state[0] += np.uint64(draws) * STEP
 
 
 @compiled
-def _pick(choices: Array, node: Array, state: Array, actions: Array) -> None:
+def _pick(choices: Array, row: Array, node: Array, state: Array, actions: Array) -> None:
     for i in range(len(node)):
-        actions[i] = choices[node[i], 1 + _drawn(state[0], i, choices[node[i], 0])]
-    _forth(state, len(node))
+        legal = choices[row[node[i]]]
+        actions[i] = legal[1 + _drawn(state[0], i, legal[0])]
+    _advance(state, len(node))
 
 
 @compiled
@@ -123,14 +183,43 @@ def _look_ahead(after: Array, node: Array, actions: Array, there: Array) -> int:
 
 
 @compiled
-def _go(game: Any, there: Array, state: Array, hands: Any) -> None:
+def _dealt(rules: _Rules, state: np.uint64, i: int) -> int:
+    """A deal by its probability, the i-th of many."""
+    place = _share(state, i) * len(rules.deals)
+    cell = int(place)
+    return rules.deals[cell, 0 if place - cell < rules.own[cell] else 1]
+
+
+@compiled
+def _after_chance(rules: _Rules, node: int, state: np.uint64, i: int, step: int) -> int:
+    """Where chance leads from `node`, with draws i, i + step and so on."""
+    while rules.player[node] == CHANCE:
+        draw, node = _share(state, i), rules.first_child[node]
+        while rules.chance[node] <= draw:
+            node += 1
+        i += step
+    return node
+
+
+@compiled
+def _deal(rules: _Rules, state: Array, node: Array) -> None:
+    """Deal every hand."""
+    for i in range(len(node)):
+        node[i] = _dealt(rules, state[0], i)
+    _advance(state, len(node))
+
+
+@compiled
+def _go(rules: _Rules, there: Array, state: Array, hands: Any) -> None:
     """Take every hand there; deal anew where it is over."""
-    _, actor, roots, rewards = game
-    node, reward, ended = hands
-    for i in range(len(there)):
-        reward[i, 0] = rewards[there[i], 0]
-        reward[i, 1] = rewards[there[i], 1]
-        ended[i] = actor[there[i]] == NOBODY
-        dealt = roots[_drawn(state[0], i, len(roots))]
-        node[i] = dealt if ended[i] else there[i]
-    _forth(state, len(there))
+    node, rewards, ended = hands
+    count = len(there)
+    for i in range(count):
+        at = there[i]
+        if rules.player[at] == CHANCE:
+            at = _after_chance(rules, at, state[0], count + i, count)
+        for seat in range(rewards.shape[1]):
+            rewards[i, seat] = rules.returns[at, seat]
+        ended[i] = rules.player[at] == TERMINAL
+        node[i] = _dealt(rules, state[0], i) if ended[i] else at
+    _advance(state, count * rules.draws)
