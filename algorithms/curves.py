@@ -21,7 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command.Parser(
         prog="python -m algorithms.curves", description=command.summary(__doc__)
     )
-    parser.add_argument("curves", nargs="+", type=Path, metavar="CSV", help="a training run's curve")
+    parser.add_argument(
+        "curves", nargs="+", type=Path, metavar="CSV", help="a training run's curve"
+    )
     parser.add_argument("--game", help=f"whose curves (what the .json beside them says, or {KUHN})")
     parser.add_argument("--out", type=Path, default=Path("training.png"), metavar="PNG")
     args = parser.parse_args(argv)

@@ -68,7 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--lr", type=float, help="how far a row moves, relative to what it can gain (1); falls")
     add("--entropy", type=float, help="pull towards the magnet at the start (0.2)")
     add("--entropy-end", type=float, help="pull towards the magnet at the end (0.1)")
-    add("--magnet", type=float, help="how far the magnet follows in an update (0.01); 0: not at all")
+    add(
+        "--magnet", type=float, help="how far the magnet follows in an update (0.01); 0: not at all"
+    )
     add("--vf-coef", type=float, help="weight of the value loss (0.5)")
     add("--width", type=int, help="mlp: units of each of two layers (128)")
     add("--fit", type=int, help="mlp: steps of Adam per update (6)")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import best_response, expected_game_score
 
 from algorithms.exact import cfr, values
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Tree
+from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Policy, Tree
 from algorithms.games import Game
+from algorithms.learning.board import cumulative
+from algorithms.learning.selfplay import SelfPlayVecEnv
 from algorithms.policies import (
     GamePolicy,
     from_openspiel,
@@ -26,6 +28,8 @@ from parity.tally import Tally
 GROUP = "game"
 ITERATES = 1e-9
 EXACT = 1e-10  # per chip at stake
+HANDS, WATCHED = 2048, 16  # at a time in the environment, and replayed step by step
+ROUNDS, ROUNDS_QUICK = 30, 4  # hands of each
 FEW_NODES = 20_000  # OpenSpiel's Python takes seconds where there are more
 
 
@@ -141,6 +145,102 @@ def check_policies(tally: Tally, settings: Settings) -> None:
         for kind, there in kinds.items():
             back = from_openspiel(there(policy), game)
             tally.holds(where, f"{kind} gives the same policy back", back == policy)
+
+
+@game_check("environment", "the vectorised self-play environment against OpenSpiel's states")
+def check_environment(tally: Tally, settings: Settings) -> None:
+    """Every step of some hands replayed by OpenSpiel, and the mean of all rewards.
+
+    After its own move a seat must meet its next decision or the end, over moves of others alone.
+    """
+    game = _game(settings)
+    policy = GamePolicy.random(game, 0).table
+    env, rng = SelfPlayVecEnv(HANDS, game, numbered=True), np.random.default_rng(1)
+    env.set_opponent(policy)
+    env.reset()
+    won: list[list[float]] = [[] for _ in range(game.num_players)]
+    rounds, played = ROUNDS_QUICK if settings.quick else ROUNDS, np.zeros(HANDS, int)
+    while played.min() < rounds:  # as many hands in each slot, or short ones would count too often
+        seats, rows, nodes = env.seats().tolist(), env.rows(), env.get_state()["node"]
+        actions = (cumulative(policy)[rows] <= rng.random((HANDS, 1))).sum(axis=1)
+        masks = env.action_masks()
+        _, rewards, ended, _ = env.step(actions)
+        after = env.get_state()["node"]
+        for slot in np.flatnonzero(ended & (played < rounds)).tolist():
+            won[seats[slot]].append(float(rewards[slot]))
+        played += ended
+        for slot in range(WATCHED):
+            there = None if ended[slot] else after[slot]
+            step = _Step(seats[slot], nodes[slot], int(actions[slot]), there, float(rewards[slot]))
+            _compare_step(game, step, masks[slot].tolist(), tally)
+    for seat, rewards_of in enumerate(won):
+        _compare_mean(game, policy, seat, rewards_of, tally)
+
+
+class _Step(NamedTuple):
+    """One slot's step: from where, by which action, to its next decision or the end."""
+
+    seat: int
+    node: int
+    action: int
+    there: int | None
+    reward: float
+
+
+def _compare_step(game: Game, step: _Step, mask: list[bool], tally: Tally) -> None:
+    tree, root = game.tree, game.origin.new_initial_state()
+    state = _replayed(root, tree.history(step.node))
+    where = f"seat {step.seat} {_spelt(state)}"
+    tally.same(where, "lets {} act", step.seat, state.current_player())
+    legal = set(state.legal_actions())
+    tally.same(where, "allows {}", mask, [action in legal for action in range(len(mask))])
+    state.apply_action(step.action)
+    if step.there is None:
+        tally.holds(where, f"{step.reward} can be won", step.reward in _ends(state, step.seat))
+        return
+    moves = tree.history(step.there)
+    before = len(state.history())
+    tally.same(where, "goes on from {}", moves[:before], state.history())
+    for move in moves[before:]:
+        tally.holds(where, f"{move} is another's move", _is_anothers(state, step.seat, move))
+        state.apply_action(move)
+    tally.same(where, "then lets {} act", step.seat, state.current_player())
+    tally.same(where, "pays {} on the way", step.reward, 0.0)
+
+
+def _replayed(state: Any, moves: Sequence[int]) -> Any:
+    for move in moves:
+        state.apply_action(move)
+    return state
+
+
+def _is_anothers(state: Any, seat: int, move: int) -> bool:
+    return state.current_player() != seat and move in state.legal_actions()
+
+
+def _ends(state: Any, seat: int) -> set[float]:
+    """What `seat` can have won when it is not asked again: as float32, as rewards are."""
+    if state.is_terminal():
+        return {float(np.float32(state.returns()[seat]))}
+    if state.current_player() == seat:
+        return set()
+    return set().union(*(_ends(state.child(move), seat) for move in state.legal_actions()))
+
+
+def _compare_mean(
+    game: Game, policy: Policy, seat: int, won: Sequence[float], tally: Tally
+) -> None:
+    """The mean reward is the exact value, over hands in which the seat decides anything."""
+    tree = game.tree
+    plan = values.reach(tree, policy)
+    decided = tree.ends[seat] > 0
+    reach = (tree.chance[tree.terminals] * plan[tree.ends].prod(axis=0))[decided]
+    if not reach.sum():
+        return
+    exact = float(reach @ tree.returns[seat, tree.terminals[decided]] / reach.sum())
+    error = float(np.std(won) / np.sqrt(len(won)))
+    claim = f"{len(won):,} hands win {np.mean(won):.4f} on average, {exact:.4f} exactly"
+    tally.holds(f"seat {seat}", claim, abs(np.mean(won) - exact) <= 5 * error + 1e-6)
 
 
 def _compare_iterates(

@@ -24,8 +24,8 @@ algorithms.support  errors compiled
 algorithms.support  files progress draws server lanes
 algorithms.support  command sealed
 algorithms.exact    tree
-algorithms.exact    kuhn values cfr losses linear_program
-algorithms.exact    sampling elimination simulation fast
+algorithms.exact    kuhn values cfr linear_program
+algorithms.exact    losses sampling elimination simulation fast
 algorithms.exact    solving
 algorithms.games    game
 algorithms.games    kuhn openspiel

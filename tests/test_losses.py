@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.exact.kuhn import nash
-from algorithms.exact.losses import losses, realisation_plan
+from algorithms.exact.losses import losses
 from algorithms.exact.values import expected_values, nash_conv
 from algorithms.games import kuhn, load_game
 from tests.games import GAMES
@@ -57,10 +57,3 @@ def test_reach_is_how_often_a_hand_comes_there():
     reach = {tree.keys[x.row]: x.reach for x in losses(tree, tree.uniform())}
     assert reach["2b"] == pytest.approx(1 / 6)
     assert reach["1pb"] == pytest.approx(1 / 12)
-
-
-def test_plans_are_products_of_probabilities():
-    tree = kuhn().tree
-    plan = realisation_plan(tree, tree.uniform())
-    assert plan[0] == 1
-    assert sorted(set(plan[1:])) == [0.25, 0.5]

@@ -9,6 +9,7 @@ import pytest
 from algorithms.exact import cfr, values
 from algorithms.games import load_game
 from algorithms.games.game import Face, Game
+from algorithms.learning import selfplay
 from algorithms.policies import GamePolicy
 from parity import check, games
 from parity.registry import GAME_CHECKS, Settings, run
@@ -113,6 +114,35 @@ def test_a_wrong_function_is_noticed(module, name, change, expected, monkeypatch
     wrong = cfr.LINEAR_CFR if change is None else off(right, change)
     monkeypatch.setattr(module, name, wrong)
     assert red(load_game(KUHN3)) == expected
+
+
+def wrong_returns(board):
+    return board._replace(returns=board.returns + (board.player[:, None] == -4) * np.float32(0.125))
+
+
+def wrong_deal(board):
+    return board._replace(dealt=np.linspace(0.5, 1, len(board.dealt)))
+
+
+def wrong_turns(board):
+    player = board.player.copy()
+    player[player == 2] = 1
+    return board._replace(player=player)
+
+
+@pytest.mark.parametrize("wrong", [wrong_returns, wrong_deal, wrong_turns])
+def test_a_wrong_environment_is_noticed(wrong, monkeypatch):
+    monkeypatch.setattr(selfplay, "board_of", off(selfplay.board_of, wrong))
+    assert red(load_game(KUHN3)) == {"environment"}
+
+
+def test_opponents_that_play_something_else_are_noticed(monkeypatch):
+    uniform = load_game(KUHN3).tree.uniform()
+    right = selfplay.SelfPlayVecEnv.set_opponent
+    monkeypatch.setattr(
+        selfplay.SelfPlayVecEnv, "set_opponent", lambda env, policy: right(env, uniform)
+    )
+    assert red(load_game(KUHN3)) == {"environment"}
 
 
 OTHER = GamePolicy.random(KUHN3, 77)

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.tree import Floats, Policy, Tree
+from algorithms.exact.tree import Floats, Tree
+from algorithms.exact.values import reach
 
 NOTHING = 1e-12  # chips per hand: rounding
 
@@ -34,8 +35,8 @@ class Loss(NamedTuple):
 def losses(tree: Tree, policy: npt.ArrayLike) -> tuple[Loss, ...]:
     """Where a joint policy `(I, A)` loses chips to best responses, the largest loss first."""
     table = np.asarray(policy, np.float64)
-    plan = realisation_plan(tree, table)
-    reach = _row_reach(tree, plan)
+    plan = reach(tree, table)
+    comes = _row_reach(tree, plan)
     lost, best = np.zeros(len(table)), np.zeros(len(table), np.intp)
     for player in range(tree.num_players):
         worth = _worth_of_ends(tree, plan, player)
@@ -48,25 +49,16 @@ def losses(tree: Tree, policy: npt.ArrayLike) -> tuple[Loss, ...]:
             worth[before] += values[top]
     played = table.argmax(axis=1)
     shares = table[np.arange(len(table)), played]
-    columns = (column.tolist() for column in (reach, played, shares, best, lost))
+    columns = (column.tolist() for column in (comes, played, shares, best, lost))
     found = [Loss(row, *values) for row, values in enumerate(zip(*columns, strict=True))]
     return tuple(sorted((loss for loss in found if loss.lost > NOTHING), key=lambda x: -x.lost))
-
-
-def realisation_plan(tree: Tree, policy: Policy) -> Floats:
-    """How likely each sequence is to be played, by its owner alone: `(S + 1,)`."""
-    plan = np.ones(tree.num_slots + 1)
-    for row, parent in enumerate(tree.parent):
-        slots = slice(tree.first_slot[row] + 1, tree.first_slot[row + 1] + 1)
-        plan[slots] = plan[parent] * policy[row, tree.legal[row]]
-    return plan
 
 
 def _row_reach(tree: Tree, plan: Floats) -> Floats:
     """How likely a hand is to come to each information set: `(I,)`."""
     nodes = tree.members
-    reach = tree.chance[nodes] * plan[tree.sequence[:, nodes]].prod(axis=0)
-    return np.asarray(np.bincount(tree.infoset[nodes], reach, len(tree.keys)), np.float64)
+    comes = tree.chance[nodes] * plan[tree.sequence[:, nodes]].prod(axis=0)
+    return np.asarray(np.bincount(tree.infoset[nodes], comes, len(tree.keys)), np.float64)
 
 
 def _worth_of_ends(tree: Tree, plan: Floats, player: int) -> Floats:

@@ -87,9 +87,7 @@ def begin(board: Board, number: int) -> int:
 
 
 @compiled
-def onward(
-    board: Board, policy: Floats, node: int, seat: int, random: np.random.Generator
-) -> int:
+def onward(board: Board, policy: Floats, node: int, seat: int, random: np.random.Generator) -> int:
     """Where `seat` is to act next or the hand is over; chance and the others have moved until then.
 
     `policy` `(I, A)` is what the others play, as running sums.
