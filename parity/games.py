@@ -29,7 +29,7 @@ GROUP = "game"
 ITERATES = 1e-9
 EXACT = 1e-10  # per chip at stake
 HANDS, WATCHED = 2048, 16  # at a time in the environment, and replayed step by step
-ROUNDS, ROUNDS_QUICK = 30, 4  # hands of each
+ROUNDS, ROUNDS_QUICK = 30, 12  # hands of each
 FEW_NODES = 20_000  # OpenSpiel's Python takes seconds where there are more
 
 
