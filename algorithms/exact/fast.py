@@ -4,7 +4,7 @@ Two ideas make it fast. First, with perfect recall the counterfactual value of a
 what the terminals right behind it pay, each times the others' probability of playing along, and of
 the values of the information sets that follow it: no other node is needed. Second, many information
 sets differ only in what was dealt. Those form a *group*, each in a *lane* of its own. A *position*
-is what a player has done, whatever its hand: one of the slots of a group, in all its lanes. All ways
+is what a player has done, whatever its hand: one slot of a group, in all lanes. All ways
 to end a hand between two players' positions are then one small matrix, by their lanes (a *block*),
 and one vector instruction handles several hands.
 
