@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.exact.kuhn import nearest_nash
-from algorithms.exact.solving import NAMES, SAMPLING, Point, Solved, make_solver, solve
+from algorithms.exact.solving import MODES, NAMES, SAMPLING, Point, Solved, make_solver, solve
 from algorithms.games import KUHN, MAX_NODES, load_game
 from algorithms.policies import GamePolicy
 from algorithms.support import command, files
@@ -52,6 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar=("ALPHA", "BETA", "GAMMA"),
         help="instead of the variant's own",
     )
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        default="fast",
+        help="exact: OpenSpiel's iterates bit for bit; fast: the same up to rounding (%(default)s)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of a sampling variant (%(default)s)")
     parser.add_argument("--max-nodes", type=int, default=MAX_NODES, help="refuse larger games")
     parser.add_argument("--out", metavar="FILE.json", help="write the average policy")
@@ -67,7 +73,8 @@ def _run(args: argparse.Namespace) -> int:
     with ExitStack() as held:  # an output that cannot be written fails before the work starts
         out, plot = (p and held.enter_context(files.replacing(p)) for p in (args.out, args.plot))
         game = load_game(args.game, max_nodes=args.max_nodes)
-        solver = make_solver(game.tree, args.variant, discounts=args.discounts, seed=args.seed)
+        how = {"discounts": args.discounts, "seed": args.seed, "mode": args.mode}
+        solver = make_solver(game.tree, args.variant, **how)
         with progress("solving", None if args.until else limit) as bar:
             solved = solve(solver, iterations=limit, until=until, progress=bar)
         policy = GamePolicy(game, solved.policy)

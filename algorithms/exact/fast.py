@@ -3,17 +3,17 @@
 Two ideas make it fast. First, with perfect recall the counterfactual value of a slot is the sum of
 what the terminals right behind it pay, each times the others' probability of playing along, and of
 the values of the information sets that follow it: no other node is needed. Second, many information
-sets differ only in what was dealt. Those are a *group*, each takes one *lane* of it, and what a
-player and its opponent have done so far, hands left out, is a *position*. All the ways to end a hand
-between two positions are then one small matrix, by the players' lanes, and a vector instruction
-handles several hands at once.
+sets differ only in what was dealt. Those form a *group*, each in a *lane* of its own. A *position*
+is what a player has done, whatever its hand: one slot of a group, in all lanes. All ways
+to end a hand between two players' positions are then one small matrix, by their lanes (a *block*),
+and one vector instruction handles several hands.
 
 What is alike is read off the tree alone, and nothing depends on it but speed: a game without such
 structure gets one lane, and the same code is then the plain sequence form.
 
 The numbers are those of `algorithms.exact.cfr` up to rounding, because sums run in another order.
 In a tie, where regrets of exactly 0 mean "uniform" and a rounding error above 0 means "always this
-one", the iterates can part; they converge to equilibrium alike. See docs/solving.md.
+one", the iterates can part; they converge alike. docs/solving.md says more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numba.cpython.unsafe.tuple import tuple_setitem
 
 from algorithms.exact.cfr import CFR, Tables, Variant, kept
 from algorithms.exact.tree import CHANCE, Floats, Indices, Policy, Tree, ranges
-from algorithms.support.compiled import fused
+from algorithms.support.compiled import compiled
 from algorithms.support.lanes import (
     Lanes,
     inverse,
@@ -151,7 +151,7 @@ def _alike(tree: Tree, most: int) -> tuple[Indices, Indices, Indices]:
     first information sets that are alike take lanes in turn, and what follows them keeps their
     lane. More of them than lanes, or two in one lane, make another group.
     """
-    nodes = tree.members[tree.first_member[:-1]]  # one of each information set
+    nodes = tree.members[tree.first_member[:-1]].astype(np.intp)  # one of each information set
     depth, heard = tree.depths()[nodes], _heard(tree, nodes)
     counts, owner = np.diff(tree.first_slot), tree.owner
     group, lane, level = np.zeros((3, len(nodes)), np.intp)
@@ -251,14 +251,14 @@ def _numbers(values: npt.ArrayLike) -> Numbers:
     return np.ascontiguousarray(values, np.uint32)
 
 
-@fused
+@compiled
 def _start(zero: Lanes, arrays: _Arrays, tables: _Tables) -> None:
     """The uniform policy."""
     for player in range(len(arrays[3]) - 1):
         _play(zero, arrays, tables, player, 0.0)
 
 
-@fused
+@compiled
 def _iterate(
     zero: Lanes,
     arrays: _Arrays,
@@ -273,6 +273,7 @@ def _iterate(
     for t in range(first + 1, last + 1):
         weight = float(t) ** gamma
         for player in range(players):
+            _pay(zero, arrays, tables, player)
             _regret(zero, arrays, tables, player, (kept(t, alpha), kept(t, beta), prediction))
             if alternating:
                 _play(zero, arrays, tables, player, weight)
@@ -281,7 +282,21 @@ def _iterate(
                 _play(zero, arrays, tables, player, weight)
 
 
-@fused
+@compiled
+def _pay(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int) -> None:
+    """Add what the terminals pay a player, times the others' probability of playing along."""
+    _, (ats, others, which), matrices, _, first_block = arrays
+    _, _, _, worth, reach, _ = tables
+    for b in range(np.uint64(first_block[player]), np.uint64(first_block[player + 1])):
+        paid = _product(zero, matrices, np.uint64(which[b]), reach, np.uint64(others[0, b]))
+        third = 1.0  # of players beyond the second: there is one lane then
+        for k in range(1, len(others)):
+            third *= reach[np.uint64(others[k, b]), 0]
+        at = np.uint64(ats[b])
+        put(worth, at, plus_scaled(row(worth, at, zero), paid, third))
+
+
+@compiled
 def _regret(
     zero: Lanes,
     arrays: _Arrays,
@@ -289,18 +304,14 @@ def _regret(
     player: int,
     factors: tuple[float, float, float],
 ) -> None:
-    """Add one iteration's counterfactual regrets of a player, from its last groups to its first."""
-    (firsts, befores), (ats, others, which), matrices, first_group, first_block = arrays
-    regret, hope, scale, worth, reach, _ = tables
+    """Add one iteration's counterfactual regrets of a player, from its last groups to its first.
+
+    `worth` holds what the terminals pay, and is 0 again afterwards.
+    """
+    (firsts, befores), _, _, first_group, _ = arrays
+    regret, hope, scale, worth, _, _ = tables
     keep_positive, keep_negative, prediction = factors
     one = np.uint64(1)
-    for b in range(np.uint64(first_block[player]), np.uint64(first_block[player + 1])):
-        paid = _product(zero, matrices, np.uint64(which[b]), reach, np.uint64(others[0, b]))
-        third = 1.0
-        for k in range(1, len(others)):
-            third *= reach[np.uint64(others[k, b]), 0]
-        at = np.uint64(ats[b])
-        put(worth, at, plus_scaled(row(worth, at, zero), paid, third))
     for back in range(first_group[player + 1] - first_group[player]):
         g = np.uint64(first_group[player + 1] - 1 - back)
         first, last = np.uint64(firsts[g]), np.uint64(firsts[g + one])
@@ -324,7 +335,7 @@ def _regret(
     put(worth, player, zero)
 
 
-@fused
+@compiled
 def _play(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int, weight: float) -> None:
     """Count a player's policy into the average, then take the next from its regrets."""
     (firsts, befores), _, _, first_group, _ = arrays
@@ -339,7 +350,7 @@ def _play(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int, weight: fl
             put(reach, at, times(so_far, _share(row(hope, at, zero), factor, even)))
 
 
-@fused
+@compiled
 def _product(
     total: Lanes, matrices: Floats, which: np.uint64, reach: Floats, other: np.uint64
 ) -> Lanes:
@@ -351,7 +362,7 @@ def _product(
     return total
 
 
-@fused
+@compiled
 def _share(hope: Lanes, factor: Lanes, even: float) -> Lanes:
     """Probabilities in proportion to what is above 0."""
     for i in range(len(hope)):
@@ -360,7 +371,7 @@ def _share(hope: Lanes, factor: Lanes, even: float) -> Lanes:
     return hope
 
 
-@fused
+@compiled
 def _kept(regret: Lanes, positive: float, negative: float) -> Lanes:
     for i in range(len(regret)):
         factor = positive if regret[i] >= 0 else negative
@@ -368,7 +379,7 @@ def _kept(regret: Lanes, positive: float, negative: float) -> Lanes:
     return regret
 
 
-@fused
+@compiled
 def _plus_positive(total: Lanes, hope: Lanes) -> Lanes:
     for i in range(len(total)):
         total = tuple_setitem(total, i, total[i] + max(hope[i], 0.0))

@@ -6,18 +6,21 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from algorithms.exact.cfr import VARIANTS, Solver
+from algorithms.exact.fast import FastSolver
 from algorithms.exact.sampling import SamplingSolver, Scheme
 from algorithms.exact.tree import Policy, Tree
 from algorithms.exact.values import NashConv, nash_conv
 from algorithms.support.errors import unknown
 
-AnySolver: TypeAlias = Solver | SamplingSolver
+AnySolver: TypeAlias = Solver | FastSolver | SamplingSolver
+Mode: TypeAlias = Literal["exact", "fast"]
 Point: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
 SAMPLING: Mapping[str, Scheme] = MappingProxyType({"es-mccfr": "external", "os-mccfr": "outcome"})
 NAMES = (*VARIANTS, *SAMPLING)
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,9 +58,18 @@ def solve(
 
 
 def make_solver(
-    tree: Tree, name: str, *, discounts: Sequence[float] | None = None, seed: int = 0
+    tree: Tree,
+    name: str,
+    *,
+    discounts: Sequence[float] | None = None,
+    seed: int = 0,
+    mode: Mode = "fast",
 ) -> AnySolver:
-    """The solver of a variant's name; `discounts` are alpha, beta and gamma instead of its own."""
+    """The solver of a variant's name; `discounts` are alpha, beta and gamma instead of its own.
+
+    `exact` gives OpenSpiel's iterates bit for bit, `fast` the same up to rounding; sampling knows
+    no modes.
+    """
     if name in SAMPLING:
         return SamplingSolver(tree, SAMPLING[name], seed=seed)
     if name not in VARIANTS:
@@ -66,7 +78,7 @@ def make_solver(
     if discounts:
         alpha, beta, gamma = discounts
         variant = replace(variant, alpha=alpha, beta=beta, gamma=gamma)
-    return Solver(tree, variant)
+    return FastSolver(tree, variant) if mode == "fast" else Solver(tree, variant)
 
 
 def _checkpoints(iterations: int) -> Iterator[int]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from algorithms.exact.tree import Floats, Ints, Policy, SequenceForm, Tree
-from algorithms.support.compiled import compiled, fused
+from algorithms.support.compiled import compiled
 from algorithms.support.lanes import Lanes, larger, plus, plus_times, put, row, times, zeros
 from kuhn_bridge.errors import PolicyError
 
@@ -154,7 +154,7 @@ def _complaint(tree: Tree, table: Floats) -> str:
     )
 
 
-@fused
+@compiled
 def _alone(game: SequenceForm, table: Floats, measures: Floats) -> int:
     """Measure one policy `(I, A)`; 0 or more if it is none.
 
@@ -176,7 +176,7 @@ def _alone(game: SequenceForm, table: Floats, measures: Floats) -> int:
     return wrong
 
 
-@fused
+@compiled
 def _together(zero: Lanes, game: SequenceForm, policies: Floats, totals: Floats) -> int:
     """NashConv of policies `(B * I, A)`, as many side by side as there are lanes.
 
@@ -200,7 +200,7 @@ def _together(zero: Lanes, game: SequenceForm, policies: Floats, totals: Floats)
     return -1
 
 
-@fused
+@compiled
 def _gain(values: Floats, worth: Floats, player: int, lane: int, largest: float) -> float:
     gain: float = worth[player, lane] - values[player, lane]
     assert gain >= -SLACK * largest  # noqa: S101  # a best response never loses
@@ -212,7 +212,7 @@ def _gain(values: Floats, worth: Floats, player: int, lane: int, largest: float)
 _Tables: TypeAlias = tuple[Floats, Floats, Floats]
 
 
-@fused
+@compiled
 def _sweep(
     zero: Lanes, game: SequenceForm, policies: Floats, which: tuple[int, int], tables: _Tables
 ) -> int:
@@ -231,7 +231,7 @@ def _sweep(
     return -1
 
 
-@fused
+@compiled
 def _reach(
     zero: Lanes, slots: Ints, policies: Floats, which: tuple[int, int], reach: Floats
 ) -> Lanes:
@@ -257,14 +257,14 @@ def _reach(
     return wrong
 
 
-@fused
+@compiled
 def _plus_size(a: Lanes, p: Lanes) -> Lanes:
     for i in range(len(a)):
         a = tuple_setitem(a, i, a[i] + abs(p[i]))
     return a
 
 
-@fused
+@compiled
 def _plus_fault(wrong: Lanes, legal: Lanes, everything: Lanes) -> Lanes:
     """Add what a row sums too far from 1, and what is negative or illegal in it."""
     for i in range(len(wrong)):
@@ -273,7 +273,7 @@ def _plus_fault(wrong: Lanes, legal: Lanes, everything: Lanes) -> Lanes:
     return wrong
 
 
-@fused
+@compiled
 def _end(zero: Lanes, ends: Ints, stakes: Floats, reach: Floats, worth: Floats) -> None:
     """Add every terminal's counterfactual returns to the players' last slots."""
     players, terminals = ends.shape
@@ -289,7 +289,7 @@ def _end(zero: Lanes, ends: Ints, stakes: Floats, reach: Floats, worth: Floats) 
             put(worth, at, plus(row(worth, at, zero), counterfactual))
 
 
-@fused
+@compiled
 def _value(zero: Lanes, slots: Ints, reach: Floats, worth: Floats, values: Floats) -> None:
     """What each player wins, from what it wins right after its slots."""
     players, one = len(values), np.uint64(1)
@@ -301,7 +301,7 @@ def _value(zero: Lanes, slots: Ints, reach: Floats, worth: Floats, values: Float
         put(values, owner, plus_times(row(values, owner, zero), won, row(reach, slot + one, zero)))
 
 
-@fused
+@compiled
 def _respond(zero: Lanes, slots: Ints, worth: Floats, players: int) -> None:
     """Pass each row's best slot on to the sequence before it, the last row first."""
     lowest = _all(zero, -np.inf)
@@ -315,7 +315,7 @@ def _respond(zero: Lanes, slots: Ints, worth: Floats, players: int) -> None:
             top = lowest
 
 
-@fused
+@compiled
 def _all(zero: Lanes, number: float) -> Lanes:
     for i in range(len(zero)):
         zero = tuple_setitem(zero, i, number)

@@ -16,17 +16,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F) -> F:
-    """`function` as machine code, made when first called and kept on disk."""
-    return _machine_code(function)
-
-
-def fused(function: F) -> F:
-    """The same, but `a * b + c` may be rounded once instead of twice, and 1 / 0 is infinite."""
-    return _machine_code(function, fastmath={"contract"}, error_model="numpy")
-
-
-def _machine_code(function: F, **options: Any) -> F:
+    """`function` as machine code, made when first called and kept on disk; 1 / 0 is infinite."""
     try:
-        return cast(F, njit(cache=True, **options)(function))
+        return cast(F, njit(cache=True, error_model="numpy")(function))
     except RuntimeError:  # neither the package's directory nor the home can be written
-        return cast(F, njit(**options)(function))
+        return cast(F, njit(error_model="numpy")(function))

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
-from algorithms.support.compiled import fused
+from algorithms.support.compiled import compiled
 
 Lanes: TypeAlias = tuple[float, ...]
 Index: TypeAlias = int | np.uint64  # unsigned is faster: it cannot count from the end
@@ -23,7 +23,7 @@ def zeros(width: int) -> Lanes:
     return (0.0,) * width
 
 
-@fused
+@compiled
 def row(table: Any, at: Index, like: Lanes) -> Lanes:
     """One row of a table that is as wide as `like`."""
     for i in range(len(like)):
@@ -31,14 +31,14 @@ def row(table: Any, at: Index, like: Lanes) -> Lanes:
     return like
 
 
-@fused
+@compiled
 def put(table: Any, at: Index, lanes: Lanes) -> None:
     """Write one row of a table."""
     for i in range(len(lanes)):
         table[at, i] = lanes[i]
 
 
-@fused
+@compiled
 def plus(a: Lanes, b: Lanes) -> Lanes:
     """`a + b`."""
     for i in range(len(a)):
@@ -46,7 +46,7 @@ def plus(a: Lanes, b: Lanes) -> Lanes:
     return a
 
 
-@fused
+@compiled
 def minus(a: Lanes, b: Lanes) -> Lanes:
     """`a - b`."""
     for i in range(len(a)):
@@ -54,7 +54,7 @@ def minus(a: Lanes, b: Lanes) -> Lanes:
     return a
 
 
-@fused
+@compiled
 def times(a: Lanes, b: Lanes) -> Lanes:
     """`a * b`."""
     for i in range(len(a)):
@@ -62,7 +62,7 @@ def times(a: Lanes, b: Lanes) -> Lanes:
     return a
 
 
-@fused
+@compiled
 def plus_times(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """`a + b * c`."""
     for i in range(len(a)):
@@ -70,7 +70,7 @@ def plus_times(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     return a
 
 
-@fused
+@compiled
 def plus_scaled(a: Lanes, b: Lanes, scale: float) -> Lanes:
     """`a + b * scale`."""
     for i in range(len(a)):
@@ -78,7 +78,7 @@ def plus_scaled(a: Lanes, b: Lanes, scale: float) -> Lanes:
     return a
 
 
-@fused
+@compiled
 def inverse(a: Lanes) -> Lanes:
     """1 / a, infinite where a is 0."""
     for i in range(len(a)):
@@ -86,7 +86,7 @@ def inverse(a: Lanes) -> Lanes:
     return a
 
 
-@fused
+@compiled
 def larger(a: Lanes, b: Lanes) -> Lanes:
     """The larger of a and b."""
     for i in range(len(a)):

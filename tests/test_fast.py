@@ -1,0 +1,158 @@
+"""The fast mode: the exact solver's numbers up to rounding, whatever the game looks like."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from algorithms.exact.cfr import CFR, CFR_PLUS, PREDICTIVE_CFR_PLUS, VARIANTS, Solver
+from algorithms.exact.fast import WIDTHS, FastSolver, arrange
+from algorithms.exact.solving import make_solver
+from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
+from algorithms.exact.values import expected_values, nash_conv
+from algorithms.games.kuhn import kuhn_tree
+from kuhn_bridge.errors import KuhnError
+from tests.games import DICE, KUHN, KUHN3, LEDUC, tree
+
+DICE3, DICE5 = (f"liars_dice(numdice=1,dice_sides={sides})" for sides in (3, 5))
+BRIDGE = "tiny_bridge_2p"
+GOOFSPIEL = "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=3))"
+LANES = {KUHN: 4, KUHN3: 1, LEDUC: 6, DICE: 4, DICE3: 4, DICE5: 6, BRIDGE: 1, GOOFSPIEL: 1}
+
+
+def _high_card(cards):
+    """One bet between two hands of many: more hands than lanes."""
+    yield Visit(0, CHANCE)
+    for first in range(cards):
+        yield Visit(1, CHANCE, first, 1 / cards)
+        for second in range(cards):
+            if second != first:
+                won = 1.0 if first > second else -1.0
+                yield Visit(2, 0, second, 1 / (cards - 1), f"{first}", (0, 1))
+                yield Visit(3, TERMINAL, 0, returns=(won, -won))
+                yield Visit(3, 1, 1, key=f"{second}b", legal=(0, 1))
+                yield Visit(4, TERMINAL, 0, returns=(1.0, -1.0))
+                yield Visit(4, TERMINAL, 1, returns=(2 * won, -2 * won))
+
+
+def _many_hands():
+    return compile_tree("high card", 2, 19, _high_card(19))
+
+
+def pair(flat, variant=CFR):
+    return Solver(flat, variant), FastSolver(flat, variant)
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("name", [KUHN, LEDUC, DICE, DICE3, GOOFSPIEL])
+def test_ten_iterations_are_the_exact_ones(name, variant):
+    exact, fast = pair(tree(name), variant)
+    near = 1e-12 if variant == CFR else 1e-10  # discounts make small regrets, and those are rough
+    for _ in range(10):
+        exact.run(1)
+        fast.run(1)
+        assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=near)
+        assert fast.regrets() == pytest.approx(exact.regrets(), abs=near)
+        assert fast.current_policy() == pytest.approx(exact.current_policy(), abs=1e-8)
+
+
+@pytest.mark.parametrize("name", [KUHN3, DICE5, BRIDGE])
+def test_averages_after_ten_iterations_of_cfr(name):
+    exact, fast = pair(tree(name))
+    exact.run(10)
+    fast.run(10)
+    assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-12)
+
+
+@pytest.mark.parametrize("variant", [CFR, CFR_PLUS, PREDICTIVE_CFR_PLUS])
+@pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC, DICE, DICE3])
+def test_nash_conv_is_the_same_on_the_way(name, variant):
+    exact, fast = pair(tree(name), variant)
+    for iterations in (10, 100, 1_000):
+        measures = []
+        for solver in (exact, fast):
+            solver.run(iterations - solver.iteration)
+            measures.append(nash_conv(solver.tree, solver.average_policy()).total)
+        assert measures[1] == pytest.approx(measures[0], rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "iterations"), [(KUHN, 400), (DICE3, 1_000), (DICE, 2_000)])
+def test_both_reach_a_millionth(name, iterations):
+    for solver in pair(tree(name), PREDICTIVE_CFR_PLUS):
+        solver.run(iterations)
+        assert nash_conv(solver.tree, solver.average_policy()).total < 1e-6
+
+
+@pytest.mark.parametrize(("name", "width"), LANES.items())
+def test_lanes_where_hands_are_alike(name, width):
+    assert arrange(tree(name)).width == width
+
+
+def test_more_hands_than_lanes():
+    flat = _many_hands()
+    assert arrange(flat).width == WIDTHS[-1] < 19
+    exact, fast = pair(flat, CFR_PLUS)
+    exact.run(50)
+    fast.run(50)
+    assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-10)
+
+
+@pytest.mark.parametrize("name", [*LANES, "high card"])
+def test_a_layout_is_the_game(name):
+    """Every slot has a place of its own, and the blocks pay what the terminals pay."""
+    flat = _many_hands() if name == "high card" else tree(name)
+    layout = arrange(flat)
+    assert len(np.unique(layout.place)) == flat.num_slots
+    policy = flat.random(3)
+    reach = np.ones(flat.num_slots + 1)
+    for slot, (row, _, before, action) in enumerate(flat.slots):
+        reach[slot + 1] = reach[before] * policy[row, action]
+    table = np.zeros((layout.positions, layout.width))
+    table.ravel()[layout.place] = reach[1:]
+    table[: flat.num_players, 0] = 1
+    _, (ats, others, which), matrices, _, first_block = layout.arrays
+    for player, value in enumerate(expected_values(flat, policy)):
+        blocks = slice(first_block[player], first_block[player + 1])
+        third = table[others[1:, blocks], 0].prod(axis=0)
+        paid = np.einsum("bji,bj->bi", matrices[which[blocks]], table[others[0, blocks]])
+        idle = flat.ends[player] == 0  # hands that end before the player acts
+        rest = flat.stakes[player, idle] @ reach[flat.ends[:, idle]].prod(axis=0)
+        found = ((paid * table[ats[blocks]]).sum(axis=1) * third).sum() + rest
+        assert found == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_many_iterations_are_many_times_one(variant):
+    once, often = FastSolver(kuhn_tree(), variant), FastSolver(kuhn_tree(), variant)
+    once.run(30)
+    for _ in range(30):
+        often.run(1)
+    assert np.array_equal(once.average_policy(), often.average_policy())
+    assert np.array_equal(once.regrets(), often.regrets())
+    assert once.iteration == often.iteration == 30
+
+
+def test_before_the_first_iteration_all_is_uniform():
+    solver = FastSolver(tree(LEDUC))
+    assert solver.current_policy() == pytest.approx(solver.tree.uniform())
+    assert solver.average_policy() == pytest.approx(solver.tree.uniform())
+    with pytest.raises(KuhnError, match="-1 iterations"):
+        solver.run(-1)
+
+
+def test_the_mode_chooses():
+    kinds = {mode: type(make_solver(kuhn_tree(), "cfr", mode=mode)) for mode in ("exact", "fast")}
+    assert kinds == {"exact": Solver, "fast": FastSolver}
+
+
+def test_only_one_module_knows_of_it():
+    """It can be taken away: nothing but the place that chooses imports it."""
+    root = Path(__file__).parent.parent
+    knowing = {
+        path.stem
+        for path in (root / "algorithms").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == "algorithms.exact.fast"
+    }
+    assert knowing == {"solving"}
