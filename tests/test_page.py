@@ -545,7 +545,7 @@ def test_a_phone_shows_all_that_a_hand_needs(browser: Any, scheme: str) -> None:
         play_hands(table, 4, tap)
         page.locator("#mind-switch").tap()
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        for button in page.locator("button:visible, .seats label").all():
+        for button in page.locator("button:visible, select, .seats label").all():
             assert button.bounding_box()["height"] >= 44
         page.evaluate("scrollTo(0, 0)")
         for part in ("#bot-card", "#own-card", "#status", "#verdict", ".moves", "#total"):
@@ -766,15 +766,15 @@ def test_the_page_plays_where_nothing_can_be_remembered(browser: Any, script: st
 DROP = """([name, bytes]) => {
     const files = new DataTransfer();
     files.items.add(new File([new Uint8Array(bytes)], name));
-    for (const kind of ["dragover", "drop"])
-        document.body.dispatchEvent(new DragEvent(
-            kind, { dataTransfer: files, bubbles: true, cancelable: true }));
+    return ["dragover", "drop"].map((kind) => document.body.dispatchEvent(new DragEvent(
+        kind, { dataTransfer: files, bubbles: true, cancelable: true })));
 }"""
 
 
 def drop(page: Any, name: str, content: str | bytes) -> None:
     body = content.encode() if isinstance(content, str) else content
-    page.evaluate(DROP, [name, list(body)])
+    left_to_the_browser = page.evaluate(DROP, [name, list(body)])
+    assert left_to_the_browser == [False, False]  # which would open the file in place of the page
 
 
 def seated(page: Any, name: str) -> None:
@@ -794,7 +794,9 @@ def test_an_own_file_is_dropped_and_plays(browser: Any, tmp_path: Path) -> None:
         play_hands(table, 6, page.keyboard.press)
         assert np.array_equal(mind(page), mine.probabilities)
         assert page.locator("body.dragging").count() == 0
-        page.set_input_files("#file", path)  # the same policy by another name is the same opponent
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Your file…").click()
+        chooser.value.set_files(path)  # the same policy by another name is the same opponent
         page.get_by_text("6 hands").first.wait_for()
         assert page.locator("#opponent option").count() == 6
         page.reload()
@@ -802,6 +804,32 @@ def test_an_own_file_is_dropped_and_plays(browser: Any, tmp_path: Path) -> None:
         page.set_input_files("#file", path)
         seated(page, "mine.json")
         assert page.text_content("#hands") == "6 hands"
+
+
+def test_where_to_drop_a_file_is_shown_while_it_is_dragged(browser: Any) -> None:
+    drag = """([kind, what]) => {
+        const data = new DataTransfer();
+        if (what) data.items.add(new File([], what)); else data.setData("text/plain", "words");
+        document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true }));
+    }"""
+    with sitting(browser, "uniform") as table:
+        page, hint = table.page, table.page.get_by_text("Drop policy.json or policy.onnx")
+        for kind, what, shown in (
+            ("dragover", "", False),
+            ("dragover", "policy.json", True),
+            ("dragleave", "policy.json", False),
+        ):
+            page.evaluate(drag, [kind, what])
+            assert hint.is_visible() == shown
+
+
+def test_letters_in_the_menu_are_no_moves(browser: Any) -> None:
+    with sitting(browser, "uniform") as table:
+        table.deal()
+        table.page.locator("#opponent").focus()
+        table.page.keyboard.press("b")
+        table.page.wait_for_timeout(50)
+        table.see()
 
 
 def test_an_own_network_is_dropped_and_plays(browser: Any, onnx_path: Path) -> None:

@@ -103,6 +103,26 @@ def test_the_browser_is_opened_unless_told_not_to(
     assert opened.get(timeout=10) == capsys.readouterr().out.split("uniform: ")[1].split()[0]
 
 
+def test_the_usual_port_or_any_free_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A browser keeps totals by address; a port that was asked for is never exchanged."""
+
+    def interrupted(_: Server) -> None:
+        raise KeyboardInterrupt
+
+    def port() -> int:
+        assert play.main(["--no-open"]) == 0
+        return int(capsys.readouterr().out.split("127.0.0.1:")[1].split("/")[0])
+
+    monkeypatch.setattr(Server, "serve_forever", interrupted)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        usual = taken.getsockname()[1]
+        monkeypatch.setattr(play, "PORT", usual)
+        assert port() != usual
+    assert port() == usual
+
+
 def test_the_page_is_told_its_opponents_and_what_moves_cost(server: Server) -> None:
     """The one asked for comes first, and once; the others are perfect play and simple habits."""
     game = json.loads(ask(server, "/game.json")[2])

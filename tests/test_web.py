@@ -16,7 +16,7 @@ import pytest
 from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
 from algorithms.exact.values import nash_conv
 from algorithms.export_onnx import export
-from algorithms.games.kuhn import kuhn_tree
+from algorithms.games.kuhn import kuhn, kuhn_tree
 from algorithms.playing import page
 from algorithms.playing.opponents import PERFECT_ALPHA
 from algorithms.policies import sources
@@ -44,7 +44,7 @@ def onnx_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with torch.no_grad():
         out.weight *= 6
     path = tmp_path_factory.mktemp("onnx") / "policy.onnx"
-    export(torch.nn.Sequential(hidden, torch.nn.Tanh(), out), path)
+    export(torch.nn.Sequential(hidden, torch.nn.Tanh(), out), kuhn(), path)
     return path
 
 
