@@ -86,7 +86,7 @@ def compare_rows(tally: Tally, policy: TabularPolicy, rows: Sequence[Sequence[fl
 def check_policies(tally: Tally, settings: Settings) -> None:
     """Nothing is lost, on kuhn_poker and on our game."""
     for game in map(pyspiel.load_game, ("kuhn_poker", SHORT_NAME)):
-        for where, policy in islice(random_policies(settings), 40):
+        for where, policy in islice(random_policies(settings), 8 if settings.quick else 40):
             for crossed in (to_python_policy(policy, game), to_pyspiel_policy(policy, game)):
                 claim = f"{type(crossed).__name__} comes back as it was"
                 back = from_openspiel_policy(crossed)

@@ -102,7 +102,8 @@ def check_cfr(tally: Tally, settings: Settings) -> None:
     far = 100 if settings.quick else 1000
     compare_iterates(tally, iterates("cfr", pyspiel.CFRSolver, game="kuhn_poker", upto=far))
     compare_iterates(tally, iterates("cfr", python_cfr.CFRSolver, game="kuhn_poker", upto=100))
-    compare_iterates(tally, iterates("cfr", pyspiel.CFRSolver, game="leduc_poker", upto=5))
+    few = 1 if settings.quick else 5
+    compare_iterates(tally, iterates("cfr", pyspiel.CFRSolver, game="leduc_poker", upto=few))
 
 
 @check("cfr+", GROUP, "CFR+, every iterate, against OpenSpiel's C++ and Python solvers")
@@ -112,7 +113,8 @@ def check_cfr_plus(tally: Tally, settings: Settings) -> None:
     compare_iterates(tally, iterates("cfr+", pyspiel.CFRPlusSolver, game="kuhn_poker", upto=far))
     python = python_cfr.CFRPlusSolver
     compare_iterates(tally, iterates("cfr+", python, game="kuhn_poker", upto=100))
-    compare_iterates(tally, iterates("cfr+", pyspiel.CFRPlusSolver, game="leduc_poker", upto=5))
+    few = 1 if settings.quick else 5
+    compare_iterates(tally, iterates("cfr+", pyspiel.CFRPlusSolver, game="leduc_poker", upto=few))
 
 
 @check("lcfr", GROUP, "linear CFR, every iterate, against OpenSpiel's Python solver")
@@ -144,7 +146,7 @@ def check_nashconv(tally: Tally, settings: Settings) -> None:
         tally.close(f"policy {number} of many", "has NashConv {}", together[number], theirs, EXACT)
     leduc = pyspiel.load_game("leduc_poker")
     tree = openspiel_tree(leduc)
-    for seed in range(3):
+    for seed in range(1 if settings.quick else 3):
         table = tree.random(seed)
         rows = {key: list(row.items()) for key, row in _rows(tree, table).items()}
         ours = values.nash_conv(tree, table).total
