@@ -12,9 +12,13 @@ from parity import candidate, commands
 
 ROOT = Path(algorithms.__file__).parent.parent
 # What the installed script does: neither the folder nor `python -m` is on its path.
-SCRIPT = (
-    "import sys; sys.argv[0] = 'kuhn-bridge'; from parity.commands import main; sys.exit(main())"
-)
+SCRIPT = """
+import sys
+sys.argv[0] = "kuhn-bridge"
+sys.path.insert(0, {!r})
+from parity.commands import main
+sys.exit(main())
+"""
 
 
 def script(*arguments, cwd):
