@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test lint check web clean
+.PHONY: demo test lint check docs dist web clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m parity.check
@@ -21,6 +21,27 @@ lint: $(INSTALLED)
 
 check: $(INSTALLED)
 	$(BIN)/python -m parity.check
+
+# The documentation as a site in build/site; a broken link is an error.
+docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+# Build the sdist and the wheel; collect the sdist's tests; install the wheel into a fresh venv and
+# use it from a folder that has an algorithms/ of its own.
+dist: $(INSTALLED)
+	rm -rf build dist
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dist]'
+	$(BIN)/python -m build
+	mkdir -p build/sdist build/elsewhere/algorithms
+	tar -xzf dist/*.tar.gz -C build/sdist --strip-components=1
+	cd build/sdist && ../../$(BIN)/python -m pytest --collect-only --quiet | tail -1
+	echo 'raise SystemExit("the algorithms/ of the folder is in the way")' > build/elsewhere/algorithms/__init__.py
+	$(PYTHON) -m venv build/venv
+	build/venv/bin/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/*.whl)[all]"
+	cd build/elsewhere && ../venv/bin/kuhn-bridge check
+	cd build/elsewhere && ../venv/bin/kuhn-bridge train-ppo --steps 1000000
+	cd build/elsewhere && ../venv/bin/kuhn-bridge nashconv model.zip --max 0.2
 
 # Optional: the browser page then runs ONNX models itself instead of reading their table.
 web:

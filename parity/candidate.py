@@ -139,9 +139,7 @@ def load(spec: str) -> Any:
     try:
         if not colon:
             return pyspiel.load_game(spec)
-        module = (
-            _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
-        )
+        module = _from_file(Path(where)) if where.endswith(".py") else _from_module(where)
         found: Any = module
         for name in what.split("."):
             found = getattr(found, name)
@@ -218,6 +216,14 @@ def encodings(size: int, given: Encoding | None = None) -> Iterator[Encoding]:
         together = meaning["check"] != meaning["bet"] and meaning["call"] != meaning["fold"]
         if together and len(set(ids)) == size:
             yield meaning
+
+
+def _from_module(name: str) -> ModuleType:
+    """A module by name; those of the working directory come last, so they shadow none of ours."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    return importlib.import_module(name)
 
 
 def _from_file(path: Path) -> ModuleType:

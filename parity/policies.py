@@ -127,7 +127,9 @@ def check_policy_js(tally: Tally, settings: Settings) -> None:
     tally.theirs = "torch"
     files = runtime_files()
     if not files:
-        raise Skipped("onnxruntime-web is not installed; `make web` fetches it")
+        raise Skipped(
+            "onnxruntime-web is not installed; `npm install onnxruntime-web` here fetches it"
+        )
     policy, path = exported(settings)
     try:
         found = report(onnx=path, runtime=files[RUNTIME[0]])

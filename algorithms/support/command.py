@@ -6,20 +6,32 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 from kuhn_bridge.errors import KuhnError
 
 HOLDS, DOES_NOT_HOLD, COULD_NOT_RUN = 0, 1, 2
 INTERRUPTED = 130  # by Ctrl-C, as shells have it
+SCRIPT = "kuhn-bridge"  # all commands under one name
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, but a mistake is one line."""
+    """argparse, but a mistake is one line, and a command goes by the name it was called by."""
+
+    def __init__(self, *, prog: str, **options: Any) -> None:
+        super().__init__(prog=_as_called(prog), **options)
 
     def error(self, message: str) -> NoReturn:
         """Exit 2 with one line that says what is wrong and where to look."""
         self.exit(COULD_NOT_RUN, f"{self.prog}: {message} (see --help)\n")
+
+
+def _as_called(prog: str) -> str:
+    """`kuhn-bridge train-ppo` for `python -m algorithms.train_ppo` where the script was called."""
+    if Path(sys.argv[0]).stem != SCRIPT:
+        return prog
+    return f"{SCRIPT} {prog.rpartition('.')[2].replace('_', '-')}"
 
 
 def summary(doc: str | None) -> str:

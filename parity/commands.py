@@ -1,0 +1,52 @@
+"""`kuhn-bridge COMMAND`: every command under one name, whatever lies in the user's folder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import MappingProxyType
+
+from algorithms.support.command import HOLDS, SCRIPT, run, table
+from algorithms.support.errors import unknown
+from kuhn_bridge import __version__
+
+# A line for each, so that listing them imports none of them.
+COMMANDS = MappingProxyType(
+    {
+        "train-ppo": ("algorithms.train_ppo", "train MaskablePPO by self-play"),
+        "nashconv": ("algorithms.nashconv", "how exploitable policies are, exactly, and where"),
+        "solve": ("algorithms.solve", "solve a game with the CFR family"),
+        "evaluate": ("algorithms.evaluate", "what a policy wins from opponents"),
+        "simulate": ("algorithms.simulate", "play two policies against each other, hand by hand"),
+        "dominance": ("algorithms.dominance", "dominated actions, and what playing them costs"),
+        "play": ("algorithms.play", "play against a policy yourself"),
+        "export-onnx": ("algorithms.export_onnx", "write a trained model as ONNX"),
+        "curves": ("algorithms.curves", "draw learning curves"),
+        "rps": ("algorithms.rps", "regret matching on rock, paper, scissors"),
+        "check": ("parity.check", "hold everything, or a game of your own, against OpenSpiel"),
+        "speed": ("parity.speed", "time us beside each peer"),
+    }
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that the first argument names; without one, list them."""
+    given = sys.argv[1:] if argv is None else argv
+    name, rest = (given[0], given[1:]) if given else ("", ())
+    return run(lambda: _run(name, rest), SCRIPT)
+
+
+def _run(name: str, rest: Sequence[str]) -> int:
+    if name in {"-V", "--version"}:
+        print(f"{SCRIPT} {__version__}")
+        return HOLDS
+    if name in {"", "-h", "--help"}:
+        print(f"usage: {SCRIPT} COMMAND ...   ({SCRIPT} COMMAND --help says more)\n")
+        rows = [(command, line) for command, (_, line) in COMMANDS.items()]
+        print(table(("command", "what it does"), rows, left=2))
+        return HOLDS
+    if name not in COMMANDS:
+        raise unknown("command", name, COMMANDS)
+    code: int = import_module(COMMANDS[name][0]).main(rest)
+    return code
