@@ -240,7 +240,7 @@ def _compare_mean(
     exact = float(reach @ tree.returns[seat, tree.terminals[decided]] / reach.sum())
     error = float(np.std(won) / np.sqrt(len(won)))
     claim = f"{len(won):,} hands win {np.mean(won):.4f} on average, {exact:.4f} exactly"
-    tally.holds(f"seat {seat}", claim, abs(np.mean(won) - exact) <= 5 * error + 1e-6)
+    tally.holds(f"seat {seat}", claim, bool(abs(np.mean(won) - exact) <= 5 * error + 1e-6))
 
 
 def _compare_iterates(

@@ -31,18 +31,21 @@ algorithms.games    game
 algorithms.games    kuhn openspiel
 algorithms          games
 algorithms.policies policy styles
-algorithms.policies answers openspiel rows
-algorithms.policies network
+algorithms.policies answers openspiel rows archive onnx_worker
+algorithms.policies network report
 algorithms          policies
-algorithms.policies archive report onnx_worker
 algorithms.policies onnx
-algorithms.learning features networks tutorial curve
+algorithms.learning features
 algorithms.policies sb3
 algorithms.policies sources
 algorithms.playing  opponents
 algorithms.playing  page terminal
+algorithms.learning board rows curve average tutorial
+algorithms.learning faces hands
 algorithms.learning selfplay
-algorithms.learning hands recipes
+algorithms.learning networks
+algorithms.learning steering models recipes
+algorithms.learning callback
 algorithms.learning training
 algorithms          features networks recipes
 algorithms          train_ppo nashconv solve evaluate simulate dominance play export_onnx curves rps
@@ -50,7 +53,7 @@ parity              tally
 parity              registry sides contests
 parity              rules faces games selfplay solvers candidate
 parity              policies
-parity              check speed
+parity              check speed commands
 """
 
 
