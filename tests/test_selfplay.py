@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 
 import numpy as np
+import pyspiel
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.env_checker import check_env
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from algorithms.exact.values import nash_conv, seated
-from algorithms.games.kuhn import kuhn_tree
-from algorithms.learning.selfplay import (
-    NOBODY,
-    SelfPlayEnv,
-    SelfPlayVecEnv,
-    cumulative,
-    kuhn_tables,
-    uniform,
-    walk,
-)
+from algorithms.exact.tree import TERMINAL
+from algorithms.exact.values import nash_conv
+from algorithms.games import load_game
+from algorithms.learning.board import board_of, cumulative, deal_of
+from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.learning.tutorial import TurnsEnv
-from kuhn_bridge import INFORMATION_STATES, KuhnError, State, TabularPolicy, env
+from kuhn_bridge import KuhnError, State, TabularPolicy
 from kuhn_bridge.errors import IllegalActionError
 from kuhn_bridge.policy import LEGAL
-from kuhn_bridge.rules import DEALS, DECISIONS, Action
-from kuhn_bridge.state import nodes
+from kuhn_bridge.rules import DEALS, DECISIONS, Action, Card
 
-TABLES = kuhn_tables()
-CASES = TABLES.cases
+KUHN = load_game("kuhn")
+GAMES = (
+    "kuhn",
+    "leduc_poker",  # chance in the middle of a hand
+    "kuhn_poker(players=3)",
+    "liars_dice(numdice=1,dice_sides=2)",
+    "goofspiel(imp_info=True,num_cards=3,points_order=descending)",  # turn-based, no chance
+    "tiny_bridge_2p",  # several moves in a row
+    "python_kuhn_bridge",
+)
+
+
+def seated(environment, policy):
+    """The environment with its other seats taken."""
+    environment.set_opponent(policy)
+    return environment
 
 
 def pure_policies() -> list[np.ndarray]:
@@ -39,81 +48,21 @@ def pure_policies() -> list[np.ndarray]:
     return [np.repeat(np.array(rows), 3, axis=0) for rows in product(*choices)]
 
 
-def hand(environment: SelfPlayEnv, case: int, policy: np.ndarray, actions: tuple[int, ...]) -> list:
-    """All that the plain environment shows of one hand."""
-    environment.set_opponent(policy)
-    seen, _ = environment.reset(options={"case": case})
-    shown = [(seen.tolist(), environment.action_masks().tolist())]
-    for action in actions:
-        if not environment.action_masks()[action]:
-            return [*shown, "illegal"]
-        seen, reward, over, _, _ = environment.step(np.int64(action))
-        if over:
-            return [*shown, (seen.tolist(), reward, True)]
-        shown.append((seen.tolist(), environment.action_masks().tolist(), reward))
-    return shown
-
-
-def hand_in_tables(case: int, policy: np.ndarray, actions: tuple[int, ...]) -> list:
-    """The same of the vectorised one, in the slot that begins with that case."""
-    environment = SelfPlayVecEnv(len(CASES))
-    environment.set_opponent(policy)
-    seen = environment.reset()
-    shown = [(seen[case].tolist(), environment.action_masks()[case].tolist())]
-    for action in actions:
-        masks = environment.action_masks()
-        if not masks[case][action]:
-            return [*shown, "illegal"]
-        chosen = masks.argmax(axis=1)
-        chosen[case] = action
-        seen, rewards, dones, infos = environment.step(chosen)
-        if dones[case]:
-            end = infos[case]["terminal_observation"].tolist()
-            return [*shown, (end, float(rewards[case]), True)]
-        shown.append(
-            (seen[case].tolist(), environment.action_masks()[case].tolist(), float(rewards[case]))
-        )
-    return shown
-
-
 def test_the_plain_environment_is_one_that_sb3_accepts() -> None:
-    check_env(SelfPlayEnv())
+    for name in ("kuhn", "leduc_poker"):
+        check_env(seated(SelfPlayEnv(name), load_game(name).tree.uniform()))
 
 
-def test_both_environments_show_the_same_in_every_hand() -> None:
-    plain, hands = SelfPlayEnv(), 0
-    for case, policy in product(range(len(CASES)), pure_policies()):
-        for actions in product(range(3), repeat=2):
-            shown = hand(plain, case, policy, actions)
-            assert shown == hand_in_tables(case, policy, actions)
-            hands += shown[-1] != "illegal"
-    assert hands > 12 * 16 * 4
-
-
-def test_what_a_seat_is_paid_is_its_own() -> None:
-    plain, paid = SelfPlayEnv(), set()
-    for (case, (deal, seat)), policy in product(enumerate(CASES), pure_policies()):
-        for actions in product(range(3), repeat=2):
-            end = hand(plain, case, policy, actions)[-1]
-            if end != "illegal" and end[-1] is True:
-                state = State.new(*deal)
-                for move in plain.get_state()["moves"]:
-                    state = state.act(move)
-                assert end[1] == state.returns[seat]
-                paid.add((end[1], seat))
-    assert paid == set(product((-2.0, -1.0, 1.0, 2.0), (0, 1)))
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 2**32), st.integers(0, 2**32))
-def test_one_slot_is_the_plain_environment_draw_by_draw(seed: int, choices: int) -> None:
-    policy = TabularPolicy.random(seed).probabilities
-    plain, fast = SelfPlayEnv(), SelfPlayVecEnv(1, seed=seed)
-    for environment in (plain, fast):
-        environment.set_opponent(policy)
-    (seen, _), block = plain.reset(seed=seed), fast.reset()
-    random = np.random.default_rng(choices)
-    for _ in range(100):
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("numbered", [False, True])
+def test_one_slot_is_the_plain_environment_draw_by_draw(name: str, numbered: bool) -> None:
+    game = load_game(name)
+    policy, random = game.tree.random(5), np.random.default_rng(6)
+    plain = seated(SelfPlayEnv(game, numbered=numbered), policy)
+    fast = seated(SelfPlayVecEnv(1, game, seed=3, numbered=numbered), policy)
+    (seen, _), block = plain.reset(seed=3), fast.reset()
+    hands = 0
+    for _ in range(150):
         assert (seen == block[0]).all()
         assert (plain.action_masks() == fast.action_masks()[0]).all()
         action = random.choice(np.flatnonzero(plain.action_masks()))
@@ -121,104 +70,133 @@ def test_one_slot_is_the_plain_environment_draw_by_draw(seed: int, choices: int)
         block, rewards, dones, infos = fast.step(np.array([action]))
         assert (reward, over) == (rewards[0], dones[0])
         if over:
+            hands += 1
             assert (infos[0]["terminal_observation"] == seen).all()
+            seen, _ = plain.reset()
+    assert hands > 20
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.integers(0, 2**32))
+def test_they_are_one_on_kuhn_with_any_seed(seed: int, choices: int) -> None:
+    policy = TabularPolicy.random(seed).probabilities
+    plain = seated(SelfPlayEnv(), policy)
+    fast = seated(SelfPlayVecEnv(1, seed=seed), policy)
+    (seen, _), block = plain.reset(seed=seed), fast.reset()
+    random = np.random.default_rng(choices)
+    for _ in range(50):
+        assert (seen == block[0]).all()
+        action = random.choice(np.flatnonzero(plain.action_masks()))
+        seen, reward, over, _, _ = plain.step(action)
+        block, rewards, dones, _ = fast.step(np.array([action]))
+        assert (reward, over) == (rewards[0], dones[0])
+        if over:
             seen, _ = plain.reset()
 
 
-def test_every_case_is_dealt_equally_often() -> None:
-    environment, rounds = SelfPlayVecEnv(5), 2
-    environment.reset()
-    played: list[list[int]] = [[] for _ in range(5)]
-    while min(map(len, played)) < rounds * len(CASES):
-        cases = environment._slots.case % len(CASES)
-        done = environment.step(environment.action_masks().argmax(axis=1))[2]
-        for slot in np.flatnonzero(done):
-            played[slot].append(int(cases[slot]))
-    for slot, cases in enumerate(played):
-        assert sorted(cases[: rounds * len(CASES)]) == sorted([*range(len(CASES))] * rounds)
-        assert cases[0] == slot
-    assert len(set(CASES)) == 2 * len(DEALS)
+def test_what_a_seat_is_paid_is_its_own() -> None:
+    plain, board, paid = SelfPlayEnv(), board_of(KUHN), set()
+    for hand, policy in product(range(20), pure_policies()):
+        for actions in product(range(3), repeat=2):
+            seated(plain, policy).reset(options={"hand": hand})
+            for action in actions:
+                if not plain.action_masks()[action]:
+                    break
+                _, reward, over, _, _ = plain.step(np.int64(action))
+                if over:
+                    number, seat = divmod(hand, 2)
+                    deal = KUHN.tree.history(int(board.deals[deal_of(board, number)]))
+                    state = State.new(*map(Card, deal))
+                    for move in plain.get_state()["moves"]:
+                        state = state.act(move)
+                    assert reward == state.returns[seat]
+                    paid.add((reward, seat))
+                    break
+                assert reward == 0
+    assert paid == set(product((-2.0, -1.0, 1.0, 2.0), (0, 1)))
 
 
-def test_the_mean_reward_is_the_exact_value() -> None:
-    policy, tree = TabularPolicy.random(3).probabilities, kuhn_tree()
-    environment = SelfPlayVecEnv(6000, seed=1)
-    environment.set_opponent(policy)
+@pytest.mark.parametrize("name", ["kuhn", "leduc_poker", "kuhn_poker(players=3)"])
+def test_every_seat_gets_every_deal_as_often_as_chance_has_it(name: str) -> None:
+    game = load_game(name)
+    board, hands = board_of(game), 5000
+    counts = np.bincount([deal_of(board, k) for k in range(hands)], minlength=len(board.deals))
+    assert np.abs(counts - hands * game.tree.chance[board.deals]).max() < 3  # drawn: 20 and more
+    assert (game.tree.player[board.deals] >= 0).all()
+    environment = seated(SelfPlayVecEnv(6, game), game.tree.uniform())
     environment.reset()
-    random, won, hands = np.random.default_rng(2), np.zeros(2), np.zeros(2)
+    assert environment.seats().tolist() == [i % game.num_players for i in range(6)]
+
+
+def test_deals_of_unequal_probability_come_as_often_as_they_should() -> None:
+    game = load_game("python_kuhn_bridge")
+    board = board_of(game)._replace(dealt=np.cumsum([0.5, 0.3, 0.1, 0.05, 0.03, 0.02]))
+    counts = np.bincount([deal_of(board, k) for k in range(10_000)])
+    assert np.abs(counts - [5000, 3000, 1000, 500, 300, 200]).max() < 4
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc_poker", "kuhn_poker(players=3)"])
+def test_the_mean_reward_is_the_exact_value(name: str) -> None:
+    game = load_game(name)
+    policy, random = game.tree.random(3), np.random.default_rng(2)
+    environment = seated(SelfPlayVecEnv(6000, game, seed=1), policy)
+    environment.reset()
+    players = game.num_players
+    won, hands, sums = np.zeros(players), np.zeros(players), cumulative(policy)
     for _ in range(100):
-        rows, seats = environment._rows(), environment._slots.case % 2
+        rows, seats = environment.rows(), environment.seats()
         draws = random.random((len(rows), 1))
-        _, rewards, dones, _ = environment.step((cumulative(policy)[rows] <= draws).sum(axis=1))
+        _, rewards, dones, _ = environment.step((sums[rows] <= draws).sum(axis=1))
         np.add.at(won, seats[dones], rewards[dones])
         np.add.at(hands, seats[dones], 1)
-    values = nash_conv(tree, seated(tree, [policy, policy])).values
-    assert np.abs(won / hands - values).max() < 5 * 2 / np.sqrt(hands.min())
+    values = nash_conv(game.tree, policy).values
+    largest = np.abs(game.tree.returns).max()
+    # Hands in which a seat never acts are left out, so only seats that always act are compared.
+    acts = [p for p in range(players) if p == 0 or name != "kuhn_poker(players=3)"]
+    assert np.abs(won / hands - values)[acts].max() < 5 * largest / np.sqrt(hands.min())
 
 
-def test_nothing_of_the_other_card_is_seen() -> None:
-    """A seat's view of a hand, end included, follows from its card and the betting alone."""
-    views: dict[tuple[str, int, int], set[bytes]] = {}
-    for state in nodes():
-        node = _node_of(state)
-        for seat in (0, 1):
-            row = TABLES.seen[node, seat]
-            if row != NOBODY:
-                key = (state.letters, seat, int(state.cards[seat]))
-                views.setdefault(key, set()).add(TABLES.observations[row].tobytes())
-    assert all(len(seen) == 1 for seen in views.values())
-    ends = {state.letters for state in nodes() if state.is_terminal}
-    at_ends = {next(iter(views[letters, 0, 0])) for letters in ends}
-    assert len(at_ends) == 1  # one view for all ends
-    for info in SelfPlayVecEnv(1)._infos:
-        assert set(info) <= {"terminal_observation"}
+def test_nothing_is_seen_but_what_the_tensor_of_the_seat_says() -> None:
+    game = pyspiel.load_game("leduc_poker")
+    environment = seated(SelfPlayEnv("leduc_poker"), load_game("leduc_poker").tree.uniform())
+    for hand in range(20):
+        seen, _ = environment.reset(seed=hand, options={"hand": hand})
+        state = game.new_initial_state()
+        chances = iter(environment.game.tree.history(int(environment._board.deals[
+            deal_of(environment._board, environment._hand // 2)])))
+        for move in (*chances, *environment.get_state()["moves"]):
+            state.apply_action(move)
+        if not state.is_chance_node():
+            assert seen.tolist() == state.information_state_tensor(environment._hand % 2)
 
 
-def _node_of(state: State) -> int:
-    node = int(TABLES.roots[DEALS.index(state.cards)])
-    walked = State.new(*state.cards)
-    while walked != state:
-        action = next(
-            a for a in walked.legal_actions if state.letters.startswith(walked.act(a).letters)
-        )
-        walked, node = walked.act(action), int(TABLES.after[node, action])
-    return node
+def test_hands_in_which_the_seat_never_acts_are_passed_over() -> None:
+    game = load_game("kuhn")
+    always_bets = np.where(LEGAL[:, 1:2], np.eye(3)[1], np.eye(3)[2])  # and folds to a bet
+    environment = seated(SelfPlayVecEnv(200, game), always_bets)
+    environment.reset()
+    assert (game.tree.owner[environment.rows()] == environment.seats()).all()
+    oh_hell = load_game("kuhn_poker(players=3)")
+    folds = np.eye(2)[np.zeros(len(oh_hell.tree.keys), int)]
+    third = seated(SelfPlayVecEnv(300, oh_hell), folds)
+    third.reset()
+    assert set(third.seats().tolist()) == {0, 1, 2}
 
 
-def test_the_tables_are_the_aec_face_node_by_node() -> None:
-    assert len(TABLES.actor) == 54
-    assert (TABLES.masks == LEGAL).all()
-    for state in nodes():
-        node, face = _node_of(state), env()
-        face.reset(options={"cards": state.cards})
-        walked = State.new(*state.cards)
-        while walked != state:
-            action = next(
-                a for a in walked.legal_actions if state.letters.startswith(walked.act(a).letters)
-            )
-            face.step(action)
-            walked = walked.act(action)
-        assert TABLES.rewards[node].tolist() == [face.rewards[a] for a in face.possible_agents]
-        assert (TABLES.actor[node] == NOBODY) == state.is_terminal
-        for seat, agent in enumerate(face.possible_agents):
-            if TABLES.seen[node, seat] != NOBODY:
-                seen = TABLES.observations[TABLES.seen[node, seat]]
-                assert (seen == face.observe(agent)["observation"]).all()
-
-
-def test_rows_are_in_the_order_of_policies() -> None:
-    for row, name in enumerate(INFORMATION_STATES):
-        assert TABLES.observations[row, int(name[0])] == 1
-
-
-def test_a_walk_that_meets_other_decisions_is_refused() -> None:
-    with pytest.raises(KuhnError, match="policies list 1"):
-        walk(env(), DEALS, [TABLES.observations[0]])
+def test_an_environment_that_nobody_is_seated_in_says_so_once() -> None:
+    for environment in (SelfPlayVecEnv(2), DummyVecEnv([SelfPlayEnv])):
+        environment.reset()
+        with pytest.warns(UserWarning, match="nobody has seated the other players"):
+            environment.step(np.zeros(environment.num_envs, np.int64))
+        environment.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            environment.step(np.zeros(environment.num_envs, np.int64))
 
 
 @pytest.mark.parametrize("action", [2, 3, -1])
 def test_an_illegal_action_is_refused_and_changes_nothing(action: int) -> None:
-    plain, fast = SelfPlayEnv(), SelfPlayVecEnv(4)
+    plain, fast = (seated(made, LEGAL / 2) for made in (SelfPlayEnv(), SelfPlayVecEnv(4)))
     plain.reset()
     fast.reset()
     before = fast.get_state()
@@ -230,11 +208,18 @@ def test_an_illegal_action_is_refused_and_changes_nothing(action: int) -> None:
     assert plain.get_state()["moves"] == []
 
 
-@pytest.mark.parametrize("make", [lambda: SelfPlayVecEnv(7), lambda: DummyVecEnv([SelfPlayEnv])])
-def test_an_environment_goes_on_from_its_state(make) -> None:
+@pytest.mark.parametrize("game", ["kuhn", "leduc_poker"])
+@pytest.mark.parametrize("kind", [SelfPlayVecEnv, SelfPlayEnv])
+def test_an_environment_goes_on_from_its_state(game: str, kind: type) -> None:
+    def make():
+        made = SelfPlayVecEnv(7, game) if kind is SelfPlayVecEnv else DummyVecEnv(
+            [lambda: SelfPlayEnv(game)])
+        made.env_method("set_opponent", load_game(game).tree.uniform())
+        return made
+
     def play(environment) -> list:
         played = []
-        for _ in range(20):
+        for _ in range(21):
             masks = np.concatenate(
                 [np.atleast_2d(m) for m in environment.env_method("action_masks")]
             )
@@ -253,9 +238,25 @@ def test_an_environment_goes_on_from_its_state(make) -> None:
     assert play(first) == play(other)
 
 
-def test_uniform_and_cumulative_rows_end_in_one() -> None:
-    assert (cumulative(uniform(TABLES))[:, -1] == 1).all()
+def test_the_statistics_of_a_monitor_are_whole() -> None:
+    """What training passes over for speed is there for everybody else."""
+    environment = VecMonitor(SelfPlayVecEnv(50))
+    environment.env_method("set_opponent", LEGAL / 2)
+    environment.reset()
+    masks = environment.env_method("action_masks")[0]
+    _, _, dones, infos = environment.step(masks.argmax(axis=1))
+    assert dones.any()
+    assert [("episode" in info) for info in infos] == dones.tolist()
+
+
+def test_running_sums_end_in_one() -> None:
+    assert (cumulative(KUHN.tree.uniform())[:, -1] == 1).all()
     assert (cumulative(TabularPolicy.random(0).probabilities).max(axis=1) == 1).all()
+    board = board_of(load_game("leduc_poker"))
+    last = board.first_child[1:][board.player == -1] - 1
+    assert (board.chance[last] == 1).all()
+    assert (board.player[board.deals] != TERMINAL).all()
+    assert len(board_of(KUHN).deals) == len(DEALS)
 
 
 def test_the_usual_recipe_hands_the_last_actors_reward_to_the_other_seat() -> None:

@@ -17,13 +17,17 @@ import pytest
 import torch
 from sb3_contrib import MaskablePPO
 
-from algorithms import curves, train_ppo
+from algorithms import curves, nashconv, train_ppo
+from algorithms.games import load_game
 from algorithms.learning import training
+from algorithms.learning.callback import Measure
 from algorithms.learning.curve import Point, from_csv, to_csv
+from algorithms.learning.models import imitate
+from algorithms.learning.networks import played_by
 from algorithms.learning.recipes import FallingRate, configure
-from algorithms.learning.training import Average, Training, imitate
-from algorithms.policies.rows import OBSERVATIONS
-from algorithms.policies.sb3 import load_policy, network_probabilities
+from algorithms.learning.training import Training
+from algorithms.policies.policy import GamePolicy
+from algorithms.policies.sb3 import actor_of, load_policy
 from algorithms.train_ppo import main
 from kuhn_bridge import KuhnError, TabularPolicy
 from kuhn_bridge.policy import LEGAL
@@ -32,7 +36,30 @@ ROOT = Path(train_ppo.__file__).parents[1]
 SMALL = ["--steps", "12000", "--n-envs", "256", "--checkpoint-every", "2000"]
 
 
-def run(out: Path, *options: str) -> TabularPolicy:
+KUHN = load_game("kuhn")
+# A process in which this project cannot be imported opens a model and plays with it.
+ELSEWHERE = """
+import sys
+import numpy as np
+
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"algorithms", "kuhn_bridge", "parity"}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Nowhere())
+from sb3_contrib import MaskablePPO
+
+model = MaskablePPO.load(sys.argv[1], device="cpu")
+seen, legal = np.load(sys.argv[2]), np.load(sys.argv[3])
+actions, _ = model.predict(seen, action_masks=legal)
+assert legal[np.arange(len(seen)), actions].all()
+assert isinstance(model.learning_rate, float)
+print(model.game, model.policy_class.__module__, type(model.policy.optimizer).__module__)
+"""
+
+
+def run(out: Path, *options: str) -> GamePolicy:
     """Train; the policy that was saved."""
     assert main(["--out", str(out), "--quiet", *SMALL, *options]) == 0
     return load_policy(out)
@@ -55,10 +82,12 @@ def test_a_training_leaves_a_model_and_all_about_it(trained: tuple[Path, str]) -
     files = {path.name for path in out.parent.iterdir()}
     assert files == {"model.zip", "model.last.zip", "model.csv", "model.png", "model.json"}
     about = json.loads(out.with_suffix(".json").read_text())
-    assert about["config"]["lr"] == 16
+    assert about["config"]["lr"] == 1
+    assert about["game"] == "kuhn"
     assert about["holds"] == "average"
     assert "torch" in about["versions"]
-    assert TabularPolicy.load(out.with_suffix(".json")) == load_policy(out)  # a policy file as well
+    saved = load_policy(out).to_kuhn()
+    assert TabularPolicy.load(out.with_suffix(".json")) == saved  # a policy file as well
     curve = from_csv(out.with_suffix(".csv"))
     assert about["nash_conv"] == pytest.approx(curve[-1].average, abs=1e-5)
     assert [point.steps for point in curve] == sorted({point.steps for point in curve})
@@ -66,18 +95,53 @@ def test_a_training_leaves_a_model_and_all_about_it(trained: tuple[Path, str]) -
 
 def test_sb3_opens_the_model_and_plays_what_we_read(trained: tuple[Path, str]) -> None:
     model, policy = MaskablePPO.load(trained[0], device="cpu"), load_policy(trained[0])
-    seen = torch.as_tensor(OBSERVATIONS)
+    seen = torch.tensor(KUHN.observations)
     probabilities = model.policy.get_distribution(seen, LEGAL.copy()).distribution.probs
-    assert np.abs(probabilities.detach().numpy() - policy.probabilities).max() < 1e-6
-    actions, _ = model.predict(OBSERVATIONS)  # even without masks it keeps to the rules
+    assert np.abs(probabilities.detach().numpy() - policy.table).max() < 1e-6
+    actions, _ = model.predict(KUHN.observations)  # even without masks it keeps to the rules
     assert LEGAL[np.arange(12), actions].all()
-    assert model.holds == "average"
+    assert (model.holds, model.game) == ("average", "kuhn")
 
 
-def test_sb3_opens_the_model_in_a_process_of_its_own(trained: tuple[Path, str]) -> None:
-    code = "import sys; from sb3_contrib import MaskablePPO; MaskablePPO.load(sys.argv[1])"
-    command = [sys.executable, "-W", "error", "-c", code, str(trained[0])]
-    subprocess.run(command, check=True, cwd=ROOT)
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--game", "kuhn"],
+        ["--game", "kuhn", "--net", "mlp", "--save", "average"],
+        ["--game", "leduc_poker"],
+        ["--game", "leduc_poker", "--net", "mlp", "--save", "last"],
+        ["--game", "kuhn_poker(players=3)"],
+        ["--recipe", "tutorial", "--n-steps", "128", "--n-envs", "2"],
+    ],
+)
+def test_a_model_opens_where_this_project_is_not_installed(
+    tmp_path: Path, options: list[str]
+) -> None:
+    out = tmp_path / "model.zip"
+    run(out, *options, "--steps", "512")
+    game = load_game(dict(zip(options[::2], options[1::2], strict=True)).get("--game", "kuhn"))
+    arrays = [tmp_path / "seen.npy", tmp_path / "legal.npy"]
+    for path, array in zip(arrays, (game.observations, game.tree.legal), strict=True):
+        np.save(path, array)
+    command = [sys.executable, "-W", "error", "-c", ELSEWHERE, str(out), *map(str, arrays)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    classes = "sb3_contrib.common.maskable.policies torch.optim.adam"
+    assert done.stdout.strip() == f"{game.name} {classes}"
+
+
+def test_a_model_names_its_game_and_commands_follow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "model.zip"
+    assert main(["--game", "leduc_poker", "--out", str(out), "--quiet", "--steps", "9000"]) == 0
+    about = json.loads(out.with_suffix(".json").read_text())
+    assert (about["version"], about["game"]) == (2, "leduc_poker")
+    assert GamePolicy.load(out.with_suffix(".json")) == load_policy(out)
+    assert nashconv.main([str(out), "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["nash_conv"] == pytest.approx(about["nash_conv"])
+    assert curves.main([str(out.with_suffix(".csv")), "--out", str(tmp_path / "curve.png")]) == 0
 
 
 @pytest.mark.parametrize("save", ["last", "average", "best"])
@@ -99,43 +163,44 @@ def test_a_seed_decides_everything(tmp_path: Path, trained: tuple[Path, str]) ->
     assert run(tmp_path / "model.zip", "--save", "average", "--seed", "1") != again
 
 
-def test_it_trains_the_same_on_either_environment(tmp_path: Path) -> None:
-    few = ["--n-envs", "1", "--n-steps", "32", "--steps", "320", "--save", "last"]
+@pytest.mark.parametrize("game", ["kuhn", "leduc_poker"])
+def test_it_trains_the_same_on_either_environment(tmp_path: Path, game: str) -> None:
+    few = ["--game", game, "--n-envs", "1", "--n-steps", "32", "--steps", "320", "--save", "last"]
     fast = run(tmp_path / "a.zip", *few, "--env", "vector")
     assert run(tmp_path / "b.zip", *few, "--env", "aec") == fast
-
-
-@pytest.mark.parametrize(("net", "steps"), [("table", 1_500_000), ("mlp", 1_500_000)])
-def test_it_comes_close_to_equilibrium(
-    tmp_path: Path, net: str, steps: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = str(tmp_path / "model.zip")
-    assert main(["--out", out, "--net", net, "--steps", str(steps), "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["nash_conv"] < 0.2  # uniform: 0.917; over seeds 0 to 9 it is below 0.1
-    assert result["nash_conv"] == pytest.approx(sum(result["gains"]))
+    assert np.abs(fast.table - load_game(game).tree.uniform()).max() > 0.01
 
 
 def killed(out: Path, *options: str, at: int) -> None:
     """A training that dies at step `at`, whatever it is doing."""
 
-    def die(self: Training, *args: Any, **kwargs: Any) -> None:
+    def die(self: Measure, *args: Any, **kwargs: Any) -> None:
         if self.model.num_timesteps >= at:
             raise SystemExit(9)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Training, "_measure", die)
+        patch.setattr(Measure, "_measure", die)
         with pytest.raises(SystemExit):
             run(out, *options)
 
 
-@pytest.mark.parametrize("options", [[], ["--net", "mlp"], ["--env", "aec", "--n-envs", "16"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--net", "mlp", "--n-steps", "2"],
+        ["--env", "aec", "--n-envs", "16"],
+        ["--game", "leduc_poker"],
+        ["--game", "leduc_poker", "--env", "aec", "--n-envs", "16", "--steps", "1600"],
+    ],
+)
 def test_a_resumed_training_is_the_uninterrupted_one(tmp_path: Path, options: list[str]) -> None:
-    options = [*options, "--steps", "6000", "--checkpoint-every", "1500"]
+    steps = 1600 if "1600" in options else 6000
+    options = ["--steps", str(steps), "--checkpoint-every", str(steps // 4), *options]
     whole = run(tmp_path / "whole.zip", *options)
-    killed(tmp_path / "model.zip", *options, at=4000)
+    killed(tmp_path / "model.zip", *options, at=steps * 2 // 3)
     state = training.read_checkpoint(tmp_path / "model.ckpt")
-    assert 0 < state["steps"] <= 4600
+    assert 0 < state["steps"] <= steps * 0.77
     assert main(["--out", str(tmp_path / "model.zip"), "--resume", "--quiet"]) == 0
     assert load_policy(tmp_path / "model.zip") == whole
     assert not (tmp_path / "model.ckpt").exists()
@@ -220,7 +285,12 @@ def test_the_usual_recipe_runs_too(tmp_path: Path, capsys: pytest.CaptureFixture
         (["--env", "vektor"], "did you mean 'vector'"),
         (["--net", "cnn"], "unknown net"),
         (["--recipe", "tutorail"], "did you mean 'tutorial'"),
-        (["--lr", "1e30"], "diverged"),
+        (["--lr", "1e300"], "diverged"),
+        (["--game", "ledoc_poker"], "did you mean 'leduc_poker'"),
+        (["--game", "chess"], "chess"),
+        (["--game", "python_team_dominoes"], "python_team_dominoes"),
+        (["--fit", "3"], "--fit"),
+        (["--init", "{}/none.zip"], "none.zip"),
     ],
 )
 def test_mistakes_are_one_line_and_cost_nothing(
@@ -241,27 +311,37 @@ def test_other_settings_are_refused_on_resume(
     kept = (tmp_path / "model.ckpt").read_bytes()
     resume = ["--out", str(tmp_path / "model.zip"), "--resume"]
     assert main([*resume, "--lr", "3"]) == 2
-    assert "lr 16" in capsys.readouterr().err
+    assert "lr 1" in capsys.readouterr().err
     assert (tmp_path / "model.ckpt").read_bytes() == kept
     (tmp_path / "model.ckpt").write_bytes(kept[:1000])
     assert main(resume) == 2
     assert "not a whole checkpoint" in capsys.readouterr().err
 
 
-def test_later_policies_count_more() -> None:
-    average, tables = Average(), [TabularPolicy.random(seed).probabilities for seed in range(3)]
-    for table in tables:
-        average.add(table)
-    assert np.allclose(average.mean, (tables[0] + 4 * tables[1] + 9 * tables[2]) / 14)
+@pytest.mark.parametrize("game", ["kuhn", "leduc_poker"])
+def test_a_network_can_play_any_policy(game: str) -> None:
+    """On Leduc, NashConv after the fit is within 0.05 of a random policy's 4.1."""
+    made, loaded = Training(configure({"net": "mlp", "n_envs": 2, "game": game})), load_game(game)
+    for seed in range(2):
+        table, actor = loaded.tree.random(seed), actor_of(made.model.policy)
+        imitate(actor, loaded, table)
+        played = played_by(actor, loaded)
+        assert np.abs(played - table).max() < (1e-4 if game == "kuhn" else 0.2)
+        assert np.abs(played - table).mean() < (1e-5 if game == "kuhn" else 0.01)
 
 
-@pytest.mark.parametrize("net", ["table", "mlp"])
-def test_a_network_can_play_any_policy(net: str) -> None:
-    made = Training(configure({"net": net, "n_envs": 2}))
-    for seed in range(3):
-        table = TabularPolicy.random(seed).probabilities
-        imitate(made._actor, table)
-        assert np.abs(network_probabilities(made._actor) - table).max() < 1e-4
+def test_a_run_starts_from_a_model(tmp_path: Path) -> None:
+    first = run(tmp_path / "first.zip", "--steps", "50000")
+    one = ["--steps", "512", "--lr", "0", "--save", "last"]
+    for net in ("table", "mlp"):
+        start = ["--net", net, "--init", str(tmp_path / "first.zip")]
+        table = Training(configure({"net": net, "init": str(tmp_path / "first.zip")})).last
+        assert np.abs(table - first.table).max() < 1e-4
+        run(tmp_path / f"{net}.zip", *start, *one)
+    again = load_policy(tmp_path / "table.zip").table
+    assert np.abs(again - first.table).max() < 1e-5
+    leduc = ["--game", "leduc_poker", "--init", str(tmp_path / "first.zip"), "--quiet"]
+    assert main(["--out", str(tmp_path / "other.zip"), *leduc]) == 2
 
 
 def test_the_rate_falls_in_the_second_half() -> None:
@@ -282,6 +362,10 @@ def test_curves_are_read_back_and_drawn(tmp_path: Path, capsys: pytest.CaptureFi
     assert "not a learning curve" in capsys.readouterr().err
     with pytest.raises(KuhnError):
         from_csv(tmp_path / "bad.csv")
+    (tmp_path / "two.json").write_text('{"config": {"game": "leduc_poker"}}')
+    assert curves.main([*paths, "--out", str(tmp_path / "both.png")]) == 2
+    assert "different games" in capsys.readouterr().err
+    assert curves.main([*paths, "--game", "kuhn", "--out", str(tmp_path / "both.png")]) == 0
 
 
 @pytest.mark.parametrize("content", [b"junk", [1], {"a": 1}])

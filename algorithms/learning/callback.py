@@ -128,7 +128,8 @@ class SelfPlay(Measure):
         step: how far a row moves in an update, relative to what it can gain; falls to almost 0.
         entropy: pull towards the magnet at the start, in standard deviations of returns.
         entropy_end: the same at the end.
-        magnet: how far the magnet follows the policy in an update; 0: it stays where it begins.
+        magnet: how far the magnet follows the policy in an update, falling with the step; 0: it stays
+            where it begins.
         watch: told each point of the curve.
     """
 
@@ -186,8 +187,9 @@ class SelfPlay(Measure):
         assert steering is not None
         assert reins is not None
         first, last = self._entropy
+        left = 1 - (1 - LOWEST) * done
+        steering.step, steering.rate = self._step * left, self._rate * left
         steering.follow(table)
-        steering.step = self._step * (1 - (1 - LOWEST) * done)
         steering.pull = first ** (1 - done) * last**done if last else first * (1 - done)
         self.model.ent_coef = steering.pull * steering.unit
         self.training_env.env_method("set_opponent", table)

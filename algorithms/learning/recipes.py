@@ -33,8 +33,8 @@ class Config:
     net: str = "table"
     steps: int = 20_000_000
     seed: int = 0
-    n_envs: int = 4096  # hands at a time
-    n_steps: int = 2  # decisions of each between updates
+    n_envs: int = 2048  # hands at a time
+    n_steps: int = 4  # decisions of each between updates
     lr: float = 1.0  # how far an information set moves in an update, relative to what it can gain
     entropy: float = 0.2  # pull towards the magnet at the start, in standard deviations of returns
     entropy_end: float = 0.1  # the same at the end
@@ -52,7 +52,7 @@ ENVS = ("vector", "aec")
 NETS = ("table", "mlp")
 
 # What a network or a recipe wants otherwise than above.
-_MLP: Settings = {"n_steps": 8, "fit": 6, "fit_lr": 6e-3}
+_MLP: Settings = {"n_steps": 16, "fit": 6, "fit_lr": 6e-3}
 _TUTORIAL: Settings = {
     "env": "aec",
     "net": "mlp",

@@ -32,7 +32,7 @@ FASTEST = 4.0  # times `step` at most
 SOFTEN = 0.05  # added to probabilities before dividing by them
 MAGNET_POWER = 0.7  # how fast the magnet's rate falls with the samples of a row
 MEMORY = 0.01  # how much the latest batch counts in a row's share, once there were 1 / MEMORY
-VALUE_SAMPLES = 64.0  # with so many samples a table's value goes half of the way to their mean
+VALUE_SAMPLES = 3000.0  # a table's value is the mean of about so many of the latest returns
 
 
 class Steering:
@@ -77,6 +77,10 @@ class Steering:
         memory = max(1 / self._batches, MEMORY)
         self._share *= 1 - memory
         self._share[rows] += memory * counts / self._size
+
+    def seen(self, rows: Any) -> torch.Tensor:
+        """How often rows have been met since the start, about: `(R,)`."""
+        return self._share[rows] * self._size * self._batches
 
     def weights(self, rows: Any) -> torch.Tensor:
         """How much rows count where a network cannot serve them all: `(R, 1)`, in sum 1."""
@@ -123,7 +127,8 @@ class RowsAtOnce:
         here = logits.detach()
         logits.register_hook(lambda grad: self._towards(grad, here, rows, counts))
         if self._policy.tabular and self._value_weight:
-            scale = counts.sum() / (2 * self._value_weight * (counts + VALUE_SAMPLES))
+            seen = self._steering.seen(rows).clamp(min=1, max=VALUE_SAMPLES)  # at first the mean of all
+            scale = counts.sum() / (2 * self._value_weight * torch.maximum(seen, counts))
             values.register_hook(lambda grad: grad * scale[:, None].float())
 
     def _towards(self, grad: Any, logits: Any, rows: Any, counts: Any) -> torch.Tensor:
