@@ -104,7 +104,7 @@ def test_what_a_seat_is_paid_is_its_own() -> None:
     assert paid == set(product((-2.0, -1.0, 1.0, 2.0), (0, 1)))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32), st.integers(0, 2**32))
 def test_one_slot_is_the_plain_environment_draw_by_draw(seed: int, choices: int) -> None:
     policy = TabularPolicy.random(seed).probabilities
