@@ -1,5 +1,5 @@
-"""The old name of `algorithms.learning.features`: models saved by version 0.1 ask for it."""
+"""The old name of `algorithms.policies.features`: models saved by version 0.1 ask for it."""
 
-from algorithms.learning.features import CardTimesHistory
+from algorithms.policies.features import CardTimesHistory
 
 __all__ = ["CardTimesHistory"]

@@ -10,7 +10,6 @@ import argparse
 import json
 import platform
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, fields
@@ -85,8 +84,9 @@ def _parser() -> argparse.ArgumentParser:
 def _run(args: argparse.Namespace) -> int:
     import torch
 
+    from algorithms.learning.checkpoint import read_checkpoint
     from algorithms.learning.recipes import Config, configure
-    from algorithms.learning.training import Training, read_checkpoint
+    from algorithms.learning.training import Training
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
     _require_possible(args)
@@ -177,11 +177,7 @@ def _require_possible(args: argparse.Namespace) -> None:
     out = args.out
     if out.suffix != ".zip" or out.is_dir():
         raise UsageError(f"--out {out}: give a file whose name ends in .zip")
-    try:
-        with tempfile.TemporaryFile(dir=out.parent):
-            pass
-    except OSError as error:
-        raise UsageError(f"--out {out}: cannot write there ({error.strerror})") from None
+    files.require_writable(out)
     if args.checkpoint_every < 1:
         raise UsageError(f"--checkpoint-every {args.checkpoint_every}: want at least 1")
     if args.tensorboard and not find_spec("tensorboard"):
@@ -190,7 +186,7 @@ def _require_possible(args: argparse.Namespace) -> None:
 
 def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
     """The configuration of a checkpoint, unless other settings are asked for."""
-    from algorithms.learning.recipes import Config
+    from algorithms.learning.recipes import Config, configure
 
     if not isinstance(stored, dict) or set(stored) != {field.name for field in fields(Config)}:
         raise UsageError("--resume: the checkpoint is of another version of this program")
@@ -200,7 +196,11 @@ def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
                 f"--resume goes on with {name} {stored[name]}, not {value}; "
                 "leave it out, or start afresh without --resume"
             )
-    return Config(**stored)
+    for field in fields(Config):
+        kind = str if isinstance(field.default, str) else (int, float)
+        if not isinstance(stored[field.name], kind):
+            raise UsageError(f"--resume: the checkpoint has no sensible {field.name}")
+    return configure(stored)
 
 
 def _outputs(args: argparse.Namespace) -> list[Path]:

@@ -17,8 +17,8 @@ from torch import nn
 
 from algorithms import export_onnx
 from algorithms.games import kuhn, load_game
-from algorithms.learning.features import CardTimesHistory
 from algorithms.policies import sources
+from algorithms.policies.features import CardTimesHistory
 from algorithms.policies.sb3 import load_model, load_policy, network_probabilities
 from kuhn_bridge import TabularPolicy, __version__
 from kuhn_bridge.policy import LEGAL

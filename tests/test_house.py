@@ -31,16 +31,14 @@ algorithms.games    game
 algorithms.games    kuhn openspiel
 algorithms          games
 algorithms.policies policy styles
-algorithms.policies answers openspiel rows archive onnx_worker
+algorithms.policies answers openspiel rows archive onnx_worker features
 algorithms.policies network report
 algorithms          policies
-algorithms.policies onnx
-algorithms.learning features
-algorithms.policies sb3
+algorithms.policies onnx sb3
 algorithms.policies sources
 algorithms.playing  opponents
 algorithms.playing  page terminal
-algorithms.learning board rows curve average tutorial
+algorithms.learning board rows curve average tutorial checkpoint
 algorithms.learning faces hands
 algorithms.learning selfplay
 algorithms.learning networks

@@ -28,11 +28,11 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from algorithms.games import kuhn
-from algorithms.learning.features import CardTimesHistory
 from algorithms.learning.networks import DistinctPolicy
 from algorithms.learning.selfplay import SelfPlayVecEnv
 from algorithms.policies import onnx as onnx_policy
 from algorithms.policies import sources
+from algorithms.policies.features import CardTimesHistory
 from algorithms.policies.sb3 import load_model, load_policy
 from kuhn_bridge import INFORMATION_STATES, KuhnError, State
 from kuhn_bridge.bridge import parse_information_state

@@ -28,7 +28,7 @@ from algorithms.games import KUHN, Game, as_game
 from algorithms.learning.board import Board, begin, board_of, cumulative, deal_of, onward
 from algorithms.learning.faces import NOBODY, face_of
 from algorithms.support.compiled import compiled
-from kuhn_bridge.errors import IllegalActionError
+from kuhn_bridge.errors import IllegalActionError, KuhnError
 
 Sights: TypeAlias = npt.NDArray[np.float32]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -245,8 +245,13 @@ class SelfPlayVecEnv(VecEnv):
         return {"hand": hand, "node": node, "rng": self._rng.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `get_state` gave."""
-        self._slots.hand[:], self._slots.node[:] = state["hand"], state["node"]
+        """Go on from what `get_state` gave; hands that cannot be are refused, not played."""
+        hand, node = np.array(state["hand"]), np.array(state["node"])
+        inside = (hand >= 0) & (node >= 0) & (node < len(self._board.player))
+        seats = hand % self.game.num_players
+        if not inside.all() or not (self._board.player[node] == seats).all():
+            raise KuhnError("a hand in which the learner is not to act")
+        self._slots.hand[:], self._slots.node[:] = hand, node
         self._rng.bit_generator.state = state["rng"]
 
     def close(self) -> None:

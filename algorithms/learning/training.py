@@ -17,13 +17,15 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from algorithms.exact.tree import Policy
 from algorithms.games import Game, load_game
 from algorithms.learning.callback import Measure, SelfPlay
+from algorithms.learning.checkpoint import read_checkpoint, require_like, write_checkpoint
 from algorithms.learning.curve import Point
 from algorithms.learning.models import imitate, save_model, save_stock
 from algorithms.learning.networks import RowPolicy
 from algorithms.learning.recipes import Config, build
 from algorithms.policies.sb3 import actor_of, load_policy
-from algorithms.support.errors import UsageError
-from algorithms.support.files import replacing
+from algorithms.support.errors import UsageError, first_line
+
+__all__ = ["Training", "read_checkpoint"]
 
 
 class Training:
@@ -95,7 +97,7 @@ class Training:
 
     def get_state(self) -> dict[str, Any]:
         """Everything the next update depends on, in types that load without running code."""
-        model, numpy = self.model, np.random.get_state(legacy=False)
+        model = self.model
         return {
             "config": asdict(self.config),
             "policy": model.policy.state_dict(),
@@ -108,11 +110,48 @@ class Training:
             "starts": torch.as_tensor(np.asarray(model._last_episode_starts)),
             "envs": model.env.env_method("get_state"),
             "torch": torch.get_rng_state(),
-            "numpy": {**numpy, "state": {**numpy["state"], "key": numpy["state"]["key"].tolist()}},
+            "numpy": _numpy_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `get_state` gave."""
+        """Go on from what `get_state` gave; anything else is refused."""
+        try:
+            self._require_possible(state)
+            self._restore(state)
+        except UsageError:
+            raise
+        except Exception as error:  # what was edited can be wrong in any way
+            raise UsageError(f"not a checkpoint of this run ({first_line(error)})") from None
+
+    def _require_possible(self, state: dict[str, Any]) -> None:
+        model, callback = self.model, self.callback.get_state()
+        fresh = {
+            "policy": dict(model.policy.state_dict()),
+            "callback": {key: value for key, value in callback.items() if key != "curve"},
+            "steps": 0,
+            "updates": 0,
+            "remaining": 1.0,
+            "torch": torch.get_rng_state(),
+            "numpy": _numpy_state(),
+        }
+        stored = {key: state[key] for key in fresh}
+        curve = stored["callback"]["curve"]
+        stored["callback"] = {k: v for k, v in stored["callback"].items() if k != "curve"}
+        require_like(stored | {"policy": dict(stored["policy"])}, fresh)
+        for point in curve:
+            require_like(dict(enumerate(point)), dict(enumerate(Point(0, 0.0, 0.0, 0.0))))
+        seen, space, length = state["seen"], model.observation_space, model.n_envs
+        require_like(seen, torch.zeros((length, *space.shape)), "what is seen")
+        require_like(state["starts"], torch.zeros(length, dtype=torch.bool), "what starts")
+        if not all(map(space.contains, seen.numpy())):
+            raise UsageError("the checkpoint shows what the game does not have")
+        for stored, fresh in zip(state["envs"], model.env.env_method("get_state"), strict=True):
+            require_like(_lasting(stored), _lasting(fresh), "a hand of the checkpoint")
+            for name, kind in (("moves", int), ("chances", float)):
+                if not all(type(one) is kind and one >= 0 for one in stored.get(name, ())):
+                    raise UsageError(f"a hand of the checkpoint has impossible {name}")
+
+    def _restore(self, state: dict[str, Any]) -> None:
         model = self.model
         model.policy.load_state_dict(state["policy"])
         model.policy.optimizer.load_state_dict(state["optimizer"])
@@ -139,6 +178,16 @@ class Training:
             imitate(actor_of(policy), self.game, table)
 
 
+def _lasting(hand: dict[str, Any]) -> dict[str, Any]:
+    """What an environment keeps, without what is as long as a hand is: that is played again."""
+    return {key: value for key, value in hand.items() if key not in {"moves", "chances"}}
+
+
+def _numpy_state() -> dict[str, Any]:
+    state = np.random.get_state(legacy=False)
+    return {**state, "state": {**state["state"], "key": state["state"]["key"].tolist()}}
+
+
 class _Keeper(BaseCallback):
     """Before each rollout: write a checkpoint when it is time, and stop when asked to."""
 
@@ -153,8 +202,7 @@ class _Keeper(BaseCallback):
         self.stopped = self.stop.is_set()
         due = self.kept < 0 or self.model.num_timesteps - self.kept >= self._every
         if self._path and (due or self.stopped):
-            with replacing(self._path) as temporary:
-                torch.save(self._training.get_state(), temporary)
+            write_checkpoint(self._path, self._training.get_state())
             self.kept = self.model.num_timesteps
         if self.stopped:
             raise _Stopped
@@ -190,21 +238,6 @@ class _WholeRun(SelfPlay):
     def progress(self) -> float:
         """How much of the run is done, from 0 to 1."""
         return min(1.0, float(self.model.num_timesteps / self._steps))
-
-
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """What `Training` kept there, loaded without running anything."""
-    try:
-        state: dict[str, Any] = torch.load(path, weights_only=True)
-    except FileNotFoundError:
-        raise UsageError(f"{path}: there is nothing to resume") from None
-    except OSError:
-        raise
-    except Exception:  # a file of any other kind can fail anywhere
-        state = {}
-    if not isinstance(state, dict) or "config" not in state:
-        raise UsageError(f"{path}: not a whole checkpoint of a training run")
-    return state
 
 
 @contextmanager

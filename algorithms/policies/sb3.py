@@ -14,9 +14,9 @@ from torch import nn
 
 from algorithms.exact.tree import Policy
 from algorithms.games import Game, kuhn
-from algorithms.learning.features import CardTimesHistory
 from algorithms.policies.answers import game_in, masked_softmax, policy_in
 from algorithms.policies.archive import MoreThanTensorsError, read_model
+from algorithms.policies.features import CardTimesHistory
 from algorithms.policies.policy import GamePolicy
 from algorithms.support.errors import first_line
 from kuhn_bridge.errors import PolicyError, shown
@@ -34,7 +34,7 @@ _POLICY_MODULES = {
 }
 _FEATURES: dict[str, type[nn.Module]] = {
     "stable_baselines3.common.torch_layers.FlattenExtractor": nn.Flatten,
-    "algorithms.learning.features.CardTimesHistory": CardTimesHistory,
+    "algorithms.policies.features.CardTimesHistory": CardTimesHistory,
     "algorithms.features.CardTimesHistory": CardTimesHistory,  # as version 0.1 called it
 }
 _FLATTEN = next(iter(_FEATURES))

@@ -1,4 +1,4 @@
-"""Kuhn poker's own features, with which a linear network can be any strategy."""
+"""Features of Kuhn poker that models of version 0.1 were built on: read still, written no more."""
 
 from __future__ import annotations
 

@@ -1,0 +1,12 @@
+"""What holds for every test."""
+
+import signal
+
+from hypothesis import settings
+
+settings.register_profile("anywhere", deadline=None)  # a busy machine is no failure
+settings.load_profile("anywhere")
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and so would our children.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
