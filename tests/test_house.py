@@ -27,7 +27,7 @@ algorithms.exact    tree
 algorithms.exact    kuhn values cfr linear_program
 algorithms.exact    losses sampling elimination simulation fast
 algorithms.exact    solving
-algorithms.games    game
+algorithms.games    game cache
 algorithms.games    kuhn openspiel
 algorithms          games
 algorithms.policies policy styles
