@@ -53,7 +53,7 @@ parity              tally
 parity              registry sides contests
 parity              rules faces games selfplay solvers candidate
 parity              policies
-parity              check speed commands
+parity              check speed growth commands
 """
 
 
