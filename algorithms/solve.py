@@ -60,6 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--seed", type=int, default=0, help="of a sampling variant (%(default)s)")
     parser.add_argument("--max-nodes", type=int, default=MAX_NODES, help="refuse larger games")
+    parser.add_argument(
+        "--no-cache", action="store_true", help="walk the game even if its tree is on disk"
+    )
     parser.add_argument("--out", metavar="FILE.json", help="write the average policy")
     parser.add_argument("--plot", metavar="FILE.png", help="draw NashConv over iterations")
     parser.add_argument("--json", action="store_true", help="one JSON object")
@@ -72,7 +75,7 @@ def _run(args: argparse.Namespace) -> int:
     until, limit = args.until or -math.inf, MOST_ITERATIONS if args.until else args.iterations
     with ExitStack() as held:  # an output that cannot be written fails before the work starts
         out, plot = (p and held.enter_context(files.replacing(p)) for p in (args.out, args.plot))
-        game = load_game(args.game, max_nodes=args.max_nodes)
+        game = load_game(args.game, max_nodes=args.max_nodes, cached=not args.no_cache)
         how = {"discounts": args.discounts, "seed": args.seed, "mode": args.mode}
         solver = make_solver(game.tree, args.variant, **how)
         with progress("solving", None if args.until else limit) as bar:

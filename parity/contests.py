@@ -11,11 +11,16 @@ import io
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyspiel
 
+from algorithms.exact.cfr import CFR, CFR_SIMULTANEOUS, Variant
+from algorithms.exact.solving import Mode, in_mode
+from algorithms.exact.values import nash_conv, nash_convs
+from algorithms.games.openspiel import openspiel_tree
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State
@@ -28,8 +33,13 @@ OPTIONAL = {"Pgx": "pgx", "LiteEFG": "LiteEFG"}
 GAMES = {
     "Kuhn": "kuhn_poker",
     "Leduc": "leduc_poker",
-    "Liar's Dice": "liars_dice(numdice=1,dice_sides=4)",
+    "Liar's Dice 4": "liars_dice(numdice=1,dice_sides=4)",
 }
+DICE6 = "liars_dice(numdice=1,dice_sides=6)"
+OPENSPIEL = "OpenSpiel (C++)"
+# The ratios to OpenSpiel that we aim at.
+CFR_TARGETS = {"Kuhn": 130, "Leduc": 800, "Liar's Dice 4": 500}
+NASH_CONV_TARGETS = {"Kuhn": 500, "Leduc": 3500, "Liar's Dice 4": 2000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +62,10 @@ def contests() -> list[Contest]:
             "decisions",
             _core,
             {
-                "OpenSpiel (C++)": lambda: _openspiel("kuhn_poker"),
+                OPENSPIEL: lambda: _openspiel("kuhn_poker"),
                 "OpenSpiel (Python)": lambda: _openspiel("python_kuhn_poker"),
             },
-            {"OpenSpiel (C++)": 5},
+            {OPENSPIEL: 5},
         ),
         Contest(
             "AEC face, random hands",
@@ -69,10 +79,26 @@ def contests() -> list[Contest]:
             "decisions",
             _hands,
             {"Pgx": _pgx} if installed("pgx") else {},
-            {"Pgx": 10},
+            {"Pgx": 25},
         ),
         *(_cfr(name, game) for name, game in GAMES.items()),
+        Contest(
+            "CFR, Liar's Dice 6",
+            "iterations",
+            lambda: _ours(DICE6, "fast"),
+            {"our exact mode": lambda: _ours(DICE6, "exact")},
+            {"our exact mode": 6},
+            seconds=0.5,
+        ),
+        *(_simultaneous_cfr(name, game) for name, game in GAMES.items()),
         *(_nash_conv(name, game) for name, game in GAMES.items()),
+        Contest(
+            "NashConv, Kuhn, one call",
+            "policies",
+            _one_nash_conv,
+            {OPENSPIEL: lambda: _openspiel_nash_conv(GAMES["Kuhn"])},
+            {OPENSPIEL: 100},
+        ),
         Contest(
             "training loop",
             "decisions",
@@ -199,18 +225,6 @@ def _pgx() -> Contender:
 
 
 def _cfr(name: str, game: str) -> Contest:
-    def ours() -> Contender:
-        from algorithms.exact.cfr import Solver
-        from algorithms.games.openspiel import openspiel_tree
-
-        solver = Solver(openspiel_tree(pyspiel.load_game(game)))
-
-        def play(n: int) -> int:
-            solver.run(n)
-            return n
-
-        return play
-
     def openspiel() -> Contender:
         solver = pyspiel.CFRSolver(pyspiel.load_game(game))
 
@@ -221,26 +235,49 @@ def _cfr(name: str, game: str) -> Contest:
 
         return play
 
-    peers: dict[str, Maker] = {"OpenSpiel (C++)": openspiel}
+    peers: dict[str, Maker] = {OPENSPIEL: openspiel, "our exact mode": lambda: _ours(game, "exact")}
+    targets = {OPENSPIEL: CFR_TARGETS[name]}
+    return Contest(f"CFR, {name}", "iterations", lambda: _ours(game, "fast"), peers, targets)
+
+
+def _ours(game: str, mode: Mode, variant: Variant = CFR) -> Contender:
+    solver = in_mode(mode, openspiel_tree(pyspiel.load_game(game)), variant)
+
+    def play(n: int) -> int:
+        solver.run(n)
+        return n
+
+    return play
+
+
+def _simultaneous_cfr(name: str, game: str) -> Contest:
+    """LiteEFG's CFR updates all players at once, so here ours does too.
+
+    LiteEFG keeps averages of several kinds in a second call, ours keeps one as it goes. So it is
+    timed both ways: with that call, which does more than ours, and without, which does less.
+    """
+    peers: dict[str, Maker] = {}
     if installed("LiteEFG"):
-        peers["LiteEFG"] = lambda: _lite_efg(game)
-    targets = {"OpenSpiel (C++)": 30 if name == "Kuhn" else 60, "LiteEFG": 10}
-    return Contest(f"CFR, {name}", "iterations", ours, peers, targets)
+        peers["LiteEFG, all its averages"] = lambda: _lite_efg(game, averages=True)
+        peers["LiteEFG, no average"] = lambda: _lite_efg(game, averages=False)
+    ours = partial(_ours, game, "fast", CFR_SIMULTANEOUS)
+    return Contest(f"simultaneous CFR, {name}", "iterations", ours, peers, dict.fromkeys(peers, 10))
 
 
-def _lite_efg(game: str) -> Contender:
+def _lite_efg(game: str, *, averages: bool) -> Contender:
     import LiteEFG
-    from LiteEFG.baselines import CFR
+    from LiteEFG.baselines import CFR as LITE_CFR
 
     with contextlib.redirect_stdout(io.StringIO()):
-        graph = CFR.graph()
+        graph = LITE_CFR.graph()
         env = LiteEFG.OpenSpielEnv(pyspiel.load_game(game), traverse_type="Enumerate")
         env.set_graph(graph)
 
     def play(n: int) -> int:
         for _ in range(n):
             graph.update_graph(env)
-            env.update_strategy(graph.current_strategy())
+            if averages:
+                env.update_strategy(graph.current_strategy())
         return n
 
     return play
@@ -250,9 +287,6 @@ def _nash_conv(name: str, game: str) -> Contest:
     """Ours measures policies by the hundred; OpenSpiel's takes one at a time."""
 
     def ours() -> Contender:
-        from algorithms.exact.values import nash_convs
-        from algorithms.games.openspiel import openspiel_tree
-
         tree = openspiel_tree(pyspiel.load_game(game))
         policies = np.stack([tree.random(seed) for seed in range(100)])
 
@@ -264,20 +298,33 @@ def _nash_conv(name: str, game: str) -> Contest:
 
         return play
 
-    def openspiel() -> Contender:
-        loaded = pyspiel.load_game(game)
-        policy = pyspiel.UniformRandomPolicy(loaded)
-
-        def play(n: int) -> int:
-            for _ in range(n):
-                pyspiel.nash_conv(loaded, policy)
-            return n
-
-        return play
-
-    peers: dict[str, Maker] = {"OpenSpiel (C++)": openspiel}
-    targets = {"OpenSpiel (C++)": 100}
+    peers: dict[str, Maker] = {OPENSPIEL: lambda: _openspiel_nash_conv(game)}
+    targets = {OPENSPIEL: NASH_CONV_TARGETS[name]}
     return Contest(f"NashConv, {name}", "policies, 100 at once", ours, peers, targets)
+
+
+def _one_nash_conv() -> Contender:
+    tree = openspiel_tree(pyspiel.load_game(GAMES["Kuhn"]))
+    policy = tree.random(0)
+
+    def play(n: int) -> int:
+        for _ in range(n):
+            _ = nash_conv(tree, policy).total
+        return n
+
+    return play
+
+
+def _openspiel_nash_conv(game: str) -> Contender:
+    loaded = pyspiel.load_game(game)
+    policy = pyspiel.UniformRandomPolicy(loaded)
+
+    def play(n: int) -> int:
+        for _ in range(n):
+            pyspiel.nash_conv(loaded, policy)
+        return n
+
+    return play
 
 
 def _trained(recipe: str) -> Contender:

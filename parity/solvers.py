@@ -12,9 +12,10 @@ from open_spiel.python.algorithms import discounted_cfr, expected_game_score, ex
 from open_spiel.python.games import data
 
 from algorithms.exact import values
-from algorithms.exact.cfr import VARIANTS, Solver
+from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.kuhn import nash
 from algorithms.exact.linear_program import solve_zero_sum
+from algorithms.exact.solving import Mode, in_mode
 from algorithms.exact.tree import Policy, Tree
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.games.openspiel import openspiel_tree
@@ -39,11 +40,18 @@ def random_policies(settings: Settings) -> Iterator[tuple[str, TabularPolicy]]:
         yield f"random policy {seed}", TabularPolicy.random(seed)
 
 
-def iterates(variant: str, theirs: Callable[[pyspiel.Game], Any], *, game: str, upto: int) -> Any:
+def iterates(
+    variant: str,
+    theirs: Callable[[pyspiel.Game], Any],
+    *,
+    game: str,
+    upto: int,
+    mode: Mode = "exact",
+) -> Any:
     """Average and current rows of both sides after iterations 1..10, 100, 1,000 up to `upto`."""
     loaded = pyspiel.load_game(game)
     tree, solver = openspiel_tree(loaded), theirs(loaded)
-    ours = Solver(tree, VARIANTS[variant])
+    ours = in_mode(mode, tree, VARIANTS[variant])
     for iteration in [*range(1, 11), 100, 1000]:
         if iteration > upto:
             return
@@ -131,6 +139,16 @@ def check_dcfr(tally: Tally, settings: Settings) -> None:
     compare_iterates(
         tally, iterates("dcfr", discounted_cfr.DCFRSolver, game="kuhn_poker", upto=100)
     )
+
+
+@check("fast", GROUP, "the fast mode of CFR and CFR+, against OpenSpiel's C++ solvers")
+def check_fast(tally: Tally, settings: Settings) -> None:
+    """Average and current policies, which differ from the exact mode's by rounding alone."""
+    far, few = (100, 3) if settings.quick else (1000, 10)
+    for variant, theirs in (("cfr", pyspiel.CFRSolver), ("cfr+", pyspiel.CFRPlusSolver)):
+        for game, upto in (("kuhn_poker", far), ("leduc_poker", few)):
+            found = iterates(variant, theirs, game=game, upto=upto, mode="fast")
+            compare_iterates(tally, found)
 
 
 @check("nashconv", GROUP, "NashConv of random policies against OpenSpiel's in C++")

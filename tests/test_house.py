@@ -27,7 +27,7 @@ algorithms.exact    tree
 algorithms.exact    kuhn values cfr linear_program
 algorithms.exact    losses sampling elimination simulation fast
 algorithms.exact    solving
-algorithms.games    game
+algorithms.games    game cache
 algorithms.games    kuhn openspiel
 algorithms          games
 algorithms.policies policy styles
@@ -51,7 +51,7 @@ parity              tally
 parity              registry sides contests
 parity              rules faces games selfplay solvers candidate
 parity              policies
-parity              check speed commands
+parity              check speed growth commands
 """
 
 

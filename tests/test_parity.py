@@ -16,7 +16,7 @@ import pytest
 import shimmy
 
 from algorithms import export_onnx, play
-from algorithms.exact import values
+from algorithms.exact import fast, values
 from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.kuhn import nash
 from algorithms.exact.linear_program import solve_zero_sum
@@ -40,7 +40,7 @@ assert {faces, policies, rule_checks, selfplay_checks, solvers}  # importing the
 
 
 # These take most of the time: after an error that is not theirs they are left out.
-LONG = {"cfr", "cfr+", "lcfr", "dcfr", "nashconv", "selfplay", "policies", "pettingzoo-api"}
+LONG = {"cfr", "cfr+", "fast", "lcfr", "dcfr", "nashconv", "selfplay", "policies", "pettingzoo-api"}
 
 
 def every_result(without=frozenset()):
@@ -218,6 +218,16 @@ lcfr_forgets_slowly = variant("lcfr", alpha=2)
 dcfr_keeps_regrets_below_zero = variant("dcfr", beta=1)
 
 
+def a_payoff_is_doubled_in_the_fast_layout(monkeypatch, stack):
+    honest = fast._blocks
+
+    def wrong(*arguments):
+        blocks, matrices, first = honest(*arguments)
+        return blocks, np.concatenate([2 * matrices[:1], matrices[1:]]), first
+
+    monkeypatch.setattr(fast, "_blocks", wrong)
+
+
 def gains_change_seats(monkeypatch, stack):
     honest = values.NashConv.gains.fget
     monkeypatch.setattr(values.NashConv, "gains", property(lambda self: honest(self)[::-1]))
@@ -327,7 +337,7 @@ PLANTED = {
     illegal_actions_are_swallowed: {"pettingzoo-sights"},
     a_loaded_deck: {"core", "core-python"},
     a_loaded_deck_in_openspiel: {"openspiel-face"},
-    cfr_forgets_to_alternate: {"cfr"},
+    cfr_forgets_to_alternate: {"cfr", "fast"},
     nash_conv_is_halved: {"nashconv", "model"},
     many_nash_convs_are_halved: {"nashconv"},
     words_are_misspelt: {"bridge"},
@@ -341,9 +351,10 @@ PLANTED = {
     jack_and_queen_are_one_to_the_core: {"information"},
     the_core_knows_both_cards: {"information"},
     the_rulebook_pays_two_for_check_check: {"rulebook"},
-    cfr_plus_averages_like_cfr: {"cfr+"},
+    cfr_plus_averages_like_cfr: {"cfr+", "fast"},
     lcfr_forgets_slowly: {"lcfr"},
     dcfr_keeps_regrets_below_zero: {"dcfr"},
+    a_payoff_is_doubled_in_the_fast_layout: {"fast"},
     gains_change_seats: {"best-response"},
     values_change_seats: {"values"},
     equilibria_bluff_a_little_less: {"equilibria"},
@@ -381,6 +392,7 @@ READABLE = {
     cfr_plus_averages_like_cfr: "average_policy",
     lcfr_forgets_slowly: "current_policy",
     dcfr_keeps_regrets_below_zero: "current_policy",
+    a_payoff_is_doubled_in_the_fast_layout: "kuhn_poker, iteration 1, current_policy",
     gains_change_seats: "random policy 0: ours lets player_0 gain",
     values_change_seats: "random policy 0: ours pays player_0",
     equilibria_bluff_a_little_less: "alpha = 1/36: ours plays",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
-from algorithms.exact.cfr import VARIANTS, Solver
+from algorithms.exact.cfr import VARIANTS, Solver, Variant
 from algorithms.exact.fast import FastSolver
 from algorithms.exact.sampling import SamplingSolver, Scheme
 from algorithms.exact.tree import Policy, Tree
@@ -78,6 +78,11 @@ def make_solver(
     if discounts:
         alpha, beta, gamma = discounts
         variant = replace(variant, alpha=alpha, beta=beta, gamma=gamma)
+    return in_mode(mode, tree, variant)
+
+
+def in_mode(mode: Mode, tree: Tree, variant: Variant) -> Solver | FastSolver:
+    """The solver of a variant, exact or fast."""
     return FastSolver(tree, variant) if mode == "fast" else Solver(tree, variant)
 
 

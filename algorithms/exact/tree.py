@@ -8,8 +8,9 @@ with perfect recall it says all that the player has done.
 
 from __future__ import annotations
 
+import sys
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -127,6 +128,107 @@ class Tree:
         return table
 
 
+class Walk:
+    """The nodes of a game as they are met, depth first, column by column; then the tree of them.
+
+    `rows` are information sets (player, key) to number first; the rest follow as they are met.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        num_players: int,
+        num_actions: int,
+        rows: Iterable[tuple[int, str]] = (),
+    ) -> None:
+        self.name, self.num_players, self.num_actions = name, num_players, num_actions
+        self.rows = {row: number for number, row in enumerate(rows)}
+        self.key_bytes = 0
+        self._legal: dict[int, Sequence[int]] = {}
+        self._depth, self._player, self._action, self._infoset = (array("i") for _ in range(4))
+        self._edge, self._payoff = array("d"), array("d")
+
+    def __len__(self) -> int:
+        return len(self._depth)
+
+    def meet(self, depth: int, player: int, action: int, edge: float) -> None:
+        """A node that `action` leads to, `edge` being chance's probability of coming here.
+
+        `decide` or `end` follows, unless chance acts.
+        """
+        self._depth.append(depth)
+        self._player.append(player)
+        self._action.append(action)
+        self._edge.append(edge)
+        self._infoset.append(-1)
+
+    def decide(self, player: int, key: str, legal: Sequence[int]) -> None:
+        """Say what the player who acts at this node knows, and may do."""
+        rows = len(self.rows)
+        row = self._infoset[-1] = self.rows.setdefault((player, key), rows)
+        if row == rows:
+            self.key_bytes += sys.getsizeof(key)
+        if self._legal.setdefault(row, legal) != legal:
+            raise GameError(f"{self.name}: the legal actions of {key!r} are not always the same")
+
+    def end(self, returns: Sequence[float]) -> None:
+        """Say what the players win at this node."""
+        self._payoff.extend(returns)
+
+    def tree(self) -> Tree:
+        """All of it, once every node was met."""
+        levels = np.frombuffer(self._depth, np.int32)
+        order = np.argsort(levels, kind="stable")  # depth first -> breadth first
+        player = np.frombuffer(self._player, np.int32).astype(np.int8)
+        players = player[order]
+        infosets = np.frombuffer(self._infoset, np.int32)[order]
+        edges = np.frombuffer(self._edge, np.float64)[order]
+        legal = np.zeros((len(self.rows), self.num_actions), np.bool_)
+        for number, actions in self._legal.items():
+            legal[number, actions] = True
+        first_child = _first_children(levels, order)
+        first_slot = _starts(legal.sum(axis=1))
+        terminals = np.flatnonzero(players == TERMINAL).astype(np.int32)
+        payoffs = np.frombuffer(self._payoff, np.float64).reshape(-1, self.num_players)
+        rank = np.cumsum(player == TERMINAL) - 1
+        returns = np.zeros((self.num_players, len(order)))
+        returns[:, terminals] = payoffs[rank[order[terminals]]].T
+        decisions = np.flatnonzero(infosets >= 0)
+        members = decisions[np.lexsort((order[decisions], infosets[decisions]))].astype(np.int32)
+        first_member = _starts(np.bincount(infosets[decisions], minlength=len(self.rows)))
+        sequence = _sequences(first_child, players, infosets, first_slot, self.num_players)
+        owner = np.array([owner for owner, _ in self.rows], np.int8)
+        parent = sequence[owner, members[first_member[:-1]]]
+        chance = _chance_reach(first_child, edges)
+        row, slot_action = np.nonzero(legal)
+        tree = Tree(
+            name=self.name,
+            num_players=self.num_players,
+            first_child=first_child,
+            player=players,
+            infoset=infosets,
+            action=np.frombuffer(self._action, np.int32)[order],
+            edge=edges,
+            chance=chance,
+            sequence=sequence,
+            returns=returns,
+            terminals=terminals,
+            ends=sequence[:, terminals].copy(),
+            stakes=np.ascontiguousarray(returns[:, terminals] * chance[terminals]),
+            keys=tuple(key for _, key in self.rows),
+            owner=owner,
+            legal=legal,
+            first_slot=first_slot,
+            slots=np.column_stack([row, owner[row], parent[row], slot_action]).astype(np.int32),
+            parent=parent,
+            members=members,
+            first_member=first_member,
+        )
+        _require_actions(tree)
+        _require_perfect_recall(tree)
+        return tree
+
+
 def compile_tree(
     name: str,
     num_players: int,
@@ -135,84 +237,15 @@ def compile_tree(
     *,
     rows: Iterable[tuple[int, str]] = (),
 ) -> Tree:
-    """The tree of a walk that meets every node depth first.
-
-    `rows` are information sets (player, key) to number first; the rest follow as they are met.
-    """
-    row_of = {row: number for number, row in enumerate(rows)}
-    legal_of: dict[int, tuple[int, ...]] = {}
-    depth, player, action, infoset = (array("i") for _ in range(4))
-    edge, payoff = array("d"), array("d")
+    """The tree of a walk that meets every node depth first."""
+    walk = Walk(name, num_players, num_actions, rows)
     for visit in visits:
-        number = -1
-        if visit.player >= 0:
-            number = row_of.setdefault((visit.player, visit.key), len(row_of))
-            if legal_of.setdefault(number, visit.legal) != visit.legal:
-                raise GameError(
-                    f"{name}: the legal actions of {visit.key!r} are not always the same"
-                )
-        depth.append(visit.depth)
-        player.append(visit.player)
-        action.append(visit.action)
-        infoset.append(number)
-        edge.append(visit.edge)
+        walk.meet(visit.depth, visit.player, visit.action, visit.edge)
         if visit.player == TERMINAL:
-            payoff.extend(visit.returns)
-
-    levels = np.frombuffer(depth, np.int32)
-    order = np.argsort(levels, kind="stable")  # depth first -> breadth first
-    legal = np.zeros((len(row_of), num_actions), np.bool_)
-    for number, actions in legal_of.items():
-        legal[number, list(actions)] = True
-
-    def column(values: array[Any], kind: type[np.generic]) -> npt.NDArray[Any]:
-        return np.asarray(values)[order].astype(kind)
-
-    players, infosets, edges = (
-        column(player, np.int8),
-        column(infoset, np.int32),
-        column(edge, np.float64),
-    )
-    first_child = _first_children(levels, order)
-    first_slot = _starts(legal.sum(axis=1))
-    terminal_rank = np.cumsum(np.asarray(player) == TERMINAL) - 1
-    returns = np.zeros((num_players, len(order)))
-    terminals = np.flatnonzero(players == TERMINAL).astype(np.int32)
-    returns[:, terminals] = np.reshape(payoff, (-1, num_players))[terminal_rank[order[terminals]]].T
-    decisions = np.flatnonzero(infosets >= 0)
-    members = decisions[np.lexsort((order[decisions], infosets[decisions]))].astype(np.int32)
-    first_member = _starts(np.bincount(infosets[decisions], minlength=len(row_of)))
-    sequence = _sequences(first_child, players, infosets, first_slot, num_players)
-    owner = np.array([owner for owner, _ in row_of], np.int8)
-    parent = sequence[owner, members[first_member[:-1]]]
-    chance = _chance_reach(first_child, edges)
-    row, slot_action = np.nonzero(legal)
-    tree = Tree(
-        name=name,
-        num_players=num_players,
-        first_child=first_child,
-        player=players,
-        infoset=infosets,
-        action=column(action, np.int32),
-        edge=edges,
-        chance=chance,
-        sequence=sequence,
-        returns=returns,
-        terminals=terminals,
-        ends=sequence[:, terminals].copy(),
-        stakes=np.ascontiguousarray(returns[:, terminals] * chance[terminals]),
-        keys=tuple(key for _, key in row_of),
-        owner=owner,
-        legal=legal,
-        first_slot=first_slot,
-        slots=np.column_stack([row, owner[row], parent[row], slot_action]).astype(np.int32),
-        parent=parent,
-        members=members,
-        first_member=first_member,
-    )
-    _require_actions(tree)
-    _require_perfect_recall(tree)
-    return tree
+            walk.end(visit.returns)
+        elif visit.player >= 0:
+            walk.decide(visit.player, visit.key, visit.legal)
+    return walk.tree()
 
 
 def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> Indices:
@@ -228,13 +261,12 @@ def _starts(counts: npt.ArrayLike) -> Ints:
 
 def _first_children(levels: Ints, order: Indices) -> Ints:
     """`(N + 1,)` from the depths of a depth-first walk: a parent is the last node one level up."""
-    last_at = np.zeros(levels.max() + 2, np.int64)
-    parents = np.empty(len(levels), np.int64)
-    for node, level in enumerate(levels.tolist()):
-        parents[node] = last_at[level - 1]
-        last_at[level] = node
-    counts = np.bincount(parents[1:], minlength=len(levels))
-    return _starts(counts[order]) + np.int32(1)
+    borders = np.append(0, np.cumsum(np.bincount(levels)))
+    counts = np.zeros(len(levels), np.intp)  # of children, breadth first
+    for start, middle, stop in zip(borders[:-2], borders[1:-1], borders[2:], strict=True):
+        parents = start + np.searchsorted(order[start:middle], order[middle:stop]) - 1
+        counts[start:middle] = np.bincount(parents - start, minlength=middle - start)
+    return _starts(counts) + np.int32(1)
 
 
 def _levels(first_child: Ints) -> Iterator[tuple[Indices, Indices]]:

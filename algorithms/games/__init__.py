@@ -19,13 +19,16 @@ __all__ = ["KUHN", "MAX_NODES", "ClosedForm", "Game", "as_game", "kuhn", "load_g
 
 
 @lru_cache(maxsize=4)
-def load_game(name: str, *, max_nodes: int = MAX_NODES) -> Game:
-    """`kuhn` or an OpenSpiel game, e.g. `leduc_poker` or `kuhn_poker(players=3)`."""
+def load_game(name: str, *, max_nodes: int = MAX_NODES, cached: bool = True) -> Game:
+    """`kuhn` or an OpenSpiel game, e.g. `leduc_poker` or `kuhn_poker(players=3)`.
+
+    Large trees are kept on disk and read from there, unless `cached` is false.
+    """
     if name == KUHN:
         return kuhn()
     game = load_pyspiel(name)
     with progress(f"walking {name.partition('(')[0]}") as bar:
-        return openspiel_game(game, name=name, max_nodes=max_nodes, progress=bar)
+        return openspiel_game(game, name=name, max_nodes=max_nodes, progress=bar, cached=cached)
 
 
 copyreg.pickle(Game, lambda game: (load_game, (game.name,)))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Tree, Visit, compile_tree
+from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Tree, Walk
+from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Face, Game, Sights
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import Advance
@@ -20,19 +21,29 @@ from algorithms.support.progress import Advance
 MAX_NODES = 10_000_000
 MAX_BYTES = 4 * 2**30  # what a tree and a solver of it may take, as `_bytes_of` reckons
 _REPORT_EVERY = 10_000
+_CHECK_EVERY = 1_000
 _PROBES = 200
 _HOPELESS = 1_000  # by Markov's inequality a mean of probes is this far too high once in a thousand
 
 
 def openspiel_game(
-    game: Any, *, name: str = "", max_nodes: int = MAX_NODES, progress: Advance | None = None
+    game: Any,
+    *,
+    name: str = "",
+    max_nodes: int = MAX_NODES,
+    progress: Advance | None = None,
+    cached: bool = False,
 ) -> Game:
     """The `Game` of a `pyspiel.Game`; `name` is the string that it was loaded by, if any."""
     name, sequential = name or str(game).removesuffix("()"), _sequential(game)
     if sequential is not game:
         name = f"turn_based_simultaneous_game(game={name if ')' in name else f'{name}()'})"
         game = sequential
-    tree = openspiel_tree(game, name=name, max_nodes=max_nodes, progress=progress)
+    tree = find_tree(game, name) if cached else None
+    if tree is None or tree.num_nodes > max_nodes:
+        tree = openspiel_tree(game, name=name, max_nodes=max_nodes, progress=progress)
+        if cached:
+            keep_tree(game, tree)
 
     def where(row: int) -> str:
         return f"player_{tree.owner[row]} at {' '.join(tree.keys[row].split())!r}"
@@ -81,8 +92,13 @@ def openspiel_tree(
     _require_a_tree(name, game)
     if (nodes := estimated_nodes(game, enough=_HOPELESS * max_nodes)) >= _HOPELESS * max_nodes:
         raise _too_large(name, game, f"{_about(nodes)} nodes or more", nodes, max_nodes)
-    visits = _bounded(_openspiel_visits(game), game, name, max_nodes, progress)
-    return compile_tree(name, game.num_players(), game.num_distinct_actions(), visits)
+    walk = Walk(name, game.num_players(), game.num_distinct_actions())
+    for count in _walked(game, walk):
+        if count > max_nodes or count % _CHECK_EVERY == 0:
+            _require_room(game, walk, max_nodes)
+        if progress and count % _REPORT_EVERY == 0:
+            progress(count, "nodes")
+    return walk.tree()
 
 
 def estimated_nodes(game: Any, *, probes: int = _PROBES, enough: float = inf) -> float:
@@ -123,45 +139,46 @@ def _require_a_tree(name: str, game: Any) -> None:
         raise GameError(f"{name} names no information states; a tree needs them")
 
 
-def _openspiel_visits(game: Any) -> Iterator[Visit]:
-    # A waiting node is its parent and a move: states are large, and siblings can be many.
-    stack: list[tuple[Any, int, int, float]] = [(None, 0, -1, 1.0)]
-    while stack:
-        parent, depth, action, edge = stack.pop()
-        state = parent.child(action) if parent is not None else game.new_initial_state()
+def _walked(game: Any, walk: Walk) -> Iterator[int]:
+    """Meet every node, and count them.
+
+    A node with children to come waits on the stack as one state, since states are large and
+    siblings can be many; its last child is played on that state, which spares a copy.
+    """
+    state, depth, action, edge = game.new_initial_state(), 0, -1, 1.0
+    waiting: list[tuple[Any, int, list[tuple[int, float]]]] = []
+    while True:
         player = state.current_player()
+        walk.meet(depth, player, action, edge)
+        yield len(walk)
         if player == TERMINAL:
-            yield Visit(depth, player, action, edge, returns=tuple(state.returns()))
-            continue
-        if player == CHANCE:
-            yield Visit(depth, player, action, edge)
-            steps = state.chance_outcomes()
+            walk.end(state.returns())
+        elif player == CHANCE:
+            waiting.append((state, depth + 1, state.chance_outcomes()[::-1]))
         else:
-            legal = tuple(state.legal_actions())
-            yield Visit(depth, player, action, edge, state.information_state_string(), legal)
-            steps = [(move, 1.0) for move in legal]
-        stack.extend((state, depth + 1, move, p) for move, p in reversed(steps))
+            legal = state.legal_actions()
+            walk.decide(player, state.information_state_string(), legal)
+            waiting.append((state, depth + 1, [(move, 1.0) for move in reversed(legal)]))
+        if not waiting:
+            return
+        parent, depth, steps = waiting[-1]
+        action, edge = steps.pop()
+        if steps:
+            state = parent.child(action)
+        else:
+            waiting.pop()
+            parent.apply_action(action)
+            state = parent
 
 
-def _bounded(
-    visits: Iterable[Visit], game: Any, name: str, max_nodes: int, progress: Advance | None
-) -> Iterator[Visit]:
-    """The same visits, refused where they become too many or take too much memory."""
+def _require_room(game: Any, walk: Walk, max_nodes: int) -> None:
+    """Refuse a game whose nodes are too many or take too much memory."""
     per_node, per_row = _bytes_of(game)
-    keys: set[tuple[int, str]] = set()
-    needed = 0
-    for count, visit in enumerate(visits, start=1):
-        needed += per_node
-        if visit.player >= 0 and (visit.player, visit.key) not in keys:
-            keys.add((visit.player, visit.key))
-            needed += per_row + sys.getsizeof(visit.key)
-        if count > max_nodes or needed > MAX_BYTES:
-            nodes = max(estimated_nodes(game), count)
-            told = f"{_about(nodes)} nodes in all, and the first {count:,} need {_gib(needed)}"
-            raise _too_large(name, game, told, nodes, max_nodes)
-        if progress and count % _REPORT_EVERY == 0:
-            progress(count, "nodes")
-        yield visit
+    count, needed = len(walk), len(walk) * per_node + len(walk.rows) * per_row + walk.key_bytes
+    if count > max_nodes or needed > MAX_BYTES:
+        nodes = max(estimated_nodes(game), count)
+        told = f"{_about(nodes)} nodes in all, and the first {count:,} need {_gib(needed)}"
+        raise _too_large(walk.name, game, told, nodes, max_nodes)
 
 
 def _bytes_of(game: Any) -> tuple[int, int]:

@@ -1,0 +1,174 @@
+"""`python -m parity.growth`: time and memory per node, from Kuhn to millions of nodes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from algorithms.exact.cfr import CFR
+from algorithms.exact.solving import MODES, in_mode
+from algorithms.games import load_game
+from algorithms.support.command import HOLDS, Parser, run, table
+from algorithms.support.errors import UsageError
+from algorithms.support.files import replacing, require_png
+from algorithms.support.progress import progress
+
+SECONDS = 0.5  # of a sample
+SAMPLES = 3  # of which the fastest counts: others may use the machine as well
+GAMES = {
+    "Kuhn": "kuhn_poker",
+    "Kuhn, 3 players": "kuhn_poker(players=3)",
+    "Leduc": "leduc_poker",
+    "Tiny Bridge": "tiny_bridge_2p",
+    "Tic-tac-toe": "tic_tac_toe",
+    **{f"Liar's Dice {n}": f"liars_dice(numdice=1,dice_sides={n})" for n in range(3, 9)},
+}
+COLORS = {"exact": "#8a8a8a", "fast": "#2f6fb3"}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What one node of a game takes, by mode: nanoseconds an iteration of CFR, and bytes."""
+
+    game: str
+    nodes: int
+    walked: float  # nodes per second
+    nanoseconds: dict[str, float]
+    solver_bytes: dict[str, float]
+    tree_bytes: float
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    parser = Parser(prog="python -m parity.growth", description=__doc__)
+    parser.add_argument(
+        "--most", type=int, default=10_000_000, metavar="NODES", help="no larger game (%(default)s)"
+    )
+    parser.add_argument("--chart", type=Path, metavar="PNG", help="draw it")
+    parser.add_argument("--json", action="store_true", help="print one JSON list")
+    arguments = parser.parse_args(argv)
+    return run(lambda: _main(arguments), parser.prog)
+
+
+def _main(arguments: argparse.Namespace) -> int:
+    if arguments.most < 1:
+        raise UsageError(f"--most {arguments.most}: want at least 1")
+    if arguments.chart:
+        require_png(arguments.chart)
+    points = sorted(_points(arguments.most), key=lambda point: point.nodes)
+    if arguments.chart:
+        draw(points, arguments.chart)
+    print(
+        json.dumps([asdict(point) for point in points], indent=2)
+        if arguments.json
+        else table(HEADER, map(_row, points), left=1)
+    )
+    return HOLDS
+
+
+def _points(most: int) -> Iterator[Point]:
+    with progress("measuring", len(GAMES)) as show:
+        for done, (name, game) in enumerate(GAMES.items()):
+            show(done, name)
+            try:
+                yield measure(name, game, most)
+            except ValueError as error:
+                if "too large" not in str(error):
+                    raise
+
+
+def measure(name: str, game: str, most: int) -> Point:
+    """Walk a game and run both modes on it."""
+    start = time.process_time()
+    tree = load_game(game, max_nodes=most, cached=False).tree
+    walked = tree.num_nodes / (time.process_time() - start)
+    nanoseconds: dict[str, float] = {}
+    size: dict[str, float] = {}
+    for mode in MODES:
+        solver = in_mode(mode, tree, CFR)
+        solver.run(1)
+        nanoseconds[mode] = 1e9 * _seconds(solver) / tree.num_nodes
+        size[mode] = (_nbytes(solver, set()) - _nbytes(tree, set())) / tree.num_nodes
+    own = _nbytes(tree, set()) / tree.num_nodes
+    return Point(name, tree.num_nodes, walked, nanoseconds, size, own)
+
+
+def _seconds(solver: Any) -> float:
+    """CPU time of an iteration."""
+    count, best = 1, float("inf")
+    for _ in range(SAMPLES):
+        start = time.process_time()
+        done = 0
+        while (spent := time.process_time() - start) < SECONDS:
+            solver.run(count)
+            done += count
+            count = count if spent > SECONDS / 20 else 2 * count
+        best = min(best, spent / done)
+    return best
+
+
+def _nbytes(thing: Any, seen: set[int]) -> int:
+    """The bytes of all arrays that can be reached from something, each counted once."""
+    if id(thing) in seen:
+        return 0
+    seen.add(id(thing))
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes if thing.base is None else _nbytes(thing.base, seen)
+    if isinstance(thing, tuple):
+        return sum(_nbytes(part, seen) for part in thing)
+    if is_dataclass(thing):
+        return sum(_nbytes(getattr(thing, field.name), seen) for field in fields(thing))
+    return sum(_nbytes(part, seen) for part in getattr(thing, "__dict__", {}).values())
+
+
+HEADER = ("game", "nodes", "walked/s", "exact, ns", "fast, ns", "tree, B", "exact, B", "fast, B")
+
+
+def _row(point: Point) -> tuple[str, ...]:
+    return (
+        point.game,
+        f"{point.nodes:,}",
+        f"{point.walked:,.0f}",
+        *(f"{point.nanoseconds[mode]:.2f}" for mode in MODES),
+        f"{point.tree_bytes:.0f}",
+        *(f"{point.solver_bytes[mode]:.0f}" for mode in MODES),
+    )
+
+
+def draw(points: Sequence[Point], path: Path) -> None:
+    """Two panels over the number of nodes: time, and memory."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    time_axes, memory_axes = figure.subplots(1, 2)
+    nodes = [point.nodes for point in points]
+    for mode in MODES:
+        label = f"{mode} mode"
+        spent = [point.nanoseconds[mode] for point in points]
+        size = [point.solver_bytes[mode] for point in points]
+        time_axes.plot(nodes, spent, "o-", ms=4, color=COLORS[mode], label=label)
+        memory_axes.plot(nodes, size, "o-", ms=4, color=COLORS[mode], label=f"solver, {label}")
+    trees = [point.tree_bytes for point in points]
+    memory_axes.plot(nodes, trees, "o-", ms=4, color="#c0504d", label="tree")
+    time_axes.set(title="CFR: ns per node and iteration", yscale="log")
+    memory_axes.set(title="bytes per node", ylim=(0, None))
+    for axes in (time_axes, memory_axes):
+        axes.set(xscale="log", xlabel="nodes")
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=140)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Trees on disk: the same tree again, and never a wrong one."""
+
+import multiprocessing
+from dataclasses import fields
+
+import numpy as np
+import pyspiel
+import pytest
+
+from algorithms.exact.values import nash_conv
+from algorithms.games import cache
+from algorithms.games.openspiel import openspiel_game
+from algorithms.solve import main
+from tests.games import DICE, KUHN3, LEDUC, tree
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(cache, "LEAST_NODES", 100)
+    return tmp_path / "kuhn-bridge" / "trees"
+
+
+def assert_same(one, other):
+    for field in fields(one):
+        mine, right = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(right, np.ndarray):
+            assert mine.dtype == right.dtype
+            assert np.array_equal(mine, right), field.name
+            assert mine.flags.aligned
+            assert not mine.flags.writeable
+        elif field.name != "name":
+            assert mine == right, field.name
+
+
+def load(name, **options):
+    return openspiel_game(pyspiel.load_game(name), name=name, cached=True, **options).tree
+
+
+@pytest.mark.parametrize("name", [KUHN3, LEDUC, DICE])
+def test_a_tree_comes_back_as_it_was(name):
+    again = cache.unpack(cache.pack(tree(name)), "again")
+    assert_same(again, tree(name))
+    assert again.name == "again"
+    policy = again.random(1)
+    assert nash_conv(again, policy).total == nash_conv(tree(name), policy).total
+
+
+def test_the_second_time_nothing_is_walked(shelf, monkeypatch):
+    first = load(LEDUC)
+    (path,) = shelf.iterdir()
+    monkeypatch.setattr("algorithms.games.openspiel.openspiel_tree", None)
+    assert_same(load(LEDUC), first)
+    assert [path] == list(shelf.iterdir())
+
+
+@pytest.mark.parametrize("place", [0, 10, 60, 500, -1])
+def test_a_damaged_file_is_written_anew(shelf, place):
+    first = load(LEDUC)
+    (path,) = shelf.iterdir()
+    whole = path.read_bytes()
+    damaged = bytearray(whole)
+    damaged[place] ^= 1
+    for content in (damaged, whole[: len(whole) // 2], b""):
+        path.write_bytes(content)
+        assert_same(load(LEDUC), first)
+        assert path.read_bytes() == whole
+
+
+def test_another_version_is_another_file(shelf, monkeypatch):
+    load(LEDUC)
+    monkeypatch.setattr(cache, "version", lambda _: "99")
+    load(LEDUC)
+    monkeypatch.setattr(cache, "FORMAT", 99)
+    load(LEDUC)
+    load(KUHN3)
+    assert len(list(shelf.iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    "name", ["efg_game(filename=/x)", "python_x()", "turn_based_simultaneous_game(game=python_x())"]
+)
+def test_what_may_change_is_not_kept(shelf, name):
+    """Games in Python change with their code, games from files with the files."""
+    cache.keep_tree(name, tree(LEDUC))
+    assert not shelf.exists()
+    cache.keep_tree("leduc_poker()", tree(LEDUC))
+    (path,) = shelf.iterdir()
+    path.rename(cache._path(name))
+    assert cache.find_tree(name, "x") is None
+
+
+def test_small_and_huge_trees_are_not_kept(shelf, monkeypatch):
+    monkeypatch.setattr(cache, "LEAST_NODES", 10_000)
+    load(LEDUC)
+    monkeypatch.setattr(cache, "LEAST_NODES", 100)
+    monkeypatch.setattr(cache, "MOST_BYTES", 1_000)
+    load(LEDUC)
+    assert not shelf.exists()
+
+
+def test_the_oldest_make_room(shelf, monkeypatch):
+    load(KUHN3)
+    (first,) = shelf.iterdir()
+    monkeypatch.setattr(cache, "MOST_BYTES_IN_ALL", 1)
+    load(LEDUC)
+    (left,) = shelf.iterdir()
+    assert left != first
+
+
+def test_a_place_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    monkeypatch.setattr(cache, "LEAST_NODES", 100)
+    assert_same(load(LEDUC), tree(LEDUC))
+
+
+def test_a_kept_tree_that_is_too_large_is_refused_all_the_same(shelf):
+    load(LEDUC)
+    with pytest.raises(ValueError, match="too large for a tree"):
+        load(LEDUC, max_nodes=1_000)
+
+
+def _keep(folder):
+    import os
+
+    os.environ["XDG_CACHE_HOME"] = folder
+    cache.LEAST_NODES = 100
+    for _ in range(20):
+        load(KUHN3)
+        for path in cache.directory().glob("*.tree"):
+            path.unlink(missing_ok=True)
+
+
+def test_two_writers_and_a_reader(shelf, tmp_path):
+    """Whatever others do to the file, what is read is the tree."""
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_keep, args=(str(tmp_path),)) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        assert_same(load(KUHN3), tree(KUHN3))
+    assert [writer.exitcode for writer in writers] == [0, 0]
+
+
+def test_the_command(shelf, capsys):
+    arguments = ["--game", DICE, "--iterations", "1", "--json"]
+    assert main([*arguments, "--no-cache"]) == 0
+    assert not shelf.exists()
+    assert main([*arguments, "--max-nodes", "20000"]) == 0
+    assert len(list(shelf.iterdir())) == 1
+    capsys.readouterr()
