@@ -67,16 +67,19 @@ SCORE = """() => Object.fromEntries(["total", "mean", "expected", "given", "hand
     (id) => [id, document.getElementById(id).textContent]))"""
 # What sticks out of the page or of its own box, and the children of the table that overlap.
 OVERFLOW = """() => {
-    const wide = [document.documentElement, ...document.querySelectorAll("body *")].filter(
-        (e) => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 1
-            && getComputedStyle(e).display !== "inline"
-            && getComputedStyle(e).textOverflow !== "ellipsis");
+    const out = (e, size) => e[`client${size}`] > 1 && e[`scroll${size}`] > e[`client${size}`] + 1;
+    const boxes = [...document.querySelectorAll("body *")].filter((e) => {
+        const { display, textOverflow } = getComputedStyle(e);
+        return display !== "inline" && textOverflow !== "ellipsis" && !e.matches("svg *");
+    });
+    const wide = [document.documentElement, ...boxes].filter((e) => out(e, "Width"));
+    const tall = boxes.filter((e) => e.tagName !== "DIALOG" && out(e, "Height"));
     const parts = [...document.querySelectorAll(".place, .middle > *, .moves")].map(
         (e) => [e, e.getBoundingClientRect()]);
     const high = parts.flatMap(([a, p]) => parts.filter(([b, q]) => a !== b
         && p.left < q.right - 1 && q.left < p.right - 1
         && p.top < q.bottom - 1 && q.top < p.bottom - 1).map(([b]) => b));
-    return [...wide, ...high].map((e) => e.id || e.className || e.tagName);
+    return [...wide, ...tall, ...high].map((e) => e.id || e.className || e.tagName);
 }"""
 SET_FONT = """([spacing, family]) => {
     document.documentElement.style.letterSpacing = spacing;
