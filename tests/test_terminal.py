@@ -46,11 +46,11 @@ class Person:
         return [part.strip().split("\n") for part in parts[: self.hands]]
 
 
-def played(source: str, hands: int) -> tuple[Person, terminal.Game]:
+def played(source: str, hands: int) -> tuple[Person, terminal.Sitting]:
     person = Person(hands)
-    game = terminal.Game(opponent(source).policy, random.Random(1), person.ask, person.tell)
-    game.play()
-    return person, game
+    sitting = terminal.Sitting(opponent(source).policy, random.Random(1), person.ask, person.tell)
+    sitting.play()
+    return person, sitting
 
 
 def in_chips(amount: Fraction | int) -> str:
@@ -60,7 +60,7 @@ def in_chips(amount: Fraction | int) -> str:
 
 def test_every_hand_is_a_hand_of_the_core() -> None:
     """Cards, turns, chips and costs as told are those of `State` and of the exact costs."""
-    person, game = played("uniform", 60)
+    person, sitting = played("uniform", 60)
     total, given = 0, Fraction(0)
     for number, (head, *lines, last) in enumerate(person.told(), start=1):
         seat = (number - 1) % 2
@@ -88,8 +88,8 @@ def test_every_hand_is_a_hand_of_the_core() -> None:
         said = ", your ".join(f"{word} {in_chips(cost)}" for word, cost in costs)
         assert last.endswith(f" Your {said.replace(' ', ' cost ', 1)}.")
         total, given = total + chips, given + sum(cost for _, cost in costs)
-    assert sum(chips for _, chips in game.results) == total
-    assert game.given_away == pytest.approx(float(given))
+    assert sum(chips for _, chips in sitting.results) == total
+    assert sitting.given_away == pytest.approx(float(given))
     assert person.lines[-1].startswith(f"After 60 hands: {total:+d} chip")
     assert "would expect +0.00" in person.lines[-1]
     assert person.lines[-1].endswith(f"gave away {in_chips(given)}.")

@@ -49,13 +49,12 @@ def assets(source: str, *, trust: bool = False) -> dict[str, Asset]:
     if Path(source).suffix == ".onnx":
         files["/policy.onnx"] = Path(source).read_bytes()
         given["onnx"] = "policy.onnx"
-    table = game(given, runtime=bool(runtime))
-    files["/game.json"] = json.dumps(table).encode()
+    files["/game.json"] = json.dumps(briefing(given, runtime=bool(runtime))).encode()
     served = {path: Asset.named(path, body) for path, body in files.items()}
     return {"/": served["/index.html"], **served}
 
 
-def game(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
+def briefing(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
     """What the page knows before the first hand.
 
     Args:

@@ -31,7 +31,7 @@ class Leave(Exception):  # noqa: N818  # not an error
 
 
 @dataclass
-class Game:
+class Sitting:
     """A person who answers through `ask` against a policy; `tell` gets every line for the person.
 
     `ask` is given a question and returns a line, or raises `EOFError` when there are no more.
@@ -113,7 +113,7 @@ def play(opponent: Opponent, *, seed: int | None = None) -> None:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # strange bytes are a wrong answer, not an error
     chance = Random(seed)  # a game, not a secret
-    Game(opponent.policy, chance, _ask, lambda line: print(line, flush=True)).play()
+    Sitting(opponent.policy, chance, _ask, lambda line: print(line, flush=True)).play()
 
 
 def _ask(question: str) -> str:

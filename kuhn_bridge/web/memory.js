@@ -1,49 +1,51 @@
-// What the browser remembers between visits: every opponent's hands, the last choice, and whether
-// the rules were shown. Where it may not remember anything, the page forgets on reload.
+// What the browser remembers: every opponent's hands and whether the rules were shown; and over a
+// reload, who was chosen. Where it may not remember anything, the page forgets on reload.
 
 /** @typedef {import("./score.js").Result} Result */
 
 const PREFIX = "kuhn-bridge:";
+const always = () => localStorage;
+const inThisTab = () => sessionStorage;
 /** What could not be written, for this visit.
  * @type {Map<string, string>} */
 const unwritten = new Map();
 
-/** @param {string} key @returns {any} */
-function read(key) {
+/** @param {() => Storage} where @param {string} key @returns {any} */
+function read(where, key) {
   try {
-    return JSON.parse(unwritten.get(key) ?? localStorage.getItem(PREFIX + key) ?? "null");
+    return JSON.parse(unwritten.get(key) ?? where().getItem(PREFIX + key) ?? "null");
   } catch {
     return null; // forbidden, or not what we wrote
   }
 }
 
-/** @param {string} key @param {any} value */
-function write(key, value) {
+/** @param {() => Storage} where @param {string} key @param {any} value */
+function write(where, key, value) {
   const text = JSON.stringify(value);
   try {
-    localStorage.setItem(PREFIX + key, text);
+    where().setItem(PREFIX + key, text);
     unwritten.delete(key);
   } catch {
     unwritten.set(key, text); // forbidden, or full
   }
 }
 
-export const sawRules = () => read("rules") === true;
-export const rememberRules = () => write("rules", true);
+export const sawRules = () => read(always, "rules") === true;
+export const rememberRules = () => write(always, "rules", true);
 
-/** The opponent chosen last, if it was chosen over the same one given on the command line.
+/** The opponent chosen before a reload, if the command line still names the same one.
  * @param {string} given @returns {string | null} */
 export function chosen(given) {
-  const choice = read("choice");
+  const choice = read(inThisTab, "choice");
   return choice?.given === given ? choice.chosen : null;
 }
 
 /** @param {string} given @param {string} chosen */
-export const rememberChoice = (given, chosen) => write("choice", { given, chosen });
+export const rememberChoice = (given, chosen) => write(inThisTab, "choice", { given, chosen });
 
 /** @param {string} opponent by fingerprint @returns {Result[]} the hands played against it */
 export function hands(opponent) {
-  const stored = read(`hands:${opponent}`);
+  const stored = read(always, `hands:${opponent}`);
   const whole = Array.isArray(stored) && stored.every(isResult);
   return whole ? stored.map(([seat, chips, cost]) => ({ seat, chips, cost })) : [];
 }
@@ -52,6 +54,7 @@ export function hands(opponent) {
 export function addHand(opponent, result) {
   const all = [...hands(opponent), result];
   write(
+    always,
     `hands:${opponent}`,
     all.map(({ seat, chips, cost }) => [seat, chips, Number(cost.toFixed(6))]),
   );
@@ -59,7 +62,7 @@ export function addHand(opponent, result) {
 }
 
 /** @param {string} opponent */
-export const forgetHands = (opponent) => write(`hands:${opponent}`, []);
+export const forgetHands = (opponent) => write(always, `hands:${opponent}`, []);
 
 /** @param {any} stored */
 const isResult = (stored) =>

@@ -12,7 +12,10 @@ function storage() {
   };
 }
 
-beforeEach(() => (globalThis.localStorage = storage()));
+beforeEach(() => {
+  globalThis.localStorage = storage();
+  globalThis.sessionStorage = storage();
+});
 const result = { seat: 1, chips: -2, cost: 3 / 8 };
 
 test("hands are kept per opponent, in order", () => {
@@ -57,6 +60,7 @@ test("a choice holds for the opponent it was chosen over", () => {
   memory.rememberChoice("given", "other");
   assert.equal(memory.chosen("given"), "other");
   assert.equal(memory.chosen("model"), null);
+  assert.equal(localStorage.held.size, 0); // another visit starts with the opponent it names
 });
 
 test("the rules are shown once", () => {
