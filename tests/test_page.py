@@ -473,7 +473,7 @@ def test_without_onnxruntime_the_table_plays_and_the_page_says_so(
         assert table.page.locator("body").get_attribute("data-plays") == "table"
         said = table.page.text_content("#runtime")
         version = json.loads((ROOT / "package.json").read_text())["dependencies"]["onnxruntime-web"]
-        assert "make web" in said
+        assert "npm install onnxruntime-web" in said
         assert f"npm install onnxruntime-web@{version}" in said
         assert np.array_equal(mind(table.page), table.policy.probabilities)
         play_hands(table, 6, clicker(table.page))
@@ -891,7 +891,7 @@ def test_without_onnxruntime_a_dropped_network_is_refused(
     monkeypatch.setattr(served, "runtime_files", dict)
     with sitting(browser, "uniform") as table:
         drop(table.page, "policy.onnx", onnx_path.read_bytes())
-        table.page.get_by_role("alert").filter(has_text="make web").wait_for()
+        table.page.get_by_role("alert").filter(has_text="npm install onnxruntime-web").wait_for()
 
 
 def status(page: Any) -> str:

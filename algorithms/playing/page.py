@@ -77,7 +77,7 @@ def briefing(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
 
 
 def runtime_files() -> dict[str, Path]:
-    """onnxruntime-web by file name, where `make web` has fetched it; empty where it has not."""
+    """onnxruntime-web by file name, where npm has fetched it; empty where it has not."""
     for project in _PROJECTS:
         home = project / "node_modules" / "onnxruntime-web" / "dist"
         if all((home / name).is_file() for name in RUNTIME):

@@ -15,8 +15,8 @@ import { onnxPolicy, readTable, tablePolicy } from "./policy.js";
 
 const RUNTIME = "ort/ort.wasm.bundle.min.mjs";
 const MISSING =
-  "onnxruntime-web is missing (run “make web”, " +
-  "or “npm install onnxruntime-web@1.30.0” in the folder you play from)";
+  "onnxruntime-web is missing " +
+  "(run “npm install onnxruntime-web@1.30.0” in the folder you play from)";
 const UNLIKE = "The page could not run this ONNX file (docs/onnx.md says what it needs)";
 const LARGEST = 64 * 2 ** 20; // bytes
 

@@ -1,0 +1,160 @@
+"""Draws the pictures of docs/ten-minutes.md: `python docs/pictures.py`.
+
+What a training run measured is stored in docs/curves; everything else is computed here.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from algorithms.exact.cfr import Solver
+from algorithms.exact.kuhn import LARGEST_ALPHA, UNIFORM_NASH_CONV, nash
+from algorithms.exact.values import nash_conv
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.learning.curve import from_csv
+from kuhn_bridge import Action, TabularPolicy
+
+HERE = Path(__file__).parent
+BLUE, RED, GREEN, GREY = "#2f6fb3", "#b3512f", "#3d8b4f", "#8a8a8a"
+FREE = {  # how often player_0 is bold, in words, by information state
+    "2": ("bets the king", Action.BET, BLUE),
+    "1pb": ("calls with the queen", Action.CHECK_OR_CALL, GREEN),
+    "0": ("bets the jack (a bluff)", Action.BET, RED),
+}
+
+
+def draw_equilibria(path: Path) -> None:
+    """What player_0 does in each equilibrium, and what leaving the family costs."""
+    figure, (left, right) = _panels()
+    alphas = [Fraction(k, 30) for k in range(11)]
+    for name, (words, action, colour) in FREE.items():
+        shares = [nash(alpha)[name][action] for alpha in alphas]
+        left.plot(list(map(float, alphas)), shares, color=colour, lw=2.4, label=words)
+    left.legend(frameon=False, loc="upper left")
+    left.set(xlabel="alpha", ylabel="how often", xlim=(0, 1 / 3), ylim=(0, 1.02))
+    left.set_title("player_0's equilibria: one number chooses among them")
+    bluffs = np.linspace(0, 1, 101)
+    for kings, colour in ((0.0, GREY), (0.5, GREEN), (1.0, BLUE)):
+        costs = [_cost(bluff, kings) for bluff in bluffs]
+        right.plot(bluffs, costs, color=colour, lw=2.4, label=f"bets the king {kings:.0%}")
+    right.legend(frameon=False, loc="upper left")
+    right.set(
+        xlabel="how often player_0 bets the jack",
+        ylabel="NashConv, chips per hand",
+        xlim=(0, 1),
+        ylim=(0, None),
+    )
+    right.set_title("balance: bluffs must fit the kings, 1 to 3")
+    _save(figure, path)
+
+
+def draw_cfr(path: Path, iterations: int = 10_000) -> None:
+    """CFR's current policy turns around the equilibria, its average comes to them."""
+    figure, (left, right) = _panels()
+    solver = Solver(kuhn_tree())
+    current, average, points = [], [], np.unique(np.geomspace(1, iterations, 160).astype(int))
+    for upto in points:
+        solver.run(int(upto) - solver.iteration)
+        current.append(solver.current_policy())
+        average.append(solver.average_policy())
+    for tables, colour, name in ((current, RED, "current"), (average, BLUE, "average")):
+        costs = [nash_conv(solver.tree, table).total for table in tables]
+        left.loglog(points, costs, color=colour, lw=2, label=f"the {name} policy")
+        style = "." if name == "current" else ".-"
+        policies = [TabularPolicy(table) for table in tables]
+        right.plot(
+            [policy["0"][Action.BET] for policy in policies],
+            [policy["2"][Action.BET] for policy in policies],
+            style,
+            color=colour,
+            ms=5,
+        )
+    left.set(xlabel="iterations", ylabel="NashConv, chips per hand")
+    left.set_title("only the average approaches equilibrium")
+    left.legend(frameon=False)
+    right.plot([0, 1 / 3], [0, 1], color=GREEN, lw=5, alpha=0.45, solid_capstyle="round")
+    right.annotate("the equilibria", (0.05, 0.05), color=GREEN, va="center")
+    right.set(
+        xlabel="player_0 bets the jack",
+        ylabel="player_0 bets the king",
+        xlim=(-0.02, 1.02),
+        ylim=(-0.03, 1.03),
+    )
+    right.set_title("the same, as play")
+    _save(figure, path)
+
+
+def draw_usual_recipe(path: Path) -> None:
+    """Two training runs with the same library, one of which runs away."""
+    figure = Figure(figsize=(8, 4.2), dpi=130, layout="constrained")
+    axes = figure.subplots()
+    for name, words, colour in (
+        ("tutorial", "the usual recipe", RED),
+        ("selfplay", "self-play with credit kept in its seat", BLUE),
+    ):
+        curve = [point for point in from_csv(HERE / "curves" / f"{name}.csv") if point.steps]
+        axes.loglog(
+            [p.steps for p in curve],
+            [p.last for p in curve],
+            color=colour,
+            lw=1.8,
+            label=f"{words}: last policy",
+        )
+        if name == "selfplay":
+            axes.loglog(
+                [p.steps for p in curve],
+                [p.average for p in curve],
+                color=colour,
+                lw=1.8,
+                ls="--",
+                label="the average of its policies",
+            )
+    axes.axhline(float(UNIFORM_NASH_CONV), color=GREY, lw=1, ls=":")
+    axes.annotate(
+        "playing at random",
+        (axes.get_xlim()[1], float(UNIFORM_NASH_CONV)),
+        color=GREY,
+        ha="right",
+        va="top",
+    )
+    axes.set(xlabel="decisions learned from", ylabel="NashConv, chips per hand")
+    axes.legend(frameon=False, loc="lower left")
+    _bare(axes)
+    figure.savefig(path)
+
+
+def _cost(bluffs: float, kings: float) -> float:
+    """NashConv of equilibrium play with player_0's bets of jack and king replaced."""
+    rows = nash(min(kings / 3, LARGEST_ALPHA)).to_dict()
+    rows["0"] = {"CHECK_OR_CALL": 1 - bluffs, "BET": bluffs}
+    rows["2"] = {"CHECK_OR_CALL": 1 - kings, "BET": kings}
+    return nash_conv(kuhn_tree(), TabularPolicy.from_dict(rows).probabilities).total
+
+
+def _panels() -> tuple[Figure, tuple[Axes, Axes]]:
+    figure = Figure(figsize=(10, 4.2), dpi=130, layout="constrained")
+    left, right = figure.subplots(1, 2)
+    return figure, (left, right)
+
+
+def _bare(axes: Axes) -> None:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    for axes in figure.axes:
+        _bare(axes)
+        axes.title.set_fontsize(11)
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    draw_equilibria(HERE / "equilibria.png")
+    draw_cfr(HERE / "cfr.png")
+    draw_usual_recipe(HERE / "usual_recipe.png")
