@@ -29,7 +29,9 @@ def require_savable(config: Config) -> None:
         raise UsageError(f"--game {config.game}: it has no information sets")
 
 
-def save_results(training: Training, out: Path, *, which: str = "best") -> dict[str, Any]:
+def save_results(
+    training: Training, out: Path, *, which: str = "best", picture: bool = True
+) -> dict[str, Any]:
     """Write the model and what belongs to it; what came out, measured on the saved file."""
     end, game = training.curve[-1], training.game
     better = "average" if end.average <= end.last else "last"
@@ -62,7 +64,8 @@ def save_results(training: Training, out: Path, *, which: str = "best") -> dict[
     }
     files.write_text(out.with_suffix(".csv"), to_csv(training.curve))
     files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
-    draw({training.config.recipe: training.curve}, out.with_suffix(".png"), game)
+    if picture:
+        draw({training.config.recipe: training.curve}, out.with_suffix(".png"), game)
     return result
 
 
