@@ -74,20 +74,22 @@ def band(curves: Sequence[Curve]) -> Band:
 def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
     """A picture with one line and one band for each group of curves."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter
+    from matplotlib.ticker import EngFormatter, LogFormatter
 
     figure = Figure(figsize=(9, 5.4), layout="constrained")
     axes = figure.add_subplot()
     for number, (name, curves) in enumerate(list(groups.items())[:MOST_LINES]):
         steps, middle, around, count = band(curves)
-        label = f"{name} ({count})"
+        label = f"{name}, {count} seed{'s' * (count > 1)}"
         axes.plot(steps, middle, color=f"C{number}", linewidth=2, label=label)
         axes.fill_between(steps, *around, color=f"C{number}", alpha=0.2, linewidth=0)
     axes.set(yscale="log", xlabel="steps (decisions to learn from)")
     axes.set(ylabel="NashConv of the better policy, last or average")
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.yaxis.set_major_formatter(LogFormatter())
+    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
     shown = f", the first {MOST_LINES} of {len(groups)}" if len(groups) > MOST_LINES else ""
-    axes.set_title(f"Interquartile mean over seeds (how many), with its 95% interval{shown}")
+    axes.set_title(f"Interquartile mean over seeds, with its 95% interval{shown}")
     axes.grid(alpha=0.25, which="major")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="upper right", framealpha=0.9, edgecolor="none")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -33,9 +34,23 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(
 
 @contextmanager
 def connected(address: str | None, cpus: int | None) -> Iterator[None]:
-    """Ray, for the length of the block: that at `address`, or one on this machine alone."""
+    """Ray, for the length of the block: that at `address`, or one on this machine alone.
+
+    Nothing can be printed in the block: Ray prints there what its nodes say.
+    """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    import ray
+
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        _start(address, cpus)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _start(address: str | None, cpus: int | None) -> None:
     import ray
 
     quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
@@ -48,10 +63,6 @@ def connected(address: str | None, cpus: int | None) -> Iterator[None]:
     except (OSError, RuntimeError, ValueError) as error:
         where = f"--address {address}: no Ray there" if address else "cannot start Ray"
         raise UsageError(f"{where} ({first_line(error)})") from None
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 def cores(at_most: int | None) -> int:

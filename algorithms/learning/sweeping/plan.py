@@ -100,7 +100,7 @@ def settings_grid(choices: Mapping[str, Sequence[Any]]) -> dict[str, Config]:
         dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())
     ]
     return {
-        " ".join(f"{name}={given[name]}" for name in varied) or "default": configure(given)
+        ",".join(f"{name}={_text(given[name])}" for name in varied) or "default": configure(given)
         for given in combinations
     }
 
@@ -150,11 +150,9 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 
 
 def folder_name(setting: str) -> str:
-    """A setting's name as the name of a folder; a long one ends in a number made from all of it."""
-    name = re.sub(r"[^\w.=+,()-]+", "_", setting)
-    if name == setting.replace(" ", "_") and len(name) <= LONGEST:
-        return name
-    return f"{name[:LONGEST]}-{random.Random(setting).getrandbits(32):08x}"
+    """A setting's name as the name of a folder: itself, unless a disk would not have it."""
+    name = re.sub(r"[^\w.=+,()-]", "_", setting)[:LONGEST]
+    return name if name == setting else f"{name}-{random.Random(setting).getrandbits(32):08x}"
 
 
 def _value(name: str, kind: type, text: str) -> Any:
@@ -163,6 +161,11 @@ def _value(name: str, kind: type, text: str) -> Any:
     except ValueError:
         wanted = "a whole number" if kind is int else "a number"
         raise UsageError(f"--set {name}={text}: want {wanted}") from None
+
+
+def _text(value: Any) -> str:
+    """A value as people write it: 16, not 16.0."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _parts(text: str) -> list[str]:

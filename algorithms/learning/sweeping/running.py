@@ -151,7 +151,7 @@ def _reason(trial: Any) -> str:
     *_, last = str(trial.get_error() or "no reason is known").split("Failure # ")
     lines = [line.strip() for line in last.splitlines()[1:] if line.strip()] or [last]
     reason = "its worker died" if lines[0].startswith("The actor") else lines[-1]
-    return f"{reason} (tried {trial.run_metadata.num_failures} times)"
+    return f"{reason} (attempts: {trial.run_metadata.num_failures})"
 
 
 def _news(what: str, trial: Any) -> News:
