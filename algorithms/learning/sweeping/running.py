@@ -105,9 +105,8 @@ def run_stage(stage: Stage, tell: Tell) -> bool:
             callbacks=[Messenger(send)],
             verbose=0,
         )
-    for trial in done.trials:
-        _settle(trial, stage.folder)
-    return all(trial.is_finished() for trial in done.trials)
+    over = [_settle(trial, stage.folder) for trial in done.trials]
+    return all(over)
 
 
 def bring_home(checkpoint: tune.Checkpoint, target: Path) -> None:
@@ -136,14 +135,18 @@ def _tasks(stage: Stage) -> list[dict[str, Any]]:
     ]
 
 
-def _settle(trial: Any, folder: Path) -> None:
-    """Bring home what an earlier run of the sweep could not, and note why a trial failed."""
+def _settle(trial: Any, folder: Path) -> bool:
+    """Bring home what could not come before, and note why a trial failed; whether it is over.
+
+    Ray's word is not enough for that: Ctrl-C makes it call all trials terminated.
+    """
     target = folder / trial.config["task"]["folder"]
-    if trial.status == "TERMINATED" and trial.checkpoint and not (target / ABOUT).exists():
-        bring_home(trial.checkpoint, target)
     if trial.status == "ERROR":
         target.mkdir(parents=True, exist_ok=True)
         files.write_text(target / FAILURE, json.dumps({"failed": _reason(trial)}))
+    elif trial.checkpoint and not (target / ABOUT).exists():
+        bring_home(trial.checkpoint, target)
+    return trial.status == "ERROR" or (target / ABOUT).exists()
 
 
 def _reason(trial: Any) -> str:
