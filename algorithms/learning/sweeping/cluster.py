@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -55,12 +56,14 @@ def _start(address: str | None, cpus: int | None) -> None:
 
     quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
     try:
-        if address is None:
-            ray.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
-        else:
+        if address:
             _require_answer(address)
-            ray.init(address, **quiet)
-    except (OSError, RuntimeError, ValueError) as error:
+        with _no_standard_error():
+            if address:
+                ray.init(address, **quiet)
+            else:
+                ray.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         where = f"--address {address}: no Ray there" if address else "cannot start Ray"
         raise UsageError(f"{where} ({first_line(error)})") from None
 
@@ -121,6 +124,20 @@ def reaches(storage: str) -> bool:
 def _write(system: Any, path: str) -> None:
     with system.open_output_stream(path) as stream:
         stream.write(b"the trials of a sweep look for this file\n")
+
+
+@contextmanager
+def _no_standard_error() -> Iterator[None]:
+    """Close the ears: what Ray's compiled part logs goes past `sys.stderr`."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _require_answer(address: str) -> None:
