@@ -1,16 +1,19 @@
 """Learning curves: NashConv over steps, in a table and as a picture.
 
 `python -m algorithms.curves model.csv tutorial.csv --out training.png` draws what training runs wrote.
+A folder stands for all training runs in it, such as one setting of a sweep: one line and a band.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from algorithms.games import KUHN, load_game
+from algorithms.learning.bands import draw_bands
 from algorithms.learning.curve import draw, from_csv
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError
@@ -21,25 +24,53 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command.Parser(
         prog="python -m algorithms.curves", description=command.summary(__doc__)
     )
-    parser.add_argument(
-        "curves", nargs="+", type=Path, metavar="CSV", help="a training run's curve"
+    add = parser.add_argument
+    add(
+        "curves",
+        nargs="+",
+        type=Path,
+        metavar="CSV",
+        help="a training run's curve, or a folder of several: they become one line with a band",
     )
-    parser.add_argument("--game", help=f"whose curves (what the .json beside them says, or {KUHN})")
-    parser.add_argument("--out", type=Path, default=Path("training.png"), metavar="PNG")
+    add("--band", action="store_true", help="make one line with a band of all that is given")
+    add("--game", help=f"whose curves (what the .json beside them says, or {KUHN})")
+    add("--out", type=Path, default=Path("training.png"), metavar="PNG")
     args = parser.parse_args(argv)
-    return command.run(lambda: _run(args.curves, args.game, args.out), parser.prog)
+    return command.run(lambda: _run(args), parser.prog)
 
 
-def _run(paths: Sequence[Path], game: str | None, out: Path) -> int:
+def _run(args: argparse.Namespace) -> int:
+    paths, out = args.curves, args.out
     files.require_png(out)
-    alike = len({path.stem for path in paths}) < len(paths)
-    curves = {str(path) if alike else path.stem: from_csv(path) for path in paths}
-    games = {game} if game else {_game_beside(path) for path in paths}
+    groups = {name: _files(path) for name, path in _named(paths).items()}
+    found = [path for group in groups.values() for path in group]
+    games = {args.game} if args.game else {_game_beside(path) for path in found}
     if len(games) > 1:
         raise UsageError(f"curves of different games: {', '.join(sorted(games))}")
-    draw(curves, out, load_game(games.pop()))
+    if args.band:
+        draw_bands({out.stem: [from_csv(path) for path in found]}, out)
+    elif any(path.is_dir() for path in paths):
+        draw_bands({name: [from_csv(p) for p in group] for name, group in groups.items()}, out)
+    else:
+        curves = {name: from_csv(path) for name, (path,) in groups.items()}
+        draw(curves, out, load_game(games.pop()))
     print(f"wrote {out}")
     return command.HOLDS
+
+
+def _named(paths: Sequence[Path]) -> dict[str, Path]:
+    """By the last part of their names, where that tells them apart."""
+    names = [path.name if path.is_dir() else path.stem for path in paths]
+    alike = len({*names}) < len(names)
+    return {str(path) if alike else name: path for name, path in zip(names, paths, strict=True)}
+
+
+def _files(path: Path) -> list[Path]:
+    """A file, or the curves of all training runs in a folder."""
+    found = sorted(path.rglob("model.csv")) if path.is_dir() else [path]
+    if not found:
+        raise UsageError(f"{path}: there is no learning curve in it (no model.csv)")
+    return found
 
 
 def _game_beside(path: Path) -> str:

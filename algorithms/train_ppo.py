@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, fields
-from importlib import metadata
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from algorithms.support import command, files
+from algorithms.support import command
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
 
 if TYPE_CHECKING:
     from algorithms.learning.curve import Point
     from algorithms.learning.recipes import Config
-    from algorithms.learning.training import Training
 
 INTERRUPTED = 130
-PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
 HELD = ("last", "average")
-LAST = ".last.zip"  # where --save both puts the last policy
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,6 +81,7 @@ def _run(args: argparse.Namespace) -> int:
 
     from algorithms.learning.checkpoint import read_checkpoint
     from algorithms.learning.recipes import Config, configure
+    from algorithms.learning.saving import require_savable, save_results
     from algorithms.learning.training import Training
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
@@ -95,7 +91,7 @@ def _run(args: argparse.Namespace) -> int:
     kept = args.out.with_suffix(".ckpt")
     state = read_checkpoint(kept) if args.resume else None
     settings = configure(given) if state is None else _resumed(given, state["config"])
-    _require_game(settings)
+    require_savable(settings)
     checkpoint = kept if settings.recipe == "self-play" else None
     say = _nothing if args.quiet or args.json else print
     say(_plan(settings, _outputs(args), state["steps"] if state else 0))
@@ -110,7 +106,7 @@ def _run(args: argparse.Namespace) -> int:
         if state is not None:
             training.set_state(state)
         training.run()
-    result = _save(training, args)
+    result = save_results(training, args.out, which=args.save)
     if training.stopped:
         more = "; --resume goes on from there" if checkpoint else ""
         where = f"interrupted at step {result['steps']:,}, saved {args.out}{more}"
@@ -121,55 +117,6 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(result))
     return INTERRUPTED if training.stopped else command.HOLDS
-
-
-def _save(training: Training, args: argparse.Namespace) -> dict[str, Any]:
-    """Write the model and what belongs to it; what came out, measured on the saved file."""
-    from algorithms.exact.values import nash_conv
-    from algorithms.learning.curve import draw, to_csv
-    from algorithms.policies.sb3 import load_policy
-
-    out, end, game = args.out, training.curve[-1], training.game
-    better = "average" if end.average <= end.last else "last"
-    holds = {"best": better, "both": "average"}.get(args.save, args.save)
-    tables = {"last": training.last, "average": training.average}
-    training.save_model(out, tables[holds], holds=holds)
-    if args.save == "both":
-        training.save_model(out.with_suffix(LAST), tables["last"], holds="last")
-    policy = load_policy(out, game=game)
-    measured = policy.nash_conv()
-    result = {
-        **json.loads(policy.to_json()),
-        "source": str(out),
-        "game": game.name,
-        "holds": holds,
-        "nash_conv": measured.total,
-        "exploitability": measured.exploitability,
-        "gains": measured.gains,
-        "values": measured.values,
-        **({"value": measured.values[0]} if game.closed_form else {}),
-        "nash_conv_last": end.last,
-        "nash_conv_average": end.average,
-        "nash_conv_uniform": nash_conv(game.tree, game.tree.uniform()).total,
-        "steps": end.steps,
-        "seconds": end.seconds,
-        "steps_per_second": end.steps / end.seconds,
-        "finished": not training.stopped,
-        "config": asdict(training.config),
-        "versions": _versions(),
-    }
-    files.write_text(out.with_suffix(".csv"), to_csv(training.curve))
-    files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
-    draw({training.config.recipe: training.curve}, out.with_suffix(".png"), game)
-    return result
-
-
-def _require_game(settings: Config) -> None:
-    """Refuse a game that no network can be saved for, before the training run starts."""
-    from algorithms.games import load_game
-
-    if not load_game(settings.game).observations.size:
-        raise UsageError(f"--game {settings.game}: it has no information sets")
 
 
 def _require_possible(args: argparse.Namespace) -> None:
@@ -205,6 +152,8 @@ def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
 
 def _outputs(args: argparse.Namespace) -> list[Path]:
     """The files that a training writes."""
+    from algorithms.learning.saving import LAST
+
     suffixes = [LAST] * (args.save == "both") + [".csv", ".png", ".json"]
     return [args.out, *(args.out.with_suffix(suffix) for suffix in suffixes)]
 
@@ -237,13 +186,6 @@ def _report(result: dict[str, Any], out: Path) -> str:
         f"{speed}, {result['steps_per_second']:,.0f} steps/s\n"
         f"curve: {out.with_suffix('.png')}   more: python -m algorithms.nashconv {out}"
     )
-
-
-def _versions() -> dict[str, str]:
-    import kuhn_bridge
-
-    own = {"python": platform.python_version(), "kuhn-bridge": kuhn_bridge.__version__}
-    return own | {name: metadata.version(name) for name in PACKAGES}
 
 
 def _nothing(*args: Any) -> None:

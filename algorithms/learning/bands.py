@@ -1,0 +1,103 @@
+"""Several learning curves as one line and a band: what holds over seeds, and how surely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.learning.curve import Curve
+from algorithms.support import files
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+MOST_LINES = 10  # that a picture keeps apart
+LEVEL = 0.95
+
+
+class Interval(NamedTuple):
+    """Where a figure would lie with other seeds, in 95 of 100 cases."""
+
+    low: Any  # a float, or an array of them
+    high: Any
+
+
+class Band(NamedTuple):
+    """The interquartile mean of curves `(steps,)`, and its interval."""
+
+    steps: Floats
+    middle: Floats
+    interval: Interval
+    curves: int
+
+
+def iqm(values: npt.ArrayLike, axis: int = 0) -> Any:
+    """The interquartile mean: without the quarter at either end."""
+    from scipy.stats import trim_mean
+
+    return trim_mean(values, 0.25, axis=axis)
+
+
+def interval(
+    values: npt.ArrayLike, figure: Callable[..., Any] = iqm, *, resamples: int = 9999
+) -> Interval:
+    """The percentile bootstrap interval of a figure of `values` `(seeds,)` or `(seeds, steps)`."""
+    from scipy.stats import bootstrap
+
+    data = np.asarray(values, float)
+    if len(data) < 2:
+        return Interval(data[0], data[0])
+    result = bootstrap(
+        (data,),
+        figure,
+        axis=0,
+        vectorized=True,
+        n_resamples=resamples,
+        confidence_level=LEVEL,
+        method="percentile",
+        rng=np.random.default_rng(0),  # the same report every time
+    )
+    return Interval(*result.confidence_interval)
+
+
+def band(curves: Sequence[Curve]) -> Band:
+    """Of each curve the better policy, last or average, as `--save best` would keep it there."""
+    steps = np.unique([point.steps for curve in curves for point in curve]).astype(float)
+    steps = steps[steps <= min(curve[-1].steps for curve in curves)]
+    values = np.stack([_at(steps, curve) for curve in curves])
+    return Band(steps, iqm(values), interval(values, resamples=999), len(curves))
+
+
+def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
+    """A picture with one line and one band for each group of curves."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter, LogFormatter
+
+    figure = Figure(figsize=(9, 5.4), layout="constrained")
+    axes = figure.add_subplot()
+    for number, (name, curves) in enumerate(list(groups.items())[:MOST_LINES]):
+        steps, middle, around, count = band(curves)
+        label = f"{name}, {count} seed{'s' * (count > 1)}"
+        axes.plot(steps, middle, color=f"C{number}", linewidth=2, label=label)
+        axes.fill_between(steps, *around, color=f"C{number}", alpha=0.2, linewidth=0)
+    axes.set(yscale="log", xlabel="steps (decisions to learn from)")
+    axes.set(ylabel="NashConv of the better policy, last or average")
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.yaxis.set_major_formatter(LogFormatter())
+    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    shown = f", the first {MOST_LINES} of {len(groups)}" if len(groups) > MOST_LINES else ""
+    axes.set_title(f"Interquartile mean over seeds, with its 95% interval{shown}")
+    axes.grid(alpha=0.25, which="major")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="upper right", framealpha=0.9, edgecolor="none")
+    with files.replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150)
+
+
+def _at(steps: Floats, curve: Curve) -> Floats:
+    """The curve `(steps,)`, straight between its points."""
+    values = [min(point.last, point.average) for point in curve]
+    return np.interp(steps, [point.steps for point in curve], values)
