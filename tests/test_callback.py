@@ -110,5 +110,3 @@ def test_the_plain_environment_can_be_learned_on_too() -> None:
     callback = SelfPlay()
     model.learn(128, callback=callback)
     assert [point.steps for point in callback.curve] == [0, 64, 128]
-
-

@@ -196,6 +196,7 @@ def test_the_same_game(one, other, same):
             "too large for a tree: random hands suggest .* nodes or more; it would need .* GiB",
         ),
         ("hearts", "too large for a tree"),
+        ("chat_game", "chat_game: the game itself fails when it is played .IndexError"),
     ],
 )
 def test_refusals(name, words):
