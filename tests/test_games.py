@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pyspiel
@@ -16,7 +17,7 @@ from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.rules import AGENTS, BETTING, DEALS, Card
 from tests.games import DICE, GAMES, KUHN3, LEDUC
 
-ARRAYS = [name for name, value in vars(type(kuhn().tree)).items() if name in kuhn().tree.__slots__]
+ARRAYS = [field.name for field in fields(kuhn().tree)]
 ROWS = [(BETTING[name[1:]].actor, name) for name in INFORMATION_STATES]
 
 
