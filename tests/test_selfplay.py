@@ -162,8 +162,11 @@ def test_nothing_is_seen_but_what_the_tensor_of_the_seat_says() -> None:
     for hand in range(20):
         seen, _ = environment.reset(seed=hand, options={"hand": hand})
         state = game.new_initial_state()
-        chances = iter(environment.game.tree.history(int(environment._board.deals[
-            deal_of(environment._board, environment._hand // 2)])))
+        chances = iter(
+            environment.game.tree.history(
+                int(environment._board.deals[deal_of(environment._board, environment._hand // 2)])
+            )
+        )
         for move in (*chances, *environment.get_state()["moves"]):
             state.apply_action(move)
         if not state.is_chance_node():
@@ -212,8 +215,11 @@ def test_an_illegal_action_is_refused_and_changes_nothing(action: int) -> None:
 @pytest.mark.parametrize("kind", [SelfPlayVecEnv, SelfPlayEnv])
 def test_an_environment_goes_on_from_its_state(game: str, kind: type) -> None:
     def make():
-        made = SelfPlayVecEnv(7, game) if kind is SelfPlayVecEnv else DummyVecEnv(
-            [lambda: SelfPlayEnv(game)])
+        made = (
+            SelfPlayVecEnv(7, game)
+            if kind is SelfPlayVecEnv
+            else DummyVecEnv([lambda: SelfPlayEnv(game)])
+        )
         made.env_method("set_opponent", load_game(game).tree.uniform())
         return made
 
