@@ -1,6 +1,6 @@
 """Learning curves: NashConv over steps, in a table and as a picture.
 
-`python -m algorithms.curves model.csv tutorial.csv --out training.png` draws what training runs wrote.
+`python -m algorithms.curves model.csv tutorial.csv --out training.png` draws what runs wrote.
 A folder stands for all training runs in it, such as one setting of a sweep: one line and a band.
 """
 

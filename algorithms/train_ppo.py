@@ -58,7 +58,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--steps", type=int, help="decisions to learn from (20,000,000)")
     add("--seed", type=int, help="decides deals, draws and weights (0)")
     add("--n-envs", type=int, help="hands at a time (2048)")
-    add("--n-steps", type=int, help="decisions of each between updates (table 4, mlp 16)")
+    add(
+        "--n-steps",
+        type=int,
+        help="decisions of each between updates (4; mlp: more in larger games)",
+    )
     add("--lr", type=float, help="how far a row moves, relative to what it can gain (1); falls")
     add("--entropy", type=float, help="pull towards the magnet at the start (0.2)")
     add("--entropy-end", type=float, help="pull towards the magnet at the end (0.1)")

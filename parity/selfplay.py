@@ -12,7 +12,7 @@ import numpy.typing as npt
 from algorithms.exact.tree import TERMINAL
 from algorithms.games import Game
 from algorithms.games.kuhn import kuhn
-from algorithms.learning.board import Board, board_of, deal_of
+from algorithms.learning.board import board_of, deal_of
 from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.bridge import letters_to_actions
@@ -33,17 +33,19 @@ def check_tables(tally: Tally, settings: Settings) -> None:
     game, env = kuhn(), kuhn_v0.env()
     board = board_of(game)
     for root in board.deals.tolist():
-        deal = tuple(Card(card) for card in game.tree.history(root))
+        card0, card1 = map(Card, game.tree.history(root))
+        deal = card0, card1
         for letters in BETTING:
             node = root
             env.reset(options={"cards": deal})
             for action in letters_to_actions(letters):
                 node = board.first_child[node] + board.child[board.infoset[node], action]
                 env.step(action)
-            _compare_node(game, board, node, env, hand(deal, letters), tally)
+            _compare_node(game, node, env, hand(deal, letters), tally)
 
 
-def _compare_node(game: Game, board: Board, node: int, env: Any, where: str, tally: Tally) -> None:
+def _compare_node(game: Game, node: int, env: Any, where: str, tally: Tally) -> None:
+    board = board_of(game)
     over = all(env.terminations.values())
     actor = TERMINAL if over else AGENTS.index(env.agent_selection)
     tally.same(where, "has {} to act", int(board.player[node]), actor)

@@ -106,11 +106,9 @@ def test_sb3_opens_the_model_and_plays_what_we_read(trained: tuple[Path, str]) -
 @pytest.mark.parametrize(
     "options",
     [
-        ["--game", "kuhn"],
         ["--game", "kuhn", "--net", "mlp", "--save", "average"],
         ["--game", "leduc_poker"],
-        ["--game", "leduc_poker", "--net", "mlp", "--save", "last"],
-        ["--game", "kuhn_poker(players=3)"],
+        ["--game", "kuhn_poker(players=3)", "--net", "mlp", "--save", "last"],
         ["--recipe", "tutorial", "--n-steps", "128", "--n-envs", "2"],
     ],
 )
@@ -124,7 +122,7 @@ def test_a_model_opens_where_this_project_is_not_installed(
     for path, array in zip(arrays, (game.observations, game.tree.legal), strict=True):
         np.save(path, array)
     command = [sys.executable, "-W", "error", "-c", ELSEWHERE, str(out), *map(str, arrays)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     classes = "sb3_contrib.common.maskable.policies torch.optim.adam"
     assert done.stdout.strip() == f"{game.name} {classes}"

@@ -83,7 +83,8 @@ def _running(tree: Tree) -> Floats:
 @compiled
 def begin(board: Board, number: int) -> int:
     """The deal of hand `number`: over many hands each comes as often as its probability says."""
-    return board.deals[np.searchsorted(board.dealt, number * GOLDEN % 1.0, side="right")]
+    place = np.searchsorted(board.dealt, number * GOLDEN % 1.0, side="right")
+    return int(board.deals[place])
 
 
 @compiled

@@ -34,7 +34,7 @@ class Measure(BaseCallback):
     """
 
     model: Any  # a MaskablePPO; SB3 types it as any algorithm
-    game: Game
+    game: Game  # this and what follows is there as soon as a model is
     average: Average
 
     def __init__(
@@ -126,27 +126,28 @@ class SelfPlay(Measure):
     Args:
         game: the environment's; found by itself if left out.
         step: how far a row moves in an update, relative to what it can gain; falls to almost 0.
-        entropy: pull towards the magnet at the start, in standard deviations of returns.
-        entropy_end: the same at the end.
-        magnet: how far the magnet follows the policy in an update, falling with the step; 0: it stays
-            where it begins.
+        entropy: pull towards the magnet at the start and at the end, in standard deviations of
+            returns under uniform play.
+        magnet: how far the magnet follows the policy in an update, falling with the step; 0: it
+            stays where it begins.
         watch: told each point of the curve.
     """
+
+    _steering: Steering
+    _reins: RowsAtOnce | SampleBySample
+    _entropy_before: float
 
     def __init__(
         self,
         game: Game | str | None = None,
         *,
         step: float = 1.0,
-        entropy: float = 0.2,
-        entropy_end: float = 0.1,
+        entropy: tuple[float, float] = (0.2, 0.1),
         magnet: float = 0.01,
         watch: Callable[[Point], None] | None = None,
     ) -> None:
         super().__init__(game, watch=watch)
-        self._step, self._entropy, self._rate = step, (entropy, entropy_end), magnet
-        self._steering: Steering | None = None
-        self._reins: RowsAtOnce | SampleBySample | None = None
+        self._step, self._entropy, self._rate = step, entropy, magnet
 
     @property
     def last(self) -> Policy:
@@ -156,18 +157,16 @@ class SelfPlay(Measure):
 
     def get_state(self) -> dict[str, Any]:
         """All that later updates depend on."""
-        assert self._steering is not None
         return super().get_state() | {"steering": self._steering.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what `get_state` gave."""
         super().set_state(state)
-        assert self._steering is not None
         self._steering.set_state(state["steering"])
 
     def _init_callback(self) -> None:
         super()._init_callback()
-        if self._steering is None:
+        if not hasattr(self, "_steering"):
             unit = 1.0 if self.model.normalize_advantage else None
             self._steering = Steering(self.game, rate=self._rate, unit=unit)
             self._steering.follow(self.last, at_once=True)
@@ -176,16 +175,13 @@ class SelfPlay(Measure):
         super()._on_training_start()
         self._entropy_before = self.model.ent_coef
         policy, steering = self.model.policy, self._steering
-        assert steering is not None
         if isinstance(policy, RowPolicy):
             self._reins = RowsAtOnce(policy, steering, value_weight=self.model.vf_coef)
         else:
             self._reins = SampleBySample(policy, steering, self.game)
 
     def _seat(self, table: Policy) -> None:
-        steering, reins, done = self._steering, self._reins, self.progress()
-        assert steering is not None
-        assert reins is not None
+        steering, done = self._steering, self.progress()
         first, last = self._entropy
         left = 1 - (1 - LOWEST) * done
         steering.step, steering.rate = self._step * left, self._rate * left
@@ -193,13 +189,12 @@ class SelfPlay(Measure):
         steering.pull = first ** (1 - done) * last**done if last else first * (1 - done)
         self.model.ent_coef = steering.pull * steering.unit
         self.training_env.env_method("set_opponent", table)
-        reins.begin()
+        self._reins.begin()
 
     def _on_training_end(self) -> None:
         super()._on_training_end()
         self.model.ent_coef = self._entropy_before
-        if self._reins is not None:
-            self._reins.remove()
+        self._reins.remove()
 
 
 def _game_of(env: Any) -> Game:

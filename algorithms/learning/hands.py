@@ -187,7 +187,7 @@ def _dealt(rules: _Rules, state: np.uint64, i: int) -> int:
     """A deal by its probability, the i-th of many."""
     place = _share(state, i) * len(rules.deals)
     cell = int(place)
-    return rules.deals[cell, 0 if place - cell < rules.own[cell] else 1]
+    return int(rules.deals[cell, 0 if place - cell < rules.own[cell] else 1])
 
 
 @compiled

@@ -24,10 +24,10 @@ HIDDEN = (128, 128)
 
 # How to learn on from a saved model: PPO's settings of our training, with gentle steps.
 GOING_ON = {
-    "learning_rate": 3e-5,
+    "learning_rate": 3e-4,
     "n_steps": 4,
     "batch_size": None,
-    "n_epochs": 4,
+    "n_epochs": 1,
     "gamma": 1.0,
     "gae_lambda": 1.0,
     "normalize_advantage": False,
@@ -104,9 +104,9 @@ def _can_be_placed(game: Game) -> bool:
 def _place(policy: Any, game: Game, table: Policy, values: torch.Tensor) -> bool:
     """Give each information set a hidden unit that answers to its tensor alone, if tensors allow.
 
-    Of two different tensors of 0 and 1, `x` and `y`, `(2y - 1) x` is at most `sum(y) - 1`, and it is
-    `sum(y)` for `x = y`. So with the bias `1 - sum(y)` and a ReLU the unit is 1 at `y` and 0 at every
-    other: what follows is a table, exact for every policy.
+    For tensors `x` and `y` of 0 and 1, `(2y - 1) x` is `sum(y)` if they are equal and else less, by
+    1 at least. So with the bias `1 - sum(y)` and a ReLU the unit is 1 at `y` and 0 at all others:
+    what follows is a table, exact for every policy.
     """
     if not _can_be_placed(game):
         return False

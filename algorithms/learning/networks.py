@@ -67,7 +67,7 @@ class RowPolicy(MaskableActorCriticPolicy):
             )
 
     def set_training_mode(self, mode: bool) -> None:
-        """SB3 calls this before it plays and before it learns: what was looked up is out of date."""
+        """SB3 calls this before it plays or learns: what was looked up is out of date."""
         self._looked_up = None
         super().set_training_mode(mode)
 
@@ -130,7 +130,8 @@ class RowPolicy(MaskableActorCriticPolicy):
         """
         if len(self._legal) <= len(rows):
             return slice(None), rows, torch.bincount(rows, minlength=len(self._legal))
-        return torch.unique(rows, return_inverse=True, return_counts=True)
+        met, which, counts = torch.unique(rows, return_inverse=True, return_counts=True)
+        return met, which, counts
 
     def _known(self) -> _LookUp:
         if self._looked_up is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -52,7 +52,7 @@ ENVS = ("vector", "aec")
 NETS = ("table", "mlp")
 
 # What a network or a recipe wants otherwise than above.
-_MLP: Settings = {"n_steps": 16, "fit": 6, "fit_lr": 6e-3}
+_MLP: Settings = {"fit": 6, "fit_lr": 6e-3}
 _TUTORIAL: Settings = {
     "env": "aec",
     "net": "mlp",
@@ -104,10 +104,18 @@ def configure(given: Settings) -> Config:
     elif given.get("net") == "mlp":
         usual = _MLP
     made = Config(**{**usual, **given})
+    if made.net == "mlp" and made.recipe == "self-play" and "n_steps" not in given:
+        made = replace(made, n_steps=_enough(made))
     if made.recipe == "tutorial" and (made.env, made.net, made.game) != ("aec", "mlp", KUHN):
         raise UsageError("the tutorial recipe has its own environment, network and game")
     _require_sense(made)
     return made
+
+
+def _enough(config: Config) -> int:
+    """Decisions per update that take about as long as fitting a network to all rows does."""
+    rows = len(load_game(config.game).tree.keys)
+    return min(64, max(4, round(35 * rows / max(config.n_envs, 1))))
 
 
 def build(config: Config, *, tensorboard: Path | None = None) -> MaskablePPO:
@@ -144,8 +152,9 @@ def build(config: Config, *, tensorboard: Path | None = None) -> MaskablePPO:
 def _environment(config: Config, game: Game) -> VecEnv:
     if config.env == "vector":
         return SelfPlayVecEnv(config.n_envs, game, numbered=True)
-    hands = [partial(SelfPlayEnv, game, first=i, numbered=True) for i in range(config.n_envs)]
-    return DummyVecEnv(hands)
+    return DummyVecEnv(
+        [partial(SelfPlayEnv, game, first=i, numbered=True) for i in range(config.n_envs)]
+    )
 
 
 def _network(config: Config) -> dict[str, Any]:
@@ -156,7 +165,7 @@ def _network(config: Config) -> dict[str, Any]:
 
 def _falling(rate: float, remaining: float) -> float:
     """Adam's rate when `remaining`, 1 to 0, of the training run is left."""
-    return rate * 0.3 ** (1 - remaining)
+    return float(rate * 0.3 ** (1 - remaining))
 
 
 _MOST = {"magnet": 1, "seed": 2**32 - 1, "n_envs": 2**20, "n_steps": 2**16, "fit": 1000}

@@ -34,7 +34,7 @@ class Finder:
         rows = self._order[places]
         if not np.array_equal(self._known[rows], given):
             raise KuhnError("a tensor that no player to act can see in this game")
-        return rows
+        return np.asarray(rows, np.int64)
 
     def _hashes(self, seen: Sights) -> Hashes:
         """One number per tensor: its bits times random odd numbers, modulo 2**64."""

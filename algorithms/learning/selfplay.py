@@ -1,14 +1,14 @@
 """Self-play for Stable-Baselines3 on any game: one policy in all seats, each hand seen from one.
 
 An episode is one seat's side of one hand: its own decisions, its own reward, and an end when the
-hand ends. The other seats are played by the current policy, inside the environment. So a reward never
-crosses from one seat to another, where its sign would be wrong.
+hand ends. The other seats are played by the current policy, inside the environment. So a reward
+never crosses from one seat to another, where its sign would be wrong.
 
 `SelfPlayEnv` plays the PettingZoo face move by move; `SelfPlayVecEnv` plays thousands of hands at
 once on the game's tree. Given the same deals and draws they do the same.
 
-Hands are numbered. Hand k is seen from seat k modulo P, and its deal follows from k as well, so that
-every seat gets every deal as often as chance has it, with less noise than drawn deals would have.
+Hands are numbered. Hand k is seen from seat k modulo P, and its deal follows from k as well: every
+seat gets every deal as often as chance has it, with less noise than drawn deals would have.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class SelfPlayEnv(gymnasium.Env[Sights, np.int64]):
 
     def __init__(self, game: Game | str = KUHN, *, first: int = 0, numbered: bool = False) -> None:
         self.game, self._numbered = as_game(game), numbered
-        self.observation_space = sights_of(self.game, numbered=numbered)
+        self.observation_space: Any = sights_of(self.game, numbered=numbered)
         self.action_space = LegalActions(self)
         self._board, self._face = board_of(self.game), face_of(self.game)
         self._row_of = {seen.tobytes(): row for row, seen in enumerate(self.game.observations)}
@@ -106,7 +106,7 @@ class SelfPlayEnv(gymnasium.Env[Sights, np.int64]):
     def action_masks(self) -> Bools:
         """What the seat may do now: bool `(A,)`."""
         over = self._face.actor() == NOBODY
-        return np.zeros(self.action_space.n, bool) if over else self._face.mask()
+        return np.zeros(self._board.child.shape[1], np.bool_) if over else self._face.mask()
 
     def get_state(self) -> dict[str, Any]:
         """All that the next step depends on, besides the opponent."""

@@ -16,6 +16,7 @@ copy comes along; the rarer a row, the slower.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,11 @@ class Steering:
         return torch.where(legal, step * (self.step * scale)[:, None].float(), 0.0)
 
 
+def hook(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Change the gradient of a tensor on its way back."""
+    tensor.register_hook(change)  # type: ignore[no-untyped-call]
+
+
 class RowsAtOnce:
     """Steers a `RowPolicy`, whose logits come row by row and whose batches are whole.
 
@@ -125,11 +131,13 @@ class RowsAtOnce:
         if self._fresh:
             self._steering.count(rows, counts)
         here = logits.detach()
-        logits.register_hook(lambda grad: self._towards(grad, here, rows, counts))
+        hook(logits, lambda grad: self._towards(grad, here, rows, counts))
         if self._policy.tabular and self._value_weight:
-            seen = self._steering.seen(rows).clamp(min=1, max=VALUE_SAMPLES)  # at first the mean of all
+            seen = self._steering.seen(rows).clamp(
+                min=1, max=VALUE_SAMPLES
+            )  # at first the mean of all
             scale = counts.sum() / (2 * self._value_weight * torch.maximum(seen, counts))
-            values.register_hook(lambda grad: grad * scale[:, None].float())
+            hook(values, lambda grad: grad * scale[:, None].float())
 
     def _towards(self, grad: Any, logits: Any, rows: Any, counts: Any) -> torch.Tensor:
         if self._fresh:
@@ -137,7 +145,8 @@ class RowsAtOnce:
             self._aim = logits + self._steering.wanted(grad, logits, rows, counts)
             if not self._policy.tabular:
                 self._weights = self._steering.weights(rows)
-        return self._weights * (logits - self._aim)
+        away: torch.Tensor = logits - self._aim
+        return self._weights * away
 
 
 class SampleBySample:
@@ -174,6 +183,7 @@ class SampleBySample:
         def towards(grad: torch.Tensor) -> torch.Tensor:
             total = torch.zeros_like(here).index_add(0, which, grad)
             step = self._steering.weights(rows) * self._steering.wanted(total, here, rows, counts)
-            return -(step / counts[:, None])[which]
+            each: torch.Tensor = (step / counts[:, None])[which]
+            return -each
 
-        logits.register_hook(towards)
+        hook(logits, towards)

@@ -228,8 +228,7 @@ class _WholeRun(SelfPlay):
         super().__init__(
             game,
             step=config.lr,
-            entropy=config.entropy,
-            entropy_end=config.entropy_end,
+            entropy=(config.entropy, config.entropy_end),
             magnet=config.magnet,
             watch=watch,
         )
