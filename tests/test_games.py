@@ -229,7 +229,7 @@ def test_nodes_are_bounded_exactly():
 
 def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(openspiel, "MAX_BYTES", 2**20)
-    with pytest.raises(GameError, match="need .* GiB; it would need"):
+    with pytest.raises(GameError, match=r"need .* GiB; it would need"):
         load_game("leduc_poker(players=2)")
 
 
