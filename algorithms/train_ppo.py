@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from algorithms.support import command
+from algorithms.support import command, files
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
 

@@ -44,9 +44,14 @@ algorithms.learning selfplay
 algorithms.learning networks
 algorithms.learning steering models recipes
 algorithms.learning callback
-algorithms.learning training
+algorithms.learning training bands
+algorithms.learning saving
+algorithms.learning sweeping.plan sweeping.cluster
+algorithms.learning sweeping.results sweeping.trial
+algorithms.learning sweeping.running
+algorithms.learning sweeping.driving
 algorithms          features networks recipes
-algorithms          train_ppo nashconv solve evaluate simulate dominance play export_onnx curves rps
+algorithms          train_ppo nashconv solve evaluate simulate dominance play export_onnx curves rps sweep
 parity              tally
 parity              registry sides contests
 parity              rules faces games selfplay solvers candidate
