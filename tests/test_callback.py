@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,16 +13,18 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from algorithms.exact.values import nash_conv, reach, seated
 from algorithms.games import load_game
 from algorithms.learning.average import Average
-from algorithms.learning.callback import SelfPlay
+from algorithms.learning.callback import Measure, SelfPlay
 from algorithms.learning.recipes import configure
 from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.learning.steering import Steering
 from algorithms.learning.training import Training
 from algorithms.learning.tutorial import TurnsEnv
+from algorithms.policies.sb3 import load_policy
 from kuhn_bridge import KuhnError
 
 KUHN = load_game("kuhn")
-STOCK = {"n_steps": 8, "batch_size": 1024, "gamma": 1.0, "gae_lambda": 1.0, "n_epochs": 4}
+STOCK = {"n_steps": 8, "batch_size": 512, "gamma": 1.0, "gae_lambda": 1.0, "n_epochs": 4}
+STOCK |= {"learning_rate": 1e-3}
 
 
 def trained(**settings) -> Training:
@@ -64,11 +68,11 @@ def test_the_magnet_pulls_a_policy_back_and_comes_along() -> None:
     bets = np.where(KUHN.tree.legal, [0.1, 0.9, 0.9], 0)
     steering.follow(bets, at_once=True)
     step = steering.wanted(nothing, logits, rows, counts)
-    assert (np.sign(step[0]) == torch.tensor([-1.0, 1.0, 0.0])).all()
+    assert torch.sign(step[0]).tolist() == [-1, 1, 0]
     before = steering._magnet.clone()
     steering.follow(KUHN.tree.uniform())
     towards = (steering._magnet - before)[0]
-    assert (np.sign(towards) == torch.tensor([1.0, -1.0, 0.0])).all()
+    assert torch.sign(towards).tolist() == [1, -1, 0]
 
 
 def test_a_step_is_as_large_where_rows_and_actions_are_rare() -> None:
@@ -90,18 +94,22 @@ def test_self_play_needs_an_environment_of_its_own() -> None:
         model.learn(8, callback=SelfPlay())
 
 
+@pytest.mark.filterwarnings("ignore:nobody has seated")
 def test_stock_ppo_learns_with_the_callback_and_not_without() -> None:
-    """Measured: 0.05 to 0.09 over seeds 0 to 4; without steering, opponents fixed, above 0.5."""
-    model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(512), seed=0, device="cpu", **STOCK)
-    before = model.ent_coef
-    callback = SelfPlay()
-    model.learn(400_000, callback=callback)
-    assert callback.curve[0].last > 0.8
-    assert nash_conv(KUHN.tree, callback.average.mean).total < 0.2
-    assert nash_conv(KUHN.tree, callback.last).total == pytest.approx(callback.curve[-1].last)
-    assert model.ent_coef == before
-    assert not model.policy.action_net._forward_hooks  # it leaves the model as it was
-    assert not model.policy.features_extractor._forward_pre_hooks
+    """Measured with seeds 0 to 2: averages of 0.09 to 0.13; without it 0.66, against uniform play."""
+    figures = {}
+    for callback in (SelfPlay(), Measure("kuhn")):
+        model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(256), seed=0, device="cpu", **STOCK)
+        before = model.ent_coef
+        model.learn(60_000, callback=callback)
+        assert callback.curve[0].last > 0.8
+        figures[type(callback)] = callback.curve[-1].average
+        assert nash_conv(KUHN.tree, callback.last).total == pytest.approx(callback.curve[-1].last)
+        assert model.ent_coef == before
+        assert not model.policy.action_net._forward_hooks  # it leaves the model as it was
+        assert not model.policy.features_extractor._forward_pre_hooks
+    assert figures[SelfPlay] < 0.25
+    assert figures[Measure] > 0.5
 
 
 def test_the_plain_environment_can_be_learned_on_too() -> None:
@@ -110,3 +118,21 @@ def test_the_plain_environment_can_be_learned_on_too() -> None:
     callback = SelfPlay()
     model.learn(128, callback=callback)
     assert [point.steps for point in callback.curve] == [0, 64, 128]
+
+
+def test_a_saved_model_goes_on_learning_the_sb3_way(tmp_path: Path) -> None:
+    """Measured over 2,000,000 more steps: Kuhn 0.0165 -> 0.0145; Leduc 0.61 -> 0.57."""
+    path = tmp_path / "model.zip"
+    first = trained(steps=1_000_000)
+    first.save_model(path, first.average, holds="average")
+    before = load_policy(path).nash_conv().total
+    for more in ({}, {"learning_rate": 1e-3}):
+        model = MaskablePPO.load(path, env=SelfPlayVecEnv(2048), device="cpu", custom_objects=more)
+        callback = SelfPlay()
+        model.learn(300_000, callback=callback)
+        assert callback.curve[0].last == pytest.approx(before, abs=1e-5)
+        assert callback.curve[-1].last < max(1.2 * before, 0.01)
+        assert np.abs(callback.last - first.average).max() > 1e-3  # and it does learn
+        model.save(tmp_path / "more.zip")
+        again = load_policy(tmp_path / "more.zip")
+        assert again.nash_conv().total == pytest.approx(callback.curve[-1].last, abs=1e-5)
