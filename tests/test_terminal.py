@@ -17,6 +17,7 @@ from algorithms import play
 from algorithms.exact.kuhn import exact_nash, move_costs
 from algorithms.playing import terminal
 from algorithms.playing.opponents import opponent
+from algorithms.support.server import Server
 from kuhn_bridge import Card, State
 
 COMMAND = [sys.executable, "-m", "algorithms.play", "--terminal"]
@@ -162,8 +163,10 @@ def read_until(descriptor: int, wanted: bytes) -> bytes:
     return seen
 
 
-def test_a_seed_is_the_terminals(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_seed_is_the_terminals(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Server, "serve_forever", lambda _: None)
     assert play.main(["--seed", "1", "--no-open"]) == 2
-    assert capsys.readouterr().err.endswith(
-        "--seed requires --terminal: the page draws its own cards\n"
-    )
+    error = capsys.readouterr().err
+    assert error.endswith("--seed requires --terminal: the page draws its own cards\n")
