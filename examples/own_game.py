@@ -141,6 +141,7 @@ def main() -> None:
     for row, shares in enumerate(solved.table):
         print(f"  {game.where(row)}: {game.word(row, BOLD)} {shares[BOLD]:.3f}")
 
+    torch.set_num_threads(1)
     callback = SelfPlay()
     model = MaskablePPO(
         "MlpPolicy",

@@ -15,6 +15,7 @@ STEPS = 200_000  # a hundredth of what it takes to play well: an example should 
 
 def main() -> None:
     """Train for a few seconds and print how far NashConv came."""
+    torch.set_num_threads(1)  # the network is tiny: threads would only wait for each other
     callback = SelfPlay()
     model = MaskablePPO(
         "MlpPolicy",
