@@ -25,7 +25,7 @@ check: $(INSTALLED)
 # The documentation as a site in build/site; a broken link is an error.
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Build the sdist and the wheel; collect the sdist's tests; install the wheel into a fresh venv and
 # use it from a folder that has an algorithms/ of its own.

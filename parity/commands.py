@@ -20,12 +20,14 @@ COMMANDS = MappingProxyType(
         "evaluate": ("algorithms.evaluate", "what a policy wins from opponents"),
         "simulate": ("algorithms.simulate", "play two policies against each other, hand by hand"),
         "dominance": ("algorithms.dominance", "dominated actions, and what playing them costs"),
+        "sweep": ("algorithms.sweep", "training runs over seeds and settings"),
         "play": ("algorithms.play", "play against a policy yourself"),
         "export-onnx": ("algorithms.export_onnx", "write a trained model as ONNX"),
         "curves": ("algorithms.curves", "draw learning curves"),
         "rps": ("algorithms.rps", "regret matching on rock, paper, scissors"),
         "check": ("parity.check", "hold everything, or a game of your own, against OpenSpiel"),
         "speed": ("parity.speed", "time us beside each peer"),
+        "growth": ("parity.growth", "time and memory per node, over games of all sizes"),
     }
 )
 

@@ -1,0 +1,30 @@
+"""A policy that OpenSpiel made, measured on Leduc poker: how far from equilibrium, and where."""
+
+from __future__ import annotations
+
+import pyspiel
+
+from algorithms.exact.losses import losses
+from algorithms.policies import from_openspiel
+
+ITERATIONS = 20
+
+
+def main() -> None:
+    """Solve a little with OpenSpiel, measure with us, compare with OpenSpiel's own figure."""
+    game = pyspiel.load_game("leduc_poker")
+    solver = pyspiel.CFRPlusSolver(game)
+    for _ in range(ITERATIONS):
+        solver.evaluate_and_update_policy()
+    policy = from_openspiel(solver.average_policy(), game)
+    measure = policy.nash_conv()
+    print(f"NashConv {measure.total:.4f}, gains {measure.gains[0]:.4f} and {measure.gains[1]:.4f}")
+    for loss in losses(policy.game.tree, policy.table)[:3]:
+        played, best = (policy.game.word(loss.row, move) for move in (loss.played, loss.best))
+        print(f"loses {loss.lost:.4f} per hand as {policy.game.where(loss.row)}")
+        print(f"  where it plays {played} with probability {loss.share:.2f}; best: {best}")
+    assert abs(measure.total - pyspiel.nash_conv(game, solver.average_policy())) < 1e-9
+
+
+if __name__ == "__main__":
+    main()

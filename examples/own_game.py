@@ -1,0 +1,165 @@
+"""A game of your own: registered with OpenSpiel, solved, trained on and measured.
+
+The game: player_0 gets an ace or a king and either folds, which costs its ante of 1, or bets 1. If
+player_1 calls, the ace wins 2 and the king loses 2; if player_1 folds, player_0 wins 1. In
+equilibrium player_0 always bets the ace and bluffs with the king once in three; player_1 calls
+twice in three; player_0 wins 1/3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyspiel
+import torch
+from sb3_contrib import MaskablePPO
+
+from algorithms.exact.cfr import PREDICTIVE_CFR_PLUS, Solver
+from algorithms.games import load_game
+from algorithms.learning.callback import SelfPlay
+from algorithms.learning.selfplay import SelfPlayVecEnv
+from algorithms.policies import GamePolicy
+
+NAME = "python_ace_king"
+FOLD, BOLD = 0, 1  # bold: to bet, or to call
+ACE = 1
+STEPS = 200_000  # few: an example should be quick
+
+_TYPE = pyspiel.GameType(
+    short_name=NAME,
+    long_name="Ace or king",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=2,
+    min_num_players=2,
+    provides_information_state_string=True,
+    provides_information_state_tensor=True,
+    provides_observation_string=False,
+    provides_observation_tensor=False,
+)
+_INFO = pyspiel.GameInfo(
+    num_distinct_actions=2,
+    max_chance_outcomes=2,
+    num_players=2,
+    min_utility=-2.0,
+    max_utility=2.0,
+    utility_sum=0.0,
+    max_game_length=2,
+)
+
+
+class AceKing(pyspiel.Game):
+    """The rules as OpenSpiel asks for them."""
+
+    def __init__(self, params: dict[str, Any] | None = None) -> None:
+        super().__init__(_TYPE, _INFO, params or {})
+
+    def new_initial_state(self) -> AceKingState:
+        """Before the deal."""
+        return AceKingState(self)
+
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> Observer:
+        """What players see."""
+        return Observer()
+
+
+class AceKingState(pyspiel.State):
+    """The steps so far: the card, player_0's action, player_1's."""
+
+    def __init__(self, game: AceKing) -> None:
+        super().__init__(game)
+        self.steps: list[int] = []
+
+    def current_player(self) -> int:
+        """Chance, player 0, player 1, in this order."""
+        if self.is_terminal():
+            return int(pyspiel.PlayerId.TERMINAL)
+        return (int(pyspiel.PlayerId.CHANCE), 0, 1)[len(self.steps)]
+
+    def is_terminal(self) -> bool:
+        """After a fold, or when player_1 has answered."""
+        return len(self.steps) == 3 or self.steps[1:] == [FOLD]
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """King or ace."""
+        return [(0, 0.5), (ACE, 0.5)]
+
+    def returns(self) -> list[float]:
+        """Net chips of both."""
+        won = 0.0
+        if self.is_terminal():
+            card, *moves = self.steps
+            won = {(FOLD,): -1.0, (BOLD, FOLD): 1.0}.get(tuple(moves), 2.0 if card == ACE else -2.0)
+        return [won, -won]
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return [FOLD, BOLD]
+
+    def _apply_action(self, action: int) -> None:
+        self.steps.append(action)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return ("king", "ace")[action] if player < 0 else ("fold", ("bet", "call")[player])[action]
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.steps))
+
+
+class Observer:
+    """Player_0 sees its card, player_1 nothing: two numbers and a word."""
+
+    def __init__(self) -> None:
+        self.tensor = np.zeros(2, np.float32)
+        self.dict = {"seen": self.tensor}
+
+    def set_from(self, state: AceKingState, player: int) -> None:
+        """[king, ace] for player_0, [0, 0] for player_1."""
+        self.tensor[:] = 0
+        if player == 0 and state.steps:
+            self.tensor[state.steps[0]] = 1
+
+    def string_from(self, state: AceKingState, player: int) -> str:
+        """The same in a word."""
+        return ("king", "ace")[state.steps[0]] if player == 0 and state.steps else "faces a bet"
+
+
+if NAME not in pyspiel.registered_names():
+    pyspiel.register_game(_TYPE, AceKing)
+
+
+def main() -> None:
+    """Solve it exactly, train on it a little, and print both."""
+    game = load_game(NAME)
+    solver = Solver(game.tree, PREDICTIVE_CFR_PLUS)
+    solver.run(1_000)
+    solved = GamePolicy(game, solver.average_policy())
+    print(f"solved: value {solved.nash_conv().values[0]:+.4f}")
+    for row, shares in enumerate(solved.table):
+        print(f"  {game.where(row)}: {game.word(row, BOLD)} {shares[BOLD]:.3f}")
+
+    torch.set_num_threads(1)
+    callback = SelfPlay()
+    model = MaskablePPO(
+        "MlpPolicy",
+        SelfPlayVecEnv(1_024, NAME),
+        n_steps=2,
+        batch_size=2_048,
+        n_epochs=1,
+        learning_rate=1.0,
+        policy_kwargs={"optimizer_class": torch.optim.SGD, "optimizer_kwargs": {}},
+        seed=0,
+        device="cpu",
+    )
+    model.learn(STEPS, callback=callback)
+    first, last = callback.curve[0], callback.curve[-1]
+    print(
+        f"trained: NashConv {first.last:.3f} at the start, {last.average:.3f} after {last.steps:,}"
+    )
+
+
+if __name__ == "__main__":
+    main()
