@@ -18,7 +18,7 @@ from kuhn_bridge.state import State
 if TYPE_CHECKING:
     from kuhn_bridge.kuhn_v0 import env, raw_env
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "INFORMATION_STATES",
     "Action",

@@ -51,7 +51,8 @@ algorithms.learning sweeping.results sweeping.trial
 algorithms.learning sweeping.running
 algorithms.learning sweeping.driving
 algorithms          features networks recipes
-algorithms          train_ppo nashconv solve evaluate simulate dominance play export_onnx curves rps sweep
+algorithms          train_ppo nashconv solve evaluate simulate dominance sweep play export_onnx\
+ curves rps
 parity              tally
 parity              registry sides contests
 parity              rules faces games selfplay solvers candidate
