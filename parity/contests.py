@@ -19,7 +19,7 @@ import pyspiel
 
 from algorithms.exact.cfr import CFR, CFR_SIMULTANEOUS, Variant
 from algorithms.exact.solving import Mode, in_mode
-from algorithms.exact.values import nash_conv, nash_convs
+from algorithms.exact.values import measuring, nash_convs
 from algorithms.games.openspiel import openspiel_tree
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.rules import DEALS
@@ -305,11 +305,11 @@ def _nash_conv(name: str, game: str) -> Contest:
 
 def _one_nash_conv() -> Contender:
     tree = openspiel_tree(pyspiel.load_game(GAMES["Kuhn"]))
-    policy = tree.random(0)
+    policy, measure = tree.random(0), measuring(tree)
 
     def play(n: int) -> int:
         for _ in range(n):
-            _ = nash_conv(tree, policy).total
+            _ = measure(policy).total
         return n
 
     return play

@@ -7,7 +7,7 @@ first, pass their best slot on to the sequence before them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -35,7 +35,7 @@ class NashConv:
     @property
     def total(self) -> float:
         """The sum of all players' gains."""
-        return float(self._measures[0, 0])
+        return self._measures.item(0)
 
     @property
     def exploitability(self) -> float:
@@ -61,12 +61,12 @@ class NashConv:
     def best_responses(self) -> Ints:
         """The action with which the owner of each row answers the others: `(I,)`."""
         worth = np.full(self._tree.legal.shape, -np.inf)
-        worth[self._tree.legal] = self._measures[1 + 3 * self._tree.num_players :, 0]
+        worth[self._tree.legal] = self._measures[1 + 3 * self._tree.num_players :]
         return np.asarray(worth.argmax(axis=1), np.int32)
 
     def _figures(self, kind: int) -> tuple[float, ...]:
         players = self._tree.num_players
-        return tuple(self._measures[1 + kind * players :, 0][:players].tolist())
+        return tuple(self._measures[1 + kind * players :][:players].tolist())
 
     def __repr__(self) -> str:
         return f"<NashConv {self.total:g}, gains {self.gains}, values {self.values}>"
@@ -74,13 +74,24 @@ class NashConv:
 
 def nash_conv(tree: Tree, policy: npt.ArrayLike) -> NashConv:
     """What all players together could still gain by best-responding to a joint policy `(I, A)`."""
-    table = _array(policy)
-    if table.shape != tree.legal.shape:
-        raise PolicyError(_misshapen(tree, table.shape))
-    measures = np.empty((1 + 3 * tree.num_players + len(tree.slots), 1))
-    if _alone(tree.sequence_form, table, measures) >= 0:
-        raise PolicyError(_complaint(tree, table))
-    return NashConv(tree, measures)
+    return measuring(tree)(policy)
+
+
+def measuring(tree: Tree) -> Callable[[npt.ArrayLike], NashConv]:
+    """`nash_conv` of one tree, for many calls: what does not change is looked up once."""
+    game, shape = tree.sequence_form, tree.legal.shape
+    size = 1 + 3 * tree.num_players + tree.num_slots
+
+    def measure(policy: npt.ArrayLike) -> NashConv:
+        table = _array(policy)
+        if table.shape != shape:
+            raise PolicyError(_misshapen(tree, table.shape))
+        measures = np.empty(size)
+        if _alone(game, table, measures) >= 0:
+            raise PolicyError(_complaint(tree, table))
+        return NashConv(tree, measures)
+
+    return measure
 
 
 def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Floats:
@@ -136,8 +147,9 @@ def pure(tree: Tree, actions: npt.ArrayLike) -> Policy:
 
 def _array(numbers: npt.ArrayLike) -> Floats:
     """As float64, writable and in C order: one type to compile for."""
-    array = np.asarray(numbers, np.float64)
-    return array if array.flags.carray else np.array(array, order="C")
+    if type(numbers) is np.ndarray and numbers.dtype.char == "d" and numbers.flags.carray:
+        return numbers
+    return np.array(numbers, np.float64, order="C")
 
 
 def _misshapen(tree: Tree, shape: tuple[int, ...]) -> str:
@@ -156,24 +168,64 @@ def _complaint(tree: Tree, table: Floats) -> str:
 
 @compiled
 def _alone(game: SequenceForm, table: Floats, measures: Floats) -> int:
-    """Measure one policy `(I, A)`; 0 or more if it is none.
+    """Measure one policy `(I, A)`; its first row that is no distribution, or -1.
 
     Writes NashConv, the players' gains, values and values of best responses, and what each slot is
-    worth to its owner: `(1 + 3P + S, 1)`.
+    worth to its owner: `(1 + 3P + S,)`.
     """
-    slots, ends, _, largest = game
-    players = len(ends)
-    reach = np.ones((len(slots) + 1, 1))
-    values, worth = measures[1 + players : 1 + 2 * players], measures[1 + 2 * players :]
-    wrong = _sweep((0.0,), game, table, (0, 1), (reach, values, worth))
-    if wrong < 0:
-        total = 0.0
-        for player in range(players):
-            gain = _gain(values, worth, player, 0, largest)
-            measures[1 + player, 0] = gain
-            total += gain
-        measures[0, 0] = total
-    return wrong
+    slots, ends, stakes, largest = game
+    players, terminals = ends.shape
+    likely = np.ones(len(slots) + 1)
+    wrong = _likely_if_right(slots, table, likely)
+    if wrong >= 0:
+        return wrong
+    measures[:] = 0
+    values, worth = 1 + players, 1 + 2 * players  # where they begin, the latter with best values
+    for player in range(players):
+        value, following = 0.0, (player + 1) % players
+        for z in range(np.uint64(terminals)):
+            counterfactual = stakes[player, z]
+            if players > 1:
+                counterfactual *= likely[np.uint64(ends[following, z])]
+            for step in range(2, players):
+                counterfactual *= likely[np.uint64(ends[(player + step) % players, z])]
+            own = np.uint64(ends[player, z])
+            at = own + np.uint64(players - 1) if own > 0 else np.uint64(player)
+            measures[np.uint64(worth) + at] += counterfactual
+            value += counterfactual * likely[own]
+        measures[values + player] = value
+    top = -np.inf
+    for slot in range(len(slots) - 1, -1, -1):
+        top = max(top, measures[worth + players + slot])
+        if slot == 0 or slots[slot - 1, 0] != slots[slot, 0]:
+            own = slots[slot, 2]
+            measures[worth + (players + own - 1 if own > 0 else slots[slot, 1])] += top
+            top = -np.inf
+    for player in range(players):
+        gain = measures[worth + player] - measures[values + player]
+        assert gain >= -SLACK * largest  # noqa: S101  # a best response never loses
+        measures[1 + player] = max(gain, 0.0)
+        measures[0] += max(gain, 0.0)
+    return -1
+
+
+@compiled
+def _likely_if_right(slots: Ints, table: Floats, likely: Floats) -> int:
+    """Fill in each sequence's probability; the first row that is no distribution, or -1."""
+    rows, actions = np.uint64(table.shape[0]), np.uint64(table.shape[1])
+    slot, one = np.uint64(0), np.uint64(1)
+    for at in range(rows):
+        legal, everything = 0.0, 0.0
+        for action in range(actions):
+            p = table[at, action]
+            everything += abs(p)
+            if slot < len(slots) and slots[slot, 0] == at and slots[slot, 3] == action:
+                legal += p
+                likely[slot + one] = likely[np.uint64(slots[slot, 2])] * p
+                slot += one
+        if not (abs(legal - 1) <= TOLERANCE and everything == legal):
+            return at
+    return -1
 
 
 @compiled
