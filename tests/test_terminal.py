@@ -144,12 +144,16 @@ def test_in_a_terminal_until_ctrl_c() -> None:
     ends = {"stdin": follower, "stdout": follower, "stderr": follower}
     with subprocess.Popen([sys.executable, "-c", INTERRUPTIBLE], **ends) as process:  # type: ignore[call-overload]
         os.close(follower)
-        read_until(leader, b"check or bet? ")
-        os.write(leader, b"b\n")
-        shown = read_until(leader, b"check or bet? ")  # the bot folds, and checks the next hand
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 0
-        ending = read_until(leader, b"gave away ")
+        try:
+            read_until(leader, b"check or bet? ")
+            os.write(leader, b"b\n")
+            shown = read_until(leader, b"check or bet? ")  # the bot folds, and checks next time
+            process.send_signal(signal.SIGINT)
+            os.write(leader, b"\n")  # wakes a read that began just after the signal came
+            ending = read_until(leader, b"gave away ")
+            assert process.wait(timeout=20) == 0
+        finally:
+            process.kill()
     os.close(leader)
     assert shown.startswith(b"b\r\nThe bot folds.\r\nYou win 1 chip. Your bet cost")
     assert b"After 1 hand: +1 chip." in ending
