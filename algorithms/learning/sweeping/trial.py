@@ -17,11 +17,12 @@ from typing import Any
 import torch
 from ray import get_runtime_context, tune
 
+from algorithms.learning.checkpoint import read_checkpoint
 from algorithms.learning.curve import Point
 from algorithms.learning.recipes import Config
 from algorithms.learning.saving import save_results
 from algorithms.learning.sweeping.plan import ABOUT, MODEL
-from algorithms.learning.training import Training, read_checkpoint
+from algorithms.learning.training import Training
 from algorithms.support import files
 from kuhn_bridge.errors import KuhnError
 
