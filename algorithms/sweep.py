@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command.Parser(prog="python -m algorithms.sweep", description=__doc__.splitlines()[0])
+    parser = command.Parser(prog="python -m algorithms.sweep", description=command.summary(__doc__))
     add = parser.add_argument
     add("--game", help="what is played, as train_ppo takes it")
     add("--seeds", metavar="SEEDS", help="0-9, or 0,3,7, or how many (10)")
@@ -88,6 +88,7 @@ def _run(args: argparse.Namespace) -> int:
 def _planned(args: argparse.Namespace, folder: Path) -> Plan:
     """The sweep that is asked for, if all of it is possible."""
     from algorithms.learning.recipes import configure
+    from algorithms.learning.saving import require_savable
     from algorithms.learning.sweeping import plan
 
     if (folder / plan.FILE).exists():
@@ -96,6 +97,8 @@ def _planned(args: argparse.Namespace, folder: Path) -> Plan:
         raise UsageError(f"--checkpoint-every {args.checkpoint_every}: want at least 1")
     game = [f"game={args.game}"] if args.game else []
     settings = plan.settings_grid(plan.parse_choices([*game, *args.set]))
+    for config in {config.game: config for config in settings.values()}.values():
+        require_savable(config)
     if args.trials is not None:
         settings = plan.sampled(settings, args.trials)
     made = plan.Plan(

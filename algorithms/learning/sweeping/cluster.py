@@ -25,6 +25,7 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(
         "RAY_AIR_NEW_OUTPUT": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
+        "RAY_memory_monitor_refresh_ms": "0",  # or it kills trials when others fill the memory
         "GRPC_VERBOSITY": "NONE",
         "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
         "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",

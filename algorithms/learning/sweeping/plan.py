@@ -165,7 +165,8 @@ def _value(name: str, kind: type, text: str) -> Any:
 
 def _text(value: Any) -> str:
     """A value as people write it: 16, not 16.0."""
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    short = f"{value:g}" if isinstance(value, float) else str(value)
+    return short if type(value)(short) == value else str(value)
 
 
 def _parts(text: str) -> list[str]:

@@ -146,14 +146,17 @@ def _settle(trial: Any, folder: Path) -> bool:
         files.write_text(target / FAILURE, json.dumps({"failed": _reason(trial)}))
     elif trial.checkpoint and not (target / ABOUT).exists():
         bring_home(trial.checkpoint, target)
-    return trial.status == "ERROR" or (target / ABOUT).exists()
+    return bool(trial.status == "ERROR") or (target / ABOUT).exists()
 
 
 def _reason(trial: Any) -> str:
     """Why a trial failed for good, in one line."""
     *_, last = str(trial.get_error() or "no reason is known").split("Failure # ")
     lines = [line.strip() for line in last.splitlines()[1:] if line.strip()] or [last]
-    reason = "its worker died" if lines[0].startswith("The actor") else lines[-1]
+    if lines[0].startswith("ray::"):  # a traceback, whose last line says what it was
+        reason = lines[-1]
+    else:
+        reason = "its worker died" if lines[0].startswith("The actor") else lines[0]
     return f"{reason} (attempts: {trial.run_metadata.num_failures})"
 
 

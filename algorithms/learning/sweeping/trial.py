@@ -17,11 +17,12 @@ from typing import Any
 import torch
 from ray import get_runtime_context, tune
 
+from algorithms.learning.checkpoint import read_checkpoint
 from algorithms.learning.curve import Point
 from algorithms.learning.recipes import Config
 from algorithms.learning.saving import save_results
 from algorithms.learning.sweeping.plan import ABOUT, MODEL
-from algorithms.learning.training import Training, read_checkpoint
+from algorithms.learning.training import Training
 from algorithms.support import files
 from kuhn_bridge.errors import KuhnError
 
@@ -40,20 +41,19 @@ def run_trial(config: dict[str, Any], finished: frozenset[str] = frozenset()) ->
     if task["folder"] in finished:
         return
     torch.set_num_threads(1)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with TemporaryDirectory() as results, TemporaryDirectory() as kept:
+        folder = Path(results)
         try:
-            _train(Config(**task["config"]), task["checkpoint_every"], folder)
+            about = _train(Config(**task["config"]), task["checkpoint_every"], folder, Path(kept))
         except KuhnError as error:  # it would fail the same way again
-            about = {"failed": str(error), **_place()}
-            files.write_text(folder / ABOUT, json.dumps(about))
+            about = {"failed": str(error)}
+        about |= {"host": platform.node(), "node": get_runtime_context().get_node_id()}
+        files.write_text(folder / ABOUT, json.dumps(about))
         tune.report({"finished": True}, checkpoint=tune.Checkpoint.from_directory(folder))
 
 
-def _train(config: Config, every: int, folder: Path) -> None:
-    """Run, and leave the results in `folder`."""
-    kept = folder / "kept"
-    kept.mkdir()
+def _train(config: Config, every: int, folder: Path, kept: Path) -> dict[str, Any]:
+    """Run, with checkpoints in `kept`, and leave the results in `folder`; what it took."""
     clock = Clock()
     training = Training(
         config,
@@ -64,11 +64,7 @@ def _train(config: Config, every: int, folder: Path) -> None:
     _restore(training, clock)
     training.run()
     save_results(training, folder / MODEL, picture=False)
-    about = {"cpu_seconds": clock.spent(), **_place()}
-    files.write_text(folder / ABOUT, json.dumps(about))
-    for path in kept.iterdir():
-        path.unlink()
-    kept.rmdir()
+    return {"cpu_seconds": clock.spent()}
 
 
 class Clock:
@@ -118,7 +114,3 @@ def _restore(training: Training, clock: Clock) -> None:
                 clock.add(json.loads((Path(name) / SPENT).read_text(encoding="utf-8")))
     except OSError:
         return
-
-
-def _place() -> dict[str, str]:
-    return {"host": platform.node(), "node": get_runtime_context().get_node_id()}
