@@ -183,6 +183,9 @@ def edited(**changes):
         (TabularPolicy.uniform().probabilities + 0j, "table of numbers"),
         (edited(at0_0=1e308, at0_1=1e308), "sum to inf, not 1"),
         (iter([]), "table of numbers"),
+        (range(10**9), "table of numbers"),
+        (range(10**30), "table of numbers"),
+        ([[1, 0, 0]] * 11 + [range(10**9)], "table of numbers"),
         (None, "12 rows x 3 actions"),
     ],
 )
