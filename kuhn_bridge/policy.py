@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from kuhn_bridge.bridge import INFORMATION_STATES, parse_information_state
 from kuhn_bridge.encoding import frozen
-from kuhn_bridge.errors import PolicyError, shown
+from kuhn_bridge.errors import PolicyError, shown, spelt
 from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card, as_seed
 
 Probabilities: TypeAlias = npt.NDArray[np.float64]
@@ -265,9 +265,7 @@ def _require_same(what: str, given: Any, wanted: Iterable[str]) -> None:
     if not isinstance(given, Mapping):
         raise PolicyError(f"the {what} must be a map; got {shown(given)}")
     missing = [name for name in wanted if name not in given]
-    unknown = [
-        name if isinstance(name, str) else shown(name) for name in given if name not in set(wanted)
-    ]
+    unknown = [spelt(name) for name in given if name not in set(wanted)]
     if missing:
         raise PolicyError(f"an incomplete policy: the {what} lack {', '.join(missing)}")
     if unknown:

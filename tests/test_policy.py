@@ -222,6 +222,7 @@ def broken(edit):
         (broken(lambda d: d["policy"]["0"].update(BET=10**4000)), "is not a probability"),
         (broken(lambda d: d.update(version=10**4000)), "version 1000"),
         (broken(lambda d: d["policy"].update({"x" * 10**6: {}})), "include xxx"),
+        (broken(lambda d: d["policy"].update({"x\ny": {}})), r"include 'x\\ny'"),
         ("[" * 100_000, "broken"),
         (None, "broken"),
         (b"\xff\xfe", "broken"),
