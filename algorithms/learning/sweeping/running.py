@@ -146,7 +146,7 @@ def _settle(trial: Any, folder: Path) -> bool:
         files.write_text(target / FAILURE, json.dumps({"failed": _reason(trial)}))
     elif trial.checkpoint and not (target / ABOUT).exists():
         bring_home(trial.checkpoint, target)
-    return trial.status == "ERROR" or (target / ABOUT).exists()
+    return bool(trial.status == "ERROR" or (target / ABOUT).exists())
 
 
 def _reason(trial: Any) -> str:
