@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test lint check docs dist web clean
+.PHONY: demo test lint check docs dist web mutants torture clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m parity.check
@@ -21,6 +21,14 @@ lint: $(INSTALLED)
 
 check: $(INSTALLED)
 	$(BIN)/python -m parity.check
+
+# Is every error that could be made noticed? Hours; `python -m tests.mutants MODULE` is minutes.
+mutants: $(INSTALLED)
+	$(BIN)/python -m tests.mutants
+
+# The table of docs/reliability.md: a quarter of an hour on an idle machine.
+torture: $(INSTALLED)
+	$(BIN)/python -m tests.torture
 
 # The documentation as a site in build/site; a broken link is an error.
 docs: $(INSTALLED)

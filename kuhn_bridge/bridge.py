@@ -23,6 +23,7 @@ from kuhn_bridge.errors import (
     IllegalActionError,
     KuhnError,
     shown,
+    spelt,
 )
 from kuhn_bridge.rules import (
     BETTING,
@@ -174,7 +175,7 @@ def _matching(key: tuple[Any, ...], table: Mapping[tuple[Any, ...], str]) -> str
     try:
         return table[key]
     except (KeyError, TypeError):
-        told = ", ".join(item if isinstance(item, str) else shown(item) for item in key)
+        told = ", ".join(map(spelt, key))
         raise HistoryError(f"[{told[:80]}] is not a history of the game") from None
 
 

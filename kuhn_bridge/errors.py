@@ -14,6 +14,11 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
+def spelt(name: object) -> str:
+    """A name as it is, if it can stand in a line; anything else as it is shown."""
+    return name if isinstance(name, str) and name.isprintable() else shown(name)
+
+
 class KuhnError(ValueError):
     """The base of every error this project raises on bad input."""
 

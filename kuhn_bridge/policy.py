@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from kuhn_bridge.bridge import INFORMATION_STATES, parse_information_state
 from kuhn_bridge.encoding import frozen
-from kuhn_bridge.errors import PolicyError, shown
+from kuhn_bridge.errors import PolicyError, shown, spelt
 from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card, as_seed
 
 Probabilities: TypeAlias = npt.NDArray[np.float64]
@@ -23,6 +23,7 @@ FORMAT, VERSION = "kuhn-bridge-policy", 1
 TOLERANCE = 1e-6
 PERCENT_TOLERANCE = 0.02  # room for two roundings
 _FRACTIONS = "; it sums to 1, so these seem to be fractions: multiply them by 100"
+MAX_LENGTH = 10_000_000  # of a list, in a table of any game
 MAX_BYTES = 2**20  # of a file: 12 rows take one thousandth of it
 
 _ROW_OF = {name: row for row, name in enumerate(INFORMATION_STATES)}
@@ -223,6 +224,8 @@ def _as_table(probabilities: npt.ArrayLike) -> Probabilities:
 
 def as_numbers(values: Any) -> Probabilities | None:
     """`values` as float64 of whatever shape; `None` where something is not a real number."""
+    if _is_endless(values):
+        return None
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "biufO":  # numpy would read text, and drop imaginary parts
@@ -232,6 +235,17 @@ def as_numbers(values: Any) -> Probabilities | None:
         return np.asarray(array, np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _is_endless(values: Any, depth: int = 2) -> bool:
+    """Whether numpy would try to hold more than any table has, such as `range(10**9)`."""
+    if hasattr(values, "__array__") or isinstance(values, (str, bytes)):
+        return False
+    try:
+        length = len(values)
+    except (TypeError, OverflowError) as error:
+        return isinstance(error, OverflowError)
+    return length > MAX_LENGTH or (depth > 0 and any(_is_endless(v, depth - 1) for v in values))
 
 
 def _validate(table: Probabilities) -> None:
@@ -251,9 +265,7 @@ def _require_same(what: str, given: Any, wanted: Iterable[str]) -> None:
     if not isinstance(given, Mapping):
         raise PolicyError(f"the {what} must be a map; got {shown(given)}")
     missing = [name for name in wanted if name not in given]
-    unknown = [
-        name if isinstance(name, str) else shown(name) for name in given if name not in set(wanted)
-    ]
+    unknown = [spelt(name) for name in given if name not in set(wanted)]
     if missing:
         raise PolicyError(f"an incomplete policy: the {what} lack {', '.join(missing)}")
     if unknown:

@@ -22,7 +22,7 @@ from kuhn_bridge.rules import (
 )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class State:
     """One point of a hand: immutable, hashable, nothing hidden.
 
@@ -38,7 +38,7 @@ class State:
     legal_actions: tuple[Action, ...] = field(init=False, compare=False)
     is_terminal: bool = field(init=False, compare=False)
     returns: tuple[int, int] = field(init=False, compare=False)
-    _after: tuple[State | None, ...] = field(init=False, compare=False)  # by action ID
+    _after: tuple[State | None, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         row, cards = betting(self.letters), as_deal(self.cards)

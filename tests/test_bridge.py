@@ -110,6 +110,11 @@ def test_an_illegal_action_is_refused_with_its_circumstances():
         to_openspiel(Action.FOLD, False)
 
 
+def test_words_that_break_a_line_are_shown_in_one():
+    with pytest.raises(KuhnError, match=r"^\['a\\nb', bet\] is not a history"):
+        words_to_letters(["a\nb", "bet"])
+
+
 @pytest.mark.parametrize("words", [["call"], ["bet", "check"], ["bet", "bet"], ["fold"], ["x"]])
 def test_what_is_no_history_in_words(words):
     with pytest.raises(KuhnError, match="is not a history"):

@@ -96,7 +96,7 @@ def test_self_play_needs_an_environment_of_its_own() -> None:
 
 @pytest.mark.filterwarnings("ignore:nobody has seated")
 def test_stock_ppo_learns_with_the_callback_and_not_without() -> None:
-    """Measured with seeds 0 to 2: averages of 0.09 to 0.13; without it 0.66, against uniform play."""
+    """Measured with seeds 0 to 2: averages of 0.09 to 0.13; without it 0.66, as uniform play is."""
     figures = {}
     for callback in (SelfPlay(), Measure("kuhn")):
         model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(256), seed=0, device="cpu", **STOCK)

@@ -31,7 +31,7 @@ algorithms.games    game cache
 algorithms.games    kuhn openspiel
 algorithms          games
 algorithms.policies policy styles
-algorithms.policies answers openspiel rows archive onnx_worker features
+algorithms.policies answers openspiel archive onnx_worker features
 algorithms.policies network report
 algorithms          policies
 algorithms.policies onnx sb3

@@ -15,12 +15,13 @@ import pyspiel
 import pytest
 import shimmy
 
-from algorithms import export_onnx, play
+from algorithms import export_onnx
 from algorithms.exact import fast, values
 from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.kuhn import nash
 from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.games.kuhn import kuhn
+from algorithms.playing import page
 from algorithms.policies import sources
 from kuhn_bridge import KuhnError, bridge, encoding, kuhn_v0, openspiel, rules
 from kuhn_bridge import state as state_module
@@ -282,7 +283,7 @@ def the_page_answers_otherwise(monkeypatch, stack):
     def other(*args, onnx=None, **kwargs):
         return {"probabilities": table} if onnx else honest(*args, **kwargs)
 
-    monkeypatch.setattr(play, "runtime_files", lambda: {play.RUNTIME[0]: Path("runtime")})
+    monkeypatch.setattr(page, "runtime_files", lambda: {page.RUNTIME[0]: Path("runtime")})
     monkeypatch.setattr(web_check, "report", other)
 
 

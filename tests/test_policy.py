@@ -183,6 +183,9 @@ def edited(**changes):
         (TabularPolicy.uniform().probabilities + 0j, "table of numbers"),
         (edited(at0_0=1e308, at0_1=1e308), "sum to inf, not 1"),
         (iter([]), "table of numbers"),
+        (range(10**9), "table of numbers"),
+        (range(10**30), "table of numbers"),
+        ([[1, 0, 0]] * 11 + [range(10**9)], "table of numbers"),
         (None, "12 rows x 3 actions"),
     ],
 )
@@ -219,6 +222,7 @@ def broken(edit):
         (broken(lambda d: d["policy"]["0"].update(BET=10**4000)), "is not a probability"),
         (broken(lambda d: d.update(version=10**4000)), "version 1000"),
         (broken(lambda d: d["policy"].update({"x" * 10**6: {}})), "include xxx"),
+        (broken(lambda d: d["policy"].update({"x\ny": {}})), r"include 'x\\ny'"),
         ("[" * 100_000, "broken"),
         (None, "broken"),
         (b"\xff\xfe", "broken"),

@@ -52,6 +52,7 @@ def test_nobody_can_change_the_table():
         assert not hasattr(table, "clear")
     with pytest.raises(AttributeError):
         BETTING[""].stake = 2
+    assert not hasattr(BETTING[""], "__dict__")
 
 
 def test_ids_are_fixed():
@@ -61,6 +62,7 @@ def test_ids_are_fixed():
         "FOLD": 2,
     }
     assert [card.name for card in Card] == ["J", "Q", "K"]
+    assert [int(phase) for phase in Phase] == list(range(6))
     assert [phase.label for phase in Phase] == [
         "deal",
         "p0_act",

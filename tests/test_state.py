@@ -123,6 +123,7 @@ def test_the_shared_states_cannot_be_broken():
             setattr(state, name, ())
         with pytest.raises(AttributeError):
             delattr(state, name)
+    assert not hasattr(state, "__dict__")  # so nothing can be hung on them either
     assert state.act(Action.BET).letters == "b"
 
 
