@@ -43,7 +43,8 @@ dist: $(INSTALLED)
 	$(BIN)/python -m build
 	mkdir -p build/sdist build/elsewhere/algorithms
 	tar -xzf dist/*.tar.gz -C build/sdist --strip-components=1
-	cd build/sdist && ../../$(BIN)/python -m pytest --collect-only --quiet | tail -1
+	cd build/sdist && ../../$(BIN)/python -m pytest --collect-only --quiet > ../collected.txt
+	tail -1 build/collected.txt
 	echo 'raise SystemExit("the algorithms/ of the folder is in the way")' > build/elsewhere/algorithms/__init__.py
 	$(PYTHON) -m venv build/venv
 	build/venv/bin/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/*.whl)[all]"

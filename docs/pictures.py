@@ -130,7 +130,7 @@ def draw_usual_recipe(path: Path) -> None:
 
 def _cost(bluffs: float, kings: float) -> float:
     """NashConv of equilibrium play with player_0's bets of jack and king replaced."""
-    rows = nash(min(kings / 3, LARGEST_ALPHA)).to_dict()
+    rows = nash(min(Fraction(kings) / 3, LARGEST_ALPHA)).to_dict()
     rows["0"] = {"CHECK_OR_CALL": 1 - bluffs, "BET": bluffs}
     rows["2"] = {"CHECK_OR_CALL": 1 - kings, "BET": kings}
     return nash_conv(kuhn_tree(), TabularPolicy.from_dict(rows).probabilities).total
