@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from algorithms.exact.values import expected_values
 from algorithms.learning.hands import Hands
 from kuhn_bridge import KuhnError
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State, nodes
+from tests.games import KUHN3, LEDUC
 
 
 def sight(state):
@@ -72,3 +74,20 @@ def test_an_illegal_action_changes_nothing(bad):
     with pytest.raises(KuhnError, match=f"action {bad} is illegal in hand 5"):
         hands.step(actions)
     assert np.array_equal(hands.look()[0], before)
+
+
+@pytest.mark.parametrize("name", ["kuhn", KUHN3, LEDUC, "liars_dice(numdice=1,dice_sides=3)"])
+def test_random_hands_of_any_game_pay_what_they_should(name):
+    """Chance in the middle of a hand, three players, and node numbers of more than one byte."""
+    hands = Hands(4_000, name, seed=1)
+    paid = []
+    first = np.ones(4_000, bool)  # one hand of each place: short ones would count too often
+    while first.any():
+        rewards, ended = hands.step(hands.random_actions())
+        paid.append(rewards[ended & first])
+        first &= ~ended
+    won = np.concatenate(paid)
+    tree = hands.game.tree
+    error = won.std(axis=0) / np.sqrt(len(won))
+    assert len(won) == 4_000
+    assert (np.abs(won.mean(axis=0) - expected_values(tree, tree.uniform())) < 5 * error).all()

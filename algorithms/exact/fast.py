@@ -27,19 +27,8 @@ from numba.cpython.unsafe.tuple import tuple_setitem
 
 from algorithms.exact.cfr import CFR, Tables, Variant, kept
 from algorithms.exact.tree import CHANCE, Floats, Indices, Policy, Tree, ranges
-from algorithms.support.compiled import compiled
-from algorithms.support.lanes import (
-    Lanes,
-    inverse,
-    minus,
-    plus,
-    plus_scaled,
-    plus_times,
-    put,
-    row,
-    times,
-    zeros,
-)
+from algorithms.support.compiled import compiled, part
+from algorithms.support.lanes import Lanes, inverse, plus, put, row, zeros
 
 Numbers: TypeAlias = npt.NDArray[np.uint32]
 
@@ -60,7 +49,7 @@ class FastSolver(Tables):
         hope = np.zeros(shape) if variant.predictive else regret
         scale = np.full((len(layout.before), layout.width), np.inf)
         self._tables = regret, hope, scale, worth, reach, sums
-        _start(zeros(layout.width), layout.arrays, self._tables)
+        self._advance(0)
 
     def _advance(self, iterations: int) -> None:
         variant, layout = self.variant, self._layout
@@ -252,13 +241,6 @@ def _numbers(values: npt.ArrayLike) -> Numbers:
 
 
 @compiled
-def _start(zero: Lanes, arrays: _Arrays, tables: _Tables) -> None:
-    """The uniform policy."""
-    for player in range(len(arrays[3]) - 1):
-        _play(zero, arrays, tables, player, 0.0)
-
-
-@compiled
 def _iterate(
     zero: Lanes,
     arrays: _Arrays,
@@ -266,10 +248,13 @@ def _iterate(
     exponents: tuple[float, float, float, float],
     span: tuple[int, int, bool],
 ) -> None:
-    """Iterations `first + 1` up to `last`, in place."""
+    """Iterations `first + 1` up to `last`, in place; before the first, the uniform policy."""
     first, last, alternating = span
     alpha, beta, gamma, prediction = exponents
     players = len(arrays[3]) - 1
+    if first == 0:
+        for player in range(players):
+            _play(zero, arrays, tables, player, 0.0)
     for t in range(first + 1, last + 1):
         weight = float(t) ** gamma
         for player in range(players):
@@ -282,7 +267,7 @@ def _iterate(
                 _play(zero, arrays, tables, player, weight)
 
 
-@compiled
+@part
 def _pay(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int) -> None:
     """Add what the terminals pay a player, times the others' probability of playing along."""
     _, (ats, others, which), matrices, _, first_block = arrays
@@ -293,10 +278,10 @@ def _pay(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int) -> None:
         for k in range(1, len(others)):
             third *= reach[np.uint64(others[k, b]), 0]
         at = np.uint64(ats[b])
-        put(worth, at, plus_scaled(row(worth, at, zero), paid, third))
+        put(worth, at, plus(row(worth, at, zero), paid, third))
 
 
-@compiled
+@part
 def _regret(
     zero: Lanes,
     arrays: _Arrays,
@@ -318,24 +303,24 @@ def _regret(
         even, factor = 1.0 / float(last - first), row(scale, g, zero)
         value = zero
         for at in range(first, last):
-            share = _share(row(hope, at, zero), factor, even)
-            value = plus_times(value, row(worth, at, zero), share)
+            share = _shared(row(worth, at, zero), row(hope, at, zero), factor, even)
+            value = plus(value, share, 1.0)
         total = zero
         for at in range(first, last):
-            news = minus(row(worth, at, zero), value)
+            news = plus(row(worth, at, zero), value, -1.0)
             put(worth, at, zero)
-            regrets = _kept(plus(row(regret, at, zero), news), keep_positive, keep_negative)
+            regrets = _kept(plus(row(regret, at, zero), news, 1.0), keep_positive, keep_negative)
             put(regret, at, regrets)
-            hopes = plus_scaled(regrets, news, prediction)
+            hopes = plus(regrets, news, prediction)
             put(hope, at, hopes)
             total = _plus_positive(total, hopes)
         put(scale, g, inverse(total))
         before = np.uint64(befores[g])
-        put(worth, before, plus(row(worth, before, zero), value))
+        put(worth, before, plus(row(worth, before, zero), value, 1.0))
     put(worth, player, zero)
 
 
-@compiled
+@part
 def _play(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int, weight: float) -> None:
     """Count a player's policy into the average, then take the next from its regrets."""
     (firsts, befores), _, _, first_group, _ = arrays
@@ -346,11 +331,11 @@ def _play(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int, weight: fl
         even, factor = 1.0 / float(last - first), row(scale, g, zero)
         so_far = row(reach, np.uint64(befores[g]), zero)
         for at in range(first, last):
-            put(sums, at, plus_scaled(row(sums, at, zero), row(reach, at, zero), weight))
-            put(reach, at, times(so_far, _share(row(hope, at, zero), factor, even)))
+            put(sums, at, plus(row(sums, at, zero), row(reach, at, zero), weight))
+            put(reach, at, _shared(so_far, row(hope, at, zero), factor, even))
 
 
-@compiled
+@part
 def _product(
     total: Lanes, matrices: Floats, which: np.uint64, reach: Floats, other: np.uint64
 ) -> Lanes:
@@ -362,16 +347,16 @@ def _product(
     return total
 
 
-@compiled
-def _share(hope: Lanes, factor: Lanes, even: float) -> Lanes:
-    """Probabilities in proportion to what is above 0."""
-    for i in range(len(hope)):
+@part
+def _shared(what: Lanes, hope: Lanes, factor: Lanes, even: float) -> Lanes:
+    """A slot's share of something, in proportion to its hope above 0."""
+    for i in range(len(what)):
         share = max(hope[i], 0.0) * factor[i] if factor[i] < np.inf else even
-        hope = tuple_setitem(hope, i, share)
-    return hope
+        what = tuple_setitem(what, i, what[i] * share)
+    return what
 
 
-@compiled
+@part
 def _kept(regret: Lanes, positive: float, negative: float) -> Lanes:
     for i in range(len(regret)):
         factor = positive if regret[i] >= 0 else negative
@@ -379,7 +364,7 @@ def _kept(regret: Lanes, positive: float, negative: float) -> Lanes:
     return regret
 
 
-@compiled
+@part
 def _plus_positive(total: Lanes, hope: Lanes) -> Lanes:
     for i in range(len(total)):
         total = tuple_setitem(total, i, total[i] + max(hope[i], 0.0))

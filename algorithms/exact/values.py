@@ -15,8 +15,8 @@ import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from algorithms.exact.tree import Floats, Ints, Policy, SequenceForm, Tree
-from algorithms.support.compiled import compiled
-from algorithms.support.lanes import Lanes, larger, plus, plus_times, put, row, times, zeros
+from algorithms.support.compiled import compiled, part
+from algorithms.support.lanes import Lanes, larger, plus, put, row, times, zeros
 from kuhn_bridge.errors import PolicyError
 
 TOLERANCE = 1e-6  # how far a row may sum from 1: a float32 network is welcome
@@ -209,7 +209,7 @@ def _alone(game: SequenceForm, table: Floats, measures: Floats) -> int:
     return -1
 
 
-@compiled
+@part
 def _likely_if_right(slots: Ints, table: Floats, likely: Floats) -> int:
     """Fill in each sequence's probability; the first row that is no distribution, or -1."""
     rows, actions = np.uint64(table.shape[0]), np.uint64(table.shape[1])
@@ -252,7 +252,7 @@ def _together(zero: Lanes, game: SequenceForm, policies: Floats, totals: Floats)
     return -1
 
 
-@compiled
+@part
 def _gain(values: Floats, worth: Floats, player: int, lane: int, largest: float) -> float:
     gain: float = worth[player, lane] - values[player, lane]
     assert gain >= -SLACK * largest  # noqa: S101  # a best response never loses
@@ -264,7 +264,7 @@ def _gain(values: Floats, worth: Floats, player: int, lane: int, largest: float)
 _Tables: TypeAlias = tuple[Floats, Floats, Floats]
 
 
-@compiled
+@part
 def _sweep(
     zero: Lanes, game: SequenceForm, policies: Floats, which: tuple[int, int], tables: _Tables
 ) -> int:
@@ -283,7 +283,7 @@ def _sweep(
     return -1
 
 
-@compiled
+@part
 def _reach(
     zero: Lanes, slots: Ints, policies: Floats, which: tuple[int, int], reach: Floats
 ) -> Lanes:
@@ -301,7 +301,7 @@ def _reach(
                 p = tuple_setitem(p, i, policies[np.uint64(policy * rows + at), action])
             everything = _plus_size(everything, p)
             if slot < len(slots) and slots[slot, 0] == at and slots[slot, 3] == action:
-                legal = plus(legal, p)
+                legal = plus(legal, p, 1.0)
                 before = row(reach, np.uint64(slots[slot, 2]), zero)
                 slot += one
                 put(reach, slot, times(before, p))
@@ -309,14 +309,14 @@ def _reach(
     return wrong
 
 
-@compiled
+@part
 def _plus_size(a: Lanes, p: Lanes) -> Lanes:
     for i in range(len(a)):
         a = tuple_setitem(a, i, a[i] + abs(p[i]))
     return a
 
 
-@compiled
+@part
 def _plus_fault(wrong: Lanes, legal: Lanes, everything: Lanes) -> Lanes:
     """Add what a row sums too far from 1, and what is negative or illegal in it."""
     for i in range(len(wrong)):
@@ -325,7 +325,7 @@ def _plus_fault(wrong: Lanes, legal: Lanes, everything: Lanes) -> Lanes:
     return wrong
 
 
-@compiled
+@part
 def _end(zero: Lanes, ends: Ints, stakes: Floats, reach: Floats, worth: Floats) -> None:
     """Add every terminal's counterfactual returns to the players' last slots."""
     players, terminals = ends.shape
@@ -338,10 +338,10 @@ def _end(zero: Lanes, ends: Ints, stakes: Floats, reach: Floats, worth: Floats) 
                     counterfactual = times(counterfactual, before)
             own = ends[player, z]
             at = np.uint64(players - 1 + own if own > 0 else player)
-            put(worth, at, plus(row(worth, at, zero), counterfactual))
+            put(worth, at, plus(row(worth, at, zero), counterfactual, 1.0))
 
 
-@compiled
+@part
 def _value(zero: Lanes, slots: Ints, reach: Floats, worth: Floats, values: Floats) -> None:
     """What each player wins, from what it wins right after its slots."""
     players, one = len(values), np.uint64(1)
@@ -350,10 +350,11 @@ def _value(zero: Lanes, slots: Ints, reach: Floats, worth: Floats, values: Float
     for slot in range(np.uint64(len(slots))):
         owner = np.uint64(slots[slot, 1])
         won = row(worth, np.uint64(players) + slot, zero)
-        put(values, owner, plus_times(row(values, owner, zero), won, row(reach, slot + one, zero)))
+        won = times(won, row(reach, slot + one, zero))
+        put(values, owner, plus(row(values, owner, zero), won, 1.0))
 
 
-@compiled
+@part
 def _respond(zero: Lanes, slots: Ints, worth: Floats, players: int) -> None:
     """Pass each row's best slot on to the sequence before it, the last row first."""
     lowest = _all(zero, -np.inf)
@@ -363,11 +364,11 @@ def _respond(zero: Lanes, slots: Ints, worth: Floats, players: int) -> None:
         if slot == 0 or slots[slot - 1, 0] != slots[slot, 0]:
             owner, before = slots[slot, 1], slots[slot, 2]
             above = np.uint64(players - 1 + before if before > 0 else owner)
-            put(worth, above, plus(row(worth, above, zero), top))
+            put(worth, above, plus(row(worth, above, zero), top, 1.0))
             top = lowest
 
 
-@compiled
+@part
 def _all(zero: Lanes, number: float) -> Lanes:
     for i in range(len(zero)):
         zero = tuple_setitem(zero, i, number)

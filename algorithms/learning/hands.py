@@ -13,13 +13,13 @@ import numpy.typing as npt
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.games import KUHN, Game, as_game
 from algorithms.learning.board import Board, board_of
-from algorithms.support.compiled import compiled
+from algorithms.support.compiled import compiled, part
 from algorithms.support.draws import STEP, mixed
 from kuhn_bridge.errors import IllegalActionError
 
 Array: TypeAlias = npt.NDArray[Any]
 
-NOBODY = -1
+GOES_ON, ENDED, CHANCES = 0, 1, 2
 
 
 class Hands:
@@ -33,22 +33,23 @@ class Hands:
         board, tree = board_of(self.game), self.game.tree
         rng = np.random.default_rng(seed)
         self._rules = _rules(tree, board)
-        self._choices = _choices(tree.legal)
+        self._choices, self._player = _choices(tree.legal), tree.player.astype(np.int32)
         seen = _whole(self.game.observations)
         self._sight = _packed(seen, tree.legal)
         self._seen = np.empty((batch, self._sight.shape[1]), np.uint64)
         cells, size = self._seen.view(np.int8), seen.shape[1] * seen.itemsize
         self._views = cells[:, :size].view(seen.dtype), cells[:, size : size + tree.legal.shape[1]]
         self._draws = rng.integers(2**63, size=1, dtype=np.uint64)
-        self._node, self._there = np.zeros(batch, np.int32), np.zeros(batch, np.int32)
+        self._node, self._there = np.zeros((2, batch), self._rules.after.dtype)
         self._actions = np.zeros(batch, np.int8 if tree.legal.shape[1] < 128 else np.int64)
-        self._rewards = np.zeros((batch, tree.num_players), np.float32)
+        self._paid = np.zeros((batch, self._rules.paid.shape[1]), np.uint64)
+        self._rewards = self._paid.view(np.float32)[:, : tree.num_players]
         self._ended = np.zeros(batch, np.bool_)
         _deal(self._rules, self._draws, self._node)
 
     def seats(self) -> Array:
         """Who is to act: int `(B,)`."""
-        return self._rules.player[self._node]
+        return self._player[self._node]
 
     def look(self) -> tuple[Array, Array]:
         """What each player to act sees, `(B, size)`, and may do, int8 `(B, A)`.
@@ -65,40 +66,45 @@ class Hands:
 
     def step(self, actions: Array) -> tuple[Array, Array]:
         """Play them: all players' rewards `(B, P)`, and whether the hand ended `(B,)`."""
-        wrong = _look_ahead(self._rules.after, self._node, actions, self._there)
-        if wrong != NOBODY:
+        if not _look_ahead(self._rules.after, self._node, actions, self._there):
+            wrong = int((self._there == 0).argmax())
             raise IllegalActionError(f"action {actions[wrong]} is illegal in hand {wrong}")
-        _go(self._rules, self._there, self._draws, (self._node, self._rewards, self._ended))
+        if self._rules.draws > 1:
+            _chance(self._rules, self._there, self._draws)
+        _go(self._rules, self._there, self._draws, (self._node, self._paid, self._ended))
         return self._rewards, self._ended
 
 
 class _Rules(NamedTuple):
-    """What the kernels look up, for N nodes and D deals."""
+    """What the kernels look up, for N nodes and D deals; node numbers take few bytes."""
 
-    after: Array  # (N, A) the node after each action, NOBODY where illegal
-    player: Array  # (N,)
+    after: Array  # (N, A) the node after each action; 0, the root, where illegal
+    state: Array  # (N,) GOES_ON, ENDED or CHANCES
     row: Array  # (N,)
     first_child: Array  # (N + 1,)
     chance: Array  # (N,) running sums of chance's probabilities among siblings
-    returns: Array  # (N, P)
+    paid: Array  # (N, words) returns as float32 in whole machine words
     deals: Array  # (D, 2) nodes: the own one of each deal, and the one that shares its cell
-    own: Array  # (D,) the own one's part of the cell (Vose's alias method)
+    own: Array  # (D,) the own one's part of the cell in 2^32nds (Vose's alias method)
     draws: int  # how many draws a hand takes at most between two decisions
 
 
 def _rules(tree: Tree, board: Board) -> _Rules:
-    after = np.full((tree.num_nodes, tree.legal.shape[1]), NOBODY, np.int32)
+    short = np.min_scalar_type(tree.num_nodes)
+    after = np.zeros((tree.num_nodes, tree.legal.shape[1]), short)
     inner = np.flatnonzero(tree.infoset >= 0)
     rows = tree.infoset[inner]
     after[inner] = np.where(
-        tree.legal[rows], tree.first_child[inner][:, None] + board.child[rows], NOBODY
+        tree.legal[rows], tree.first_child[inner][:, None] + board.child[rows], 0
     )
     own, other = _aliases(np.diff(board.dealt, prepend=0.0))
-    deals = np.column_stack([board.deals, board.deals[other]]).astype(np.int32)
-    player = board.player.astype(np.int32)
-    draws = 1 + int((player == CHANCE).any()) * int(tree.depths().max())
-    lists = (after, player, board.infoset, board.first_child, board.chance, board.returns)
-    return _Rules(*lists, deals, own, draws)
+    deals = np.column_stack([board.deals, board.deals[other]]).astype(short)
+    state = np.select([board.player == TERMINAL, board.player == CHANCE], [ENDED, CHANCES], GOES_ON)
+    draws = 1 + int((state == CHANCES).any()) * int(tree.depths().max())
+    row = np.maximum(board.infoset, 0).astype(short)
+    paid = np.pad(board.returns, ((0, 0), (0, tree.num_players % 2))).view(np.uint64)
+    lists = after, state.astype(np.uint8), row, board.first_child, board.chance, paid
+    return _Rules(*lists, deals, (own * 2**32).astype(np.uint64), draws)
 
 
 def _aliases(shares: Array) -> tuple[Array, Array]:
@@ -141,24 +147,24 @@ def _choices(masks: Array) -> Array:
 @compiled
 def _gather(table: Array, row: Array, node: Array, out: Array) -> None:
     for i in range(len(node)):
+        at = np.uint64(row[np.uint64(node[i])])
         for k in range(table.shape[1]):
-            out[i, k] = table[row[node[i]], k]
+            out[i, k] = table[at, k]
 
 
-@compiled
-def _drawn(state: np.uint64, i: int, below: int) -> int:
-    """A whole number below `below`, the i-th of many."""
-    bits = mixed(state + np.uint64(i) * STEP)
-    return int(((bits >> np.uint64(32)) * np.uint64(below)) >> np.uint64(32))
+@part
+def _bits(state: np.uint64, i: int) -> np.uint64:
+    """64 random bits, the i-th of many."""
+    return mixed(state + np.uint64(i) * STEP)
 
 
-@compiled
+@part
 def _share(state: np.uint64, i: int) -> float:
     """A number from [0, 1), the i-th of many."""
-    return (mixed(state + np.uint64(i) * STEP) >> np.uint64(11)) * 2.0**-53
+    return (_bits(state, i) >> np.uint64(11)) * 2.0**-53
 
 
-@compiled
+@part
 def _advance(state: Array, draws: int) -> None:
     """Advance the stream."""
     state[0] += np.uint64(draws) * STEP
@@ -166,39 +172,48 @@ def _advance(state: Array, draws: int) -> None:
 
 @compiled
 def _pick(choices: Array, row: Array, node: Array, state: Array, actions: Array) -> None:
+    half, one, start = np.uint64(32), np.uint64(1), state[0]
     for i in range(len(node)):
-        legal = choices[row[node[i]]]
-        actions[i] = legal[1 + _drawn(state[0], i, legal[0])]
+        at = np.uint64(row[np.uint64(node[i])])
+        below = np.uint64(choices[at, 0])
+        drawn = ((_bits(start, i) >> half) * below) >> half
+        actions[i] = choices[at, one + drawn]
     _advance(state, len(node))
 
 
 @compiled
-def _look_ahead(after: Array, node: Array, actions: Array, there: Array) -> int:
-    """Fill in where each hand goes; the first whose action is illegal, or NOBODY."""
+def _look_ahead(after: Array, node: Array, actions: Array, there: Array) -> bool:
+    """Fill in where each hand goes, 0 where its action is illegal; whether all are legal."""
+    legal, width = True, np.uint64(after.shape[1])
     for i in range(len(node)):
-        there[i] = after[node[i], actions[i]] if 0 <= actions[i] < after.shape[1] else NOBODY
-        if there[i] == NOBODY:
-            return i
-    return NOBODY
+        action = np.uint64(actions[i])  # below 0 is far above `width`
+        known = action < width
+        there[i] = after[np.uint64(node[i]), action if known else np.uint64(0)] if known else 0
+        legal &= there[i] != 0
+    return legal
 
 
-@compiled
-def _dealt(rules: _Rules, state: np.uint64, i: int) -> int:
+@part
+def _dealt(rules: _Rules, state: np.uint64, i: int) -> np.uint64:
     """A deal by its probability, the i-th of many."""
-    place = _share(state, i) * len(rules.deals)
-    cell = int(place)
-    return int(rules.deals[cell, 0 if place - cell < rules.own[cell] else 1])
+    half = np.uint64(32)
+    bits = _bits(state, i)
+    cell = ((bits >> half) * np.uint64(len(rules.deals))) >> half
+    other = np.uint64((bits & np.uint64(0xFFFFFFFF)) >= rules.own[cell])
+    return np.uint64(rules.deals[cell, other])
 
 
 @compiled
-def _after_chance(rules: _Rules, node: int, state: np.uint64, i: int, step: int) -> int:
-    """Where chance leads from `node`, with draws i, i + step and so on."""
-    while rules.player[node] == CHANCE:
-        draw, node = _share(state, i), rules.first_child[node]
-        while rules.chance[node] <= draw:
-            node += 1
-        i += step
-    return node
+def _chance(rules: _Rules, there: Array, state: Array) -> None:
+    """Take hands on from where chance acts; hand i has draws i + B, i + 2B and so on."""
+    for i in range(len(there)):
+        node, draw = np.int64(there[i]), i
+        while rules.state[node] == CHANCES:
+            draw += len(there)
+            share, node = _share(state[0], draw), np.int64(rules.first_child[node])
+            while rules.chance[node] <= share:
+                node += np.int64(1)
+        there[i] = node
 
 
 @compiled
@@ -212,14 +227,15 @@ def _deal(rules: _Rules, state: Array, node: Array) -> None:
 @compiled
 def _go(rules: _Rules, there: Array, state: Array, hands: Any) -> None:
     """Take every hand there; deal anew where it is over."""
-    node, rewards, ended = hands
-    count = len(there)
-    for i in range(count):
-        at = there[i]
-        if rules.player[at] == CHANCE:
-            at = _after_chance(rules, at, state[0], count + i, count)
-        for seat in range(rewards.shape[1]):
-            rewards[i, seat] = rules.returns[at, seat]
-        ended[i] = rules.player[at] == TERMINAL
-        node[i] = _dealt(rules, state[0], i) if ended[i] else at
-    _advance(state, count * rules.draws)
+    node, paid, ended = hands
+    start = state[0]
+    for i in range(len(there)):
+        at = np.uint64(there[i])
+        paid[i, 0] = rules.paid[at, 0]
+        for word in range(1, paid.shape[1]):
+            paid[i, word] = rules.paid[at, word]
+        over = rules.state[at] == ENDED
+        ended[i] = over
+        dealt = _dealt(rules, start, i)  # whether needed or not: quicker than to branch
+        node[i] = dealt if over else at
+    _advance(state, len(there) * rules.draws)

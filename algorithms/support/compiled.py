@@ -21,3 +21,8 @@ def compiled(function: F) -> F:
         return cast(F, njit(cache=True, error_model="numpy")(function))
     except RuntimeError:  # neither the package's directory nor the home can be written
         return cast(F, njit(error_model="numpy")(function))
+
+
+def part(function: F) -> F:
+    """A piece of compiled functions that is compiled with them, and never called by itself."""
+    return cast(F, njit(error_model="numpy")(function))

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
-from algorithms.support.compiled import compiled
+from algorithms.support.compiled import part
 
 Lanes: TypeAlias = tuple[float, ...]
 Index: TypeAlias = int | np.uint64  # unsigned is faster: it cannot count from the end
@@ -23,7 +23,7 @@ def zeros(width: int) -> Lanes:
     return (0.0,) * width
 
 
-@compiled
+@part
 def row(table: Any, at: Index, like: Lanes) -> Lanes:
     """One row of a table that is as wide as `like`."""
     for i in range(len(like)):
@@ -31,30 +31,22 @@ def row(table: Any, at: Index, like: Lanes) -> Lanes:
     return like
 
 
-@compiled
+@part
 def put(table: Any, at: Index, lanes: Lanes) -> None:
     """Write one row of a table."""
     for i in range(len(lanes)):
         table[at, i] = lanes[i]
 
 
-@compiled
-def plus(a: Lanes, b: Lanes) -> Lanes:
-    """`a + b`."""
+@part
+def plus(a: Lanes, b: Lanes, scale: float) -> Lanes:
+    """`a + b * scale`."""
     for i in range(len(a)):
-        a = tuple_setitem(a, i, a[i] + b[i])
+        a = tuple_setitem(a, i, a[i] + b[i] * scale)
     return a
 
 
-@compiled
-def minus(a: Lanes, b: Lanes) -> Lanes:
-    """`a - b`."""
-    for i in range(len(a)):
-        a = tuple_setitem(a, i, a[i] - b[i])
-    return a
-
-
-@compiled
+@part
 def times(a: Lanes, b: Lanes) -> Lanes:
     """`a * b`."""
     for i in range(len(a)):
@@ -62,23 +54,7 @@ def times(a: Lanes, b: Lanes) -> Lanes:
     return a
 
 
-@compiled
-def plus_times(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """`a + b * c`."""
-    for i in range(len(a)):
-        a = tuple_setitem(a, i, a[i] + b[i] * c[i])
-    return a
-
-
-@compiled
-def plus_scaled(a: Lanes, b: Lanes, scale: float) -> Lanes:
-    """`a + b * scale`."""
-    for i in range(len(a)):
-        a = tuple_setitem(a, i, a[i] + b[i] * scale)
-    return a
-
-
-@compiled
+@part
 def inverse(a: Lanes) -> Lanes:
     """1 / a, infinite where a is 0."""
     for i in range(len(a)):
@@ -86,7 +62,7 @@ def inverse(a: Lanes) -> Lanes:
     return a
 
 
-@compiled
+@part
 def larger(a: Lanes, b: Lanes) -> Lanes:
     """The larger of a and b."""
     for i in range(len(a)):
