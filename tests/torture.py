@@ -350,8 +350,8 @@ FULL = {
 
 def rows(names: list[str], scale: float, seed: int) -> Iterator[Row]:
     """Those of these names, at a share of the full size."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         bodies: dict[str, Callable[[int, random.Random], Row]] = {
             "core": core,
             "policies": policies,
