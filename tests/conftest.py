@@ -19,3 +19,19 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+# What takes seconds: a browser, training runs, compilation of everything, whole proofs.
+SLOW = {
+    *("test_page", "test_web", "test_terminal", "test_typing", "test_examples"),
+    *("test_train_ppo", "test_callback", "test_sweep", "test_networks", "test_checkpoint"),
+    *("test_export_onnx", "test_strangers", "test_sb3", "test_parity", "test_parity_games"),
+    *("test_fast", "test_cfr", "test_sampling", "test_game_policy", "test_evaluate"),
+    *("test_nashconv", "test_pettingzoo", "test_games", "test_growth"),
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.stem in SLOW:
+            item.add_marker(pytest.mark.slow)

@@ -145,6 +145,18 @@ def test_there_is_no_way_back():
     assert solver.iteration == 2
 
 
+def test_no_iterations_are_none():
+    solver = Solver(kuhn_tree())
+    solver.run(3)
+    before = solver.average_policy(), solver.current_policy(), solver.regrets()
+    solver.run(0)
+    assert solver.iteration == 3
+    for one, other in zip(
+        before, (solver.average_policy(), solver.current_policy(), solver.regrets()), strict=True
+    ):
+        assert np.array_equal(one, other)
+
+
 def test_what_is_handed_out_stays():
     solver = Solver(kuhn_tree())
     assert np.array_equal(solver.current_policy(), solver.tree.uniform())

@@ -203,3 +203,5 @@ def _realised(policy, player):
 def test_only_two_player_zero_sum_games_have_such_programs():
     with pytest.raises(GameError, match="not a two-player zero-sum game"):
         solve_zero_sum(tree(KUHN3))
+    with pytest.raises(GameError, match="not a two-player zero-sum game"):
+        solve_zero_sum(tree("tiny_hanabi"))  # two players who win together

@@ -255,3 +255,10 @@ def test_memory_is_reckoned_as_measured():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 0.3 < float(done.stdout) < 1.5
+
+
+def test_the_limit_of_nodes_is_the_largest_that_fits():
+    kuhn_poker = pyspiel.load_game("kuhn_poker")
+    assert openspiel.openspiel_tree(kuhn_poker, max_nodes=58).num_nodes == 58
+    with pytest.raises(GameError, match="too large for a tree"):
+        openspiel.openspiel_tree(kuhn_poker, max_nodes=57)

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pyspiel
@@ -53,6 +54,14 @@ def test_a_policy_is_a_frozen_value():
         policy.probabilities.setflags(write=True)
     with pytest.raises(ValueError, match="WRITEABLE"):
         LEGAL.setflags(write=True)
+
+
+def test_numbers_may_be_of_any_real_kind():
+    wanted = TabularPolicy.uniform()
+    for kind in (Fraction, np.float32, np.float16, float):
+        table = [[kind(float(p)) for p in row] for row in wanted.probabilities]
+        assert TabularPolicy(table) == wanted
+    assert TabularPolicy((wanted.probabilities * 2).astype(int) / 2) == wanted
 
 
 def test_a_policy_does_not_follow_the_table_it_was_made_from():
@@ -246,6 +255,11 @@ def test_files(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PolicyError, match="not text"):
         TabularPolicy.load(path)
+    path.write_text("{")
+    with pytest.raises(PolicyError, match=r"policy.json: not a policy: the JSON is broken"):
+        TabularPolicy.load(path)
+    path.write_text(TabularPolicy.random(1).to_json().ljust(2**20))  # as large as may be
+    assert TabularPolicy.load(path) == TabularPolicy.random(1)
     for endless in ("/dev/zero", "/dev/urandom"):
         with pytest.raises(PolicyError, match="larger than 1,048,576 bytes"):
             TabularPolicy.load(endless)

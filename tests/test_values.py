@@ -71,12 +71,31 @@ def test_a_best_response_wins_what_it_promises(name):
 @given(policies(), policies())
 def test_no_policy_beats_the_best_response(policy, other):
     measure = nash_conv(TREE, policy.probabilities)
-    assert min(measure.gains) >= 0
+    for gain, best, value in zip(measure.gains, measure.best_values, measure.values, strict=True):
+        assert best >= value - 1e-12  # gains themselves are never shown below 0
+        assert gain == pytest.approx(best - value, abs=1e-12)
     for player in (0, 1):
         sides = [policy.probabilities] * 2
         sides[player] = other.probabilities
         won = expected_values(TREE, seated(TREE, sides))[player]
         assert won <= measure.best_values[player] + 1e-12
+
+
+def test_among_equals_the_lowest_action_answers():
+    """Where player_0 always bets, player_1 never sees a check: all its answers there are equal."""
+    policy = TREE.uniform()
+    for key in ("0", "1", "2"):
+        policy[TREE.keys.index(key)] = 0, 1, 0
+    responses = nash_conv(TREE, policy).best_responses
+    assert [responses[TREE.keys.index(key)] for key in ("0p", "1p", "2p")] == [0, 0, 0]
+    assert responses[TREE.keys.index("0b")] == 2  # J folds to a bet: no tie there
+
+
+def test_exploitability_is_nash_conv_by_the_number_of_players():
+    for name, players in ((KUHN, 2), (KUHN3, 3)):
+        measure = nash_conv(tree(name), tree(name).uniform())
+        assert measure.exploitability == measure.total / players
+        assert measure.total == pytest.approx(sum(measure.gains))
 
 
 def test_many_at_once():

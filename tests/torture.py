@@ -100,11 +100,12 @@ def core(count: int, draw: random.Random) -> Row:
     two: list[Callable[..., Any]] = [
         to_openspiel, from_openspiel, State.new, book.get_payoff, bridge.information_state, State,
     ]  # fmt: skip
+    some = [junk(draw) for _ in range(max(100, count // 10))]  # making it takes longest
     while row.tried < count:
-        row.call(draw.choice(one), junk(draw))
-        row.call(draw.choice(two), junk(draw), junk(draw))
+        row.call(draw.choice(one), draw.choice(some))
+        row.call(draw.choice(two), draw.choice(some), draw.choice(some))
         state = draw.choice(states)
-        row.call(draw.choice([state.act, state.observe, state.mask]), junk(draw))
+        row.call(draw.choice([state.act, state.observe, state.mask]), draw.choice(some))
     after = [(s.cards, s.letters, s.returns, s.legal_actions, s.mask(0).tobytes()) for s in states]
     if before != after:
         row.wrong.append("a shared state was changed")
@@ -350,8 +351,8 @@ FULL = {
 
 def rows(names: list[str], scale: float, seed: int) -> Iterator[Row]:
     """Those of these names, at a share of the full size."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         bodies: dict[str, Callable[[int, random.Random], Row]] = {
             "core": core,
             "policies": policies,
