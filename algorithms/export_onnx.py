@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 OPSET = 18
-TOLERANCE = 1e-6
+AGREEMENT = 1e-6  # between torch's probabilities and onnxruntime's
 SINGLES = 100  # at most so many information sets are run one by one as well
 INPUTS = ("observation", "action_mask")
 OUTPUTS = ("probabilities", "logits")
@@ -76,7 +76,7 @@ def run_onnx(path: str | Path, game: Game) -> Arrays:
     for row in rows.tolist():
         alone = session.run(OUTPUTS, {name: array[[row]] for name, array in inputs.items()})
         for one, many in zip(alone, whole, strict=True):
-            if not np.allclose(one[0], many[row], 10 * TOLERANCE, TOLERANCE):
+            if not np.allclose(one[0], many[row], 10 * AGREEMENT, AGREEMENT):
                 raise UsageError(f"{path}: alone and among others, row {row} answers differently")
     return dict(zip(OUTPUTS, whole, strict=True))
 
@@ -90,9 +90,9 @@ def disagreement(wanted: Arrays, got: Arrays, game: Game) -> float:
     if illegal.any():
         raise UsageError(f"the exported file gives illegal actions up to {illegal.max():.3g}")
     difference = float(np.abs(wanted["probabilities"] - got["probabilities"]).max())
-    if not difference < TOLERANCE:
+    if not difference < AGREEMENT:
         raise UsageError(f"the exported file differs from torch by {difference:.3g}")
-    if not np.allclose(got["logits"], wanted["logits"], rtol=10 * TOLERANCE, atol=TOLERANCE):
+    if not np.allclose(got["logits"], wanted["logits"], rtol=10 * AGREEMENT, atol=AGREEMENT):
         raise UsageError("the exported file has other logits than torch")
     return difference
 

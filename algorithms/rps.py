@@ -26,7 +26,7 @@ NEAR = 0.05  # points a round that the average may fall short
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class Averages:
     """A player's average policy `(3,)`, and what the best policy would win more, a round."""
 
     average: Floats
@@ -40,34 +40,34 @@ def matched(regret: Floats) -> Floats:
     return positive / total if total > 0 else np.full(len(regret), 1 / len(regret))
 
 
-def self_play(rounds: int, *, seed: int = 0) -> Outcome:
+def self_play(rounds: int, *, seed: int = 0) -> Averages:
     """Two regret matchers against each other."""
     random = Random(seed)
     regrets, total = np.zeros((2, 3)), np.zeros(3)
     for _ in range(rounds):
         policies = [matched(regret) for regret in regrets]
         total += policies[0]
-        mine, yours = (_drawn(policy, random) for policy in policies)
+        mine, yours = (_draw_move(policy, random) for policy in policies)
         regrets[0] += PAYOFF[:, yours] - PAYOFF[mine, yours]
         regrets[1] += PAYOFF[:, mine] - PAYOFF[yours, mine]
     average = total / rounds
-    return Outcome(average, float((PAYOFF @ average).max()))  # an opponent's win is what it lacks
+    return Averages(average, float((PAYOFF @ average).max()))  # an opponent's win is what it lacks
 
 
-def against(opponent: Sequence[float], rounds: int, *, seed: int = 0) -> Outcome:
+def against(opponent: Sequence[float], rounds: int, *, seed: int = 0) -> Averages:
     """A regret matcher against a fixed policy `(3,)`."""
     random = Random(seed)
     regret, total = np.zeros(3), np.zeros(3)
     for _ in range(rounds):
         policy = matched(regret)
         total += policy
-        mine, yours = _drawn(policy, random), _drawn(opponent, random)
+        mine, yours = _draw_move(policy, random), _draw_move(opponent, random)
         regret += PAYOFF[:, yours] - PAYOFF[mine, yours]
     average, wins = total / rounds, PAYOFF @ opponent
-    return Outcome(average, float(wins.max() - average @ wins))
+    return Averages(average, float(wins.max() - average @ wins))
 
 
-def _drawn(policy: Iterable[float], random: Random) -> int:
+def _draw_move(policy: Iterable[float], random: Random) -> int:
     return random.choices(range(3), list(policy))[0]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.exact.kuhn import nearest_nash
-from algorithms.exact.solving import MODES, NAMES, SAMPLING, Point, Solved, make_solver, solve
+from algorithms.exact.solving import MODES, NAMES, SAMPLING, Milestone, Solved, make_solver, solve
 from algorithms.games import KUHN, MAX_NODES, load_game
 from algorithms.policies import GamePolicy
 from algorithms.support import command, files
@@ -174,7 +174,7 @@ def _strategy(policy: GamePolicy) -> Iterator[str]:
         yield f"... and {more:,} more (--out writes all)"
 
 
-def _plot(path: Path, title: str, curve: Sequence[Point]) -> None:
+def _plot(path: Path, title: str, curve: Sequence[Milestone]) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")

@@ -20,7 +20,7 @@ Probabilities: TypeAlias = npt.NDArray[np.float64]
 Percentages: TypeAlias = tuple[tuple[tuple[float, ...], ...], ...]
 
 FORMAT, VERSION = "kuhn-bridge-policy", 1
-TOLERANCE = 1e-6
+ROW_SUM_TOLERANCE = 1e-6  # how far a row may sum from 1: a float32 network is welcome
 PERCENT_TOLERANCE = 0.02  # room for two roundings
 _FRACTIONS = "; it sums to 1, so these seem to be fractions: multiply them by 100"
 MAX_LENGTH = 10_000_000  # of a list, in a table of any game
@@ -257,7 +257,7 @@ def _validate(table: Probabilities) -> None:
             raise PolicyError(f"{name!r}: {names} is illegal there, so its probability must be 0")
         with np.errstate(over="ignore"):
             total = row.sum()
-        if abs(total - 1) > TOLERANCE:
+        if abs(total - 1) > ROW_SUM_TOLERANCE:
             raise PolicyError(f"{name!r}: the probabilities sum to {total:.6g}, not 1")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from algorithms.exact import cfr, values
 from algorithms.games import load_game
-from algorithms.games.game import Face, Game
+from algorithms.games.game import Game, Looks
 from algorithms.learning import selfplay
 from algorithms.policies import GamePolicy
 from parity import check, games
@@ -88,8 +88,8 @@ def test_wrong_sights_are_noticed():
         seen[3, 1] += 0.5
         return seen
 
-    face = Face(wrong, right.face.where, right.face.word)
-    assert red(Game(right.name, right.tree, face, origin=right.origin)) == {"sights"}
+    looks = Looks(wrong, right.looks.where, right.looks.word)
+    assert red(Game(right.name, right.tree, looks, origin=right.origin)) == {"sights"}
 
 
 def off(function, change):

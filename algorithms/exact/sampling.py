@@ -106,14 +106,14 @@ def _next(node: int, player: int, layout: _Layout, sums: _Sums, random: Words) -
     while actor[node] != player and actor[node] != TERMINAL:
         child = first_child[node]
         if actor[node] == CHANCE:
-            node = child + _drawn(edge, child, first_child[node + 1], random)
+            node = child + _draw_from(edge, child, first_child[node + 1], random)
             continue
         start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
         _match(regret, start, stop, policy)
         if actor[node] == (player + 1) % len(returns):  # so each player's policy counts once
             for slot in range(start, stop):
                 policy_sum[slot] += policy[slot]
-        node = child + _drawn(policy, start, stop, random)
+        node = child + _draw_from(policy, start, stop, random)
     return node
 
 
@@ -141,12 +141,12 @@ def _play_out(player: int, layout: _Layout, sums: _Sums, path: Indices, random: 
     while actor[node] != TERMINAL:
         child = first_child[node]
         if actor[node] == CHANCE:
-            node = child + _drawn(edge, child, first_child[node + 1], random)
+            node = child + _draw_from(edge, child, first_child[node + 1], random)
             chance *= edge[node]
             continue
         start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
         _match(regret, start, stop, policy)
-        k = _drawn(policy, start, stop, random)
+        k = _draw_from(policy, start, stop, random)
         if actor[node] == averaged:
             for slot in range(start, stop):
                 policy_sum[slot] += policy[slot] / (chance * tried)
@@ -181,7 +181,7 @@ def _match(regret: Floats, start: int, stop: int, policy: Floats) -> None:
 
 
 @compiled
-def _drawn(distribution: Floats, start: int, stop: int, random: Words) -> int:
+def _draw_from(distribution: Floats, start: int, stop: int, random: Words) -> int:
     """A number from 0 to `stop - start - 1`, drawn."""
     left = _uniform(random)
     for at in range(start, stop - 1):

@@ -17,7 +17,7 @@ from algorithms.support.errors import unknown
 
 AnySolver: TypeAlias = Solver | FastSolver | SamplingSolver
 Mode: TypeAlias = Literal["exact", "fast"]
-Point: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
+Milestone: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
 SAMPLING: Mapping[str, Scheme] = MappingProxyType({"es-mccfr": "external", "os-mccfr": "outcome"})
 NAMES = (*VARIANTS, *SAMPLING)
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -29,7 +29,7 @@ class Solved:
 
     policy: Policy
     measure: NashConv
-    curve: tuple[Point, ...]
+    curve: tuple[Milestone, ...]
 
     @property
     def iterations(self) -> int:
@@ -45,7 +45,7 @@ def solve(
     progress: Callable[[int, str], None] = lambda done, note: None,
 ) -> Solved:
     """Run until NashConv is `until` or less, or for so many iterations; look ever less often."""
-    curve: list[Point] = []
+    curve: list[Milestone] = []
     for stop in _checkpoints(iterations):
         solver.run(stop - solver.iteration)
         policy = solver.average_policy()

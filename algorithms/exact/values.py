@@ -18,8 +18,8 @@ from algorithms.exact.tree import Floats, Ints, Policy, SequenceForm, Tree
 from algorithms.support.compiled import compiled, part
 from algorithms.support.lanes import Lanes, larger, plus, put, row, times, zeros
 from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.policy import ROW_SUM_TOLERANCE
 
-TOLERANCE = 1e-6  # how far a row may sum from 1: a float32 network is welcome
 SLACK = 1e-4  # of the largest return: what such rows, multiplied along a hand, may cost
 SIDE_BY_SIDE = 8  # policies of a batch that are measured together
 
@@ -160,7 +160,7 @@ def _misshapen(tree: Tree, shape: tuple[int, ...]) -> str:
 def _complaint(tree: Tree, table: Floats) -> str:
     """The first row of a refused policy `(I, A)` that is no distribution."""
     possible = np.where(tree.legal, table >= 0, table == 0).all(axis=1)
-    first = int((possible & (np.abs(table.sum(axis=1) - 1) <= TOLERANCE)).argmin())
+    first = int((possible & (np.abs(table.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE)).argmin())
     return (
         f"{tree.keys[first]!r}: {table[first].tolist()} are not probabilities of its legal actions"
     )
@@ -223,7 +223,7 @@ def _likely_if_right(slots: Ints, table: Floats, likely: Floats) -> int:
                 legal += p
                 likely[slot + one] = likely[np.uint64(slots[slot, 2])] * p
                 slot += one
-        if not (abs(legal - 1) <= TOLERANCE and everything == legal):
+        if not (abs(legal - 1) <= ROW_SUM_TOLERANCE and everything == legal):
             return at
     return -1
 
@@ -320,7 +320,7 @@ def _plus_size(a: Lanes, p: Lanes) -> Lanes:
 def _plus_fault(wrong: Lanes, legal: Lanes, everything: Lanes) -> Lanes:
     """Add what a row sums too far from 1, and what is negative or illegal in it."""
     for i in range(len(wrong)):
-        off = max(abs(legal[i] - 1) - TOLERANCE, 0.0) + (everything[i] - legal[i])
+        off = max(abs(legal[i] - 1) - ROW_SUM_TOLERANCE, 0.0) + (everything[i] - legal[i])
         wrong = tuple_setitem(wrong, i, wrong[i] + off)
     return wrong
 

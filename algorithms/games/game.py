@@ -26,7 +26,7 @@ class ClosedForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class Looks:
     """How a game shows itself: to networks, `sights` of `(I, size)`; to people, words.
 
     `where` names an information set and `word` an action there, both by row.
@@ -46,14 +46,14 @@ class Game:
 
     name: str
     tree: Tree
-    face: Face
+    looks: Looks
     closed_form: ClosedForm | None = None
     origin: Any = None  # the `pyspiel.Game` it was made from, if any
 
     @cached_property
     def observations(self) -> Sights:
         """What the owner of each information set sees: float32 `(I, size)`, no two rows alike."""
-        seen = self.face.sights()
+        seen = self.looks.sights()
         if (told := _told_apart(seen, self.tree.owner)) < len(seen):
             raise GameError(
                 f"{self.name}: {len(seen):,} information sets, but only {told:,} different "
@@ -73,11 +73,11 @@ class Game:
 
     def where(self, row: int) -> str:
         """An information set in words, e.g. `player_0 with J after check-bet`."""
-        return self.face.where(row)
+        return self.looks.where(row)
 
     def word(self, row: int, action: int) -> str:
         """An action there in a word, e.g. `call`."""
-        return self.face.word(row, action)
+        return self.looks.word(row, action)
 
     def __repr__(self) -> str:
         tree = self.tree

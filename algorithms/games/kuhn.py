@@ -9,7 +9,7 @@ import numpy as np
 
 from algorithms.exact.kuhn import UNIFORM_NASH_CONV, VALUE
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree, Visit, compile_tree
-from algorithms.games.game import ClosedForm, Face, Game, Sights
+from algorithms.games.game import ClosedForm, Game, Looks, Sights
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state, parse_information_state
 from kuhn_bridge.encoding import encode
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card
@@ -22,7 +22,7 @@ NAME = "kuhn"
 def kuhn() -> Game:
     """Kuhn poker; its tables are `TabularPolicy.probabilities`."""
     closed_form = ClosedForm(value=VALUE, uniform_nash_conv=UNIFORM_NASH_CONV)
-    return Game(NAME, kuhn_tree(), Face(_sights, _where, _word), closed_form)
+    return Game(NAME, kuhn_tree(), Looks(_sights, _where, _word), closed_form)
 
 
 def kuhn_tree() -> Tree:

@@ -14,7 +14,7 @@ import numpy as np
 
 from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Tree, Walk
 from algorithms.games.cache import find_tree, keep_tree
-from algorithms.games.game import Face, Game, Sights
+from algorithms.games.game import Game, Looks, Sights
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import Advance
 from kuhn_bridge.errors import KuhnError
@@ -52,7 +52,7 @@ def openspiel_game(
     def word(row: int, action: int) -> str:
         return str(state_of(game, tree, row).action_to_string(int(tree.owner[row]), int(action)))
 
-    return Game(name, tree, Face(lambda: _sights(name, game, tree), where, word), origin=game)
+    return Game(name, tree, Looks(lambda: _sights(name, game, tree), where, word), origin=game)
 
 
 def identity(game: Any) -> tuple[str, str]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from algorithms.exact.tree import Floats
 from algorithms.learning.curve import Curve
 from algorithms.support import files
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 MOST_LINES = 10  # that a picture keeps apart
 LEVEL = 0.95

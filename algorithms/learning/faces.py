@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from algorithms.exact.tree import Bools
 from algorithms.games import KUHN, Game
+from algorithms.games.game import Sights
 from algorithms.learning.board import cumulative
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 
-Sight: TypeAlias = npt.NDArray[np.float32]
 Draw: TypeAlias = Callable[[], float]
 
 NOBODY = -1
@@ -31,7 +30,7 @@ class Face(Protocol):
     def actor(self) -> int:
         """Who is to act, or NOBODY at the end."""
 
-    def seen(self) -> Sight:
+    def seen(self) -> Sights:
         """What the player to act sees."""
 
     def mask(self) -> Bools:
@@ -60,7 +59,7 @@ class _Kuhn:
         over = any(self._env.terminations.values())
         return NOBODY if over else self._env.possible_agents.index(self._env.agent_selection)
 
-    def seen(self) -> Sight:
+    def seen(self) -> Sights:
         return self._looks()["observation"]  # type: ignore[no-any-return]
 
     def mask(self) -> Bools:
@@ -101,7 +100,7 @@ class _OpenSpiel:
         over = any(self._env.terminations.values())
         return NOBODY if over else int(self._env.agent_name_id_mapping[self._env.agent_selection])
 
-    def seen(self) -> Sight:
+    def seen(self) -> Sights:
         # The wrapper itself shows the observation tensor wherever a game has one as well.
         return np.array(self._env.game_state.information_state_tensor(self.actor()), np.float32)
 

@@ -77,7 +77,7 @@ class RowPolicy(MaskableActorCriticPolicy):
         """Actions, values and log-probabilities for a batch of rows `(N, 1)`."""
         rows, known = obs[:, 0].long(), self._known()
         draws = torch.rand(len(rows), dtype=torch.float64)
-        actions = torch.from_numpy(_drawn(known.sums, rows.numpy(), draws.numpy()))
+        actions = torch.from_numpy(_draw_actions(known.sums, rows.numpy(), draws.numpy()))
         likely = known.logs.take(rows * known.logs.shape[1] + actions)
         return actions, known.values.take(rows)[:, None], likely
 
@@ -166,7 +166,7 @@ class _Table(nn.Module):
 
 
 @compiled
-def _drawn(sums: Floats, rows: Integers, draws: Floats) -> Integers:
+def _draw_actions(sums: Floats, rows: Integers, draws: Floats) -> Integers:
     """The action that each draw means in its row."""
     actions = np.zeros(len(rows), np.int64)
     for i in range(len(rows)):

@@ -7,9 +7,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from algorithms.games.game import Sights
 from kuhn_bridge.errors import KuhnError
 
-Sights: TypeAlias = npt.NDArray[np.float32]
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 

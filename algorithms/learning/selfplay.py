@@ -23,16 +23,15 @@ import numpy.typing as npt
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from algorithms.exact.tree import TERMINAL, Floats
+from algorithms.exact.tree import TERMINAL, Bools, Floats
 from algorithms.games import KUHN, Game, as_game
+from algorithms.games.game import Sights
 from algorithms.learning.board import Board, begin, board_of, cumulative, deal_of, onward
 from algorithms.learning.faces import NOBODY, face_of
 from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import IllegalActionError, KuhnError
 
-Sights: TypeAlias = npt.NDArray[np.float32]
 Integers: TypeAlias = npt.NDArray[np.int64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
 
 ALONE = (
     "nobody has seated the other players, so they play uniformly at random: learn with "

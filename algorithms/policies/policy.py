@@ -16,14 +16,13 @@ from algorithms.games import KUHN, Game, as_game, kuhn, same_game
 from algorithms.support.files import read_bytes
 from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import PolicyError, shown
-from kuhn_bridge.policy import FORMAT, TabularPolicy, as_numbers
+from kuhn_bridge.policy import FORMAT, ROW_SUM_TOLERANCE, TabularPolicy, as_numbers
 from kuhn_bridge.policy import VERSION as KUHN_VERSION
 from kuhn_bridge.rules import as_seed
 
 VERSION = 2
 MAX_BYTES = 512 * 2**20  # of a file
 MAX_CONTAINERS = 4_000_000  # of its JSON: one map per information set
-ROW_SUM_TOLERANCE = 1e-6  # a float32 network is welcome
 
 
 class GamePolicy:
