@@ -29,7 +29,7 @@ from algorithms.learning.networks import ILLEGAL, RowPolicy
 from algorithms.learning.rows import Finder
 
 PLENTY = 1000.0  # samples of a row in a batch at which it moves by `step` and its magnet by `rate`
-FASTEST = 4.0  # times `step` at most
+FASTEST = 1.0  # times `step` at most: games of one move have thousands of samples per row
 SOFTEN = 0.05  # added to probabilities before dividing by them
 MAGNET_POWER = 0.7  # how fast the magnet's rate falls with the samples of a row
 MEMORY = 0.01  # how much the latest batch counts in a row's share, once there were 1 / MEMORY
