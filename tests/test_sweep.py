@@ -341,6 +341,8 @@ EQUAL = ("setting", "seed", "state", "nash_conv_last", "nash_conv_average", "nas
 
 # Ray leaves some of its sockets to the garbage collector.
 sockets_of_ray = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+# Half a minute alone, but a dozen processes have to start: minutes on a machine that is busy.
+patient = pytest.mark.timeout(900)
 
 
 class Nodes:
@@ -389,7 +391,7 @@ class Nodes:
 
 def until(condition: Callable[[], Any], process: subprocess.Popen[str]) -> None:
     """Wait for something to happen while a process runs."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -430,6 +432,7 @@ def home(out: Path) -> list[Path]:
 
 
 @sockets_of_ray
+@patient
 def test_what_dies_changes_nothing(nodes: Nodes, tmp_path: Path) -> None:
     whole, out = tmp_path / "whole", tmp_path / "broken"
     code, said, chatter = ended(nodes.start(whole, *LONGER))
@@ -461,6 +464,7 @@ def test_what_dies_changes_nothing(nodes: Nodes, tmp_path: Path) -> None:
 
 
 @sockets_of_ray
+@patient
 def test_ctrl_c_keeps_what_there_is(nodes: Nodes, tmp_path: Path) -> None:
     out = tmp_path / "sweep"
     process = nodes.start(out, *LONGER, "--retries", "0")
@@ -480,6 +484,7 @@ def test_ctrl_c_keeps_what_there_is(nodes: Nodes, tmp_path: Path) -> None:
 
 
 @sockets_of_ray
+@patient
 def test_a_sweep_on_this_machine(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,7 +73,7 @@ def band(curves: Sequence[Curve]) -> Band:
 def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
     """A picture with one line and one band for each group of curves."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter, LogFormatter
+    from matplotlib.ticker import EngFormatter, NullFormatter
 
     figure = Figure(figsize=(9, 5.4), layout="constrained")
     axes = figure.add_subplot()
@@ -85,8 +85,9 @@ def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
     axes.set(yscale="log", xlabel="steps (decisions to learn from)")
     axes.set(ylabel="NashConv of the better policy, last or average")
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.yaxis.set_major_formatter(LogFormatter())
-    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_minor_formatter("{x:g}" if high < 30 * low else NullFormatter())
     shown = f", the first {MOST_LINES} of {len(groups)}" if len(groups) > MOST_LINES else ""
     axes.set_title(f"Interquartile mean over seeds, with its 95% interval{shown}")
     axes.grid(alpha=0.25, which="major")
