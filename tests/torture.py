@@ -12,6 +12,7 @@ import io
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -280,46 +281,56 @@ for line in json.loads(sys.stdin.read()):
 TRAIN = ["--steps", "120000", "--n-envs", "256", "--checkpoint-every", "2000", "--quiet"]
 
 
-def _train(folder: Path, *options: str, wait: bool = True) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "algorithms.train_ppo", "--out", str(folder / "model.zip")]
-    process = subprocess.Popen(
-        [*command, *options], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
-    if wait:
-        process.wait()
-    return process
+def _started(out: Path, *options: str) -> int:
+    """The number of a process that trains, forked from this one, which has torch already."""
+    child = os.fork()
+    if child == 0:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        from algorithms.train_ppo import main as train
+
+        os._exit(train(["--out", str(out / "model.zip"), *options]))
+    return child
+
+
+def _ended(child: int) -> int | None:
+    """The exit code of a process, `None` while it runs."""
+    done, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if done else None
 
 
 def kills(count: int, draw: random.Random, folder: Path) -> Row:
     """A training run killed at random moments, resumed each time: the end is the same."""
+    import algorithms.learning.training  # noqa: F401  # before the forks: it takes longest
+
     row = Row("kills of a training run, each resumed")
-    whole = folder / "whole"
-    whole.mkdir()
-    _train(whole, *TRAIN)
+    whole = Path(tempfile.mkdtemp(dir=folder))
+    os.waitpid(_started(whole, *TRAIN), 0)
     wanted = TabularPolicy.load(whole / "model.json")
     while row.tried < count:
         out = Path(tempfile.mkdtemp(dir=folder))
-        options = list(TRAIN)
-        while True:
-            process = _train(out, *options, wait=False)
-            kept = out / "model.ckpt"
-            while not kept.exists() and process.poll() is None:
-                time.sleep(0.005)
-            time.sleep(draw.random())
-            if process.poll() is not None or row.tried >= count:
-                process.wait()
-                break
-            process.kill()
-            process.wait()
-            row.tried += 1
-            options = ["--resume", "--quiet", "--checkpoint-every", "2000"]
-        if process.returncode:
-            row.wrong.append(f"could not resume: {process.stderr.read()[-200:]!r}")
+        options, code = list(TRAIN), None
+        while code is None:
+            child, kept = _started(out, *options), out / "model.ckpt"
+            while not kept.exists() and code is None:
+                time.sleep(0.002)
+                code = _ended(child)
+            until = time.monotonic() + draw.random()
+            while code is None and (time.monotonic() < until or row.tried >= count):
+                time.sleep(0.002)
+                code = _ended(child)
+            if code is None:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                row.tried += 1
+                options = ["--resume", "--quiet", "--checkpoint-every", "2000"]
+        if code:
+            row.wrong.append(f"could not resume: exit {code}")
         elif TabularPolicy.load(out / "model.json") != wanted:
             row.wrong.append("ended elsewhere")
         if left := [path.name for path in out.iterdir() if path.name.startswith(".")]:
             row.wrong.append(f"left behind: {left}")
-    row.refused = 0
     return row
 
 
