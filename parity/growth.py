@@ -31,10 +31,10 @@ GAMES = {
     "Tic-tac-toe": "tic_tac_toe",
     **{f"Liar's Dice {n}": f"liars_dice(numdice=1,dice_sides={n})" for n in range(3, 9)},
 }
-COLORS = {"exact": "#8a8a8a", "fast": "#2f6fb3"}
+COLORS = {"exact": "#8a8a8a", "fast": "#2f6fb3", "tree": "#c0504d"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Point:
     """What one node of a game takes, by mode: nanoseconds an iteration of CFR, and bytes."""
 
@@ -144,30 +144,39 @@ def _row(point: Point) -> tuple[str, ...]:
 
 
 def draw(points: Sequence[Point], path: Path) -> None:
-    """Two panels over the number of nodes: time, and memory."""
+    """Two panels over the number of nodes, time and memory: Liar's Dice grows, others are dots."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
     time_axes, memory_axes = figure.subplots(1, 2)
-    nodes = [point.nodes for point in points]
-    for mode in MODES:
-        label = f"{mode} mode"
-        spent = [point.nanoseconds[mode] for point in points]
-        size = [point.solver_bytes[mode] for point in points]
-        time_axes.plot(nodes, spent, "o-", ms=4, color=COLORS[mode], label=label)
-        memory_axes.plot(nodes, size, "o-", ms=4, color=COLORS[mode], label=f"solver, {label}")
-    trees = [point.tree_bytes for point in points]
-    memory_axes.plot(nodes, trees, "o-", ms=4, color="#c0504d", label="tree")
     time_axes.set(title="CFR: ns per node and iteration", yscale="log")
-    memory_axes.set(title="bytes per node", ylim=(0, None))
+    memory_axes.set(title="bytes per node")
+    for mode in MODES:
+        spent = {point: point.nanoseconds[mode] for point in points}
+        size = {point: point.solver_bytes[mode] for point in points}
+        _plot(time_axes, spent, f"{mode} mode", COLORS[mode])
+        _plot(memory_axes, size, f"solver, {mode} mode", COLORS[mode])
+    _plot(memory_axes, {point: point.tree_bytes for point in points}, "tree", COLORS["tree"])
+    memory_axes.set_ylim(0, None)
     for axes in (time_axes, memory_axes):
-        axes.set(xscale="log", xlabel="nodes")
+        axes.set(xscale="log", xlabel="nodes (line: Liar's Dice with 3 to 8 sides)")
         axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, fontsize=8)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=140)
+
+
+def _plot(axes: Any, values: dict[Point, float], label: str, color: str) -> None:
+    grows = [point for point in values if point.game.startswith("Liar's Dice")]
+    others = [point for point in values if point not in grows]
+    nodes = [point.nodes for point in grows]
+    axes.plot(nodes, [values[point] for point in grows], "o-", ms=4, color=color, label=label)
+    axes.plot([p.nodes for p in others], [values[p] for p in others], "D", ms=4, color=color)
+    for point in others:
+        spot = point.nodes, values[point]
+        axes.annotate(point.game, spot, (4, 4), textcoords="offset points", fontsize=6)
 
 
 if __name__ == "__main__":

@@ -868,3 +868,15 @@ def test_speed_names_are_checked(capsys):
 def test_the_checks_are_listed_in_the_readme():
     readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
     assert [name for name in CHECKS if name not in readme] == []
+
+
+def test_growth_on_small_games(capsys, tmp_path, monkeypatch):
+    from parity import growth
+
+    monkeypatch.setattr(growth, "SECONDS", 0.001)
+    assert growth.main(["--most", "700", "--json", "--chart", str(tmp_path / "growth.png")]) == 0
+    points = json.loads(capsys.readouterr().out)
+    assert [point["nodes"] for point in points] == [58, 617]
+    assert all(point["nanoseconds"]["fast"] > 0 for point in points)
+    assert (tmp_path / "growth.png").stat().st_size > 1_000
+    assert growth.main(["--most", "0"]) == 2
