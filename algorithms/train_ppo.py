@@ -98,7 +98,7 @@ def _run(args: argparse.Namespace) -> int:
     require_savable(settings)
     checkpoint = kept if settings.recipe == "self-play" else None
     say = _nothing if args.quiet or args.json else print
-    say(_plan(settings, _outputs(args), state["steps"] if state else 0))
+    say(_plan(settings, _outputs(args, settings), state["steps"] if state else 0))
     with nullcontext(_nothing) if args.quiet else progress("training", settings.steps) as show:
         training = Training(
             settings,
@@ -113,7 +113,7 @@ def _run(args: argparse.Namespace) -> int:
     result = save_results(training, args.out, which=args.save)
     if training.stopped:
         more = "; --resume goes on from there" if checkpoint else ""
-        where = f"interrupted at step {result['steps']:,}, saved {args.out}{more}"
+        where = f"interrupted at step {result['steps']:,}, saved {result['source']}{more}"
         print(where, file=sys.stderr)
     elif checkpoint:
         checkpoint.unlink(missing_ok=True)
@@ -154,12 +154,14 @@ def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
     return configure(stored)
 
 
-def _outputs(args: argparse.Namespace) -> list[Path]:
-    """The files that a training writes."""
-    from algorithms.learning.saving import LAST
+def _outputs(args: argparse.Namespace, settings: Config) -> list[Path]:
+    """The files that a training run writes: no model where networks cannot play the game."""
+    from algorithms.games import load_game
+    from algorithms.learning.saving import LAST, holds_models
 
-    suffixes = [LAST] * (args.save == "both") + [".csv", ".png", ".json"]
-    return [args.out, *(args.out.with_suffix(suffix) for suffix in suffixes)]
+    models = [".zip", *([LAST] if args.save == "both" else [])]
+    kept = models if holds_models(load_game(settings.game)) else []
+    return [args.out.with_suffix(suffix) for suffix in (*kept, ".csv", ".png", ".json")]
 
 
 def _plan(settings: Config, outputs: Sequence[Path], done: int) -> str:
@@ -181,14 +183,14 @@ def _report(result: dict[str, Any], out: Path) -> str:
     rows = [
         ("last policy", f"{result['nash_conv_last']:.5f}"),
         ("average policy", f"{result['nash_conv_average']:.5f}"),
-        (f"{out} ({result['holds']})", f"{result['nash_conv']:.5f}"),
+        (f"{result['source']} ({result['holds']})", f"{result['nash_conv']:.5f}"),
         ("uniform policy", f"{result['nash_conv_uniform']:.5f}"),
     ]
     speed = f"{result['steps']:,} steps in {result['seconds']:.1f} s"
     return (
         f"{command.table(('', 'NashConv'), rows)}\n"
         f"{speed}, {result['steps_per_second']:,.0f} steps/s\n"
-        f"curve: {out.with_suffix('.png')}   more: python -m algorithms.nashconv {out}"
+        f"curve: {out.with_suffix('.png')}   more: python -m algorithms.nashconv {result['source']}"
     )
 
 

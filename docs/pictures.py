@@ -128,6 +128,25 @@ def draw_usual_recipe(path: Path) -> None:
     figure.savefig(path)
 
 
+def draw_leduc(path: Path) -> None:
+    """NashConv on Leduc against CPU seconds: a table, a network, and OpenSpiel's NFSP."""
+    figure = Figure(figsize=(8, 4.2), dpi=130, layout="constrained")
+    axes = figure.subplots()
+    for name, colour in (("table", BLUE), ("mlp", GREEN)):
+        curve = [point for point in from_csv(HERE / "curves" / f"leduc_{name}.csv") if point.steps]
+        seconds = [point.seconds for point in curve]
+        average = [point.average for point in curve]
+        axes.loglog(seconds, average, color=colour, lw=2, label=f"--net {name}: average policy")
+    nfsp = np.loadtxt(HERE / "curves" / "leduc_nfsp.csv", delimiter=",", skiprows=1)
+    axes.loglog(nfsp[:, 1], nfsp[:, 2], color=RED, lw=2, label="OpenSpiel's NFSP (PyTorch)")
+    axes.axhline(4.7472, color=GREY, lw=1, ls=":")
+    axes.set(xlabel="CPU seconds, one core", ylabel="NashConv, chips per hand")
+    axes.set_title("Leduc poker; playing at random has 4.75", fontsize=11)
+    axes.legend(frameon=False, loc="lower left")
+    _bare(axes)
+    figure.savefig(path)
+
+
 def _cost(bluffs: float, kings: float) -> float:
     """NashConv of equilibrium play with player_0's bets of jack and king replaced."""
     rows = nash(min(Fraction(kings) / 3, LARGEST_ALPHA)).to_dict()
@@ -158,3 +177,4 @@ if __name__ == "__main__":
     draw_equilibria(HERE / "equilibria.png")
     draw_cfr(HERE / "cfr.png")
     draw_usual_recipe(HERE / "usual_recipe.png")
+    draw_leduc(HERE / "leduc.png")

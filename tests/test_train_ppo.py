@@ -128,6 +128,26 @@ def test_a_model_opens_where_this_project_is_not_installed(
     assert done.stdout.strip() == f"{game.name} {classes}"
 
 
+def test_a_table_is_trained_where_tensors_do_not_tell_information_sets_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`dark_hex(board_size=2)`: 134 information sets, 70 tensors. A policy file, but no model."""
+    options = ["--game", "dark_hex(board_size=2)", "--out", str(tmp_path / "model.zip")]
+    few = ["--steps", "60000", "--n-envs", "512"]
+    assert main([*options, *few]) == 0
+    assert "model.zip" not in capsys.readouterr().out
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".png", ".json"}
+    about = json.loads((tmp_path / "model.json").read_text())
+    measured = GamePolicy.load(tmp_path / "model.json").nash_conv().total
+    assert measured == pytest.approx(about["nash_conv"])
+    assert measured < about["nash_conv_uniform"] / 2
+    for other in (["--net", "mlp"], ["--env", "aec"]):
+        assert main([*options, *few, *other]) == 2
+        error = capsys.readouterr().err
+        assert "134 information sets" in error
+        assert "70" in error
+
+
 def test_a_model_names_its_game_and_commands_follow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

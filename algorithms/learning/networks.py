@@ -53,9 +53,10 @@ class RowPolicy(MaskableActorCriticPolicy):
         **kwargs: Any,
     ) -> None:
         self.tabular, self._legal = table, torch.tensor(game.tree.legal)
-        self._sights = torch.tensor(game.observations)
+        self._sights = torch.empty(0) if table else torch.tensor(game.observations)
         self._looked_up: _LookUp | None = None
-        super().__init__(sights_of(game), action_space, lr_schedule, **kwargs)
+        seen = sights_of(game, numbered=table)
+        super().__init__(seen, action_space, lr_schedule, **kwargs)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)

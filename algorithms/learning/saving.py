@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import kuhn_bridge
+from algorithms.exact.tree import GameError
 from algorithms.exact.values import nash_conv
-from algorithms.games import load_game
+from algorithms.games import Game, load_game
 from algorithms.learning.curve import draw, to_csv
 from algorithms.learning.recipes import Config
 from algorithms.learning.training import Training
+from algorithms.policies.policy import GamePolicy
 from algorithms.policies.sb3 import load_policy
 from algorithms.support import files
 from algorithms.support.errors import UsageError
@@ -24,9 +26,20 @@ LAST = ".last.zip"  # where `which="both"` puts the last policy
 
 
 def require_savable(config: Config) -> None:
-    """Refuse a game that no network can be saved for, before the training run starts."""
-    if not load_game(config.game).observations.size:
+    """Refuse before the training run starts what networks cannot tell apart; a table can."""
+    game = load_game(config.game)
+    if not len(game.tree.keys):
         raise UsageError(f"--game {config.game}: it has no information sets")
+    if config.net != "table" or config.env != "vector":
+        _ = game.observations  # raises
+
+
+def holds_models(game: Game) -> bool:
+    """Whether a network can play this game, so that a policy fits into a model.zip."""
+    try:
+        return bool(game.observations.size)
+    except GameError:
+        return False
 
 
 def save_results(
@@ -37,14 +50,17 @@ def save_results(
     better = "average" if end.average <= end.last else "last"
     holds = {"best": better, "both": "average"}.get(which, which)
     tables = {"last": training.last, "average": training.average}
-    training.save_model(out, tables[holds], holds=holds)
-    if which == "both":
-        training.save_model(out.with_suffix(LAST), tables["last"], holds="last")
-    policy = load_policy(out, game=game)
+    if holds_models(game):
+        training.save_model(out, tables[holds], holds=holds)
+        if which == "both":
+            training.save_model(out.with_suffix(LAST), tables["last"], holds="last")
+        policy, source = load_policy(out, game=game), out
+    else:
+        policy, source = GamePolicy(game, tables[holds]), out.with_suffix(".json")
     measured = policy.nash_conv()
     result = {
         **json.loads(policy.to_json()),
-        "source": str(out),
+        "source": str(source),
         "game": game.name,
         "holds": holds,
         "nash_conv": measured.total,
