@@ -59,6 +59,13 @@ def test_replacing_is_all_or_nothing(tmp_path):
             pass
 
 
+def test_wrong_arguments_are_one_line_too(capsys):
+    with pytest.raises(SystemExit) as left:
+        command.Parser(prog="command").parse_args(["a\nb"])
+    assert left.value.code == 2
+    assert capsys.readouterr().err == "command: unrecognized arguments: a b (see --help)\n"
+
+
 def test_ctrl_c_is_exit_130(capsys):
     def interrupted():
         raise KeyboardInterrupt
@@ -236,6 +243,12 @@ def test_where_nothing_can_be_written_is_told_in_the_same_words(tmp_path, ask):
     ):
         with pytest.raises((UsageError, OSError), match=told):
             ask(path)
+    (tmp_path / "link").symlink_to(tmp_path / "gone" / "x.json")
+    with pytest.raises(UsageError, match=r"there is no directory .*/gone$"):
+        ask(tmp_path / "link")
+    (tmp_path / "link").unlink()
+    with pytest.raises(UsageError, match=r"there is no directory .*/none$"):
+        files.require_png(tmp_path / "none" / "x.png")
     ask(tmp_path / "fine.json")
     assert {path.name for path in tmp_path.iterdir()} <= {"fine.json"}
 
