@@ -4,6 +4,7 @@ A mutant is a module with one comparison, sum, constant, condition or statement 
 killed when a test of that module fails, or when the tests take far too long. What survives is
 either a hole in the tests or changes nothing; `EQUIVALENT` lists the latter with a reason.
 
+A mutant does what it likes, so no test writes to a file that it did not make, devices included.
 The tests run in a copy of the project, each mutant in a process forked from one that has the
 heavy libraries already, so that a mutant costs little more than its tests.
 """

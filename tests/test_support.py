@@ -59,6 +59,13 @@ def test_replacing_is_all_or_nothing(tmp_path):
             pass
 
 
+def test_wrong_arguments_are_one_line_too(capsys):
+    with pytest.raises(SystemExit) as left:
+        command.Parser(prog="command").parse_args(["a\nb"])
+    assert left.value.code == 2
+    assert capsys.readouterr().err == "command: unrecognized arguments: a b (see --help)\n"
+
+
 def test_ctrl_c_is_exit_130(capsys):
     def interrupted():
         raise KeyboardInterrupt
@@ -109,18 +116,35 @@ def test_speed_without_openspiel_is_one_line():
     assert "this needs the package pyspiel" in run.stderr
 
 
-def test_a_device_is_written_into_and_stays_a_device(tmp_path, capfd):
-    files.write_text("/dev/null", "gone")
-    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
-    link = tmp_path / "full"
-    link.symlink_to("/dev/full")
+def device(path, minor):
+    """A memory device of the test's own: an error in `files` must not cost the machine its own."""
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+        path.open("rb").close()
+    except OSError:
+        pytest.skip("no devices can be made here")
+    return path
+
+
+def test_a_device_is_written_into_and_stays_a_device(tmp_path):
+    null, full = device(tmp_path / "null", 3), device(tmp_path / "full", 7)
+    files.write_text(null, "gone")
+    assert stat.S_ISCHR(null.stat().st_mode)
+    link = tmp_path / "link"
+    link.symlink_to(full)
     with pytest.raises(UsageError, match="No space left on device"):
         files.write_text(link, "too much")
-    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
+    assert stat.S_ISCHR(full.stat().st_mode)
     assert link.is_symlink()
+
+
+def test_a_stream_is_written_into(tmp_path, capfd, monkeypatch):
+    assert files._STREAMS == {"/dev/stdout": 1, "/dev/stderr": 2}
+    monkeypatch.setattr(files, "_STREAMS", {str(tmp_path / "stdout"): 1})
     print("first", flush=True)
-    files.write_text("/dev/stdout", "second\n")
+    files.write_text(tmp_path / "stdout", "second\n")
     assert capfd.readouterr().out == "first\nsecond\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pipe_is_written_into_and_never_waited_for(tmp_path):
@@ -236,6 +260,12 @@ def test_where_nothing_can_be_written_is_told_in_the_same_words(tmp_path, ask):
     ):
         with pytest.raises((UsageError, OSError), match=told):
             ask(path)
+    (tmp_path / "link").symlink_to(tmp_path / "gone" / "x.json")
+    with pytest.raises(UsageError, match=r"there is no directory .*/gone$"):
+        ask(tmp_path / "link")
+    (tmp_path / "link").unlink()
+    with pytest.raises(UsageError, match=r"there is no directory .*/none$"):
+        files.require_png(tmp_path / "none" / "x.png")
     ask(tmp_path / "fine.json")
     assert {path.name for path in tmp_path.iterdir()} <= {"fine.json"}
 

@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit 2 with one line that says what is wrong and where to look."""
-        self.exit(COULD_NOT_RUN, f"{self.prog}: {message} (see --help)\n")
+        self.exit(COULD_NOT_RUN, f"{self.prog}: {' '.join(message.split())} (see --help)\n")
 
 
 def _as_called(prog: str) -> str:
