@@ -338,7 +338,6 @@ def test_other_settings_are_refused_on_resume(
 
 @pytest.mark.parametrize("game", ["kuhn", "leduc_poker"])
 def test_a_network_can_play_any_policy(game: str) -> None:
-    """On Leduc, NashConv after the fit is within 0.05 of a random policy's 4.1."""
     made, loaded = Training(configure({"net": "mlp", "n_envs": 2, "game": game})), load_game(game)
     for seed in range(2):
         table, actor = loaded.tree.random(seed), actor_of(made.model.policy)
