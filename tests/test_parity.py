@@ -393,7 +393,7 @@ READABLE = {
     cfr_plus_averages_like_cfr: "average_policy",
     lcfr_forgets_slowly: "current_policy",
     dcfr_keeps_regrets_below_zero: "current_policy",
-    a_payoff_is_doubled_in_the_fast_layout: "kuhn_poker, iteration 1, current_policy",
+    a_payoff_is_doubled_in_the_fast_layout: "ours plays",
     gains_change_seats: "random policy 0: ours lets player_0 gain",
     values_change_seats: "random policy 0: ours pays player_0",
     equilibria_bluff_a_little_less: "alpha = 1/36: ours plays",
