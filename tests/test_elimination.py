@@ -29,7 +29,7 @@ def test_an_information_set_that_no_survivor_reaches():
     cleaned = without_dominated(flat, policy, elimination)
     assert cleaned.tolist() == [[1, 0], [0.25, 0.75]]
     (found,) = exposures(flat, policy, elimination)
-    assert (found.key, found.action, found.probability) == ("first", 1, 0.5)
+    assert (flat.keys[found.row], found.action, found.probability) == ("first", 1, 0.5)
     assert found.cost == pytest.approx(0.5 * (1 + 1.75))
     assert exposures(flat, cleaned, elimination) == ()
 

@@ -243,9 +243,11 @@ def test_the_estimate_is_right_on_average():
 def test_memory_is_reckoned_as_measured():
     """What a tree and a solver really take, in a process of its own, against the bound's sum."""
     code = (
-        "import resource, sys; from algorithms.games import openspiel, load_game\n"
+        "import re, sys; from pathlib import Path\n"
+        "from algorithms.games import openspiel, load_game\n"
         "from algorithms.exact.cfr import Solver\n"
-        "used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "status = Path('/proc/self/status')\n"  # the peak of this process alone
+        "used = lambda: 1024 * int(re.search(r'VmHWM:\\s+(\\d+)', status.read_text())[1])\n"
         "Solver(load_game('kuhn').tree).run(1)\n"
         "theirs = openspiel.load_pyspiel('liars_dice(numdice=1,dice_sides=5)')\n"
         "before = used(); tree = openspiel.openspiel_tree(theirs); Solver(tree).run(1)\n"
