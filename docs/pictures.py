@@ -129,7 +129,7 @@ def draw_usual_recipe(path: Path) -> None:
 
 
 def draw_leduc(path: Path) -> None:
-    """NashConv on Leduc against CPU seconds: a table, a network, and OpenSpiel's NFSP."""
+    """NashConv on Leduc against seconds: a table, a network, and OpenSpiel's NFSP."""
     figure = Figure(figsize=(8, 4.2), dpi=130, layout="constrained")
     axes = figure.subplots()
     for name, colour in (("table", BLUE), ("mlp", GREEN)):
@@ -140,7 +140,7 @@ def draw_leduc(path: Path) -> None:
     nfsp = np.loadtxt(HERE / "curves" / "leduc_nfsp.csv", delimiter=",", skiprows=1)
     axes.loglog(nfsp[:, 1], nfsp[:, 2], color=RED, lw=2, label="OpenSpiel's NFSP (PyTorch)")
     axes.axhline(4.7472, color=GREY, lw=1, ls=":")
-    axes.set(xlabel="CPU seconds, one core", ylabel="NashConv, chips per hand")
+    axes.set(xlabel="seconds, one core", ylabel="NashConv, chips per hand")
     axes.set_title("Leduc poker; playing at random has 4.75", fontsize=11)
     axes.legend(frameon=False, loc="lower left")
     _bare(axes)

@@ -93,7 +93,9 @@ def _model(game: Game, trained: RowPolicy) -> Any:
         width = [rows] if _can_be_placed(game) else list(HIDDEN)
         kwargs = {"net_arch": width, "activation_fn": nn.ReLU}
     env = SelfPlayVecEnv(1, game)
-    return MaskablePPO("MlpPolicy", env, policy_kwargs=kwargs, device="cpu", **GOING_ON)
+    # Weights that information sets share follow larger batches: a small one would undo the rest.
+    settings = GOING_ON if trained.tabular else GOING_ON | {"learning_rate": 1e-4, "n_steps": 32}
+    return MaskablePPO("MlpPolicy", env, policy_kwargs=kwargs, device="cpu", **settings)
 
 
 def _can_be_placed(game: Game) -> bool:
