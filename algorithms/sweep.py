@@ -87,8 +87,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _planned(args: argparse.Namespace, folder: Path) -> Plan:
     """The sweep that is asked for, if all of it is possible."""
-    from algorithms.learning.recipes import configure
-    from algorithms.learning.saving import require_savable
+    from algorithms.learning.recipes import configure, require_savable
     from algorithms.learning.sweeping import plan
 
     if (folder / plan.FILE).exists():

@@ -81,21 +81,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(args: argparse.Namespace) -> int:
+    kept = args.out.with_suffix(".ckpt")
+    settings, state = _asked(args, kept)  # before the libraries, which take seconds to import
     import torch
 
-    from algorithms.learning.checkpoint import read_checkpoint
-    from algorithms.learning.recipes import Config, configure
-    from algorithms.learning.saving import require_savable, save_results
+    from algorithms.learning.saving import save_results
     from algorithms.learning.training import Training
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
-    _require_possible(args)
-    names = [field.name for field in fields(Config)]
-    given = {name: getattr(args, name) for name in names if hasattr(args, name)}
-    kept = args.out.with_suffix(".ckpt")
-    state = read_checkpoint(kept) if args.resume else None
-    settings = configure(given) if state is None else _resumed(given, state["config"])
-    require_savable(settings)
     checkpoint = kept if settings.recipe == "self-play" else None
     say = _nothing if args.quiet or args.json else print
     say(_plan(settings, _outputs(args, settings), state["steps"] if state else 0))
@@ -121,6 +114,24 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(result))
     return INTERRUPTED if training.stopped else command.HOLDS
+
+
+def _asked(args: argparse.Namespace, kept: Path) -> tuple[Config, dict[str, Any] | None]:
+    """What to train, if that is possible, and where an earlier run stopped."""
+    from algorithms.learning.recipes import Config, configure, require_savable
+
+    _require_possible(args)
+    names = [field.name for field in fields(Config)]
+    given = {name: getattr(args, name) for name in names if hasattr(args, name)}
+    if args.resume:
+        from algorithms.learning.checkpoint import read_checkpoint
+
+        state = read_checkpoint(kept)
+        settings = _resumed(given, state["config"])
+    else:
+        state, settings = None, configure(given)
+    require_savable(settings)
+    return settings, state
 
 
 def _require_possible(args: argparse.Namespace) -> None:

@@ -38,11 +38,11 @@ algorithms.policies onnx sb3
 algorithms.policies sources
 algorithms.playing  opponents
 algorithms.playing  page terminal
-algorithms.learning board rows curve average tutorial checkpoint
+algorithms.learning board rows curve average tutorial checkpoint recipes
 algorithms.learning faces hands
 algorithms.learning selfplay
 algorithms.learning networks
-algorithms.learning steering models recipes
+algorithms.learning steering models building
 algorithms.learning callback
 algorithms.learning training bands
 algorithms.learning saving

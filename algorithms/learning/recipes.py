@@ -1,23 +1,13 @@
-"""How to train, as data, and the stock `MaskablePPO` that a recipe builds."""
+"""How to train, as data: what is asked for, what a recipe wants, and what cannot be."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import partial
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
-import torch
-from sb3_contrib import MaskablePPO
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
-
-from algorithms.games import KUHN, Game, load_game
-from algorithms.learning.networks import RowPolicy
-from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.learning.tutorial import TurnsEnv
+from algorithms.games import KUHN, load_game
 from algorithms.support.errors import UsageError, unknown
 
 Settings: TypeAlias = Mapping[str, Any]
@@ -66,17 +56,6 @@ _TUTORIAL: Settings = {
     "vf_coef": 0.5,
 }
 
-# Whole batches: the step of an update is decided once, by the first gradient.
-_SELF_PLAY_PPO: Settings = MappingProxyType(
-    {
-        "batch_size": None,
-        "gamma": 1.0,
-        "gae_lambda": 1.0,
-        "normalize_advantage": False,
-        "max_grad_norm": math.inf,
-    }
-)
-
 
 @dataclass(frozen=True, slots=True)
 class FallingRate:
@@ -118,56 +97,6 @@ def _enough(config: Config) -> int:
     return min(64, max(4, round(35 * rows / max(config.n_envs, 1))))
 
 
-def build(config: Config, *, tensorboard: Path | None = None) -> MaskablePPO:
-    """The model, untrained, with its environment."""
-    log = str(tensorboard) if tensorboard else None
-    if config.recipe == "tutorial":
-        return MaskablePPO(
-            "MlpPolicy",
-            DummyVecEnv([TurnsEnv] * config.n_envs),
-            learning_rate=config.lr,
-            n_steps=config.n_steps,
-            ent_coef=config.entropy,
-            vf_coef=config.vf_coef,
-            seed=config.seed,
-            device="cpu",
-            tensorboard_log=log,
-        )
-    game = load_game(config.game)
-    return MaskablePPO(
-        RowPolicy,
-        _environment(config, game),
-        learning_rate=partial(_falling, config.fit_lr) if config.net == "mlp" else 1.0,
-        n_steps=config.n_steps,
-        n_epochs=config.fit,
-        vf_coef=config.vf_coef,
-        policy_kwargs={"game": game, **_network(config)},
-        seed=config.seed,
-        device="cpu",
-        tensorboard_log=log,
-        **_SELF_PLAY_PPO,
-    )
-
-
-def _environment(config: Config, game: Game) -> VecEnv:
-    if config.env == "vector":
-        return SelfPlayVecEnv(config.n_envs, game, numbered=True)
-    return DummyVecEnv(
-        [partial(SelfPlayEnv, game, first=i, numbered=True) for i in range(config.n_envs)]
-    )
-
-
-def _network(config: Config) -> dict[str, Any]:
-    if config.net == "table":
-        return {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
-    return {"net_arch": [config.width, config.width]}
-
-
-def _falling(rate: float, remaining: float) -> float:
-    """Adam's rate when `remaining`, 1 to 0, of the training run is left."""
-    return float(rate * 0.3 ** (1 - remaining))
-
-
 _MOST = {"magnet": 1, "seed": 2**32 - 1, "n_envs": 2**20, "n_steps": 2**16, "fit": 1000}
 _MOST |= {"width": 4096}
 _AT_LEAST_ONE = {"steps", "n_envs", "n_steps", "width", "fit"}
@@ -186,3 +115,12 @@ def _require_sense(config: Config) -> None:
             raise UsageError(f"--{field.name.replace('_', '-')} {value}: want a number from {span}")
     if config.net == "table" and config.fit != 1:
         raise UsageError("--fit: a table follows at once; only a network is fitted")
+
+
+def require_savable(config: Config) -> None:
+    """Refuse before the training run starts what networks cannot tell apart; a table can."""
+    game = load_game(config.game)
+    if not len(game.tree.keys):
+        raise UsageError(f"--game {config.game}: it has no information sets")
+    if config.net != "table" or config.env != "vector":
+        _ = game.observations  # raises

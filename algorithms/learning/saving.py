@@ -12,26 +12,15 @@ from typing import Any
 import kuhn_bridge
 from algorithms.exact.tree import GameError
 from algorithms.exact.values import nash_conv
-from algorithms.games import Game, load_game
+from algorithms.games import Game
 from algorithms.learning.curve import draw, to_csv
-from algorithms.learning.recipes import Config
 from algorithms.learning.training import Training
 from algorithms.policies.policy import GamePolicy
 from algorithms.policies.sb3 import load_policy
 from algorithms.support import files
-from algorithms.support.errors import UsageError
 
 PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
 LAST = ".last.zip"  # where `which="both"` puts the last policy
-
-
-def require_savable(config: Config) -> None:
-    """Refuse before the training run starts what networks cannot tell apart; a table can."""
-    game = load_game(config.game)
-    if not len(game.tree.keys):
-        raise UsageError(f"--game {config.game}: it has no information sets")
-    if config.net != "table" or config.env != "vector":
-        _ = game.observations  # raises
 
 
 def holds_models(game: Game) -> bool:

@@ -16,12 +16,13 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
 from algorithms.exact.tree import Policy
 from algorithms.games import Game, load_game
+from algorithms.learning.building import build
 from algorithms.learning.callback import Measure, SelfPlay
 from algorithms.learning.checkpoint import read_checkpoint, require_like, write_checkpoint
 from algorithms.learning.curve import Point
 from algorithms.learning.models import imitate, save_model, save_stock
 from algorithms.learning.networks import RowPolicy
-from algorithms.learning.recipes import Config, build
+from algorithms.learning.recipes import Config
 from algorithms.policies.sb3 import actor_of, load_policy
 from algorithms.support.errors import UsageError, first_line
 

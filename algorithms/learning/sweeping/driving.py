@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,13 +43,15 @@ class Outcome:
 
 def drive(plan: Plan, folder: Path, means: Means, show: Advance) -> Outcome:
     """Run what is left of a plan, and leave all results in `folder`."""
+    if _is_over(plan, folder):
+        return Outcome(plan=plan, ended=True, effort="nothing was left to run")
     began = time.perf_counter()
     storage = plan.storage or str((folder / OWN_STORAGE).resolve())
     with cluster.connected(means.address, means.cpus):
-        _require_room(folder)
-        cluster.require_storage(storage, name=_name(folder), fresh=means.fresh)
-        if means.address:
-            cluster.require_nodes(storage)
+        with _unless_refused(folder):
+            cluster.require_storage(storage, name=_name(folder), fresh=means.fresh)
+            if means.address:
+                cluster.require_nodes(storage)
         plan.write(folder)
         ready = time.perf_counter()
         plan, ended = _run(plan, folder, storage, means, Live(show))
@@ -107,7 +110,7 @@ class Live:
     def expect(self, trials: Sequence[Trial], folder: Path) -> int:
         """Count these trials too; how many of them have not ended."""
         for trial in trials:
-            name, ended = str(trial.folder), (folder / trial.folder / ABOUT).exists()
+            name, ended = str(trial.folder), _has_ended(trial, folder)
             self._trials[name] = trial
             self._states[name] = "ended" if ended else "waiting"
             self._steps[name] = trial.config.steps if ended else 0
@@ -137,11 +140,29 @@ def _name(folder: Path) -> str:
     return folder.resolve().name
 
 
-def _require_room(folder: Path) -> None:
+def _has_ended(trial: Trial, folder: Path) -> bool:
+    return (folder / trial.folder / ABOUT).exists()
+
+
+def _is_over(plan: Plan, folder: Path) -> bool:
+    chosen = bool(plan.chosen) or not plan.confirm
+    return chosen and all(_has_ended(t, folder) for t in (*plan.trials(), *plan.fresh_trials()))
+
+
+@contextmanager
+def _unless_refused(folder: Path) -> Iterator[None]:
+    """The folder, made if need be; if the block refuses to go on, it is as if it had not been."""
+    had = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out {folder}: cannot write there ({error.strerror})") from None
+    try:
+        yield
+    except UsageError:
+        if not had:
+            shutil.rmtree(folder)
+        raise
 
 
 def _effort(report: Report, seconds: float, cores: int, *, start: float) -> str:

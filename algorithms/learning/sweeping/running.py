@@ -18,7 +18,6 @@ from ray import tune
 from ray.util.queue import Queue
 
 from algorithms.learning.sweeping.plan import ABOUT, FAILURE, Trial
-from algorithms.learning.sweeping.trial import run_trial
 from algorithms.support import files
 
 CHECKPOINTS_KEPT = 2  # the state that Ray keeps of a sweep may name the one before the last
@@ -90,7 +89,7 @@ def run_stage(stage: Stage, tell: Tell) -> bool:
 
     with _messages(hear) as send:
         done = tune.run(
-            tune.with_parameters(run_trial, finished=finished),
+            tune.with_parameters(_run_trial, finished=finished),
             name=stage.name,
             config={"task": tune.grid_search(_tasks(stage))},
             storage_path=stage.storage,
@@ -107,6 +106,13 @@ def run_stage(stage: Stage, tell: Tell) -> bool:
         )
     over = [_settle(trial, stage.folder) for trial in done.trials]
     return all(over)
+
+
+def _run_trial(config: dict[str, Any], finished: frozenset[str]) -> None:
+    """`run_trial`, whose libraries take seconds to import: only workers need them."""
+    from algorithms.learning.sweeping.trial import run_trial
+
+    run_trial(config, finished=finished)
 
 
 def bring_home(checkpoint: tune.Checkpoint, target: Path) -> None:
