@@ -214,7 +214,7 @@ def test_a_file_names_its_game_and_a_flag_may_not_contradict_it(tmp_path, capsys
     assert main([out, "uniform", "--game", "leduc_poker(players=2)"]) == 0  # the same game
     assert main([out, "uniform"]) == 0
     assert "uniform play has NashConv 4.747222" in capsys.readouterr().out
-    for other in ("kuhn", "kuhn_poker", "leduc_poker(players=3)"):
+    for other in ("kuhn", "kuhn_poker", "leduc_poker(suit_isomorphism=True)"):
         assert main([out, "--game", other]) == 2
         assert capsys.readouterr().err.endswith(f"a policy of leduc_poker, not of {other}\n")
     assert main([out, "nash:0"]) == 2

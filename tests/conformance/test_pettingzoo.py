@@ -8,7 +8,6 @@ import pytest
 from pettingzoo.test import (
     api_test,
     bombardment_test,
-    performance_benchmark,
     render_test,
     seed_test,
 )
@@ -104,8 +103,3 @@ def test_bombardment_as_shipped_still_fails_on_pettingzoos_own_example():
     """When this fails, the suite was mended and `Pre1Env` can go."""
     with pytest.raises(AssertionError, match="outside of its observation space"):
         bombardment_test(generated_agents_env_v0.env(), cycles=2)
-
-
-def test_performance_benchmark(capsys):
-    performance_benchmark(kuhn_v0.env())
-    assert "turns per second" in capsys.readouterr().out
