@@ -31,7 +31,13 @@ SLOW = {
 }
 
 
+# What takes longest comes first, so that two processes have something to do until the end.
+LONGEST = ("test_sweep", "test_page", "test_train_ppo", "test_parity")
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.stem in SLOW:
             item.add_marker(pytest.mark.slow)
+    order = {stem: place for place, stem in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))

@@ -10,8 +10,9 @@ import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from algorithms.exact.values import nash_conv, reach, seated
+from algorithms.exact.values import nash_conv, reach, seated, spread
 from algorithms.games import load_game
+from algorithms.learning import building
 from algorithms.learning.average import Average
 from algorithms.learning.callback import Measure, SelfPlay
 from algorithms.learning.recipes import configure
@@ -148,3 +149,57 @@ def test_a_saved_model_goes_on_learning_the_sb3_way(tmp_path: Path) -> None:
         model.save(tmp_path / "more.zip")
         again = load_policy(tmp_path / "more.zip")
         assert again.nash_conv().total == pytest.approx(callback.curve[-1].last, abs=1e-5)
+
+
+def after_one_update(monkeypatch: pytest.MonkeyPatch, **other) -> tuple[np.ndarray, np.ndarray]:
+    """The logits `(I, A)` of a table after an update with other settings of PPO, and as promised.
+
+    The promise, from what was played alone: each action's mean return against the row's, in
+    standard deviations, over its probability + 0.05, and smaller where there are few samples.
+    """
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "_SELF_PLAY_PPO", building._SELF_PLAY_PPO | other)
+        made = trained(game="leduc_poker", steps=8192)
+    tree, buffer = made.game.tree, made.model.rollout_buffer
+    won, later = np.zeros((4, 2048)), np.zeros(2048)
+    ends = np.vstack([buffer.episode_starts[1:], made.model._last_episode_starts])
+    for move in reversed(range(4)):  # what a hand that goes on later brings is not known yet
+        later = won[move] = buffer.rewards[move] + np.where(ends[move], 0, later)
+    rows, actions = buffer.observations[:, 0].astype(int), buffer.actions[:, 0].astype(int)
+    even, sums = tree.uniform(), np.zeros(tree.legal.shape)
+    np.add.at(sums, (rows, actions), won.T.flatten())
+    counts = np.bincount(rows, minlength=len(even))[:, None]
+    gain = (sums - even * sums.sum(1, keepdims=True)) / np.maximum(counts, 1)
+    step = np.where(tree.legal, gain / spread(tree, even) / (even + 0.05), 0)
+    step -= np.where(tree.legal, step.sum(1, keepdims=True) / tree.legal.sum(1, keepdims=True), 0)
+    step *= np.minimum(1, np.sqrt(counts / 1000))
+    return made.model.policy.action_net.weight.detach().numpy(), step
+
+
+def test_an_update_is_what_the_hands_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, promised = after_one_update(monkeypatch)
+    assert np.abs(promised).max() > 0.1
+    assert found == pytest.approx(promised, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "other", [{"gae_lambda": 0.95}, {"gamma": 0.99}, {"normalize_advantage": True}]
+)
+def test_other_credit_is_other_steps(
+    monkeypatch: pytest.MonkeyPatch, other: dict[str, float]
+) -> None:
+    found, promised = after_one_update(monkeypatch, **other)
+    assert np.abs(found - promised).max() > 1e-3
+
+
+def saved(**settings) -> float:
+    """NashConv of what a run on Kuhn would save after 2,000,000 steps."""
+    end = trained(steps=2_000_000, **settings).curve[-1]
+    return min(end.last, end.average)
+
+
+def test_a_run_is_as_good_as_measured_and_not_without_the_magnet() -> None:
+    """Measured with seeds 0 to 3: 0.032 to 0.041; a frozen magnet 0.071 to 0.073, none 0.20 up."""
+    assert saved() < 0.05
+    assert 0.06 < saved(magnet=0.0) < 0.09
+    assert saved(entropy=0.0, entropy_end=0.0) > 0.15
