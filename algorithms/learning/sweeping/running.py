@@ -63,6 +63,20 @@ class Messenger(tune.Callback):
         self._tell(_news("ended", trial))
 
 
+class Retries(tune.Callback):
+    """How often a trial may break off from now on: Ray would count what broke off before, too."""
+
+    def __init__(self, retries: int) -> None:
+        self._retries, self._known = retries, set[str]()
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        """Ray is about to start, restart or give up trials."""
+        for trial in trials:
+            if trial.trial_id not in self._known:
+                self._known.add(trial.trial_id)
+                trial.max_failures = trial.run_metadata.num_failures + self._retries
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """Trials to run, and how."""
@@ -96,12 +110,11 @@ def run_stage(stage: Stage, tell: Tell) -> bool:
             resources_per_trial={"cpu": 1},
             max_concurrent_trials=stage.at_once,
             checkpoint_config=tune.CheckpointConfig(num_to_keep=CHECKPOINTS_KEPT),
-            max_failures=stage.retries,
             resume="AUTO+ERRORED",
             reuse_actors=True,
             raise_on_failed_trial=False,
             trial_dirname_creator=_number,
-            callbacks=[Messenger(send)],
+            callbacks=[Messenger(send), Retries(stage.retries)],
             verbose=0,
         )
     over = [_settle(trial, stage.folder) for trial in done.trials]
