@@ -390,6 +390,13 @@ def test_what_is_no_checkpoint_is_not_resumed(
     assert "not a whole checkpoint" in capsys.readouterr().err
 
 
+def test_a_game_that_uniform_play_solves_is_drawn_too(tmp_path: Path) -> None:
+    """Its NashConv is 0, of which there is no logarithm; a warning would be an error here."""
+    run(tmp_path / "model.zip", "--game", "matrix_rps", "--steps", "4096")
+    assert from_csv(tmp_path / "model.csv")[0].last == 0
+    assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_the_usual_recipe_leaves_checkpoints_alone(tmp_path: Path) -> None:
     kept = tmp_path / "model.ckpt"
     kept.write_bytes(b"of another training")

@@ -94,4 +94,4 @@ def _levels(game: Game) -> dict[str, float]:
         solver.run(iterations - done)
         done = iterations
         levels[f"CFR\n{iterations:,} iterations"] = nash_conv(tree, solver.average_policy()).total
-    return levels
+    return {name: level for name, level in levels.items() if level > 0}  # no log of 0
