@@ -863,7 +863,7 @@ REFUSED = (
     ("empty.json", "{}", "not a policy"),
     ("leduc.json", '{"format":"kuhn-bridge-policy","version":2,"game":"leduc_poker"}', "leduc_po"),
     ("policy.onnx", "no model", "could not run this ONNX file"),
-    ("model.zip", "PK", "python -m algorithms.play model.zip"),
+    ("model.zip", "PK", "kuhn-bridge play model.zip"),
     ("notes.txt", "hello", ".json or .onnx"),
 )
 

@@ -326,6 +326,6 @@ async function start() {
 
 start().catch((error) => {
   byId("status").textContent =
-    "The page could not start: is “python -m algorithms.play” still running?";
+    "The page could not start: is the command that opened it still running?";
   console.error(error);
 });

@@ -49,7 +49,7 @@ export async function fromFile(file, runtime) {
   if (kind === "json")
     return opponent(file.name, "", "table", tableRows(readTable(await file.text())), "");
   if (kind === "zip")
-    throw new RangeError(`give a model to Python: python -m algorithms.play ${file.name}`);
+    throw new RangeError(`give a model to Python: kuhn-bridge play ${file.name}`);
   if (kind !== "onnx") throw new RangeError("want a policy as .json or .onnx");
   if (!runtime) throw new RangeError(MISSING);
   try {
