@@ -79,7 +79,7 @@ def _run(args: argparse.Namespace) -> int:
     elif not args.quiet:
         print(f"{to_text(report)}\n\neverything is in {folder}, the curves in {folder}/sweep.png")
     if not ended:
-        again = f"python -m algorithms.sweep --resume --out {folder}"
+        again = f"{command.as_called('python -m algorithms.sweep')} --resume --out {folder}"
         print(f"interrupted; what has ended is kept; continue with: {again}", file=sys.stderr)
         return INTERRUPTED
     return command.DOES_NOT_HOLD if report.failures else command.HOLDS

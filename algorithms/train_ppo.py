@@ -197,11 +197,12 @@ def _report(result: dict[str, Any], out: Path) -> str:
         (f"{result['source']} ({result['holds']})", f"{result['nash_conv']:.5f}"),
         ("uniform policy", f"{result['nash_conv_uniform']:.5f}"),
     ]
+    more = command.as_called("python -m algorithms.nashconv")
     speed = f"{result['steps']:,} steps in {result['seconds']:.1f} s"
     return (
         f"{command.table(('', 'NashConv'), rows)}\n"
         f"{speed}, {result['steps_per_second']:,.0f} steps/s\n"
-        f"curve: {out.with_suffix('.png')}   more: python -m algorithms.nashconv {result['source']}"
+        f"curve: {out.with_suffix('.png')}   more: {more} {result['source']}"
     )
 
 

@@ -125,7 +125,7 @@ def hint(candidate: Candidate, tally: Tally) -> str:
     if numbered.wrong >= tally.wrong:
         return ""
     rest = f"{numbered.wrong} would differ" if numbered.wrong else "it would agree"
-    return f"its cards seem to be 1 to 3; J, Q, K are 0, 1, 2 here, and so read {rest}"
+    return f"its cards seem to be 1 to 3, but J, Q, K are 0, 1, 2 here; renumbered, {rest}"
 
 
 def load(spec: str) -> Any:

@@ -1,5 +1,6 @@
 """`kuhn-bridge COMMAND`, as those have it who installed the wheel."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import algorithms
+from algorithms.support.command import as_called
 from kuhn_bridge import __version__
 from parity import candidate, commands
 
@@ -74,6 +76,31 @@ def test_a_command_goes_by_the_name_it_was_called_by(tmp_path):
     code, out, _ = script("train-ppo", "--help", cwd=tmp_path)
     assert code == 0
     assert out.startswith("usage: kuhn-bridge train-ppo")
+
+
+def test_a_command_names_others_as_it_was_called(monkeypatch):
+    """No message says `python -m`: that would find an algorithms/ of the user's own."""
+    for path in (
+        path for folder in ("algorithms", "parity") for path in ROOT.glob(f"{folder}/**/*.py")
+    ):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = list(ast.walk(tree))
+        told = {id(node.value) for node in nodes if isinstance(node, ast.Expr | ast.keyword)}
+        told |= {
+            id(argument)
+            for node in nodes
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("as_called")
+            for argument in node.args
+        }
+        for node in nodes:
+            if isinstance(node, ast.Constant) and "python -m" in str(node.value):
+                assert id(node) in told, f"{path.name}:{node.lineno}"
+    for called, name in (
+        ("kuhn-bridge", "kuhn-bridge train-ppo"),
+        ("x.py", "python -m a.train_ppo"),
+    ):
+        monkeypatch.setattr(sys, "argv", [called])
+        assert as_called("python -m a.train_ppo") == name
 
 
 def test_a_candidate_may_be_a_module_of_the_folder(tmp_path, monkeypatch):

@@ -460,7 +460,7 @@ def test_a_model_runs_in_the_page_and_says_what_python_says(browser: Any, onnx_p
     need(served.runtime_files(), "onnxruntime-web (make web)")
     with sitting(browser, str(onnx_path)) as table:
         assert table.page.locator("body").get_attribute("data-plays") == "onnx"
-        assert "runs in this page" in table.page.text_content("#runtime")
+        assert "was run in this page" in table.page.text_content("#runtime")
         assert np.abs(mind(table.page) - table.policy.probabilities).max() < 1e-6
         play_hands(table, 8, clicker(table.page))
 
@@ -814,8 +814,8 @@ def test_an_own_file_is_dropped_and_plays(browser: Any, tmp_path: Path) -> None:
         assert page.locator("#opponent option").count() == 6
         page.reload()
         page.locator("body[data-ready]").wait_for()
-        page.set_input_files("#file", path)
-        seated(page, "mine.json")
+        seated(page, "policy.json")  # remembered
+        assert np.array_equal(mind(page), mine.probabilities)
         assert page.text_content("#hands") == "6 hands"
 
 
@@ -863,7 +863,7 @@ REFUSED = (
     ("empty.json", "{}", "not a policy"),
     ("leduc.json", '{"format":"kuhn-bridge-policy","version":2,"game":"leduc_poker"}', "leduc_po"),
     ("policy.onnx", "no model", "could not run this ONNX file"),
-    ("model.zip", "PK", "python -m algorithms.play model.zip"),
+    ("model.zip", "PK", "kuhn-bridge play model.zip"),
     ("notes.txt", "hello", ".json or .onnx"),
 )
 
@@ -977,3 +977,67 @@ def test_the_chart_shows_chips_fair_share_and_band(browser: Any) -> None:
     assert drawn == pytest.approx(walked, abs=0.6)  # the axis is labelled in whole chips
     top, bottom = heights["band"][n], heights["band"][n + 1]
     assert top < heights["share"][-1] < bottom
+
+
+LONGEST = "The bot calls. Your Queen loses to the King: you lose 2 chips."
+SAY = """([result, hands]) => {
+    document.getElementById("status").textContent = result;
+    document.getElementById("chart-hands").textContent = hands;
+    return [".moves", ".totals"].map((part) => {
+        const { top, bottom } = document.querySelector(part).getBoundingClientRect();
+        return [Math.round(top), Math.round(bottom)];
+    });
+}"""
+
+
+def test_the_longest_result_moves_nothing(browser: Any) -> None:
+    """The moves stay under the finger, and the chart keeps its height, at every size."""
+    with sitting(browser, "uniform") as table:
+        for width, height in SIZES:
+            table.page.set_viewport_size({"width": width, "height": height})
+            before = table.page.evaluate(SAY, ["Check or bet?", "0 hands"])
+            assert table.page.evaluate(SAY, [LONGEST, "10000 hands"]) == before, (width, height)
+
+
+def test_trouble_with_a_file_leaves_the_page_in_order(browser: Any) -> None:
+    with sitting(browser, "uniform") as table:
+        page = table.page
+        drop(page, "a-policy-with-quite-a-long-name-of-its-own.json", "{")
+        page.get_by_role("alert").filter(has_text="broken").wait_for()
+        for width, height in SIZES:
+            page.set_viewport_size({"width": width, "height": height})
+            assert page.evaluate(OVERFLOW) == [], (width, height)
+            menu, own, how = boxes(page, "#opponent", "#own-file", "#how")
+            assert menu["width"] > 60, (width, height)
+            assert menu["right"] <= own["left"], (width, height)
+            assert own["right"] <= how["left"] or how["bottom"] <= own["top"], (width, height)
+        page.get_by_label("against").select_option("Always bets")
+        assert page.text_content("#trouble") == ""
+
+
+def test_an_endless_network_is_given_up_and_the_page_goes_on(browser: Any, tmp_path: Path) -> None:
+    """By a clock that only the test moves."""
+    need(served.runtime_files(), "onnxruntime-web (make web)")
+    from tests.test_strangers import loop
+
+    with sitting(browser, "uniform") as table:
+        page = table.page
+        page.clock.install()
+        page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+        table.deal()
+        with page.expect_event("response", lambda response: response.url.endswith(".wasm")):
+            drop(page, "endless.onnx", loop(tmp_path / "endless.onnx", "Max", 2**62).read_bytes())
+        page.clock.run_for(9_000)
+        table.see()  # the page answers while the model runs
+        assert page.text_content("#trouble") == ""
+        assert len(page.workers) == 1
+        page.clock.run_for(2_000)
+        page.get_by_role("alert").filter(has_text="no answer from this model").wait_for()
+        assert page.workers == []
+
+
+def test_where_to_drop_a_file_covers_the_page(browser: Any) -> None:
+    with sitting(browser, "uniform", viewport=PHONE) as table:
+        table.page.evaluate("document.body.classList.add('dragging')")
+        (box,) = boxes(table.page, ".drop")
+        assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, *PHONE.values())

@@ -799,7 +799,7 @@ def test_cards_from_1_to_3_get_a_hint(candidates, capsys):
     assert check.main(["--candidate", f"{candidates / 'kuhn.py'}:FromOne"]) == 1
     assert "hint: its cards seem to be 1 to 3" in capsys.readouterr().out
     assert check.main(["--candidate", f"{candidates / 'kuhn.py'}:FromOneAndWrong", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["hint"].endswith("so read 6 would differ")
+    assert json.loads(capsys.readouterr().out)["hint"].endswith("; renumbered, 6 would differ")
     assert check.main(["--candidate", f"{candidates / 'kuhn.py'}:KuhnPoker"]) == 1
     assert "hint" not in capsys.readouterr().out
 
@@ -830,7 +830,7 @@ def test_a_game_that_deals_1_to_3_gets_a_hint():
     found = candidate.recognise(DealsFromOne())
     tally = candidate.judge(found)
     assert tally.wrong
-    assert candidate.hint(found, tally).endswith("so read it would agree")
+    assert candidate.hint(found, tally).endswith("; renumbered, it would agree")
 
 
 def test_actions_may_be_named(candidates, capsys):

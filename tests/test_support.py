@@ -303,7 +303,8 @@ def test_a_seal_notices_every_flipped_bit_and_every_cut(tmp_path):
 
 def test_the_nearest_name_is_suggested():
     assert "did you mean 'leduc_poker'?" in str(unknown("game", "leduk", ["kuhn", "leduc_poker"]))
-    assert "there are a, b" in str(unknown("thing", "zzzz", ["a", "b"]))
+    assert str(unknown("thing", "zzzz", ["a", "b"])).endswith("there are a, b")
+    assert str(unknown("thing", "zzzz", "abcdefghijklmno")).endswith("k, l, ...")
 
 
 def test_tables_are_aligned():

@@ -92,7 +92,7 @@ def test_every_hand_is_a_hand_of_the_core() -> None:
     assert sum(chips for _, chips in sitting.results) == total
     assert sitting.given_away == pytest.approx(float(given))
     assert person.lines[-1].startswith(f"After 60 hands: {total:+d} chip")
-    assert "would expect +0.00" in person.lines[-1]
+    assert "your seats are worth +0.00" in person.lines[-1]
     assert person.lines[-1].endswith(f"gave away {in_chips(given)}.")
 
 

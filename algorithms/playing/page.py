@@ -29,6 +29,7 @@ PAGE = (
     "engine.js",
     "memory.js",
     "mind.js",
+    "model.js",
     "opponents.js",
     "policy.js",
     "score.js",

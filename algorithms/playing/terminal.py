@@ -101,8 +101,8 @@ class Sitting:
         share = float(sum((VALUE if seat == 0 else -VALUE) for seat, _ in self.results))
         hands = f"{len(self.results)} hand{'' if len(self.results) == 1 else 's'}"
         return (
-            f"\nAfter {hands}: {_chips(total, signed=True)}. Two perfect players would expect "
-            f"{share:+.2f} from your seats. Your moves gave away {_chips(self.given_away)}."
+            f"\nAfter {hands}: {_chips(total, signed=True)}. With perfect play on both sides "
+            f"your seats are worth {share:+.2f}. Your moves gave away {_chips(self.given_away)}."
         )
 
 

@@ -20,14 +20,14 @@ class Parser(argparse.ArgumentParser):
     """argparse, but a mistake is one line, and a command goes by the name it was called by."""
 
     def __init__(self, *, prog: str, **options: Any) -> None:
-        super().__init__(prog=_as_called(prog), **options)
+        super().__init__(prog=as_called(prog), **options)
 
     def error(self, message: str) -> NoReturn:
         """Exit 2 with one line that says what is wrong and where to look."""
         self.exit(COULD_NOT_RUN, f"{self.prog}: {' '.join(message.split())} (see --help)\n")
 
 
-def _as_called(prog: str) -> str:
+def as_called(prog: str) -> str:
     """`kuhn-bridge train-ppo` for `python -m algorithms.train_ppo` where the script was called."""
     if Path(sys.argv[0]).stem != SCRIPT:
         return prog

@@ -22,5 +22,6 @@ def unknown(what: str, given: str, known: Iterable[str]) -> UsageError:
     names = list(known)
     lower = {name.lower(): name for name in names}
     close = difflib.get_close_matches(given.lower(), lower, n=1, cutoff=0.4)
-    hint = f"did you mean {lower[close[0]]!r}?" if close else f"there are {', '.join(names[:12])}"
+    some = [*names[:12], "..."] if len(names) > 12 else names
+    hint = f"did you mean {lower[close[0]]!r}?" if close else f"there are {', '.join(some)}"
     return UsageError(f"unknown {what} {given!r}: {hint}")

@@ -5,11 +5,11 @@ import { byId, element } from "./dom.js";
 import * as engine from "./engine.js";
 import * as memory from "./memory.js";
 import { showMind } from "./mind.js";
-import { fromFile, fromServer } from "./opponents.js";
-import { sample, tablePolicy } from "./policy.js";
+import { fromFile, fromServer, rememberFile, rememberedFiles } from "./opponents.js";
+import { sample, tableRows } from "./policy.js";
 import { CARD_NAMES, capital, chips, costOf, costText } from "./score.js";
 import { review, score, signed, word } from "./score.js";
-import { variance } from "./values.js";
+import { rowAt, variance } from "./values.js";
 
 /** @typedef {import("./engine.js").State} State */
 /** @typedef {import("./engine.js").Seat} Seat */
@@ -61,12 +61,9 @@ async function goOn() {
   while (engine.betting(hand).actor === other(seat)) {
     const asked = hand;
     showTable();
-    const [[row]] = await Promise.all([
-      opponent.policy.probabilities([engine.decisionOf(asked)]),
-      thinking(),
-    ]);
+    await thinking();
     if (hand !== asked) return; // another opponent sat down meanwhile
-    hand = engine.act(hand, sample(row));
+    hand = engine.act(hand, sample(rowAt(opponent.rows, hand)));
   }
   if (engine.isTerminal(hand)) {
     const won = engine.returns(hand)[seat];
@@ -214,16 +211,22 @@ async function sitDown(chosen) {
   memory.rememberChoice(opponents[0].id, chosen.id);
   results = memory.hands(chosen.id);
   byId("runtime").textContent = chosen.note;
-  document.body.dataset.plays = chosen.policy.kind;
+  byId("trouble").textContent = "";
+  document.body.dataset.plays = chosen.kind;
   showMind(chosen, game);
   showScore();
   await nextHand();
 }
 
-/** @param {Opponent} added */
+/** @param {string | null} fingerprint */
+const byFingerprint = (fingerprint) => opponents.find(({ id }) => id === fingerprint);
+
+/** @param {Opponent} added @returns {boolean} whether nobody in the menu plays the same */
 function addOpponent(added) {
+  if (byFingerprint(added.id)) return false;
   opponents.push(added);
   menu.add(new Option(added.name));
+  return true;
 }
 
 /** The person's own file sits down, or a line says why it cannot.
@@ -233,9 +236,8 @@ async function sitDownFile(file) {
   byId("trouble").textContent = "";
   try {
     const added = await fromFile(file, game.runtime);
-    const known = opponents.find(({ id }) => id === added.id);
-    if (!known) addOpponent(added);
-    await sitDown(known ?? added);
+    if (addOpponent(added)) rememberFile(added);
+    await sitDown(byFingerprint(added.id) ?? added);
   } catch (error) {
     byId("trouble").textContent = `${file.name}: ${/** @type {Error} */ (error).message}`;
   }
@@ -313,17 +315,17 @@ function listen() {
 
 async function start() {
   game = await (await fetch("game.json")).json();
-  perHand = variance(await tablePolicy(game.perfect).probabilities(engine.INFORMATION_STATES));
+  perHand = variance(tableRows(game.perfect));
   for (const one of game.opponents) addOpponent(await fromServer(one, game.runtime));
+  for (const file of rememberedFiles()) addOpponent(file);
   listen();
-  const last = memory.chosen(opponents[0].id);
-  await sitDown(opponents.find(({ id }) => id === last) ?? opponents[0]);
+  await sitDown(byFingerprint(memory.chosen(opponents[0].id)) ?? opponents[0]);
   if (!memory.sawRules()) rules.showModal();
   document.body.dataset.ready = "";
 }
 
 start().catch((error) => {
   byId("status").textContent =
-    "The page could not start: is “python -m algorithms.play” still running?";
+    "The page could not start: is the command that opened it still running?";
   console.error(error);
 });

@@ -1,9 +1,14 @@
-// What the browser remembers: every opponent's hands and whether the rules were shown; and over a
-// reload, who was chosen. Where it may not remember anything, the page forgets on reload.
+// What the browser remembers: every opponent's hands, the person's own files and whether the rules
+// were shown; and over a reload, who was chosen. Where it may not remember anything, the page
+// forgets on reload.
 
 /** @typedef {import("./score.js").Result} Result */
 
+/** A policy of the person's own, with its text as in a policy file.
+ * @typedef {{name: string, kind: "table" | "onnx", policy: string}} OwnFile */
+
 const PREFIX = "kuhn-bridge:";
+const MOST_FILES = 8; // the menu stays short
 const always = () => localStorage;
 const inThisTab = () => sessionStorage;
 /** What could not be written, for this visit.
@@ -42,6 +47,22 @@ export function chosen(given) {
 
 /** @param {string} given @param {string} chosen */
 export const rememberChoice = (given, chosen) => write(inThisTab, "choice", { given, chosen });
+
+/** @returns {OwnFile[]} the latest last */
+export function files() {
+  const stored = read(always, "files");
+  return Array.isArray(stored) ? stored.filter(isFile) : [];
+}
+
+/** @param {OwnFile} file */
+export const rememberFile = (file) =>
+  write(always, "files", [...files(), file].slice(-MOST_FILES));
+
+/** @param {any} stored */
+const isFile = (stored) =>
+  typeof stored?.name === "string" &&
+  ["table", "onnx"].includes(stored.kind) &&
+  typeof stored.policy === "string";
 
 /** @param {string} opponent by fingerprint @returns {Result[]} the hands played against it */
 export function hands(opponent) {

@@ -1,14 +1,14 @@
 // Who the person plays against: those the server names, and files that are dropped on the page.
 
-import { INFORMATION_STATES } from "./engine.js";
-import { onnxPolicy, readTable, tablePolicy } from "./policy.js";
+import * as memory from "./memory.js";
+import { readTable, tableRows, tableText } from "./policy.js";
 
-/** `id` tells policies apart, whatever they are called; `note` says where the policy runs.
+/** `id` tells policies apart, whatever they are called; `note` says where its rows come from.
  * @typedef {object} Opponent
  * @property {string} name
  * @property {string} about
  * @property {string} id
- * @property {import("./policy.js").Policy} policy
+ * @property {"table" | "onnx"} kind
  * @property {number[][]} rows what it plays at the 12 information states
  * @property {string} note
  */
@@ -18,23 +18,23 @@ const MISSING =
   "onnxruntime-web is missing " +
   "(run “npm install onnxruntime-web@1.30.0” in the folder you play from)";
 const UNLIKE = "The page could not run this ONNX file (docs/onnx.md says what it needs)";
+const RAN = "The ONNX model was run in this page";
 const LARGEST = 64 * 2 ** 20; // bytes
+const PATIENCE = 10; // seconds that a model gets
 
-/** An opponent as the server describes it: an ONNX model runs here if it can, else its table plays.
+/** An opponent as the server describes it: an ONNX model runs here if it can, or its table plays.
  * @param {{name: string, about: string, policy: import("./policy.js").Table, onnx: string | null}}
  * described @param {boolean} runtime whether onnxruntime-web is served
  * @returns {Promise<Opponent>} */
 export async function fromServer({ name, about, policy, onnx }, runtime) {
-  const table = await opponent(name, about, tablePolicy(policy), "");
+  const table = opponent(name, about, "table", tableRows(policy), "");
   if (!onnx) return table;
   const instead = "so the bot plays the same policy from the table that Python made of it.";
   if (!runtime) return { ...table, note: `${MISSING}, ${instead}` };
   try {
-    const model = await modelPolicy(await (await fetch(onnx)).arrayBuffer());
-    const rows = await model.probabilities(INFORMATION_STATES);
+    const rows = await modelRows(await (await fetch(onnx)).arrayBuffer());
     const off = largestDifference(rows, table.rows).toPrecision(1);
-    const note = `The ONNX model runs in this page, within ${off} of Python.`;
-    return { ...table, policy: model, rows, note };
+    return { ...table, kind: "onnx", rows, note: `${RAN}, within ${off} of Python.` };
   } catch (error) {
     console.info(error);
     return { ...table, note: `${UNLIKE}, ${instead}` };
@@ -47,32 +47,59 @@ export async function fromFile(file, runtime) {
   const kind = file.name.split(".").at(-1)?.toLowerCase();
   if (file.size > LARGEST) throw new RangeError("larger than 64 MiB");
   if (kind === "json")
-    return opponent(file.name, "", tablePolicy(readTable(await file.text())), "");
+    return opponent(file.name, "", "table", tableRows(readTable(await file.text())), "");
   if (kind === "zip")
-    throw new RangeError(`give a model to Python: python -m algorithms.play ${file.name}`);
+    throw new RangeError(`give a model to Python: kuhn-bridge play ${file.name}`);
   if (kind !== "onnx") throw new RangeError("want a policy as .json or .onnx");
   if (!runtime) throw new RangeError(MISSING);
   try {
-    const model = await modelPolicy(await file.arrayBuffer());
-    return await opponent(file.name, "", model, "The ONNX model runs in this page.");
+    return opponent(file.name, "", "onnx", await modelRows(await file.arrayBuffer()), `${RAN}.`);
   } catch (error) {
     console.info(error);
-    throw new RangeError(UNLIKE);
+    const late = /** @type {Error} */ (error).name === "TimeoutError";
+    throw new RangeError(late ? `no answer from this model in ${PATIENCE} seconds` : UNLIKE);
   }
 }
 
-/** @param {ArrayBuffer} bytes */
-async function modelPolicy(bytes) {
-  const ort = await import(new URL(RUNTIME, document.baseURI).href);
-  return onnxPolicy(new Uint8Array(bytes), ort);
+/** Keep the person's file for later visits. @param {Opponent} file */
+export const rememberFile = ({ name, kind, rows }) =>
+  memory.rememberFile({ name, kind, policy: tableText(rows) });
+
+/** The person's files of earlier visits; what is not as we wrote it is left out.
+ * @returns {Opponent[]} */
+export const rememberedFiles = () =>
+  memory.files().flatMap(({ name, kind, policy }) => {
+    try {
+      const note = kind === "onnx" ? `${RAN}.` : "";
+      return [opponent(name, "", kind, tableRows(readTable(policy)), note)];
+    } catch {
+      return [];
+    }
+  });
+
+/** What a model plays at the 12 information states, asked in a worker that is stopped afterwards.
+ * @param {ArrayBuffer} bytes @returns {Promise<number[][]>} */
+function modelRows(bytes) {
+  const worker = new Worker(new URL("model.js", import.meta.url), { type: "module" });
+  return new Promise((resolve, reject) => {
+    setTimeout(() => reject(new DOMException("too slow", "TimeoutError")), 1000 * PATIENCE);
+    worker.onerror = () => reject(new Error("the worker did not start"));
+    worker.onmessage = ({ data: { rows, trouble } }) =>
+      rows ? resolve(rows) : reject(new Error(trouble));
+    worker.postMessage({ bytes, runtime: new URL(RUNTIME, document.baseURI).href });
+  }).finally(() => worker.terminate());
 }
 
-/** @param {string} name @param {string} about @param {import("./policy.js").Policy} policy
- * @param {string} note @returns {Promise<Opponent>} */
-async function opponent(name, about, policy, note) {
-  const rows = await policy.probabilities(INFORMATION_STATES);
-  return { name, about, id: fingerprint(rows), policy, rows, note };
-}
+/** @param {string} name @param {string} about @param {"table" | "onnx"} kind
+ * @param {number[][]} rows @param {string} note @returns {Opponent} */
+const opponent = (name, about, kind, rows, note) => ({
+  name,
+  about,
+  id: fingerprint(rows),
+  kind,
+  rows,
+  note,
+});
 
 /** A short name for what a policy plays, to six digits (FNV-1a).
  * @param {number[][]} rows @returns {string} */

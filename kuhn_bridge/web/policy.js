@@ -1,33 +1,36 @@
-// Where the bot's probabilities come from: a table, a JSON file, or an ONNX file that runs here.
+// Where the bot's probabilities come from: a table, a JSON file, or an ONNX file.
 
 import { ACTIONS, BETTING, INFORMATION_STATES, SEATS } from "./engine.js";
 import { informationState, legal, observation } from "./engine.js";
 
 /** @typedef {import("./engine.js").Decision} Decision */
-/**
- * One interface for both kinds. `probabilities` gives a row of 3, in action IDs, per decision;
- * a decision holds the own card and the public history, so no policy can see the other card.
- * @typedef {object} Policy
- * @property {"table" | "onnx"} kind
- * @property {(decisions: readonly Decision[]) => Promise<number[][]>} probabilities
- */
-
 /** As in policy JSON: "2pb" -> action -> probability.
  * @typedef {Record<string, Record<string, number>>} Table */
 
 const TOLERANCE = 1e-6; // how far a row of a file may sum from 1, as in Python
 
-/** @param {Table} table @returns {Policy} */
-export function tablePolicy(table) {
-  const row = (/** @type {Decision} */ decision) => {
-    const named = table[informationState(decision)];
-    return ACTIONS.map((action) => named[action] ?? 0);
-  };
-  return { kind: "table", probabilities: async (decisions) => decisions.map(row) };
+/** @param {Table} table @returns {number[][]} 12 rows of 3, in action IDs */
+export const tableRows = (table) =>
+  INFORMATION_STATES.map((decision) =>
+    ACTIONS.map((action) => table[informationState(decision)][action] ?? 0),
+  );
+
+/** A policy file, version 1, that `readTable` reads back.
+ * @param {number[][]} rows 12 rows of 3 @returns {string} */
+export function tableText(rows) {
+  const named = (/** @type {Decision} */ decision, /** @type {number[]} */ row) =>
+    Object.fromEntries(
+      ACTIONS.flatMap((action, id) => (legal(decision)[id] ? [[action, row[id]]] : [])),
+    );
+  const policy = Object.fromEntries(
+    INFORMATION_STATES.map((decision, i) => [informationState(decision), named(decision, rows[i])]),
+  );
+  return JSON.stringify({ format: "kuhn-bridge-policy", version: 1, policy });
 }
 
-/** A policy in the form of docs/onnx.md.
- * @param {Uint8Array} bytes @param {any} ort the onnxruntime-web module @returns {Promise<Policy>} */
+/** A policy in the form of docs/onnx.md. A decision holds the own card and the public history, so
+ * the model cannot see the other card; the answer is a row of 3, in action IDs, per decision.
+ * @param {Uint8Array} bytes @param {any} ort the onnxruntime-web module */
 export async function onnxPolicy(bytes, ort) {
   ort.env.wasm.numThreads = 1;
   const session = await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"] });
@@ -47,7 +50,7 @@ export async function onnxPolicy(bytes, ort) {
     );
     return allowed.map((row, i) => checked([...output.data.slice(3 * i, 3 * i + 3)], row));
   }
-  return { kind: "onnx", probabilities };
+  return { probabilities };
 }
 
 /** The table in a policy file, version 1 or 2, as the README describes them.

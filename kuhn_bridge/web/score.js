@@ -111,5 +111,5 @@ export function often([low, high]) {
   if (low === 1) return "always";
   return percent(low) === percent(high)
     ? percent(low)
-    : `${Math.round(100 * low)}–${percent(high)}`;
+    : `${Math.round(100 * low)}–\u2060${percent(high)}`; // never broken over two lines
 }

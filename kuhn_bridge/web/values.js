@@ -79,7 +79,7 @@ const deals = (seat, card) =>
   });
 
 /** @param {Rows} rows @param {State} state @returns {number[]} what the player to act does there */
-function rowAt(rows, state) {
+export function rowAt(rows, state) {
   const { card, letters } = engine.decisionOf(state);
   return rows[INFORMATION_STATES.findIndex((d) => d.card === card && d.letters === letters)];
 }

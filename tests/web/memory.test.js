@@ -63,6 +63,23 @@ test("a choice holds for the opponent it was chosen over", () => {
   assert.equal(localStorage.held.size, 0); // another visit starts with the opponent it names
 });
 
+const mine = (name) => ({ name, kind: "table", policy: "{}" });
+
+test("the last eight files are kept, and what is not one is left out", () => {
+  assert.deepEqual(memory.files(), []);
+  for (const name of "abcdefghij") memory.rememberFile(mine(name));
+  assert.deepEqual(memory.files(), [..."cdefghij"].map(mine));
+  for (const [stored, kept] of [
+    ["{", []],
+    ["3", []],
+    ['[null, 3, {"name": "x"}]', []],
+    [JSON.stringify([{ ...mine("x"), kind: "zip" }, mine("y")]), [mine("y")]],
+  ]) {
+    localStorage.setItem("kuhn-bridge:files", stored);
+    assert.deepEqual(memory.files(), kept);
+  }
+});
+
 test("the rules are shown once", () => {
   assert.equal(memory.sawRules(), false);
   memory.rememberRules();

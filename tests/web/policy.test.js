@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { INFORMATION_STATES, informationState } from "../../kuhn_bridge/web/engine.js";
-import { onnxPolicy, readTable, sample, tablePolicy } from "../../kuhn_bridge/web/policy.js";
+import {
+  onnxPolicy,
+  readTable,
+  sample,
+  tableRows,
+  tableText,
+} from "../../kuhn_bridge/web/policy.js";
 
 /** A runtime that gives whatever it is told to, and keeps what it was asked. */
 function runtime(data, asked = {}) {
@@ -16,11 +22,6 @@ function runtime(data, asked = {}) {
     },
   };
 }
-
-test("a table gives its rows in action IDs", async () => {
-  const policy = tablePolicy({ "0b": { CHECK_OR_CALL: 0.25, FOLD: 0.75 } });
-  assert.deepEqual(await policy.probabilities([{ card: 0, letters: "b" }]), [[0.25, 0, 0.75]]);
-});
 
 test("a model is asked as its contract says", async () => {
   const asked = {};
@@ -75,6 +76,13 @@ const players = [
   byId(["0p", "1p", "2p", "0b", "1b", "2b"]),
 ];
 const second = { version: 2, game: "kuhn", policy: undefined, players };
+
+test("a table gives its rows in action IDs, and rows give a file with that table", () => {
+  const rows = tableRows(table);
+  assert.equal(rows.length, 12);
+  assert.deepEqual([rows[0], rows[6]], [[0.5, 0.5, 0], [0.25, 0, 0.75]]);
+  assert.deepEqual(readTable(tableText(rows)), table);
+});
 
 test("both versions of a policy file are read", () => {
   assert.deepEqual(readTable(file({})), table);

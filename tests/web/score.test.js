@@ -38,18 +38,18 @@ test("a review says what equilibrium does and judges the move", () => {
     2: { CHECK_OR_CALL: [0, 1], BET: [0, 1] },
   };
   assert.deepEqual(review({ card: 0, letters: "" }, 1, bands), {
-    how: "J, first to act: checks 67–100%, bets 0–33%",
+    how: "J, first to act: checks 67–\u2060100%, bets 0–\u206033%",
     judgement: "You bet, as it sometimes does.",
     verdict: "sometimes",
   });
   assert.deepEqual(review({ card: 0, letters: "" }, 0, bands), {
-    how: "J, first to act: checks 67–100%, bets 0–33%",
+    how: "J, first to act: checks 67–\u2060100%, bets 0–\u206033%",
     judgement: "You checked, as it mostly does.",
     verdict: "mostly",
   });
   assert.equal(
     review({ card: 1, letters: "pb" }, 2, bands).how,
-    "Q, after check, bet: calls 33–67%, folds 33–67%",
+    "Q, after check, bet: calls 33–\u206067%, folds 33–\u206067%",
   );
   assert.equal(
     review({ card: 2, letters: "" }, 1, bands).how,
@@ -103,7 +103,7 @@ test("numbers and moves as people write them", () => {
       [THIRD, THIRD],
       [0, 1],
     ].map(often),
-    ["0%", "always", "33%", "0–100%"],
+    ["0%", "always", "33%", "0–\u2060100%"],
   );
   assert.deepEqual(
     [word("", 0), word("b", 0), word("pb", 2), word("p", 1)],
