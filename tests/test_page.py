@@ -1033,6 +1033,10 @@ def test_an_endless_network_is_given_up_and_the_page_goes_on(browser: Any, tmp_p
         assert len(page.workers) == 1
         page.clock.run_for(2_000)
         page.get_by_role("alert").filter(has_text="no answer from this model").wait_for()
+        for _ in range(200):  # the browser tells of its end a moment later
+            if not page.workers:
+                break
+            page.wait_for_timeout(10)
         assert page.workers == []
 
 

@@ -94,7 +94,7 @@ def _model(game: Game, trained: RowPolicy) -> Any:
         kwargs = {"net_arch": width, "activation_fn": nn.ReLU}
     env = SelfPlayVecEnv(1, game)
     # Weights that information sets share follow larger batches: a small one would undo the rest.
-    settings = GOING_ON if trained.tabular else GOING_ON | {"learning_rate": 3e-5, "n_steps": 32}
+    settings = GOING_ON if trained.tabular else GOING_ON | {"learning_rate": 1e-5, "n_steps": 32}
     return MaskablePPO("MlpPolicy", env, policy_kwargs=kwargs, device="cpu", **settings)
 
 
