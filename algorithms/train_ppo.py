@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--n-steps",
         type=int,
-        help="decisions of each between updates (4; mlp: more in larger games)",
+        help="decisions of each between updates (4; more in larger games)",
     )
     add("--lr", type=float, help="how far a row moves, relative to what it can gain (1); falls")
     add("--entropy", type=float, help="pull towards the magnet at the start (0.2)")

@@ -106,10 +106,10 @@ class Tree:
 
     def history(self, node: int) -> list[int]:
         """The action IDs, chance's included, that lead to a node."""
-        actions = []
+        actions, kind = [], self.first_child.dtype.type  # of another, all would be converted
         while node:
             actions.append(int(self.action[node]))
-            node = int(np.searchsorted(self.first_child, node, side="right")) - 1
+            node = int(np.searchsorted(self.first_child, kind(node), side="right")) - 1
         return actions[::-1]
 
     def uniform(self) -> Policy:

@@ -83,7 +83,7 @@ def configure(given: Settings) -> Config:
     elif given.get("net") == "mlp":
         usual = _MLP
     made = Config(**{**usual, **given})
-    if made.net == "mlp" and made.recipe == "self-play" and "n_steps" not in given:
+    if made.recipe == "self-play" and "n_steps" not in given:
         made = replace(made, n_steps=_enough(made))
     if made.recipe == "tutorial" and (made.env, made.net, made.game) != ("aec", "mlp", KUHN):
         raise UsageError("the tutorial recipe has its own environment, network and game")
@@ -92,9 +92,9 @@ def configure(given: Settings) -> Config:
 
 
 def _enough(config: Config) -> int:
-    """Decisions per update that take about as long as fitting a network to all rows does."""
-    rows = len(load_game(config.game).tree.keys)
-    return min(64, max(4, round(35 * rows / max(config.n_envs, 1))))
+    """Decisions per update that take about as long as what an update does for every row."""
+    rows = len(load_game(config.game).tree.keys) * (35 if config.net == "mlp" else 1)
+    return min(64, max(4, round(rows / max(config.n_envs, 1))))
 
 
 _MOST = {"magnet": 1, "seed": 2**32 - 1, "n_envs": 2**20, "n_steps": 2**16, "fit": 1000}

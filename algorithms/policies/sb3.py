@@ -125,7 +125,7 @@ def _rebuilt(path: Path, wanted: Game | None) -> Model:
     try:
         parts = (features(), _hidden(tensors, activation), _head(tensors, game))
         network = nn.Sequential(*parts)
-        network_probabilities(network, game)
+        network(torch.as_tensor(game.observations[:1].copy()))
     except (IndexError, KeyError, RuntimeError, TypeError, ValueError):
         raise _refusal(path, "a network whose layers do not follow from its tensors") from None
     return Model(game, network)
