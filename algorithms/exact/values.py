@@ -123,16 +123,16 @@ def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
 
 def reach(tree: Tree, policy: npt.ArrayLike) -> Floats:
     """How likely each sequence is by its owner's choices alone, under `(I, A)`: `(S + 1,)`."""
-    return _likely(tree.slots, _array(policy)[tree.legal])
+    likely = np.ones(tree.num_slots + 1)
+    _multiply(tree.slots, _array(policy)[tree.legal], likely)
+    return likely
 
 
 @compiled
-def _likely(slots: Ints, probabilities: Floats) -> Floats:
-    """The sequences' probabilities from those of the slots, of which parents come first."""
-    likely = np.ones(len(slots) + 1)
+def _multiply(slots: Ints, probabilities: Floats, likely: Floats) -> None:
+    """Fill in the sequences' probabilities from those of the slots, of which parents come first."""
     for slot in range(len(slots)):
         likely[slot + 1] = likely[slots[slot, 2]] * probabilities[slot]
-    return likely
 
 
 def spread(tree: Tree, policy: npt.ArrayLike) -> float:
@@ -191,7 +191,8 @@ def _alone(numbers: Numbers, stakes: Floats, table: Floats, measures: Floats) ->
     likely = worth + players + slots
     if not _likely_if_right(numbers, table, measures[likely:], players):
         return -1.0
-    measures[:likely] = 0
+    for at in range(likely):
+        measures[at] = 0.0
     for player in range(players):
         following = (player + one) % players
         for z in range(terminals):
@@ -226,7 +227,8 @@ def _likely_if_right(numbers: Numbers, table: Floats, likely: Floats, players: n
     """Fill in how likely each place is; whether all rows are distributions."""
     rows, actions = np.uint64(table.shape[0]), np.uint64(table.shape[1])
     slot, one, slots = np.uint64(0), np.uint64(1), np.uint64(len(likely)) - players
-    likely[:players] = 1
+    for player in range(players):
+        likely[player] = 1.0
     for at in range(rows):
         legal, everything = 0.0, 0.0
         for action in range(actions):
