@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from algorithms.exact.values import expected_values
+from algorithms.games import kuhn
 from algorithms.learning import hands as hands_module
+from algorithms.learning.board import board_of
 from algorithms.learning.hands import Hands
 from kuhn_bridge import KuhnError
 from kuhn_bridge.rules import DEALS
@@ -66,14 +68,16 @@ def test_deals_and_actions_are_equally_likely():
     assert ((counts - mean) ** 2 / mean).sum() < 20.5
 
 
-@pytest.mark.parametrize("shares", [[0.5, 0.3, 0.2], [0.9, 0.05, 0.05], [0.25, 0.0, 0.75], [1.0]])
+@pytest.mark.parametrize(
+    "shares", [[0.5, 0.1, 0.1, 0.1, 0.1, 0.1], [0, 0.05, 0.9, 0, 0.04, 0.01], [1 / 6] * 6]
+)
 def test_deals_are_as_likely_as_they_should_be(shares):
-    own, other = hands_module._aliases(np.array(shares))
-    deals = np.column_stack([np.arange(len(shares)), other]).astype(np.uint8)
-    rules = Hands(2)._rules._replace(deals=deals, own=(own * 2**32).astype(np.uint64))
+    tree = kuhn().tree
+    board = board_of(kuhn())._replace(dealt=np.cumsum(shares))
     node = np.zeros(60_000, np.uint8)
-    hands_module._deal(rules, np.uint64(7), node)
-    found, right = np.bincount(node, minlength=len(shares)) / 60_000, np.array(shares)
+    hands_module._deal(hands_module._rules(tree, board), np.uint64(7), node)
+    right = np.array(shares)
+    found = (node[:, None] == board.deals).mean(axis=0)
     assert (np.abs(found - right) <= 4 * np.sqrt(right * (1 - right) / 60_000)).all()
 
 

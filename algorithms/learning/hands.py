@@ -38,21 +38,25 @@ class Hands:
         self._choices, self._player = _choices(tree.legal), tree.player.astype(np.int32)
         seen = _whole(self.game.observations)
         self._sight = _packed(seen, tree.legal)
-        self._seen = np.empty((batch, self._sight.shape[1]), self._sight.dtype)
-        cells, size = self._seen.view(np.int8), seen.shape[1] * seen.itemsize
+        even = batch + batch % 2  # two hands share a draw; a last one without partner gets one
+        self._seen = np.empty((even, self._sight.shape[1]), self._sight.dtype)
+        cells, size = self._seen[:batch].view(np.int8), seen.shape[1] * seen.itemsize
         self._views = cells[:, :size].view(seen.dtype), cells[:, size : size + tree.legal.shape[1]]
         self._draws = rng.integers(2**63, size=1, dtype=np.uint64)
-        self._node, self._there = np.zeros((2, batch), self._rules.after.dtype)
-        self._actions = np.zeros(batch, self._choices.dtype)
-        self._paid = np.zeros((batch, self._rules.paid.shape[1]), np.uint64)
-        self._rewards = self._paid.view(np.float32)[:, : tree.num_players]
-        self._ended = np.zeros(batch, np.bool_)
+        self._node, self._there = np.zeros((2, even), self._rules.after.dtype)
+        self._drawn = np.zeros(even, self._choices[0].dtype)
+        self._actions = self._drawn[:batch].view(f"i{self._drawn.itemsize}")
+        self._paid = np.zeros((even, self._rules.paid.shape[1]), np.uint64)
+        self._rewards = self._paid.view(np.float32)[:batch, : tree.num_players]
+        self._over = np.zeros(even, np.bool_)
+        self._ended = self._over[:batch]
         _deal(self._rules, self._draws[0], self._node)
+        self._there[:] = self._node
         self._advance(1)
 
     def seats(self) -> Array:
         """Who is to act: int `(B,)`."""
-        return self._player[self._node]
+        return self._player[self._node[: len(self._actions)]]
 
     def look(self) -> tuple[Array, Array]:
         """What each player to act sees, `(B, size)`, and may do, int8 `(B, A)`.
@@ -64,22 +68,22 @@ class Hands:
 
     def random_actions(self) -> Array:
         """A legal action for each, all equally likely: int `(B,)`."""
-        _pick(self._choices, self._rules.row, self._node, self._draws[0], self._actions)
+        _pick(self._choices, self._rules.row, self._node, self._draws[0], self._drawn)
         self._advance(1)
         return self._actions
 
     def step(self, actions: Array) -> tuple[Array, Array]:
         """Play them: all players' rewards `(B, P)`, and whether the hand ended `(B,)`."""
-        if np.shape(actions) != self._node.shape:
+        if np.shape(actions) != self._ended.shape:
             raise IllegalActionError(
-                f"{len(self._node):,} hands want as many actions; got {np.shape(actions)}"
+                f"{len(self._ended):,} hands want as many actions; got {np.shape(actions)}"
             )
         if not _look_ahead(self._rules.after, self._node, actions, self._there):
             wrong = int((self._there == 0).argmax())
             raise IllegalActionError(f"action {actions[wrong]} is illegal in hand {wrong}")
         if self._rules.draws > 1:
             _chance(self._rules, self._there, self._draws[0])
-        _go(self._rules, self._there, self._draws[0], (self._node, self._paid, self._ended))
+        _go(self._rules, self._there, self._draws[0], (self._node, self._paid, self._over))
         self._advance(self._rules.draws)
         return self._rewards, self._ended
 
@@ -99,6 +103,7 @@ class _Rules(NamedTuple):
     paid: Array  # (N, words) returns as float32 in whole machine words
     deals: Array  # (D, 2) nodes: the own one of each deal, and the one that shares its cell
     own: Array  # (D,) the own one's part of the cell in 2^32nds (Vose's alias method)
+    uneven: bool  # whether any cell is shared
     draws: int  # how many draws a hand takes at most from one decision to the next
 
 
@@ -118,7 +123,8 @@ def _rules(tree: Tree, board: Board) -> _Rules:
     row = np.maximum(board.infoset, 0).astype(short)
     paid = np.pad(board.returns, ((0, 0), (0, tree.num_players % 2))).view(np.uint64)
     lists = after, state.astype(np.uint8), row, board.first_child, board.chance, paid
-    return _Rules(*lists, deals, (own * 2**32).astype(np.uint64), draws)
+    own = np.rint(own * 2**32).astype(np.uint64)
+    return _Rules(*lists, deals, own, bool((own < 2**32).any()), draws)
 
 
 def _aliases(shares: Array) -> tuple[Array, Array]:
@@ -149,14 +155,11 @@ def _packed(seen: Array, legal: Array) -> Array:
     return np.pad(cells, ((0, 0), (0, -cells.shape[1] % 16))).view(np.complex128)
 
 
-def _choices(masks: Array) -> Array:
-    """By row how many actions are legal, then which: `(I, A + 1)`."""
-    small = masks.shape[1] < 128
-    table = np.zeros((len(masks), masks.shape[1] + 1), np.int8 if small else np.int64)
-    table[:, 0] = masks.sum(axis=1)
-    rows, actions = np.nonzero(masks)
-    table[rows, np.cumsum(masks, axis=1)[rows, actions]] = actions
-    return table
+def _choices(masks: Array) -> tuple[Array, Array]:
+    """By row how many actions are legal, `(I,)`, and which, those first: `(I, A)`; unsigned."""
+    short = np.uint8 if masks.shape[1] < 128 else np.uint64
+    legal_first = np.argsort(~masks, axis=1, kind="stable")
+    return masks.sum(axis=1).astype(short), legal_first.astype(short)
 
 
 @compiled
@@ -175,30 +178,23 @@ def _bits(state: np.uint64, i: Index) -> np.uint64:
 
 
 @compiled
-def _pick(choices: Array, row: Array, node: Array, state: np.uint64, actions: Array) -> None:
-    """Fill in random actions. Two hands share a draw, here and below."""
+def _pick(choices: Any, row: Array, node: Array, state: np.uint64, actions: Array) -> None:
+    """Fill in random actions."""
+    counts, legal = choices
     for pair in range(np.uint64(len(node) // 2)):
-        bits, one, two = _bits(state, pair), pair + pair, pair + pair + np.uint64(1)
-        actions[one] = _picked(choices, row, node[one], bits & _LOW)
-        actions[two] = _picked(choices, row, node[two], bits >> _HALF)
-    if len(node) % 2:
-        bits = _bits(state, np.uint64(len(node) // 2))
-        actions[-1] = _picked(choices, row, node[-1], bits & _LOW)
-
-
-@part
-def _picked(choices: Array, row: Array, node: int, bits: np.uint64) -> int:
-    at = np.uint64(row[np.uint64(node)])
-    drawn = (bits * np.uint64(choices[at, 0])) >> _HALF
-    action: int = choices[at, np.uint64(1) + drawn]
-    return action
+        bits = _bits(state, pair)
+        for half in range(2):
+            i = pair + pair + np.uint64(half)
+            at = np.uint64(row[np.uint64(node[i])])
+            actions[i] = legal[at, ((bits & _LOW) * np.uint64(counts[at])) >> _HALF]
+            bits >>= _HALF
 
 
 @compiled
 def _look_ahead(after: Array, node: Array, actions: Array, there: Array) -> bool:
     """Fill in where each hand goes, 0 where its action is illegal; whether all are legal."""
     legal, width = True, np.uint64(after.shape[1])
-    for i in range(np.uint64(len(node))):
+    for i in range(np.uint64(len(actions))):
         action = np.uint64(actions[i])  # below 0 is far above `width`
         known = action < width
         there[i] = after[np.uint64(node[i]), action if known else np.uint64(0)] if known else 0
@@ -211,7 +207,7 @@ def _dealt(rules: _Rules, bits: np.uint64) -> np.uint64:
     """A deal by its probability, from 32 random bits: the cell, and the place within it."""
     drawn = bits * np.uint64(len(rules.deals))
     cell = drawn >> _HALF
-    other = np.uint64((drawn & _LOW) >= rules.own[cell])
+    other = np.uint64((drawn & _LOW) >= rules.own[cell]) if rules.uneven else np.uint64(0)
     return np.uint64(rules.deals[cell, other])
 
 
@@ -233,29 +229,24 @@ def _chance(rules: _Rules, there: Array, state: np.uint64) -> None:
 def _deal(rules: _Rules, state: np.uint64, node: Array) -> None:
     """Deal every hand."""
     for i in range(np.uint64(len(node))):
-        node[i] = _dealt(rules, _bits(state, i) >> _HALF)
+        node[i] = _dealt(rules, _bits(state, i) & _LOW)
 
 
 @compiled
 def _go(rules: _Rules, there: Array, state: np.uint64, hands: Any) -> None:
     """Take every hand there; deal anew where it is over."""
+    node, paid, ended = hands
     for pair in range(np.uint64(len(there) // 2)):
         bits = _bits(state, pair)
-        _take(rules, there, hands, pair + pair, bits & _LOW)
-        _take(rules, there, hands, pair + pair + np.uint64(1), bits >> _HALF)
-    if len(there) % 2:
-        bits = _bits(state, np.uint64(len(there) // 2))
-        _take(rules, there, hands, np.uint64(len(there) - 1), bits & _LOW)
-
-
-@part
-def _take(rules: _Rules, there: Array, hands: Any, i: Index, bits: np.uint64) -> None:
-    node, paid, ended = hands
-    at = np.uint64(there[i])
-    paid[i, 0] = rules.paid[at, 0]
-    for word in range(np.uint64(1), np.uint64(paid.shape[1])):
-        paid[i, word] = rules.paid[at, word]
-    over = np.uint64(rules.state[at] == ENDED)
-    ended[i] = over
-    # Without a branch, which would be guessed wrong every other time.
-    node[i] = at ^ ((at ^ _dealt(rules, bits)) & (np.uint64(0) - over))
+        for half in range(2):
+            i = pair + pair + np.uint64(half)
+            at = np.uint64(there[i])
+            paid[i, 0] = rules.paid[at, 0]
+            over = np.uint64(rules.state[at] == ENDED)
+            ended[i] = over
+            # Without a branch, which would be guessed wrong every other time.
+            node[i] = at ^ ((at ^ _dealt(rules, bits & _LOW)) & (np.uint64(0) - over))
+            bits >>= _HALF
+    for word in range(1, paid.shape[1]):
+        for hand in range(len(there)):
+            paid[hand, word] = rules.paid[there[hand], word]
