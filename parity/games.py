@@ -29,7 +29,7 @@ from parity.tally import Tally
 GROUP = "game"
 ITERATES = 1e-9
 EXACT = 1e-10  # per chip at stake
-TIED = 1e-6  # policies that differ by more come from regrets that are 0 but for rounding
+TIED = 1e-11  # policies that differ by more come from regrets that are 0 but for rounding
 HANDS, WATCHED = 2048, 16  # at a time in the environment, and replayed step by step
 ROUNDS, ROUNDS_QUICK = 30, 12  # hands of each
 FEW_NODES = 20_000  # OpenSpiel's Python takes seconds where there are more
