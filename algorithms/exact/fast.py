@@ -97,7 +97,7 @@ def arrange(tree: Tree) -> Layout:
     """Lanes where they pay, else the plain sequence form."""
     if tree.num_players == 2:
         layout, filled = _arranged(tree, WIDTHS[-1])
-        if layout.width > 1 and filled >= SPARSEST:
+        if layout.width == 1 or filled >= SPARSEST:
             return layout
     return _arranged(tree, 1)[0]
 
@@ -167,7 +167,7 @@ def _alike(tree: Tree, most: int) -> tuple[Indices, Indices, Indices]:
 
 
 def _heard(tree: Tree, nodes: Indices) -> Indices:
-    """A hash of chance's actions since the player's last decision; 0 if there was none."""
+    """A number for chance's actions since the player's last decision, from a hash of them."""
     parents = np.append(0, np.repeat(np.arange(tree.num_nodes), np.diff(tree.first_child)))
     heard, owner = np.zeros(len(nodes), np.intp), tree.owner
     going = tree.parent > 0
@@ -177,7 +177,7 @@ def _heard(tree: Tree, nodes: Indices) -> Indices:
         heard[chance] = heard[chance] * 1_000_003 + tree.action[nodes[chance]] + 1
         going &= tree.player[above] != owner
         nodes = np.where(going, above, nodes)
-    return heard
+    return np.unique(heard, return_inverse=True)[1]
 
 
 def _blocks(
@@ -191,9 +191,7 @@ def _blocks(
     for player in range(tree.num_players):
         order = [player, *(p for p in range(tree.num_players) if p != player)]
         stand = position[order, :][np.arange(len(order))[:, None], tree.ends[order]]
-        number = stand[0]
-        for another in stand[1:]:
-            number = _numbered(number, another)
+        number = _numbered(*stand)
         _, example = np.unique(number, return_index=True)
         cell = (number * width + lanes[tree.ends[order[1]]]) * width + lanes[tree.ends[player]]
         matrix = np.bincount(cell, tree.stakes[player], len(example) * width**2)
@@ -203,19 +201,23 @@ def _blocks(
         others.append(stand[1:, example[used]])
         matrices.append(matrix[used])
         first.append(first[-1] + int(used.sum()))
-    every = np.concatenate(matrices)
-    different, which = np.unique(every.reshape(len(every), -1), axis=0, return_inverse=True)
+    every = np.concatenate(matrices).reshape(-1, width**2)
+    # As plain numbers where they are such: sorting rows of bytes is several times slower.
+    kinds = every.ravel() if width == 1 else every
+    different, which = np.unique(kinds, axis=0, return_inverse=True)
     at, other = np.concatenate(ats), np.concatenate(others, axis=1)
     blocks = _numbers(at), _numbers(other), _numbers(which.ravel())
     return blocks, different.reshape(-1, width, width), np.array(first)
 
 
 def _numbered(*columns: npt.NDArray[np.integer]) -> Indices:
-    """Rows of several columns numbered from 0, equal rows alike, in ascending order."""
+    """Rows of several columns, none below 0, numbered from 0: equal rows alike, in ascending order.
+
+    The columns' ranges must be so small that their product is no overflow.
+    """
     number = np.zeros(len(columns[0]), np.intp)
     for column in columns:
-        _, other = np.unique(column, return_inverse=True)
-        _, number = np.unique(number * (other.max(initial=0) + 1) + other, return_inverse=True)
+        _, number = np.unique(number * (column.max(initial=0) + 1) + column, return_inverse=True)
     return number
 
 
