@@ -26,11 +26,18 @@ import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from algorithms.exact.cfr import CFR, Tables, Variant, kept
-from algorithms.exact.tree import CHANCE, Floats, Indices, Policy, Tree, ranges
+from algorithms.exact.tree import (
+    CHANCE,
+    Floats,
+    Indices,
+    Numbers,
+    Policy,
+    Tree,
+    ranges,
+    unsigned,
+)
 from algorithms.support.compiled import compiled, part
 from algorithms.support.lanes import Lanes, inverse, plus, put, row, zeros
-
-Numbers: TypeAlias = npt.NDArray[np.uint32]
 
 WIDTHS = (1, 2, 4, 6, 8)  # how many lanes a table may have: what the processor likes
 SPARSEST = 0.25  # of a matrix: with fewer terminals in it, lanes do not pay
@@ -124,11 +131,11 @@ def _arranged(tree: Tree, most: int) -> tuple[Layout, float]:
     position[:, 0] = np.arange(players)
     lanes = np.append(0, lane[rows])
     owner, parent = tree.owner[example][order], tree.parent[example][order]
-    before = _numbers(position[owner, parent])
+    before = unsigned(position[owner, parent])
     blocks, matrices, first_block = _blocks(tree, position, lanes, width)
     first_group = np.searchsorted(owner, np.arange(players + 1))
     filled = len(tree.terminals) * players / max(matrices[blocks[2]].size, 1)
-    arrays = (_numbers(first), before), blocks, matrices, first_group, first_block
+    arrays = (unsigned(first), before), blocks, matrices, first_group, first_block
     return Layout(width, int(first[-1]), place * width + lanes[1:], before, arrays), filled
 
 
@@ -206,7 +213,7 @@ def _blocks(
     kinds = every.ravel() if width == 1 else every
     different, which = np.unique(kinds, axis=0, return_inverse=True)
     at, other = np.concatenate(ats), np.concatenate(others, axis=1)
-    blocks = _numbers(at), _numbers(other), _numbers(which.ravel())
+    blocks = unsigned(at), unsigned(other), unsigned(which.ravel())
     return blocks, different.reshape(-1, width, width), np.array(first)
 
 
@@ -235,11 +242,6 @@ def _rank(numbers: Indices) -> Indices:
 def _borders(ascending: npt.NDArray[np.integer]) -> Indices:
     """Where a new number begins."""
     return np.flatnonzero(np.diff(ascending)) + 1
-
-
-def _numbers(values: npt.ArrayLike) -> Numbers:
-    """Unsigned, which spares the compiled code a test for negative indices."""
-    return np.ascontiguousarray(values, np.uint32)
 
 
 @compiled

@@ -269,6 +269,11 @@ def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> Indices:
     return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
 
 
+def unsigned(values: npt.ArrayLike) -> Numbers:
+    """Numbers that spare compiled code a test for negative indices."""
+    return np.ascontiguousarray(values, np.uint32)
+
+
 def _starts(counts: npt.ArrayLike) -> Ints:
     """Where each group of `counts` begins, and at the end where all end."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
