@@ -161,6 +161,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
     memory_axes.set_ylim(0, None)
     for axes in (time_axes, memory_axes):
         axes.set(xscale="log", xlabel="nodes (line: Liar's Dice with 3 to 8 sides)")
+        axes.margins(x=0.2)
         axes.grid(alpha=0.3)
         axes.legend(frameon=False, fontsize=8)
         for side in ("top", "right"):
