@@ -300,7 +300,7 @@ def _regret(
     (firsts, befores), _, _, first_group, _ = arrays
     regret, hope, scale, worth, _, _ = tables
     keep_positive, keep_negative, prediction = factors
-    one = np.uint64(1)
+    forgets, one = keep_positive < 1 or keep_negative < 1, np.uint64(1)
     for back in range(first_group[player + 1] - first_group[player]):
         g = np.uint64(first_group[player + 1] - 1 - back)
         first, last = np.uint64(firsts[g]), np.uint64(firsts[g + one])
@@ -313,11 +313,14 @@ def _regret(
         for at in range(first, last):
             news = plus(row(worth, at, zero), value, -1.0)
             put(worth, at, zero)
-            regrets = _kept(plus(row(regret, at, zero), news, 1.0), keep_positive, keep_negative)
+            regrets = plus(row(regret, at, zero), news, 1.0)
+            if forgets:
+                regrets = _kept(regrets, keep_positive, keep_negative)
             put(regret, at, regrets)
-            hopes = plus(regrets, news, prediction)
-            put(hope, at, hopes)
-            total = _plus_positive(total, hopes)
+            if prediction > 0:  # else both are one array
+                regrets = plus(regrets, news, prediction)
+                put(hope, at, regrets)
+            total = _plus_positive(total, regrets)
         put(scale, g, inverse(total))
         before = np.uint64(befores[g])
         put(worth, before, plus(row(worth, before, zero), value, 1.0))
