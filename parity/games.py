@@ -10,6 +10,7 @@ import pyspiel
 from open_spiel.python.algorithms import best_response, expected_game_score
 
 from algorithms.exact import cfr, values
+from algorithms.exact.solving import MODES, AnySolver, in_mode
 from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Policy, Tree
 from algorithms.games import Game
 from algorithms.learning.board import cumulative
@@ -28,6 +29,7 @@ from parity.tally import Tally
 GROUP = "game"
 ITERATES = 1e-9
 EXACT = 1e-10  # per chip at stake
+TIED = 1e-11  # policies that differ by more come from regrets that are 0 but for rounding
 HANDS, WATCHED = 2048, 16  # at a time in the environment, and replayed step by step
 ROUNDS, ROUNDS_QUICK = 30, 12  # hands of each
 FEW_NODES = 20_000  # OpenSpiel's Python takes seconds where there are more
@@ -130,6 +132,37 @@ def check_cfr(tally: Tally, settings: Settings) -> None:
 def check_cfr_plus(tally: Tally, settings: Settings) -> None:
     """Average policies."""
     _compare_iterates(tally, settings, cfr.CFR_PLUS, pyspiel.CFRPlusSolver)
+
+
+@game_check("fast", "the fast mode of the CFR family, iterate by iterate, against the exact mode")
+def check_fast(tally: Tally, settings: Settings) -> None:
+    """Regrets and averages, until the modes part in a tie, which rounding decides."""
+    tally.ours, tally.theirs = "the fast mode", "the exact one"
+    tree = _game(settings).tree
+    for name, variant in cfr.VARIANTS.items():
+        exact, fast = (in_mode(mode, tree, variant) for mode in MODES)
+        for iteration in range(1, 6 if settings.quick else 11):
+            exact.run(1)
+            fast.run(1)
+            if _part(tally, f"{name}, iteration {iteration}", fast, exact):
+                break
+
+
+def _part(tally: Tally, where: str, fast: AnySolver, exact: AnySolver) -> bool:
+    """Compare two solvers; whether one player's next policies differ, and so all that follows."""
+    tree = exact.tree
+    for player in range(tree.num_players):
+        rows = np.flatnonzero(tree.owner == player)
+        for kind in ("average_policy", "regrets"):
+            mine, right = (getattr(solver, kind)()[rows] for solver in (fast, exact))
+            at, action = np.unravel_index(np.abs(mine - right).argmax(), mine.shape)
+            phrase = f"has {kind} {{}} for action {action}"
+            numbers = float(mine[at, action]), float(right[at, action])
+            tally.close(f"{where}, {tree.keys[rows[at]]!r}", phrase, *numbers, ITERATES)
+        mine, right = (solver.current_policy()[rows] for solver in (fast, exact))
+        if np.abs(mine - right).max() > TIED:
+            return True
+    return False
 
 
 @game_check("policies", "random policies to OpenSpiel's three kinds and JSON, and back")

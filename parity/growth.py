@@ -29,6 +29,7 @@ GAMES = {
     "Leduc": "leduc_poker",
     "Tiny Bridge": "tiny_bridge_2p",
     "Tic-tac-toe": "tic_tac_toe",
+    "Sheriff, 7 rounds": "sheriff(max_bribe=3,max_items=2,num_rounds=7)",
     **{f"Liar's Dice {n}": f"liars_dice(numdice=1,dice_sides={n})" for n in range(3, 9)},
 }
 COLORS = {"exact": "#8a8a8a", "fast": "#2f6fb3", "tree": "#c0504d"}
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = Parser(prog="python -m parity.growth", description=__doc__)
     parser.add_argument(
-        "--most", type=int, default=10_000_000, metavar="NODES", help="no larger game (%(default)s)"
+        "--most", type=int, default=20_000_000, metavar="NODES", help="no larger game (%(default)s)"
     )
     parser.add_argument("--chart", type=Path, metavar="PNG", help="draw it")
     parser.add_argument("--json", action="store_true", help="print one JSON list")
@@ -160,6 +161,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
     memory_axes.set_ylim(0, None)
     for axes in (time_axes, memory_axes):
         axes.set(xscale="log", xlabel="nodes (line: Liar's Dice with 3 to 8 sides)")
+        axes.margins(x=0.2)
         axes.grid(alpha=0.3)
         axes.legend(frameon=False, fontsize=8)
         for side in ("top", "right"):

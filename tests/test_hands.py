@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from algorithms.exact.values import expected_values
+from algorithms.games import kuhn
+from algorithms.learning import hands as hands_module
+from algorithms.learning.board import board_of
 from algorithms.learning.hands import Hands
 from kuhn_bridge import KuhnError
 from kuhn_bridge.rules import DEALS
@@ -18,9 +21,9 @@ def sight(state):
 
 
 def test_every_hand_is_a_hand_of_the_core():
-    hands = Hands(600, seed=3)
+    hands = Hands(601, seed=3)  # two share a draw: the last has one of its own
     dealt = [State.new(*deal) for deal in DEALS]
-    possible = [list(dealt) for _ in range(600)]  # what each hand can be, from what was seen
+    possible = [list(dealt) for _ in range(601)]  # what each hand can be, from what was seen
     met = set()
     for _ in range(40):
         seen, legal = hands.look()
@@ -65,6 +68,31 @@ def test_deals_and_actions_are_equally_likely():
     assert ((counts - mean) ** 2 / mean).sum() < 20.5
 
 
+@pytest.mark.parametrize(
+    "shares", [[0.5, 0.1, 0.1, 0.1, 0.1, 0.1], [0, 0.05, 0.9, 0, 0.04, 0.01], [1 / 6] * 6]
+)
+def test_deals_are_as_likely_as_they_should_be(shares):
+    tree = kuhn().tree
+    board = board_of(kuhn())._replace(dealt=np.cumsum(shares))
+    node = np.zeros(60_000, np.uint8)
+    hands_module._deal(hands_module._rules(tree, board), np.uint64(7), node)
+    right = np.array(shares)
+    found = (node[:, None] == board.deals).mean(axis=0)
+    assert (np.abs(found - right) <= 4 * np.sqrt(right * (1 - right) / 60_000)).all()
+
+
+def test_hands_that_share_a_draw_are_dealt_and_played_apart():
+    hands = Hands(60_000, seed=5)
+    for _ in range(4):
+        first, second = hands.random_actions().reshape(-1, 2).T
+        alike = np.corrcoef(first, second)[0, 1]
+        assert abs(alike) < 5 / np.sqrt(30_000)
+        hands.step(hands.random_actions())
+        first, second = hands._node.reshape(-1, 2).T
+        alike = np.corrcoef(first, second)[0, 1]
+        assert abs(alike) < 5 / np.sqrt(30_000)
+
+
 @pytest.mark.parametrize("bad", [2, 3, -1, 100])
 def test_an_illegal_action_changes_nothing(bad):
     hands = Hands(8, seed=0)
@@ -74,6 +102,12 @@ def test_an_illegal_action_changes_nothing(bad):
     with pytest.raises(KuhnError, match=f"action {bad} is illegal in hand 5"):
         hands.step(actions)
     assert np.array_equal(hands.look()[0], before)
+
+
+@pytest.mark.parametrize("actions", [np.zeros(7, np.int8), np.zeros((8, 1), np.int8)])
+def test_as_many_actions_as_hands(actions):
+    with pytest.raises(KuhnError, match="8 hands want as many actions"):
+        Hands(8, seed=0).step(actions)
 
 
 @pytest.mark.parametrize("name", ["kuhn", KUHN3, LEDUC, "liars_dice(numdice=1,dice_sides=3)"])

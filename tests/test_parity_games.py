@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from algorithms.exact import cfr, values
+from algorithms.exact import cfr, fast, values
 from algorithms.games import load_game
 from algorithms.games.game import Game, Looks
 from algorithms.learning import selfplay
@@ -64,7 +64,7 @@ END, DECISION = int(TREE.terminals[7]), int(TREE.members[5])
 @pytest.mark.parametrize(
     ("planted", "expected"),
     [
-        (lambda: with_tree(returns=at((1, END), -9.0)), {"tree", "cfr", "cfr+"}),
+        (lambda: with_tree(returns=at((1, END), -9.0)), {"tree", "cfr", "cfr+", "fast"}),
         (lambda: with_tree(edge=at(1, 0.3)), {"tree"}),
         (lambda: with_tree(action=at(int(TREE.first_child[DECISION]), 2)), {"tree"}),
         (lambda: with_tree(player=at(DECISION, 2)), {"tree"}),
@@ -72,7 +72,7 @@ END, DECISION = int(TREE.terminals[7]), int(TREE.members[5])
         (lambda: with_tree(infoset=at(DECISION, 9)), {"tree", "sights"}),
         (
             lambda: with_tree(stakes=at((1, 3), 0.7)),
-            {"values", "best-response", "nashconv"},
+            {"values", "best-response", "nashconv", "fast"},
         ),
     ],
 )
@@ -114,6 +114,36 @@ def test_a_wrong_function_is_noticed(module, name, change, expected, monkeypatch
     wrong = cfr.LINEAR_CFR if change is None else off(right, change)
     monkeypatch.setattr(module, name, wrong)
     assert red(load_game(KUHN3)) == expected
+
+
+def doubled(layout):
+    blocks, matrices, first = layout
+    return blocks, np.concatenate([2 * matrices[:1], matrices[1:]]), first
+
+
+def moved(layout):
+    (at, others, which), matrices, first = layout
+    return (at, others, np.roll(which, 1)), matrices, first
+
+
+@pytest.mark.parametrize("name", [KUHN3, "leduc_poker"])
+@pytest.mark.parametrize("wrong", [doubled, moved])
+def test_a_wrong_layout_of_the_fast_mode_is_noticed(name, wrong, monkeypatch):
+    settings = Settings(quick=True, game=load_game(name))
+    assert run(GAME_CHECKS["fast"], settings).status == "pass"
+    monkeypatch.setattr(fast, "_blocks", off(fast._blocks, wrong))
+    result = run(GAME_CHECKS["fast"], settings)
+    assert result.status == "FAIL"
+    assert "iteration 1" in result.tally.cases[0]
+
+
+def test_a_fast_mode_that_averages_otherwise_is_noticed(monkeypatch):
+    def wrong(mode, tree, variant):
+        return right(mode, tree, replace(variant, gamma=variant.gamma + (mode == "fast")))
+
+    right = games.in_mode
+    monkeypatch.setattr(games, "in_mode", wrong)
+    assert red(load_game(KUHN3)) == {"fast"}
 
 
 def wrong_returns(board):

@@ -10,7 +10,14 @@ from open_spiel.python.algorithms import exploitability
 
 from algorithms.exact.kuhn import nash
 from algorithms.exact.tree import TERMINAL, Visit, compile_tree
-from algorithms.exact.values import expected_values, nash_conv, nash_convs, pure, seated
+from algorithms.exact.values import (
+    expected_values,
+    measuring,
+    nash_conv,
+    nash_convs,
+    pure,
+    seated,
+)
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import TabularPolicy
 from kuhn_bridge.errors import PolicyError
@@ -112,6 +119,20 @@ def test_a_batch_of_any_size_is_measured_one_by_one(name, count):
     assert nash_convs(flat, batch) == pytest.approx(alone, abs=1e-12)
 
 
+@pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC])
+def test_many_calls_on_one_tree(name):
+    """Nothing of one policy is left in the scratch memory when the next is measured."""
+    flat = tree(name)
+    measure, sharp = measuring(flat), pure(flat, flat.legal.argmax(axis=1))
+    for policy in (flat.random(0), sharp, flat.uniform(), sharp, np.asfortranarray(flat.random(1))):
+        assert measure(policy) == nash_conv(flat, policy).total
+    with pytest.raises(PolicyError, match="not probabilities"):
+        measure(flat.uniform() * 0.9)
+    with pytest.raises(PolicyError, match="a joint policy of"):
+        measure(flat.uniform()[1:])
+    assert measure(sharp) == nash_conv(flat, sharp).total
+
+
 def test_results_are_frozen():
     measure = nash_conv(TREE, TREE.uniform())
     with pytest.raises(AttributeError):
@@ -174,9 +195,9 @@ def test_a_wrong_payoff_would_be_noticed():
 
 def test_a_best_response_that_loses_would_be_noticed():
     """Player_0 bets, player_1 folds: 1 chip for player_0, and its best response must find it."""
-    slots = TREE.slots.copy()
-    slots[:6, 2] = len(slots)  # what player_0 could win is not passed on to its start
+    wrong = replace(TREE)
+    wrong.sequence_form[0][:6, 2] = 1  # what player_0 could win is passed on to player_1's start
     bold = pure(TREE, [1 if legal[1] else 2 for legal in TREE.legal])
     assert nash_conv(TREE, bold).values == pytest.approx((1, -1))
     with pytest.raises(AssertionError):
-        nash_conv(replace(TREE, slots=slots), bold)
+        nash_conv(wrong, bold)

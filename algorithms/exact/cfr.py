@@ -14,13 +14,20 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from algorithms.exact.tree import CHANCE, Bytes, Floats, Indices, Policy, Tree, ranges
+from algorithms.exact.tree import (
+    CHANCE,
+    Bytes,
+    Floats,
+    Indices,
+    Numbers,
+    Policy,
+    Tree,
+    ranges,
+    unsigned,
+)
 from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import KuhnError
-
-Numbers: TypeAlias = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,22 +170,22 @@ def _layout(tree: Tree) -> tuple[_Layout, Indices]:
     by_owner = np.argsort(tree.owner, kind="stable")
     groups = (
         owner,
-        _numbers(slots),
-        _numbers((after - first)[heads]),
-        _numbers(sizes),
-        _numbers(np.where(rows >= 0, tree.parent[rows], 0)),
+        unsigned(slots),
+        unsigned((after - first)[heads]),
+        unsigned(sizes),
+        unsigned(np.where(rows >= 0, tree.parent[rows], 0)),
     )
     nodes = (
-        _numbers(tree.sequence[:, inner]),
+        unsigned(tree.sequence[:, inner]),
         tree.chance[inner],
-        _numbers(number[ranges(first[inner], after[inner])]),
-        _numbers(needed),
+        unsigned(number[ranges(first[inner], after[inner])]),
+        unsigned(needed),
     )
     infosets = (
-        _numbers(np.searchsorted(tree.owner[by_owner], np.arange(tree.num_players + 1))),
-        _numbers(tree.first_slot[by_owner]),
-        _numbers(tree.first_slot[by_owner + 1]),
-        _numbers(tree.parent[by_owner]),
+        unsigned(np.searchsorted(tree.owner[by_owner], np.arange(tree.num_players + 1))),
+        unsigned(tree.first_slot[by_owner]),
+        unsigned(tree.first_slot[by_owner + 1]),
+        unsigned(tree.parent[by_owner]),
     )
     return (groups, nodes, infosets), order
 
@@ -197,11 +204,6 @@ def _groups(tree: Tree) -> tuple[Indices, Indices, Indices]:
     fresh = np.append(True, (rows[1:] != rows[:-1]) | (levels[1:] != levels[:-1]) | (rows[1:] < 0))
     starts = np.flatnonzero(fresh)
     return inner, inner[starts], np.diff(starts, append=len(inner))
-
-
-def _numbers(values: npt.ArrayLike) -> Numbers:
-    """Unsigned, which spares the compiled code a test for negative indices."""
-    return np.ascontiguousarray(values, np.uint32)
 
 
 @compiled

@@ -157,11 +157,16 @@ def _plan(tree: Tree, policy: Policy, player: int) -> Floats:
     return plan
 
 
-@compiled
 def _dominated(payoff: Floats, slack: float, strict: bool) -> Bools:
     """Which rows of `(own, other's)` another row dominates."""
+    found = np.zeros(len(payoff), np.bool_)
+    _find_dominated(payoff, slack, strict, found)
+    return found
+
+
+@compiled
+def _find_dominated(payoff: Floats, slack: float, strict: bool, found: Bools) -> None:
     rows, columns = payoff.shape
-    found = np.zeros(rows, np.bool_)
     for row in range(rows):
         for other in range(rows):
             never_worse, better = other != row, strict
@@ -174,4 +179,3 @@ def _dominated(payoff: Floats, slack: float, strict: bool) -> Bools:
             if never_worse and better:
                 found[row] = True
                 break
-    return found

@@ -26,11 +26,18 @@ import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from algorithms.exact.cfr import CFR, Tables, Variant, kept
-from algorithms.exact.tree import CHANCE, Floats, Indices, Policy, Tree, ranges
+from algorithms.exact.tree import (
+    CHANCE,
+    Floats,
+    Indices,
+    Numbers,
+    Policy,
+    Tree,
+    ranges,
+    unsigned,
+)
 from algorithms.support.compiled import compiled, part
 from algorithms.support.lanes import Lanes, inverse, plus, put, row, zeros
-
-Numbers: TypeAlias = npt.NDArray[np.uint32]
 
 WIDTHS = (1, 2, 4, 6, 8)  # how many lanes a table may have: what the processor likes
 SPARSEST = 0.25  # of a matrix: with fewer terminals in it, lanes do not pay
@@ -97,7 +104,7 @@ def arrange(tree: Tree) -> Layout:
     """Lanes where they pay, else the plain sequence form."""
     if tree.num_players == 2:
         layout, filled = _arranged(tree, WIDTHS[-1])
-        if layout.width > 1 and filled >= SPARSEST:
+        if layout.width == 1 or filled >= SPARSEST:
             return layout
     return _arranged(tree, 1)[0]
 
@@ -124,11 +131,11 @@ def _arranged(tree: Tree, most: int) -> tuple[Layout, float]:
     position[:, 0] = np.arange(players)
     lanes = np.append(0, lane[rows])
     owner, parent = tree.owner[example][order], tree.parent[example][order]
-    before = _numbers(position[owner, parent])
+    before = unsigned(position[owner, parent])
     blocks, matrices, first_block = _blocks(tree, position, lanes, width)
     first_group = np.searchsorted(owner, np.arange(players + 1))
     filled = len(tree.terminals) * players / max(matrices[blocks[2]].size, 1)
-    arrays = (_numbers(first), before), blocks, matrices, first_group, first_block
+    arrays = (unsigned(first), before), blocks, matrices, first_group, first_block
     return Layout(width, int(first[-1]), place * width + lanes[1:], before, arrays), filled
 
 
@@ -167,7 +174,7 @@ def _alike(tree: Tree, most: int) -> tuple[Indices, Indices, Indices]:
 
 
 def _heard(tree: Tree, nodes: Indices) -> Indices:
-    """A hash of chance's actions since the player's last decision; 0 if there was none."""
+    """A number for chance's actions since the player's last decision, from a hash of them."""
     parents = np.append(0, np.repeat(np.arange(tree.num_nodes), np.diff(tree.first_child)))
     heard, owner = np.zeros(len(nodes), np.intp), tree.owner
     going = tree.parent > 0
@@ -177,7 +184,7 @@ def _heard(tree: Tree, nodes: Indices) -> Indices:
         heard[chance] = heard[chance] * 1_000_003 + tree.action[nodes[chance]] + 1
         going &= tree.player[above] != owner
         nodes = np.where(going, above, nodes)
-    return heard
+    return np.unique(heard, return_inverse=True)[1]
 
 
 def _blocks(
@@ -191,9 +198,7 @@ def _blocks(
     for player in range(tree.num_players):
         order = [player, *(p for p in range(tree.num_players) if p != player)]
         stand = position[order, :][np.arange(len(order))[:, None], tree.ends[order]]
-        number = stand[0]
-        for another in stand[1:]:
-            number = _numbered(number, another)
+        number = _numbered(*stand)
         _, example = np.unique(number, return_index=True)
         cell = (number * width + lanes[tree.ends[order[1]]]) * width + lanes[tree.ends[player]]
         matrix = np.bincount(cell, tree.stakes[player], len(example) * width**2)
@@ -203,19 +208,23 @@ def _blocks(
         others.append(stand[1:, example[used]])
         matrices.append(matrix[used])
         first.append(first[-1] + int(used.sum()))
-    every = np.concatenate(matrices)
-    different, which = np.unique(every.reshape(len(every), -1), axis=0, return_inverse=True)
+    every = np.concatenate(matrices).reshape(-1, width**2)
+    # As plain numbers where they are such: sorting rows of bytes is several times slower.
+    kinds = every.ravel() if width == 1 else every
+    different, which = np.unique(kinds, axis=0, return_inverse=True)
     at, other = np.concatenate(ats), np.concatenate(others, axis=1)
-    blocks = _numbers(at), _numbers(other), _numbers(which.ravel())
+    blocks = unsigned(at), unsigned(other), unsigned(which.ravel())
     return blocks, different.reshape(-1, width, width), np.array(first)
 
 
 def _numbered(*columns: npt.NDArray[np.integer]) -> Indices:
-    """Rows of several columns numbered from 0, equal rows alike, in ascending order."""
+    """Rows of several columns, none below 0, numbered from 0: equal rows alike, in ascending order.
+
+    The columns' ranges must be so small that their product is no overflow.
+    """
     number = np.zeros(len(columns[0]), np.intp)
     for column in columns:
-        _, other = np.unique(column, return_inverse=True)
-        _, number = np.unique(number * (other.max(initial=0) + 1) + other, return_inverse=True)
+        _, number = np.unique(number * (column.max(initial=0) + 1) + column, return_inverse=True)
     return number
 
 
@@ -233,11 +242,6 @@ def _rank(numbers: Indices) -> Indices:
 def _borders(ascending: npt.NDArray[np.integer]) -> Indices:
     """Where a new number begins."""
     return np.flatnonzero(np.diff(ascending)) + 1
-
-
-def _numbers(values: npt.ArrayLike) -> Numbers:
-    """Unsigned, which spares the compiled code a test for negative indices."""
-    return np.ascontiguousarray(values, np.uint32)
 
 
 @compiled
@@ -296,7 +300,7 @@ def _regret(
     (firsts, befores), _, _, first_group, _ = arrays
     regret, hope, scale, worth, _, _ = tables
     keep_positive, keep_negative, prediction = factors
-    one = np.uint64(1)
+    forgets, one = keep_positive < 1 or keep_negative < 1, np.uint64(1)
     for back in range(first_group[player + 1] - first_group[player]):
         g = np.uint64(first_group[player + 1] - 1 - back)
         first, last = np.uint64(firsts[g]), np.uint64(firsts[g + one])
@@ -309,11 +313,14 @@ def _regret(
         for at in range(first, last):
             news = plus(row(worth, at, zero), value, -1.0)
             put(worth, at, zero)
-            regrets = _kept(plus(row(regret, at, zero), news, 1.0), keep_positive, keep_negative)
+            regrets = plus(row(regret, at, zero), news, 1.0)
+            if forgets:
+                regrets = _kept(regrets, keep_positive, keep_negative)
             put(regret, at, regrets)
-            hopes = plus(regrets, news, prediction)
-            put(hope, at, hopes)
-            total = _plus_positive(total, hopes)
+            if prediction > 0:  # else both are one array
+                regrets = plus(regrets, news, prediction)
+                put(hope, at, regrets)
+            total = _plus_positive(total, regrets)
         put(scale, g, inverse(total))
         before = np.uint64(befores[g])
         put(worth, before, plus(row(worth, before, zero), value, 1.0))

@@ -26,7 +26,8 @@ Bytes: TypeAlias = npt.NDArray[np.int8]
 Indices: TypeAlias = npt.NDArray[np.intp]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Policy: TypeAlias = Floats
-SequenceForm: TypeAlias = tuple[Ints, Ints, Floats, float]
+Numbers: TypeAlias = npt.NDArray[np.uint32]
+SequenceForm: TypeAlias = tuple[Numbers, Floats]  # see `Tree.sequence_form`
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
 
 
@@ -94,8 +95,22 @@ class Tree:
 
     @cached_property
     def sequence_form(self) -> SequenceForm:
-        """All that matters with perfect recall: `slots`, `ends`, `stakes`, the largest return."""
-        return self.slots, self.ends, self.stakes, float(np.abs(self.returns).max())
+        """All that matters with perfect recall, in two arrays: each costs a compiled call time.
+
+        A *place* is a sequence, of which the players' empty ones come first here, then the slots.
+        Numbers `(S + Z, max(4, P))`: the row, owner, place before and action of each slot, then the
+        players' places at each terminal. Stakes `(Z + 1, P)`; in the last row the largest return.
+        """
+        count, players = self.num_slots, self.num_players
+        numbers = np.zeros((count + len(self.terminals), max(4, players)), np.uint32)
+        numbers[:count, :4] = self.slots
+        numbers[count:, :players] = self.ends.T
+        owners, before = np.arange(players), numbers[:count, 2]
+        numbers[:count, 2] = np.where(before, before + players - 1, self.slots[:, 1])
+        ends = numbers[count:, :players]
+        numbers[count:, :players] = np.where(ends, ends + players - 1, owners)
+        largest = np.full((1, players), np.abs(self.returns).max())
+        return numbers, np.concatenate([self.stakes.T, largest])
 
     def depths(self) -> Indices:
         """How many steps each node is from the root: `(N,)`."""
@@ -252,6 +267,11 @@ def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> Indices:
     """All of `range(start, stop)`, one pair after another."""
     sizes = stops - starts
     return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+
+
+def unsigned(values: npt.ArrayLike) -> Numbers:
+    """Numbers that spare compiled code a test for negative indices."""
+    return np.ascontiguousarray(values, np.uint32)
 
 
 def _starts(counts: npt.ArrayLike) -> Ints:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
-from algorithms.exact.tree import Floats, Ints, Policy, SequenceForm, Tree
+from algorithms.exact.tree import Floats, Ints, Numbers, Policy, SequenceForm, Tree
 from algorithms.support.compiled import compiled, part
 from algorithms.support.lanes import Lanes, larger, plus, put, row, times, zeros
 from kuhn_bridge.errors import PolicyError
@@ -22,20 +22,21 @@ from kuhn_bridge.policy import ROW_SUM_TOLERANCE
 
 SLACK = 1e-4  # of the largest return: what such rows, multiplied along a hand, may cost
 SIDE_BY_SIDE = 8  # policies of a batch that are measured together
+_FLOAT64 = np.dtype(np.float64)
 
 
 class NashConv:
     """What the players could still gain, in chips per hand; one number per player."""
 
-    __slots__ = ("_measures", "_tree")
+    __slots__ = ("_measures", "_total", "_tree")
 
-    def __init__(self, tree: Tree, measures: Floats) -> None:
-        self._tree, self._measures = tree, measures  # as `_sweep` writes them
+    def __init__(self, tree: Tree, total: float, measures: Floats) -> None:
+        self._tree, self._total, self._measures = tree, total, measures  # as `_alone` writes them
 
     @property
     def total(self) -> float:
         """The sum of all players' gains."""
-        return self._measures.item(0)
+        return self._total
 
     @property
     def exploitability(self) -> float:
@@ -61,12 +62,13 @@ class NashConv:
     def best_responses(self) -> Ints:
         """The action with which the owner of each row answers the others: `(I,)`."""
         worth = np.full(self._tree.legal.shape, -np.inf)
-        worth[self._tree.legal] = self._measures[1 + 3 * self._tree.num_players :]
+        start = 3 * self._tree.num_players
+        worth[self._tree.legal] = self._measures[start : start + len(self._tree.slots)]
         return np.asarray(worth.argmax(axis=1), np.int32)
 
     def _figures(self, kind: int) -> tuple[float, ...]:
         players = self._tree.num_players
-        return tuple(self._measures[1 + kind * players :][:players].tolist())
+        return tuple(self._measures[kind * players :][:players].tolist())
 
     def __repr__(self) -> str:
         return f"<NashConv {self.total:g}, gains {self.gains}, values {self.values}>"
@@ -74,24 +76,31 @@ class NashConv:
 
 def nash_conv(tree: Tree, policy: npt.ArrayLike) -> NashConv:
     """What all players together could still gain by best-responding to a joint policy `(I, A)`."""
-    return measuring(tree)(policy)
+    table, (numbers, stakes), measures = _array(policy), tree.sequence_form, np.empty(_room(tree))
+    if table.shape == tree.legal.shape:
+        total = _alone(numbers, stakes, table, measures)
+        if total >= 0:
+            return NashConv(tree, total, measures)
+    raise _refusal(tree, table)
 
 
-def measuring(tree: Tree) -> Callable[[npt.ArrayLike], NashConv]:
-    """`nash_conv` of one tree, for many calls: what does not change is looked up once."""
-    game, shape = tree.sequence_form, tree.legal.shape
-    size = 1 + 3 * tree.num_players + tree.num_slots
+def measuring(tree: Tree) -> Callable[[npt.ArrayLike], float]:
+    """`nash_conv(tree, policy).total`, for many calls: what does not change is made ready once."""
+    numbers, stakes = tree.sequence_form
+    shape, measures = tree.legal.shape, np.empty(_room(tree))
 
-    def measure(policy: npt.ArrayLike) -> NashConv:
+    def total(policy: npt.ArrayLike) -> float:
         table = _array(policy)
-        if table.shape != shape:
-            raise PolicyError(_misshapen(tree, table.shape))
-        measures = np.empty(size)
-        if _alone(game, table, measures) >= 0:
-            raise PolicyError(_complaint(tree, table))
-        return NashConv(tree, measures)
+        if table.shape == shape and (found := _alone(numbers, stakes, table, measures)) >= 0:
+            return found
+        raise _refusal(tree, table)
 
-    return measure
+    return total
+
+
+def _room(tree: Tree) -> int:
+    """How many numbers `_alone` writes."""
+    return 4 * tree.num_players + 2 * len(tree.slots)
 
 
 def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Floats:
@@ -103,7 +112,7 @@ def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Floats:
     rows = tables.reshape(-1, tree.legal.shape[1])
     wrong = _together(zeros(SIDE_BY_SIDE), tree.sequence_form, rows, totals)
     if wrong >= 0:
-        raise PolicyError(_complaint(tree, tables[wrong]))
+        raise _refusal(tree, tables[wrong])
     return totals
 
 
@@ -114,16 +123,16 @@ def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
 
 def reach(tree: Tree, policy: npt.ArrayLike) -> Floats:
     """How likely each sequence is by its owner's choices alone, under `(I, A)`: `(S + 1,)`."""
-    return _likely(tree.slots, _array(policy)[tree.legal])
+    likely = np.ones(tree.num_slots + 1)
+    _multiply(tree.slots, _array(policy)[tree.legal], likely)
+    return likely
 
 
 @compiled
-def _likely(slots: Ints, probabilities: Floats) -> Floats:
-    """The sequences' probabilities from those of the slots, of which parents come first."""
-    likely = np.ones(len(slots) + 1)
+def _multiply(slots: Ints, probabilities: Floats, likely: Floats) -> None:
+    """Fill in the sequences' probabilities from those of the slots, of which parents come first."""
     for slot in range(len(slots)):
         likely[slot + 1] = likely[slots[slot, 2]] * probabilities[slot]
-    return likely
 
 
 def spread(tree: Tree, policy: npt.ArrayLike) -> float:
@@ -147,7 +156,7 @@ def pure(tree: Tree, actions: npt.ArrayLike) -> Policy:
 
 def _array(numbers: npt.ArrayLike) -> Floats:
     """As float64, writable and in C order: one type to compile for."""
-    if type(numbers) is np.ndarray and numbers.dtype.char == "d" and numbers.flags.carray:
+    if type(numbers) is np.ndarray and numbers.dtype is _FLOAT64 and numbers.flags.carray:
         return numbers
     return np.array(numbers, np.float64, order="C")
 
@@ -157,75 +166,88 @@ def _misshapen(tree: Tree, shape: tuple[int, ...]) -> str:
     return f"a joint policy of {tree.name} is {want}; got {got or 'a number'}"
 
 
-def _complaint(tree: Tree, table: Floats) -> str:
-    """The first row of a refused policy `(I, A)` that is no distribution."""
+def _refusal(tree: Tree, table: Floats) -> PolicyError:
+    """What is wrong with a policy: its shape, or its first row that is no distribution."""
+    if table.shape != tree.legal.shape:
+        return PolicyError(_misshapen(tree, table.shape))
     possible = np.where(tree.legal, table >= 0, table == 0).all(axis=1)
     first = int((possible & (np.abs(table.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE)).argmin())
-    return (
+    return PolicyError(
         f"{tree.keys[first]!r}: {table[first].tolist()} are not probabilities of its legal actions"
     )
 
 
 @compiled
-def _alone(game: SequenceForm, table: Floats, measures: Floats) -> int:
-    """Measure one policy `(I, A)`; its first row that is no distribution, or -1.
+def _alone(numbers: Numbers, stakes: Floats, table: Floats, measures: Floats) -> float:
+    """NashConv of one policy `(I, A)`, or -1 if one of its rows is no distribution.
 
-    Writes NashConv, the players' gains, values and values of best responses, and what each slot is
-    worth to its owner: `(1 + 3P + S,)`.
+    Writes the players' gains, values and values of best responses; what each slot is worth to its
+    owner; and how likely its owner is to come to each place: `(4P + 2S,)`.
     """
-    slots, ends, stakes, largest = game
-    players, terminals = ends.shape
-    likely = np.ones(len(slots) + 1)
-    wrong = _likely_if_right(slots, table, likely)
-    if wrong >= 0:
-        return wrong
-    measures[:] = 0
-    values, worth = 1 + players, 1 + 2 * players  # where they begin, the latter with best values
+    terminals, players = np.uint64(len(stakes) - 1), np.uint64(stakes.shape[1])
+    slots = np.uint64(len(numbers)) - terminals
+    one, two = np.uint64(1), np.uint64(2)
+    values, worth = players, two * players
+    likely = worth + players + slots
+    if not _likely_if_right(numbers, table, measures[likely:], players):
+        return -1.0
+    for at in range(likely):
+        measures[at] = 0.0
     for player in range(players):
-        value, following = 0.0, (player + 1) % players
-        for z in range(np.uint64(terminals)):
-            counterfactual = stakes[player, z]
-            if players > 1:
-                counterfactual *= likely[np.uint64(ends[following, z])]
-            for step in range(2, players):
-                counterfactual *= likely[np.uint64(ends[(player + step) % players, z])]
-            own = np.uint64(ends[player, z])
-            at = own + np.uint64(players - 1) if own > 0 else np.uint64(player)
-            measures[np.uint64(worth) + at] += counterfactual
-            value += counterfactual * likely[own]
-        measures[values + player] = value
+        following = (player + one) % players
+        for z in range(terminals):
+            counterfactual = stakes[z, player]
+            if players > one:
+                counterfactual *= measures[likely + np.uint64(numbers[slots + z, following])]
+            for step in range(two, players):
+                other = (player + step) % players
+                counterfactual *= measures[likely + np.uint64(numbers[slots + z, other])]
+            measures[worth + np.uint64(numbers[slots + z, player])] += counterfactual
+        measures[values + player] = measures[worth + player]
+    for slot in range(slots):
+        won = measures[worth + players + slot] * measures[likely + players + slot]
+        measures[values + np.uint64(numbers[slot, 1])] += won
     top = -np.inf
-    for slot in range(len(slots) - 1, -1, -1):
-        top = max(top, measures[worth + players + slot])
-        if slot == 0 or slots[slot - 1, 0] != slots[slot, 0]:
-            own = slots[slot, 2]
-            measures[worth + (players + own - 1 if own > 0 else slots[slot, 1])] += top
+    for back in range(slots):
+        last = slots - one - back
+        top = max(top, measures[worth + players + last])
+        if last == 0 or numbers[last - one, 0] != numbers[last, 0]:
+            measures[worth + np.uint64(numbers[last, 2])] += top
             top = -np.inf
+    total = 0.0
     for player in range(players):
-        gain = measures[worth + player] - measures[values + player]
-        assert gain >= -SLACK * largest  # noqa: S101  # a best response never loses
-        measures[1 + player] = max(gain, 0.0)
-        measures[0] += max(gain, 0.0)
-    return -1
+        best, value = measures[worth + player], measures[values + player]
+        measures[player] = _gain(best, value, stakes[terminals, 0])
+        total += measures[player]
+    return total
 
 
 @part
-def _likely_if_right(slots: Ints, table: Floats, likely: Floats) -> int:
-    """Fill in each sequence's probability; the first row that is no distribution, or -1."""
+def _likely_if_right(numbers: Numbers, table: Floats, likely: Floats, players: np.uint64) -> bool:
+    """Fill in how likely each place is; whether all rows are distributions."""
     rows, actions = np.uint64(table.shape[0]), np.uint64(table.shape[1])
-    slot, one = np.uint64(0), np.uint64(1)
+    slot, one, slots = np.uint64(0), np.uint64(1), np.uint64(len(likely)) - players
+    for player in range(players):
+        likely[player] = 1.0
     for at in range(rows):
         legal, everything = 0.0, 0.0
         for action in range(actions):
             p = table[at, action]
             everything += abs(p)
-            if slot < len(slots) and slots[slot, 0] == at and slots[slot, 3] == action:
+            if slot < slots and numbers[slot, 0] == at and numbers[slot, 3] == action:
                 legal += p
-                likely[slot + one] = likely[np.uint64(slots[slot, 2])] * p
+                likely[players + slot] = likely[np.uint64(numbers[slot, 2])] * p
                 slot += one
         if not (abs(legal - 1) <= ROW_SUM_TOLERANCE and everything == legal):
-            return at
-    return -1
+            return False
+    return True
+
+
+@part
+def _gain(best: float, value: float, largest: float) -> float:
+    gain = best - value
+    assert gain >= -SLACK * largest  # noqa: S101  # a best response never loses
+    return max(gain, 0.0)
 
 
 @compiled
@@ -234,33 +256,26 @@ def _together(zero: Lanes, game: SequenceForm, policies: Floats, totals: Floats)
 
     The first that is none, or -1.
     """
-    slots, ends, _, largest = game
-    players, width = len(ends), len(zero)
-    reach = np.ones((len(slots) + 1, width))
+    numbers, stakes = game
+    players, width = stakes.shape[1], len(zero)
+    places = players + len(numbers) + 1 - len(stakes)
+    reach, worth = np.ones((places, width)), np.empty((places, width))
     values = np.empty((players, width))
-    worth = np.empty((players + len(slots), width))
     for first in range(0, len(totals), width):
         stop = min(first + width, len(totals))
         wrong = _sweep(zero, game, policies, (first, stop), (reach, values, worth))
         if wrong >= 0:
             return wrong
         for number in range(first, stop):
-            total = 0.0
+            total, lane = 0.0, number - first
             for player in range(players):
-                total += _gain(values, worth, player, number - first, largest)
+                total += _gain(worth[player, lane], values[player, lane], stakes[-1, 0])
             totals[number] = total
     return -1
 
 
-@part
-def _gain(values: Floats, worth: Floats, player: int, lane: int, largest: float) -> float:
-    gain: float = worth[player, lane] - values[player, lane]
-    assert gain >= -SLACK * largest  # noqa: S101  # a best response never loses
-    return max(gain, 0.0)
-
-
-# By lane: of each sequence the probability that its owner plays it; what the players win; what the
-# players' empty sequences, then all slots, are worth to their owner who goes on best.
+# By lane: of each place the probability that its owner comes there; what the players win; what the
+# places are worth to their owner who goes on best.
 _Tables: TypeAlias = tuple[Floats, Floats, Floats]
 
 
@@ -269,29 +284,30 @@ def _sweep(
     zero: Lanes, game: SequenceForm, policies: Floats, which: tuple[int, int], tables: _Tables
 ) -> int:
     """Fill in the tables for the policies from first to last; the first that is none, or -1."""
-    slots, ends, stakes, _ = game
+    numbers, stakes = game
     reach, values, worth = tables
     first, stop = which
+    slots = numbers[: len(numbers) + 1 - len(stakes)]
     wrong = _reach(zero, slots, policies, which, reach)
     for number in range(first, stop):
         if wrong[number - first] != 0:  # nor is NaN
             return number
     worth[:] = 0
-    _end(zero, ends, stakes, reach, worth)
+    _end(zero, numbers[len(slots) :], stakes, reach, worth)
     _value(zero, slots, reach, worth, values)
-    _respond(zero, slots, worth, len(ends))
+    _respond(zero, slots, worth)
     return -1
 
 
 @part
 def _reach(
-    zero: Lanes, slots: Ints, policies: Floats, which: tuple[int, int], reach: Floats
+    zero: Lanes, slots: Numbers, policies: Floats, which: tuple[int, int], reach: Floats
 ) -> Lanes:
-    """Fill in each sequence's probability; lanes are 0 where all rows are distributions."""
+    """Fill in each place's probability; lanes are 0 where all rows are distributions."""
     first, stop = which
-    rows = slots[-1, 0] + 1
+    rows = np.int64(slots[-1, 0]) + 1
     wrong = zero
-    slot, one = np.uint64(0), np.uint64(1)
+    slot, one, players = np.uint64(0), np.uint64(1), np.uint64(len(reach) - len(slots))
     for at in range(rows):
         legal, everything = zero, zero
         for action in range(np.uint64(policies.shape[1])):
@@ -303,8 +319,8 @@ def _reach(
             if slot < len(slots) and slots[slot, 0] == at and slots[slot, 3] == action:
                 legal = plus(legal, p, 1.0)
                 before = row(reach, np.uint64(slots[slot, 2]), zero)
+                put(reach, players + slot, times(before, p))
                 slot += one
-                put(reach, slot, times(before, p))
         wrong = _plus_fault(wrong, legal, everything)
     return wrong
 
@@ -326,45 +342,43 @@ def _plus_fault(wrong: Lanes, legal: Lanes, everything: Lanes) -> Lanes:
 
 
 @part
-def _end(zero: Lanes, ends: Ints, stakes: Floats, reach: Floats, worth: Floats) -> None:
-    """Add every terminal's counterfactual returns to the players' last slots."""
-    players, terminals = ends.shape
-    for z in range(terminals):
-        for player in range(players):
-            counterfactual = _all(zero, stakes[player, z])
-            for other in range(players):
+def _end(zero: Lanes, ends: Numbers, stakes: Floats, reach: Floats, worth: Floats) -> None:
+    """Add every terminal's counterfactual returns to the players' last places."""
+    for z in range(np.uint64(len(ends))):
+        for player in range(stakes.shape[1]):
+            counterfactual = _all(zero, stakes[z, player])
+            for other in range(stakes.shape[1]):
                 if other != player:
-                    before = row(reach, np.uint64(ends[other, z]), zero)
+                    before = row(reach, np.uint64(ends[z, other]), zero)
                     counterfactual = times(counterfactual, before)
-            own = ends[player, z]
-            at = np.uint64(players - 1 + own if own > 0 else player)
+            at = np.uint64(ends[z, player])
             put(worth, at, plus(row(worth, at, zero), counterfactual, 1.0))
 
 
 @part
-def _value(zero: Lanes, slots: Ints, reach: Floats, worth: Floats, values: Floats) -> None:
+def _value(zero: Lanes, slots: Numbers, reach: Floats, worth: Floats, values: Floats) -> None:
     """What each player wins, from what it wins right after its slots."""
-    players, one = len(values), np.uint64(1)
+    players = np.uint64(len(values))
     for player in range(players):
         put(values, player, row(worth, player, zero))
     for slot in range(np.uint64(len(slots))):
-        owner = np.uint64(slots[slot, 1])
-        won = row(worth, np.uint64(players) + slot, zero)
-        won = times(won, row(reach, slot + one, zero))
+        owner, at = np.uint64(slots[slot, 1]), players + slot
+        won = times(row(worth, at, zero), row(reach, at, zero))
         put(values, owner, plus(row(values, owner, zero), won, 1.0))
 
 
 @part
-def _respond(zero: Lanes, slots: Ints, worth: Floats, players: int) -> None:
-    """Pass each row's best slot on to the sequence before it, the last row first."""
-    lowest = _all(zero, -np.inf)
+def _respond(zero: Lanes, slots: Numbers, worth: Floats) -> None:
+    """Pass each row's best slot on to the place before it, the last row first."""
+    lowest, one, last = _all(zero, -np.inf), np.uint64(1), np.uint64(len(slots) - 1)
+    players = np.uint64(len(worth) - len(slots))
     top = lowest
-    for slot in range(len(slots) - 1, -1, -1):
-        top = larger(top, row(worth, np.uint64(players + slot), zero))
-        if slot == 0 or slots[slot - 1, 0] != slots[slot, 0]:
-            owner, before = slots[slot, 1], slots[slot, 2]
-            above = np.uint64(players - 1 + before if before > 0 else owner)
-            put(worth, above, plus(row(worth, above, zero), top, 1.0))
+    for back in range(np.uint64(len(slots))):
+        slot = last - back
+        top = larger(top, row(worth, players + slot, zero))
+        if slot == 0 or slots[slot - one, 0] != slots[slot, 0]:
+            before = np.uint64(slots[slot, 2])
+            put(worth, before, plus(row(worth, before, zero), top, 1.0))
             top = lowest
 
 
