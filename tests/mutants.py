@@ -5,29 +5,41 @@ killed when a test of that module fails, or when the tests take far too long. Wh
 either a hole in the tests or changes nothing; `EQUIVALENT` lists the latter with a reason.
 
 A mutant does what it likes, so no test writes to a file that it did not make, devices included.
-The tests run in a copy of the project, each mutant in a process forked from one that has the
-heavy libraries already, so that a mutant costs little more than its tests.
+The tests run in a copy of the project in build/mutants, each mutant in a process forked from one
+that has the heavy libraries already, the tests that are quick or have killed before first.
+Verdicts are kept there too: the next call leaves out what is known (`--again`: but not the living).
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import hashlib
+import importlib
+import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+import torch
+from hypothesis import Phase, settings
+from numba.core.caching import _SourceFileBackedLocatorMixin
+
 ROOT = Path(__file__).parent.parent
+WORK = ROOT / "build" / "mutants"
+COPY, RESULTS = WORK / "copy", WORK / "results.txt"
+OUTPUT, SAID = WORK / "output.txt", WORK / "said.json"
 OWN = ("tests", "kuhn_bridge", "algorithms", "parity")
-SECONDS = 120  # for the tests of one mutant
 
 # What guards each module, the quickest first.
 TESTS = {
@@ -40,7 +52,8 @@ TESTS = {
     "kuhn_bridge/openspiel.py": "openspiel policy conformance/test_openspiel.py",
     "algorithms/exact/tree.py": "tree values games",
     "algorithms/exact/values.py": "values closed_form losses",
-    "algorithms/exact/cfr.py": "cfr solve",
+    "algorithms/exact/fast.py": "fast",
+    "algorithms/exact/cfr.py": "cfr",
     "algorithms/exact/sampling.py": "sampling",
     "algorithms/exact/linear_program.py": "closed_form dominance values",
     "algorithms/exact/elimination.py": "dominance",
@@ -53,21 +66,36 @@ TESTS = {
     "algorithms/learning/checkpoint.py": "checkpoint",
     "algorithms/support/files.py": "support",
     "algorithms/support/sealed.py": "support",
-    "algorithms/support/server.py": "server play",
+    "algorithms/support/server.py": "play",
     "parity/sides.py": "bridge parity",
     "parity/candidate.py": "parity",
 }
 
 # Survivors that change nothing: a module, a part of what is told of the mutant, and why.
 EQUIVALENT = (
-    ("kuhn_bridge/state.py", "compare=False): False -> True", "it follows from cards and letters"),
-    ("kuhn_bridge/state.py", "card0 is not card1:: is -> is not", "the slow way finds the same"),
-    ("kuhn_bridge/rules.py", "cards[1] > cards[0]): > -> >=", "no two cards are alike"),
-    ("kuhn_bridge/bridge.py", "LONGEST + 1", "reading one more move refuses as well"),
-    ("kuhn_bridge/policy.py", "PERCENT_TOLERANCE", "no sum of floats is exactly at the bound"),
-    ("kuhn_bridge/policy.py", '"__array__") or', "an array is then looked at twice"),
-    ("algorithms/support/sealed.py", "MAX_BYTES = 2**30", "a bound of another size is one too"),
-    ("kuhn_bridge/policy.py", "for v in values)): > -> >=", "one number more is held as easily"),
+    ("kuhn_bridge/state.py", "compare=[False -> True]", "it follows from cards and letters"),
+    ("kuhn_bridge/rules.py", "cards[1] [> -> >=] cards[0]", "no two cards are alike"),
+    ("kuhn_bridge/rules.py", "min(len(cards), [3 ->", "four cards are as wrong as three"),
+    ("kuhn_bridge/rules.py", "seed = -[1 ->", "any seed below 0 is refused"),
+    ("kuhn_bridge/bridge.py", "LONGEST + [1 ->", "reading one more move refuses as well"),
+    ("kuhn_bridge/policy.py", "MAX_BYTES + [1 ->", "one more byte is too many as well"),
+    ("kuhn_bridge/policy.py", "[2 -> (2 + 1)] * half + 2]", "a slice ends where the row does"),
+    ("kuhn_bridge/policy.py", "[<= -> <] PERCENT_TOLERANCE", "no sum is exactly at the bound"),
+    ("kuhn_bridge/policy.py", "[> -> >=] ROW_SUM_TOLERANCE", "no sum is exactly at the bound"),
+    ("kuhn_bridge/policy.py", "[12 -> (12 + 1)])", "that rounds the same errors away"),
+    ("kuhn_bridge/policy.py", "MAX_LENGTH = [10_000_000", "a bound of another size is one too"),
+    ("kuhn_bridge/policy.py", "[> -> >=] MAX_LENGTH", "a bound of another size is one too"),
+    (
+        "kuhn_bridge/policy.py",
+        "depth: int = [2 ->",
+        "no table is as deep as that",
+    ),
+    (
+        "kuhn_bridge/policy.py",
+        "(depth [> -> >=] 0",
+        "no table is as deep as that",
+    ),
+    ("kuhn_bridge/policy.py", '"__array__") [or -> and]', "an array is then looked at twice"),
 )
 
 _SWAPS = {
@@ -103,7 +131,11 @@ class Mutant:
     start: int
     end: int
     text: str
-    told: str  # the line as it was, and what became of it
+    told: str  # the line, with [what was -> what is]
+    compiled: bool  # kernels may contain it
+
+    def applied(self, source: bytes) -> bytes:
+        return source[: self.start] + self.text.encode() + source[self.end :]
 
 
 def mutants(source: str) -> Iterator[Mutant]:
@@ -118,11 +150,14 @@ def mutants(source: str) -> Iterator[Mutant]:
         return lines[line - 1] + column
 
     def made(line: int, start: int, end: int, text: str) -> Mutant:
+        first = raw[lines[line - 1] : start].decode().lstrip()
+        last = raw[end : lines[line]].decode().rstrip()
         was = " ".join(raw[start:end].decode().split())
-        context = source.splitlines()[line - 1].strip()
-        return Mutant(line, start, end, text, f"{context}: {was[:40]} -> {text[:40]}")
+        told = f"{first}[{was} -> {text}]{last}"
+        return Mutant(line, start, end, text, told, line not in interpreted)
 
     skipped = set(_skipped(tree))
+    interpreted = set(_interpreted(tree))
     for node in ast.walk(tree):
         if id(node) in skipped or not hasattr(node, "lineno"):
             continue
@@ -154,6 +189,15 @@ def mutants(source: str) -> Iterator[Mutant]:
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
         ):
             yield made(node.lineno, start, end, "pass")
+
+
+def _interpreted(tree: ast.AST) -> Iterator[int]:
+    """The lines that no kernel contains: of functions that are not compiled."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            marks = {getattr(decorator, "id", "") for decorator in node.decorator_list}
+            if not marks & {"compiled", "part"}:
+                yield from range(node.body[0].lineno, node.end_lineno + 1)
 
 
 def _operations(node: ast.AST) -> Iterator[tuple[ast.expr, ast.AST, ast.expr]]:
@@ -188,64 +232,117 @@ def _is_never_run(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) in never
 
 
-def survives(copy: Path, module: str, mutant: Mutant, source: bytes, tests: list[str]) -> bool:
-    """Whether the tests pass with the mutant in place."""
-    path = copy / module
-    path.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
-    try:
-        return _passes(copy, tests)
-    finally:
-        path.write_bytes(source)
+class _Watch:
+    """A plugin of pytest: the cheapest tests first; notes how long each took and what failed."""
+
+    def __init__(self, costs: dict[str, float]) -> None:
+        self.costs = costs
+        self.seconds: Counter[str] = Counter()
+        self.failed: list[str] = []
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self.costs.get(item.nodeid, 0))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] += report.duration
+        if report.failed:
+            self.failed.append(report.nodeid)
 
 
-def _passes(copy: Path, tests: list[str]) -> bool:
-    child = os.fork()
-    if child == 0:
+class Tests:
+    """The tests of one module, run on the copy."""
+
+    def __init__(self, module: str) -> None:
+        names = TESTS[module].split()
+        self.paths = [f"tests/{n}" if n.endswith(".py") else f"tests/test_{n}.py" for n in names]
+        self.seconds: dict[str, float] = {}
+        self.kills: Counter[str] = Counter()
+        began = time.monotonic()
+        self.pass_at_first = self.run(600) == "alive"
+        self.limit = 5 * (time.monotonic() - began) + 10
+        self.seconds = json.loads(SAID.read_text())["seconds"]
+
+    def run(self, limit: float) -> str:
+        """`alive` if all pass, `killed` if one fails, `slow` if they do not end in time."""
+        child = os.fork()
+        if child == 0:
+            self._run_here()
+        until = time.monotonic() + limit
+        status, done = 0, 0
+        while not done and time.monotonic() < until:
+            time.sleep(0.02)
+            done, status = os.waitpid(child, os.WNOHANG)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # with all that it started
+        if not done:
+            os.waitpid(child, 0)
+            return "slow"
+        self.kills.update(json.loads(SAID.read_text())["failed"])
+        return "killed" if status else "alive"
+
+    def _run_here(self) -> None:
         os.setsid()
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(nowhere, stream)
-        os.chdir(copy)
-        sys.path[:] = [str(copy), *(path for path in sys.path if path not in ("", str(ROOT)))]
+        output = os.open(OUTPUT, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
+            os.dup2(file, stream)
+        os.chdir(COPY)
+        os.environ |= {"PYTHONPATH": str(COPY), "PYTHONDONTWRITEBYTECODE": "1"}
+        sys.path[:] = [str(COPY), *(path for path in sys.path if path not in ("", str(ROOT)))]
         for name in [name for name in sys.modules if name.partition(".")[0] in OWN]:
             del sys.modules[name]
-        import pytest
-
-        quiet = [
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-W",
-            "ignore::pytest.PytestAssertRewriteWarning",
-        ]
-        os._exit(pytest.main([*quiet, *tests]) != 0)
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
+        watch = _Watch({name: s / (1 + self.kills[name]) for name, s in self.seconds.items()})
+        options = ["-xq", "--assert=plain", "-pno:cacheprovider", "--hypothesis-profile=mutants"]
+        SAID.write_text('{"seconds": {}, "failed": []}')
+        failed = pytest.main([*options, f"--basetemp={WORK / 'tmp'}", *self.paths], [watch])
+        SAID.write_text(json.dumps({"seconds": watch.seconds, "failed": watch.failed}))
+        os._exit(int(failed))
 
 
-def _tests_of(module: str) -> list[str]:
-    names = TESTS[module].split()
-    found = [f"tests/{n}" if n.endswith(".py") else f"tests/test_{n}.py" for n in names]
-    return [name for name in found if (ROOT / name).exists()]
-
-
-def _copied(folder: str) -> Path:
-    copy = Path(folder) / "copy"
-    shutil.copytree(
-        ROOT,
-        copy,
-        ignore=shutil.ignore_patterns(".git", ".venv", "node_modules", "__pycache__", "*.egg-info"),
-        symlinks=True,
+def _prepare() -> None:
+    """Copy the project and load what every process shall have already."""
+    unwanted = (".*", "build", "dist", "runs", "node_modules", "__pycache__", "*.egg-info")
+    ignore = shutil.ignore_patterns(*unwanted)
+    shutil.copytree(ROOT, COPY, ignore=ignore, symlinks=True, dirs_exist_ok=True)
+    sys.dont_write_bytecode = True
+    for name in ("onnx", "onnxruntime", "pettingzoo", "pyspiel", "sb3_contrib", "scipy.optimize"):
+        importlib.import_module(name)
+    torch.set_num_threads(1)
+    # Always the same examples, and no time spent on the smallest one.
+    phases = (Phase.explicit, Phase.generate)
+    settings.register_profile(
+        "mutants", deadline=None, derandomize=True, database=None, phases=phases
     )
-    return copy
+    # Kernels outlive a changed file: `_forget` alone says which are out of date.
+    _SourceFileBackedLocatorMixin.get_source_stamp = lambda self: "unchanged"
+
+
+def _forget(module: str) -> None:
+    """Remove the kernels of a module and of all that import from it, for they contain it."""
+    stale, found = set(), {module}
+    while found - stale:
+        stale |= found
+        names = [re.escape(name.removesuffix(".py").replace("/", ".")) for name in stale]
+        wanted = re.compile(rf"^ *from ({'|'.join(names)}) import", re.MULTILINE)
+        every = [path for folder in OWN for path in (COPY / folder).rglob("*.py")]
+        found = {str(p.relative_to(COPY)) for p in every if wanted.search(p.read_text())}
+    for name in stale:
+        path = COPY / name
+        for kernel in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"):
+            kernel.unlink()
+
+
+def verdict(module: str, mutant: Mutant, source: bytes, tests: Tests) -> str:
+    """What the tests say of a mutant."""
+    path = COPY / module
+    if mutant.compiled:
+        _forget(module)
+    path.write_bytes(mutant.applied(source))
+    try:
+        return tests.run(tests.limit)
+    finally:
+        path.write_bytes(source)
+        if mutant.compiled:
+            _forget(module)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -254,51 +351,58 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("modules", nargs="*", help="some of the modules (all)")
     parser.add_argument("--sample", type=int, default=10**9, help="at most so many of each module")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--seconds", type=float, default=10**9, help="begin nothing after so long")
+    parser.add_argument("--again", action="store_true", help="try what survived the last time")
     parser.add_argument("--list", action="store_true", help="only say what would be changed")
     options = parser.parse_args(argv)
-    sys.dont_write_bytecode = True
-    import hypothesis, numba, numpy, onnx, pyspiel, pytest, sb3_contrib, scipy.optimize, torch  # noqa: E401, F401, I001
-
-    torch.set_num_threads(1)
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        copy = _copied(folder)
-        for module in options.modules or TESTS:
-            rows.append(_module(copy, module, options))
-    print(f"\n{'module':<42}{'mutants':>8}{'killed':>8}{'same':>6}{'alive':>7}{'share':>8}")
+    options.until = time.monotonic() + options.seconds
+    if not options.list:
+        _prepare()
+    rows = [(module, _module(module, options)) for module in options.modules or TESTS]
+    print(
+        f"\n{'module':<42}{'mutants':>8}{'killed':>8}{'same':>6}{'alive':>7}{'share':>8}{'left':>7}"
+    )
     for name, counts in rows:
-        share = counts["killed"] / max(1, counts["killed"] + counts["alive"])
-        print(
-            f"{name:<42}{counts.total():>8}{counts['killed']:>8}{counts['same']:>6}"
-            f"{counts['alive']:>7}{share:>8.0%}"
-        )
-    low = [n for n, c in rows if c["killed"] < 0.9 * (c["killed"] + c["alive"])]
+        killed, alive = counts["killed"] + counts["slow"], counts["alive"]
+        numbers = f"{counts.total():>8}{killed:>8}{counts['same']:>6}{alive:>7}"
+        print(f"{name:<42}{numbers}{killed / max(1, killed + alive):>8.0%}{counts['left']:>7}")
+    low = [n for n, c in rows if c["alive"] > 0.1 * (c["killed"] + c["slow"] + c["alive"])]
     return int(bool(low))
 
 
-def _module(copy: Path, module: str, options: argparse.Namespace) -> tuple[str, Counter[str]]:
+def _module(module: str, options: argparse.Namespace) -> Counter[str]:
     source = (ROOT / module).read_bytes()
     every = list(mutants(source.decode()))
     chosen = random.Random(options.seed).sample(every, min(options.sample, len(every)))
+    known = _known()
+    wanted = () if options.list else ("left", "alive") if options.again else ("left",)
     counts: Counter[str] = Counter()
-    tests = _tests_of(module)
-    if options.list:
-        for mutant in chosen:
-            print(f"{module}:{mutant.line}: {mutant.told}")
-        return module, counts
-    if not _passes(copy, tests):
-        print(f"{module}: its tests fail without any change", flush=True)
-        return module, counts
+    tests = None
     for mutant in sorted(chosen, key=lambda mutant: mutant.start):
+        told = f"{module}:{mutant.line}: {mutant.told}"
+        key = hashlib.sha256(module.encode() + mutant.applied(source)).hexdigest()[:16]
+        result = known.get(key, "left")
         if any(module == name and part in mutant.told for name, part, _ in EQUIVALENT):
-            counts["same"] += 1
-        elif survives(copy, module, mutant, source, tests):
-            counts["alive"] += 1
-            print(f"{module}:{mutant.line}: {mutant.told}", flush=True)
-        else:
-            counts["killed"] += 1
+            result = "same"
+        elif result in wanted and time.monotonic() < options.until:
+            tests = tests or Tests(module)
+            if not tests.pass_at_first:
+                print(f"{module}: its tests fail without any change\n{OUTPUT.read_text()}")
+                return counts
+            result = verdict(module, mutant, source, tests)
+            with RESULTS.open("a") as file:
+                file.write(f"{key} {result} {told}\n")
+        if result == "alive" or options.list:
+            print(told, flush=True)
+        counts[result] += 1
     print(f"{module}: {dict(counts)}", flush=True)
-    return module, counts
+    return counts
+
+
+def _known() -> dict[str, str]:
+    """The last verdict on each mutant that was tried."""
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    return dict(line.split()[:2] for line in lines)
 
 
 if __name__ == "__main__":

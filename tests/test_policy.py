@@ -168,6 +168,10 @@ def test_bad_percentages(percentages, message):
         TabularPolicy.from_percentages(percentages)
 
 
+ITSELF = []
+ITSELF.append(ITSELF)
+
+
 def edited(**changes):
     table = TabularPolicy.uniform().probabilities.copy()
     for where, value in changes.items():
@@ -197,6 +201,9 @@ def edited(**changes):
         (range(10**30), "table of numbers"),
         ([[1, 0, 0]] * 11 + [range(10**9)], "table of numbers"),
         (None, "12 rows x 3 actions"),
+        ([[Fraction(1, 2), "0.5", 0]] * 12, "table of numbers"),
+        ([[Fraction(1), None, 0]] * 12, "table of numbers"),
+        (ITSELF, "table of numbers"),
     ],
 )
 def test_what_is_no_policy(table, message):
@@ -227,6 +234,7 @@ def broken(edit):
         (broken(lambda d: d["policy"]["0"].update(FOLD=0.0)), "include FOLD"),
         (broken(lambda d: d["policy"]["0"].update(BET="half")), "is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=True)), "is not a probability"),
+        (broken(lambda d: d["policy"]["0"].update(BET=1.5)), "BET: 1.5 is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=float("nan"))), "is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=10**400)), "is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=10**4000)), "is not a probability"),
