@@ -246,6 +246,10 @@ def test_pictures(capsys):
     )
     env.step(Action.CHECK_OR_CALL)
     assert env.render().endswith("pot 4   bet, call\nplayer_0 wins 2")
+    env.reset(options={"cards": ("J", "K")})
+    env.step(Action.CHECK_OR_CALL)
+    env.step(Action.CHECK_OR_CALL)
+    assert env.render().endswith("pot 2   check, check\nplayer_1 wins 1")
     assert capsys.readouterr().out == ""
     human = kuhn_v0.env(render_mode="human")
     human.reset(options={"cards": ("Q", "J")})
