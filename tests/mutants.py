@@ -71,6 +71,8 @@ TESTS = {
     "parity/candidate.py": "parity",
 }
 
+FOR_ALL = "tests/test_house.py::test_values_are_frozen_and_take_no_other_names"
+
 # Survivors that change nothing: a module, a part of what is told of the mutant, and why.
 EQUIVALENT = (
     ("kuhn_bridge/state.py", "compare=[False -> True]", "it follows from cards and letters"),
@@ -82,6 +84,8 @@ EQUIVALENT = (
     ("kuhn_bridge/kuhn_v0.py", "max_iter: int = [2 ->", "as good as endless, too"),
     ("kuhn_bridge/kuhn_v0.py", "max_iter: int = 2**[63 ->", "as good as endless, too"),
     ("kuhn_bridge/kuhn_v0.py", "hand.returns[1] [> -> >=] 0", "nobody ends with 0"),
+    ("algorithms/support/server.py", "timeout = [30 ->", "a bound of another size is one too"),
+    ("algorithms/support/server.py", "wbufsize = ", "Nagle is off too: either spares the wait"),
     ("kuhn_bridge/policy.py", "MAX_BYTES + [1 ->", "one more byte is too many as well"),
     ("kuhn_bridge/policy.py", "[2 -> (2 + 1)] * half + 2]", "a slice ends where the row does"),
     ("kuhn_bridge/policy.py", "[<= -> <] PERCENT_TOLERANCE", "no sum is exactly at the bound"),
@@ -262,7 +266,8 @@ class Tests:
 
     def __init__(self, module: str) -> None:
         names = TESTS[module].split()
-        self.paths = [f"tests/{n}" if n.endswith(".py") else f"tests/test_{n}.py" for n in names]
+        named = [f"tests/{n}" if n.endswith(".py") else f"tests/test_{n}.py" for n in names]
+        self.paths = [*named, FOR_ALL]
         self.seconds: dict[str, float] = {}
         self.kills: Counter[str] = Counter()
         began = time.monotonic()
