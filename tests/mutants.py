@@ -52,7 +52,7 @@ TESTS = {
     "kuhn_bridge/policy.py": "policy",
     "kuhn_bridge/kuhn_v0.py": "kuhn_v0 conformance/test_pettingzoo.py",
     "kuhn_bridge/openspiel.py": "openspiel policy conformance/test_openspiel.py",
-    "algorithms/exact/tree.py": "tree values games",
+    "algorithms/exact/tree.py": "tree values",
     "algorithms/exact/values.py": "values closed_form losses",
     "algorithms/exact/fast.py": "fast",
     "algorithms/exact/cfr.py": "cfr",
