@@ -88,6 +88,7 @@ EQUIVALENT = (
     ("kuhn_bridge/kuhn_v0.py", "hand.returns[1] [> -> >=] 0", "nobody ends with 0"),
     ("algorithms/support/server.py", "timeout = [30 ->", "a bound of another size is one too"),
     ("algorithms/support/server.py", "wbufsize = ", "Nagle is off too: either spares the wait"),
+    ("algorithms/exact/tree.py", "self.key_bytes = [0 ->", "one byte among gigabytes"),
     ("kuhn_bridge/policy.py", "MAX_BYTES + [1 ->", "one more byte is too many as well"),
     ("kuhn_bridge/policy.py", "[2 -> (2 + 1)] * half + 2]", "a slice ends where the row does"),
     ("kuhn_bridge/policy.py", "[<= -> <] PERCENT_TOLERANCE", "no sum is exactly at the bound"),
@@ -332,12 +333,12 @@ def _prepare() -> None:
     settings.register_profile(
         "mutants", deadline=None, derandomize=True, database=None, phases=phases
     )
-    # Kernels outlive a changed file: `_forget` alone says which are out of date.
+    # Kernels outlive a changed file: `_without_kernels` alone says which are out of date.
     _SourceFileBackedLocatorMixin.get_source_stamp = lambda self: "unchanged"
 
 
-def _forget(module: str) -> None:
-    """Remove the kernels of a module and of all that import from it, for they contain it."""
+def _kernels(module: str, suffix: str = "") -> list[Path]:
+    """The compiled code of a module and of all that import from it, for that contains it."""
     stale, found = set(), {module}
     while found - stale:
         stale |= found
@@ -345,24 +346,34 @@ def _forget(module: str) -> None:
         wanted = re.compile(rf"^ *from ({'|'.join(names)}) import", re.MULTILINE)
         every = [path for folder in OWN for path in (COPY / folder).rglob("*.py")]
         found = {str(p.relative_to(COPY)) for p in every if wanted.search(p.read_text())}
-    for name in stale:
-        path = COPY / name
-        for kernel in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"):
+    paths = [COPY / name for name in stale]
+    places = [(path.parent / "__pycache__", f"{path.stem}.*.nb[ic]{suffix}") for path in paths]
+    return [kernel for folder, pattern in places for kernel in folder.glob(pattern)]
+
+
+@contextlib.contextmanager
+def _without_kernels(module: str) -> Iterator[None]:
+    """Put compiled code aside, and remove what is compiled meanwhile."""
+    for kernel in _kernels(module):
+        kernel.rename(f"{kernel}.aside")
+    try:
+        yield
+    finally:
+        for kernel in _kernels(module):
             kernel.unlink()
+        for kernel in _kernels(module, ".aside"):
+            kernel.rename(kernel.with_suffix(""))
 
 
 def verdict(module: str, mutant: Mutant, source: bytes, tests: Tests) -> str:
     """What the tests say of a mutant."""
     path = COPY / module
-    if mutant.compiled:
-        _forget(module)
-    path.write_bytes(mutant.applied(source))
-    try:
-        return tests.run(tests.limit)
-    finally:
-        path.write_bytes(source)
-        if mutant.compiled:
-            _forget(module)
+    with _without_kernels(module) if mutant.compiled else contextlib.nullcontext():
+        path.write_bytes(mutant.applied(source))
+        try:
+            return tests.run(tests.limit)
+        finally:
+            path.write_bytes(source)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -393,12 +404,12 @@ def main(argv: list[str] | None = None) -> int:
 def _module(module: str, options: argparse.Namespace) -> Counter[str]:
     source = (ROOT / module).read_bytes()
     every = list(mutants(source.decode()))
-    chosen = random.Random(options.seed).sample(every, min(options.sample, len(every)))
+    random.Random(options.seed).shuffle(every)  # so that those tried first are a sample
     known = _known()
     wanted = () if options.list else ("left", "alive") if options.again else ("left",)
     counts: Counter[str] = Counter()
     tests = None
-    for mutant in sorted(chosen, key=lambda mutant: mutant.start):
+    for mutant in every[: options.sample]:
         told = f"{module}:{mutant.line}: {mutant.told}"
         key = hashlib.sha256(module.encode() + mutant.applied(source)).hexdigest()[:16]
         result = known.get(key, "left")
