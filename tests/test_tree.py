@@ -1,5 +1,6 @@
 """Games as flat arrays: what they hold, that both sources agree, and what is refused."""
 
+import sys
 from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Visit, compile_tree, ranges
+from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Visit, Walk, compile_tree, ranges
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.games.openspiel import openspiel_tree
 from kuhn_bridge import INFORMATION_STATES, Action, State
@@ -66,6 +67,7 @@ def test_the_arrays_are_the_game(name):
         seen += 1
         children = range(*flat.first_child[[node, node + 1]])
         assert flat.player[node] == state.current_player()
+        assert flat.infoset[node] >= 0 if flat.player[node] >= 0 else flat.infoset[node] == -1
         if state.is_terminal():
             assert flat.returns[:, node].tolist() == state.returns()
             assert not children
@@ -184,6 +186,19 @@ def test_a_player_must_remember():
         compile_tree("game", 1, 2, _forgetful(lambda _: "second"))
 
 
+def test_rows_are_numbered_parents_first():
+    with pytest.raises(GameError, match="numbered before the one it follows"):
+        compile_tree("game", 1, 2, _forgetful(str), rows=[(0, "0"), (0, "first"), (0, "1")])
+
+
+def test_a_walk_knows_how_long_its_keys_are():
+    walk = Walk("game", 1, 2)
+    for key in ("first", "second", "first"):
+        walk.meet(1, 0, 0, 1.0)
+        walk.decide(0, key, (0, 1))
+    assert walk.key_bytes == sys.getsizeof("first") + sys.getsizeof("second")
+
+
 def test_an_information_set_has_one_set_of_actions():
     walk = [
         Visit(0, CHANCE),
@@ -202,8 +217,8 @@ def test_an_information_set_has_one_set_of_actions():
 )
 def test_children_are_the_legal_actions_in_order(legal, played):
     """Slots are numbered by ascending action, and children stand in their places."""
-    walk = [Visit(0, 0, key="only", legal=legal)]
-    walk += [Visit(1, TERMINAL, action, returns=(float(action),)) for action in played]
+    walk = [Visit(0, 0, key="first", legal=(0,)), Visit(1, 0, 0, key="only", legal=legal)]
+    walk += [Visit(2, TERMINAL, action, returns=(float(action),)) for action in played]
     with pytest.raises(GameError, match="game: at 'only' the children are not the legal actions"):
         compile_tree("game", 1, 3, walk)
 
