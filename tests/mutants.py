@@ -88,6 +88,8 @@ EQUIVALENT = (
     ("kuhn_bridge/kuhn_v0.py", "hand.returns[1] [> -> >=] 0", "nobody ends with 0"),
     ("algorithms/support/server.py", "timeout = [30 ->", "a bound of another size is one too"),
     ("algorithms/support/server.py", "wbufsize = ", "Nagle is off too: either spares the wait"),
+    ("algorithms/exact/elimination.py", "max([1.0 ->", "a tolerance of another size is one too"),
+    ("algorithms/exact/elimination.py", "MAX_STRATEGIES = ", "a bound of another size is one too"),
     ("algorithms/exact/tree.py", "reshape(-[1 ->", "numpy takes any number below 0"),
     ("algorithms/exact/tree.py", "self.key_bytes = [0 ->", "one byte among gigabytes"),
     ("kuhn_bridge/policy.py", "MAX_BYTES + [1 ->", "one more byte is too many as well"),
