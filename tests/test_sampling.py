@@ -68,6 +68,17 @@ def test_what_is_handed_out_is_a_policy(scheme):
             policy[0, 0] = 1
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_what_is_played_next_follows_from_the_regrets(scheme):
+    solver = SamplingSolver(kuhn_tree(), scheme)
+    solver.run(50)
+    regrets = np.maximum(solver.regrets(), 0)
+    sums = regrets.sum(axis=1, keepdims=True)
+    assert (sums > 0).any()
+    expected = np.where(sums > 0, regrets / np.maximum(sums, 1e-300), solver.tree.uniform())
+    assert solver.current_policy() == pytest.approx(expected, abs=1e-12)
+
+
 DICE3 = "liars_dice(numdice=1,dice_sides=3)"
 
 
@@ -105,3 +116,29 @@ def test_an_average_counts_what_its_owner_reaches(name):
     later = (flat.slots[:, 1] > 0) & ((samples != 0).sum(axis=0) > 30)
     assert later.sum() > 10
     assert (np.abs(samples.mean(axis=0) - expected)[later] <= 5 * error[later]).all()
+
+
+@pytest.mark.parametrize("name", [KUHN, KUHN3])
+def test_external_sampling_counts_every_player_once(name):
+    """As often as chance and all players but the one before it in turn, who tries all, arrive.
+
+    Regrets are so large that the run does not change them.
+    """
+    flat, iterations = tree(name), 50_000
+    solver = SamplingSolver(flat, "external")
+    solver._regret[:] = 1e12 * (1 + flat.slots[:, 3])
+    policy, likely = solver.current_policy(), np.ones(flat.num_slots + 1)
+    for slot, (row, _, before, action) in enumerate(flat.slots):
+        likely[slot + 1] = likely[before] * policy[row, action]
+    expected = np.zeros(flat.num_slots)
+    for node in flat.members:
+        row = flat.infoset[node]
+        trying = (flat.owner[row] - 1) % flat.num_players
+        others = [p for p in range(flat.num_players) if p != trying]
+        weight = flat.chance[node] * likely[flat.sequence[others, node]].prod()
+        slots = slice(*flat.first_slot[[row, row + 1]])
+        expected[slots] += weight * policy[row, flat.legal[row]]
+    solver.run(iterations)
+    off = np.abs(solver._sum / iterations - expected)
+    assert expected.min() > 0
+    assert (off < 5 * np.sqrt(expected / iterations)).all()
