@@ -281,7 +281,7 @@ def test_an_incomplete_policy_from_openspiel_is_an_error():
     game = pyspiel.load_game("kuhn_poker")
     with pytest.raises(PolicyError, match="an incomplete policy"):
         from_openspiel_policy(pyspiel.TabularPolicy({"0": [(0, 1.0)]}))
-    with pytest.raises(PolicyError, match="an incomplete policy"):
+    with pytest.raises(PolicyError, match=r"it covers players \[0\], not both"):
         from_openspiel_policy(openspiel_policy.TabularPolicy(game, players=(0,)))
 
 
