@@ -96,6 +96,12 @@ EQUIVALENT = (
     ("algorithms/exact/cfr.py", "rows[:[- -> ]1]", "smaller groups add up to the same"),
     ("algorithms/policies/policy.py", "MAX_BYTES = ", "a bound of another size is one too"),
     ("algorithms/policies/policy.py", "[<= -> <] ROW_SUM_TOLERANCE", "no sum is exactly there"),
+    ("algorithms/policies/policy.py", "MAX_CONTAINERS = ", "a bound of another size is one too"),
+    (
+        "kuhn_bridge/openspiel.py",
+        "[ours -> not (ours)] else to_open",
+        "0 and 1 are both's IDs there",
+    ),
     ("algorithms/exact/tree.py", "reshape(-[1 ->", "numpy takes any number below 0"),
     ("algorithms/exact/tree.py", "self.key_bytes = [0 ->", "one byte among gigabytes"),
     ("kuhn_bridge/policy.py", "MAX_BYTES + [1 ->", "one more byte is too many as well"),
