@@ -100,7 +100,7 @@ EQUIVALENT = (
     (
         "kuhn_bridge/openspiel.py",
         "[ours -> not (ours)] else to_open",
-        "0 and 1 are both's IDs there",
+        "IDs agree there",
     ),
     ("algorithms/exact/tree.py", "reshape(-[1 ->", "numpy takes any number below 0"),
     ("algorithms/exact/tree.py", "self.key_bytes = [0 ->", "one byte among gigabytes"),

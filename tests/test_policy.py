@@ -285,6 +285,13 @@ def test_an_incomplete_policy_from_openspiel_is_an_error():
         from_openspiel_policy(openspiel_policy.TabularPolicy(game, players=(0,)))
 
 
+def test_what_is_illegal_has_no_probability_in_openspiel():
+    game = pyspiel.load_game("python_kuhn_bridge")
+    table = to_python_policy(TabularPolicy.random(1), game).action_probability_array
+    assert table.shape == (12, 3)
+    assert table.sum(axis=1) == pytest.approx(1)
+
+
 def test_a_policy_that_hides_its_ids_is_not_guessed_at():
     """Facing a bet 0 alone means fold in kuhn_poker and call in ours."""
     rows = {name: [(0, 1.0)] for name in INFORMATION_STATES}
