@@ -94,6 +94,7 @@ EQUIVALENT = (
     ("algorithms/exact/linear_program.py", "[> -> >=] 1e-9", "no sum is exactly there"),
     ("algorithms/exact/linear_program.py", "(len(rows) + [1 ->", "an empty row asks for nothing"),
     ("algorithms/exact/cfr.py", "rows[:[- -> ]1]", "smaller groups add up to the same"),
+    ("algorithms/exact/cfr.py", "initial=[0 ->", "who never decides is then looked at in vain"),
     ("algorithms/policies/policy.py", "MAX_BYTES = ", "a bound of another size is one too"),
     ("algorithms/policies/policy.py", "[<= -> <] ROW_SUM_TOLERANCE", "no sum is exactly there"),
     ("algorithms/policies/policy.py", "MAX_CONTAINERS = ", "a bound of another size is one too"),
