@@ -96,7 +96,7 @@ EQUIVALENT = (
     ("kuhn_bridge/kuhn_v0.py", "max_iter: int = [2 ->", "as good as endless, too"),
     ("kuhn_bridge/kuhn_v0.py", "max_iter: int = 2**[63 ->", "as good as endless, too"),
     ("kuhn_bridge/kuhn_v0.py", "hand.returns[1] [> -> >=] 0", "nobody ends with 0"),
-    ("kuhn_bridge/openspiel.py", "[ours -> not (ours)] else to_open", "IDs agree there"),
+    ("kuhn_bridge/openspiel.py", "apply_action(action if [ours ->", "IDs agree there"),
     ("algorithms/exact/tree.py", "reshape(-[1 ->", "numpy takes any number below 0"),
     ("algorithms/exact/tree.py", "self.key_bytes = [0 ->", "one byte among gigabytes"),
     ("algorithms/exact/cfr.py", "rows[:[- -> ]1]", "smaller groups add up to the same"),
