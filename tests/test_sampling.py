@@ -142,3 +142,41 @@ def test_external_sampling_counts_every_player_once(name):
     off = np.abs(solver._sum / iterations - expected)
     assert expected.min() > 0
     assert (off < 5 * np.sqrt(expected / iterations)).all()
+
+
+def exact_regrets(flat, policy, likely):
+    """What one iteration adds to each slot's regret on average while all play `policy`."""
+    values, regrets = flat.returns.copy(), np.zeros(flat.num_slots)
+    for node in range(flat.num_nodes - 1, -1, -1):
+        children = np.arange(*flat.first_child[[node, node + 1]])
+        row = flat.infoset[node]
+        if row < 0:
+            values[:, node] += (values[:, children] * flat.edge[children]).sum(axis=1)
+            continue
+        values[:, node] = values[:, children] @ policy[row, flat.legal[row]]
+        owner = flat.owner[row]
+        others = [p for p in range(flat.num_players) if p != owner]
+        weight = flat.chance[node] * likely[flat.sequence[others, node]].prod()
+        slots = slice(*flat.first_slot[[row, row + 1]])
+        regrets[slots] += weight * (values[owner, children] - values[owner, node])
+    return regrets
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_regrets_of_three_players_are_right_on_average(scheme):
+    """Of an uneven policy that stays, for its regrets are so large; in 100 batches."""
+    flat = tree(KUHN3)
+    solver = SamplingSolver(flat, scheme)
+    start = np.random.default_rng(0).uniform(1e9, 9e9, flat.num_slots)
+    solver._regret[:] = start
+    policy, likely = solver.current_policy(), np.ones(flat.num_slots + 1)
+    for slot, (row, _, before, action) in enumerate(flat.slots):
+        likely[slot + 1] = likely[before] * policy[row, action]
+    batches, size = np.empty((100, flat.num_slots)), 5_000
+    for batch in batches:
+        solver._regret[:] = start
+        solver.run(size)
+        batch[:] = (solver._regret - start) / size
+    error = batches.std(axis=0) / np.sqrt(len(batches))
+    off = np.abs(batches.mean(axis=0) - exact_regrets(flat, policy, likely))
+    assert (off <= 5 * error + 1e-9).all()
