@@ -5,29 +5,43 @@ killed when a test of that module fails, or when the tests take far too long. Wh
 either a hole in the tests or changes nothing; `EQUIVALENT` lists the latter with a reason.
 
 A mutant does what it likes, so no test writes to a file that it did not make, devices included.
-The tests run in a copy of the project, each mutant in a process forked from one that has the
-heavy libraries already, so that a mutant costs little more than its tests.
+The tests run in a copy of the project in build/mutants, each mutant in a process forked from one
+that has the heavy libraries already, the tests that are quick or have killed before first.
+Verdicts are kept there too: the next call leaves out what is known (`--again`: but not the living).
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import hashlib
+import importlib
+import json
 import os
 import random
+import re
+import resource
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, settings
+from numba.core.caching import _SourceFileBackedLocatorMixin
+
 ROOT = Path(__file__).parent.parent
+WORK = ROOT / "build" / "mutants"
+COPY, RESULTS = WORK / "copy", WORK / "results.txt"
+OUTPUT, SAID = WORK / "output.txt", WORK / "said.json"
+MEMORY = 8 * 2**30  # bytes, for tests that would fill it
 OWN = ("tests", "kuhn_bridge", "algorithms", "parity")
-SECONDS = 120  # for the tests of one mutant
 
 # What guards each module, the quickest first.
 TESTS = {
@@ -38,12 +52,13 @@ TESTS = {
     "kuhn_bridge/policy.py": "policy",
     "kuhn_bridge/kuhn_v0.py": "kuhn_v0 conformance/test_pettingzoo.py",
     "kuhn_bridge/openspiel.py": "openspiel policy conformance/test_openspiel.py",
-    "algorithms/exact/tree.py": "tree values games",
+    "algorithms/exact/tree.py": "tree values",
     "algorithms/exact/values.py": "values closed_form losses",
-    "algorithms/exact/cfr.py": "cfr solve",
+    "algorithms/exact/fast.py": "fast",
+    "algorithms/exact/cfr.py": "cfr",
     "algorithms/exact/sampling.py": "sampling",
-    "algorithms/exact/linear_program.py": "closed_form dominance values",
-    "algorithms/exact/elimination.py": "dominance",
+    "algorithms/exact/linear_program.py": "closed_form",
+    "algorithms/exact/elimination.py": "elimination dominance",
     "algorithms/policies/policy.py": "game_policy",
     "algorithms/policies/archive.py": "strangers sb3",
     "algorithms/policies/sb3.py": "strangers sb3",
@@ -53,21 +68,52 @@ TESTS = {
     "algorithms/learning/checkpoint.py": "checkpoint",
     "algorithms/support/files.py": "support",
     "algorithms/support/sealed.py": "support",
-    "algorithms/support/server.py": "server play",
+    "algorithms/support/server.py": "play",
     "parity/sides.py": "bridge parity",
     "parity/candidate.py": "parity",
 }
 
+FOR_ALL = "tests/test_house.py::test_values_are_frozen_and_take_no_other_names"
+
 # Survivors that change nothing: a module, a part of what is told of the mutant, and why.
 EQUIVALENT = (
-    ("kuhn_bridge/state.py", "compare=False): False -> True", "it follows from cards and letters"),
-    ("kuhn_bridge/state.py", "card0 is not card1:: is -> is not", "the slow way finds the same"),
-    ("kuhn_bridge/rules.py", "cards[1] > cards[0]): > -> >=", "no two cards are alike"),
-    ("kuhn_bridge/bridge.py", "LONGEST + 1", "reading one more move refuses as well"),
-    ("kuhn_bridge/policy.py", "PERCENT_TOLERANCE", "no sum of floats is exactly at the bound"),
-    ("kuhn_bridge/policy.py", '"__array__") or', "an array is then looked at twice"),
-    ("algorithms/support/sealed.py", "MAX_BYTES = 2**30", "a bound of another size is one too"),
-    ("kuhn_bridge/policy.py", "for v in values)): > -> >=", "one number more is held as easily"),
+    ("kuhn_bridge/rules.py", "cards[1] [> -> >=] cards[0]", "no two cards are alike"),
+    ("kuhn_bridge/rules.py", "min(len(cards), [3 ->", "four cards are as wrong as three"),
+    ("kuhn_bridge/rules.py", "seed = -[1 ->", "any seed below 0 is refused"),
+    ("kuhn_bridge/state.py", "compare=[False -> True]", "it follows from cards and letters"),
+    ("kuhn_bridge/bridge.py", "LONGEST + [1 ->", "reading one more move refuses as well"),
+    ("kuhn_bridge/policy.py", "MAX_BYTES + [1 ->", "one more byte is too many as well"),
+    ("kuhn_bridge/policy.py", "[2 -> (2 + 1)] * half + 2]", "a slice ends where the row does"),
+    ("kuhn_bridge/policy.py", "[<= -> <] PERCENT_TOLERANCE", "no sum is exactly at the bound"),
+    ("kuhn_bridge/policy.py", "[> -> >=] ROW_SUM_TOLERANCE", "no sum is exactly at the bound"),
+    ("kuhn_bridge/policy.py", "[12 -> (12 + 1)])", "that rounds the same errors away"),
+    ("kuhn_bridge/policy.py", "MAX_LENGTH = [10_000_000", "a bound of another size is one too"),
+    ("kuhn_bridge/policy.py", "[> -> >=] MAX_LENGTH", "a bound of another size is one too"),
+    ("kuhn_bridge/policy.py", "depth: int = [2 ->", "no table is so deep"),
+    ("kuhn_bridge/policy.py", "(depth [> -> >=] 0", "no table is so deep"),
+    ("kuhn_bridge/policy.py", '"__array__") [or -> and]', "an array is then looked at twice"),
+    ("kuhn_bridge/kuhn_v0.py", "[super().__init__() -> pass]", "PettingZoo does nothing there"),
+    ("kuhn_bridge/kuhn_v0.py", "max_iter: int = [2 ->", "as good as endless, too"),
+    ("kuhn_bridge/kuhn_v0.py", "max_iter: int = 2**[63 ->", "as good as endless, too"),
+    ("kuhn_bridge/kuhn_v0.py", "hand.returns[1] [> -> >=] 0", "nobody ends with 0"),
+    ("kuhn_bridge/openspiel.py", "apply_action(action if [ours ->", "IDs agree there"),
+    ("algorithms/exact/tree.py", "reshape(-[1 ->", "numpy takes any number below 0"),
+    ("algorithms/exact/tree.py", "self.key_bytes = [0 ->", "one byte among gigabytes"),
+    ("algorithms/exact/cfr.py", "rows[:[- -> ]1]", "smaller groups add up to the same"),
+    ("algorithms/exact/cfr.py", "initial=[0 ->", "who never decides is then looked at in vain"),
+    ("algorithms/exact/linear_program.py", "sums [> -> >=] 1e-12", "no sum is exactly there"),
+    ("algorithms/exact/linear_program.py", "[> -> >=] 1e-9", "no sum is exactly there"),
+    ("algorithms/exact/linear_program.py", "(len(rows) + [1 ->", "an empty row asks for nothing"),
+    ("algorithms/exact/elimination.py", "max([1.0 ->", "a tolerance of another size is one too"),
+    ("algorithms/exact/elimination.py", "MAX_STRATEGIES = ", "a bound of another size is one too"),
+    ("algorithms/policies/policy.py", "[<= -> <] ROW_SUM_TOLERANCE", "no sum is exactly there"),
+    ("algorithms/policies/policy.py", "MAX_CONTAINERS = ", "a bound of another size is one too"),
+    ("algorithms/policies/policy.py", "MAX_BYTES = [512 ->", "a bound of another size is one too"),
+    ("algorithms/policies/policy.py", "2**[20 ->", "a bound of another size is one too"),
+    ("algorithms/support/sealed.py", "MAX_BYTES = [2 ->", "a bound of another size is one too"),
+    ("algorithms/support/sealed.py", "2**[30 ->", "a bound of another size is one too"),
+    ("algorithms/support/server.py", "timeout = [30 ->", "a bound of another size is one too"),
+    ("algorithms/support/server.py", "wbufsize = ", "Nagle is off too: either spares the wait"),
 )
 
 _SWAPS = {
@@ -103,7 +149,11 @@ class Mutant:
     start: int
     end: int
     text: str
-    told: str  # the line as it was, and what became of it
+    told: str  # the line, with [what was -> what is]
+    compiled: bool  # kernels may contain it
+
+    def applied(self, source: bytes) -> bytes:
+        return source[: self.start] + self.text.encode() + source[self.end :]
 
 
 def mutants(source: str) -> Iterator[Mutant]:
@@ -118,11 +168,14 @@ def mutants(source: str) -> Iterator[Mutant]:
         return lines[line - 1] + column
 
     def made(line: int, start: int, end: int, text: str) -> Mutant:
+        first = raw[lines[line - 1] : start].decode().lstrip()
+        last = raw[end : lines[line]].decode().rstrip()
         was = " ".join(raw[start:end].decode().split())
-        context = source.splitlines()[line - 1].strip()
-        return Mutant(line, start, end, text, f"{context}: {was[:40]} -> {text[:40]}")
+        told = f"{first}[{was} -> {text}]{last}"
+        return Mutant(line, start, end, text, told, line not in interpreted)
 
     skipped = set(_skipped(tree))
+    interpreted = set(_interpreted(tree))
     for node in ast.walk(tree):
         if id(node) in skipped or not hasattr(node, "lineno"):
             continue
@@ -156,6 +209,15 @@ def mutants(source: str) -> Iterator[Mutant]:
             yield made(node.lineno, start, end, "pass")
 
 
+def _interpreted(tree: ast.AST) -> Iterator[int]:
+    """The lines that no kernel contains: of functions that are not compiled."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            marks = {getattr(decorator, "id", "") for decorator in node.decorator_list}
+            if not marks & {"compiled", "part"}:
+                yield from range(node.body[0].lineno, node.end_lineno + 1)
+
+
 def _operations(node: ast.AST) -> Iterator[tuple[ast.expr, ast.AST, ast.expr]]:
     if isinstance(node, ast.Compare):
         yield from zip([node.left, *node.comparators], node.ops, node.comparators, strict=False)
@@ -171,10 +233,12 @@ def _skipped(tree: ast.AST) -> Iterator[int]:
         parts: list[ast.AST | None] = []
         if isinstance(node, ast.AnnAssign):
             parts = [node.annotation]
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        elif _is_never_run(node):
+            parts = [node]
+        elif isinstance(node, ast.FunctionDef):
             every = (*node.args.args, *node.args.kwonlyargs, *node.args.posonlyargs)
             parts = [node.returns, *(argument.annotation for argument in every)]
-        elif isinstance(node, ast.JoinedStr) or _is_never_run(node):
+        elif isinstance(node, ast.JoinedStr):
             parts = [node]
         for part in parts:
             if part is not None:
@@ -182,70 +246,141 @@ def _skipped(tree: ast.AST) -> Iterator[int]:
 
 
 def _is_never_run(node: ast.AST) -> bool:
+    if isinstance(node, ast.FunctionDef):
+        return any(ast.unparse(decorator) == "overload" for decorator in node.decorator_list)
     if isinstance(node, ast.keyword):
         return node.arg == "strict"  # of zip: it only checks ourselves
     never = ("TYPE_CHECKING", "__name__ == '__main__'")
     return isinstance(node, ast.If) and ast.unparse(node.test) in never
 
 
-def survives(copy: Path, module: str, mutant: Mutant, source: bytes, tests: list[str]) -> bool:
-    """Whether the tests pass with the mutant in place."""
-    path = copy / module
-    path.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
-    try:
-        return _passes(copy, tests)
-    finally:
-        path.write_bytes(source)
+class _Watch:
+    """A plugin of pytest: the cheapest tests first; notes how long each took and what failed."""
+
+    def __init__(self, costs: dict[str, float]) -> None:
+        self.costs = costs
+        self.seconds: Counter[str] = Counter()
+        self.failed: list[str] = []
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self.costs.get(item.nodeid, 0))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] += report.duration
+        if report.failed:
+            self.failed.append(report.nodeid)
 
 
-def _passes(copy: Path, tests: list[str]) -> bool:
-    child = os.fork()
-    if child == 0:
+class Tests:
+    """The tests of one module, run on the copy."""
+
+    def __init__(self, module: str) -> None:
+        names = TESTS[module].split()
+        named = [f"tests/{n}" if n.endswith(".py") else f"tests/test_{n}.py" for n in names]
+        self.paths = [*named, FOR_ALL]
+        self.seconds: dict[str, float] = {}
+        self.kills: Counter[str] = Counter()
+        self.used, self.limit = 0.0, 600.0  # seconds of the processor
+        self.pass_at_first = self.run() == "alive"
+        self.limit = self.used + 30  # to compile takes less than that
+        said = json.loads(SAID.read_text())
+        self.seconds = said["seconds"]
+        for name in said["modules"]:  # so that no mutant has to
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+    def run(self) -> str:
+        """`alive` if all pass, `killed` if one fails, `slow` if they take far too long."""
+        child = os.fork()
+        if child == 0:
+            self._run_here()
+        _, status, used = os.wait4(child, 0)
+        self.used = used.ru_utime + used.ru_stime
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # what it started and left
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+            return "slow"
+        self.kills.update(json.loads(SAID.read_text())["failed"])
+        return "killed" if status else "alive"
+
+    def _run_here(self) -> None:
         os.setsid()
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(nowhere, stream)
-        os.chdir(copy)
-        sys.path[:] = [str(copy), *(path for path in sys.path if path not in ("", str(ROOT)))]
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(self.limit), int(self.limit) + 5))
+        output = os.open(OUTPUT, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
+            os.dup2(file, stream)
+        os.chdir(COPY)
+        os.environ |= {"PYTHONPATH": str(COPY), "PYTHONDONTWRITEBYTECODE": "1"}
+        sys.path[:] = [str(COPY), *(path for path in sys.path if path not in ("", str(ROOT)))]
         for name in [name for name in sys.modules if name.partition(".")[0] in OWN]:
             del sys.modules[name]
-        import pytest
-
-        quiet = [
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-W",
-            "ignore::pytest.PytestAssertRewriteWarning",
-        ]
-        os._exit(pytest.main([*quiet, *tests]) != 0)
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
+        watch = _Watch({name: s / (1 + self.kills[name]) for name, s in self.seconds.items()})
+        options = ["-xq", "--assert=plain", "-pno:cacheprovider", "--hypothesis-profile=mutants"]
+        SAID.write_text('{"seconds": {}, "failed": [], "modules": []}')
+        failed = pytest.main([*options, f"--basetemp={WORK / 'tmp'}", *self.paths], [watch])
+        others = [name for name in sys.modules if name.partition(".")[0] not in (*OWN, "__main__")]
+        said = {"seconds": watch.seconds, "failed": watch.failed, "modules": others}
+        SAID.write_text(json.dumps(said))
+        os._exit(int(failed))
 
 
-def _tests_of(module: str) -> list[str]:
-    names = TESTS[module].split()
-    found = [f"tests/{n}" if n.endswith(".py") else f"tests/test_{n}.py" for n in names]
-    return [name for name in found if (ROOT / name).exists()]
-
-
-def _copied(folder: str) -> Path:
-    copy = Path(folder) / "copy"
-    shutil.copytree(
-        ROOT,
-        copy,
-        ignore=shutil.ignore_patterns(".git", ".venv", "node_modules", "__pycache__", "*.egg-info"),
-        symlinks=True,
+def _prepare() -> None:
+    """Copy the project and load what every process shall have already."""
+    unwanted = (".*", "build", "dist", "runs", "node_modules", "__pycache__", "*.egg-info")
+    ignore = shutil.ignore_patterns(*unwanted)
+    shutil.copytree(ROOT, COPY, ignore=ignore, symlinks=True, dirs_exist_ok=True)
+    sys.dont_write_bytecode = True
+    torch.set_num_threads(1)
+    # Always the same examples, no time spent on the smallest one, and a busy machine is no failure.
+    settings.register_profile(
+        "mutants",
+        derandomize=True,
+        deadline=None,
+        phases=(Phase.explicit, Phase.generate),
+        suppress_health_check=(HealthCheck.too_slow,),
     )
-    return copy
+    # Kernels outlive a changed file: `_without_kernels` alone says which are out of date.
+    _SourceFileBackedLocatorMixin.get_source_stamp = lambda self: "unchanged"
+
+
+def _kernels(module: str, suffix: str = "") -> list[Path]:
+    """The compiled code of a module and of all that import from it, for that contains it."""
+    stale, found = set(), {module}
+    while found - stale:
+        stale |= found
+        names = [re.escape(name.removesuffix(".py").replace("/", ".")) for name in stale]
+        wanted = re.compile(rf"^ *from ({'|'.join(names)}) import", re.MULTILINE)
+        every = [path for folder in OWN for path in (COPY / folder).rglob("*.py")]
+        found = {str(p.relative_to(COPY)) for p in every if wanted.search(p.read_text())}
+    paths = [COPY / name for name in stale]
+    places = [(path.parent / "__pycache__", f"{path.stem}.*.nb[ic]{suffix}") for path in paths]
+    return [kernel for folder, pattern in places for kernel in folder.glob(pattern)]
+
+
+@contextlib.contextmanager
+def _without_kernels(module: str) -> Iterator[None]:
+    """Put compiled code aside, and remove what is compiled meanwhile."""
+    for kernel in _kernels(module):
+        kernel.rename(f"{kernel}.aside")
+    try:
+        yield
+    finally:
+        for kernel in _kernels(module):
+            kernel.unlink()
+        for kernel in _kernels(module, ".aside"):
+            kernel.rename(kernel.with_suffix(""))
+
+
+def verdict(module: str, mutant: Mutant, source: bytes, tests: Tests) -> str:
+    """What the tests say of a mutant."""
+    path = COPY / module
+    with _without_kernels(module) if mutant.compiled else contextlib.nullcontext():
+        path.write_bytes(mutant.applied(source))
+        try:
+            return tests.run()
+        finally:
+            path.write_bytes(source)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -254,51 +389,58 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("modules", nargs="*", help="some of the modules (all)")
     parser.add_argument("--sample", type=int, default=10**9, help="at most so many of each module")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--seconds", type=float, default=10**9, help="begin nothing after so long")
+    parser.add_argument("--again", action="store_true", help="try what survived the last time")
     parser.add_argument("--list", action="store_true", help="only say what would be changed")
     options = parser.parse_args(argv)
-    sys.dont_write_bytecode = True
-    import hypothesis, numba, numpy, onnx, pyspiel, pytest, sb3_contrib, scipy.optimize, torch  # noqa: E401, F401, I001
-
-    torch.set_num_threads(1)
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        copy = _copied(folder)
-        for module in options.modules or TESTS:
-            rows.append(_module(copy, module, options))
-    print(f"\n{'module':<42}{'mutants':>8}{'killed':>8}{'same':>6}{'alive':>7}{'share':>8}")
+    options.until = time.monotonic() + options.seconds
+    if not options.list:
+        _prepare()
+    rows = [(module, _module(module, options)) for module in options.modules or TESTS]
+    print(
+        f"\n{'module':<42}{'mutants':>8}{'killed':>8}{'same':>6}{'alive':>7}{'share':>8}{'left':>7}"
+    )
     for name, counts in rows:
-        share = counts["killed"] / max(1, counts["killed"] + counts["alive"])
-        print(
-            f"{name:<42}{counts.total():>8}{counts['killed']:>8}{counts['same']:>6}"
-            f"{counts['alive']:>7}{share:>8.0%}"
-        )
-    low = [n for n, c in rows if c["killed"] < 0.9 * (c["killed"] + c["alive"])]
+        killed, alive = counts["killed"] + counts["slow"], counts["alive"]
+        numbers = f"{counts.total():>8}{killed:>8}{counts['same']:>6}{alive:>7}"
+        print(f"{name:<42}{numbers}{killed / max(1, killed + alive):>8.0%}{counts['left']:>7}")
+    low = [n for n, c in rows if c["alive"] > 0.1 * (c["killed"] + c["slow"] + c["alive"])]
     return int(bool(low))
 
 
-def _module(copy: Path, module: str, options: argparse.Namespace) -> tuple[str, Counter[str]]:
+def _module(module: str, options: argparse.Namespace) -> Counter[str]:
     source = (ROOT / module).read_bytes()
     every = list(mutants(source.decode()))
-    chosen = random.Random(options.seed).sample(every, min(options.sample, len(every)))
+    random.Random(options.seed).shuffle(every)  # so that those tried first are a sample
+    known = _known()
+    wanted = () if options.list else ("left", "alive") if options.again else ("left",)
     counts: Counter[str] = Counter()
-    tests = _tests_of(module)
-    if options.list:
-        for mutant in chosen:
-            print(f"{module}:{mutant.line}: {mutant.told}")
-        return module, counts
-    if not _passes(copy, tests):
-        print(f"{module}: its tests fail without any change", flush=True)
-        return module, counts
-    for mutant in sorted(chosen, key=lambda mutant: mutant.start):
+    tests = None
+    for mutant in every[: options.sample]:
+        told = f"{module}:{mutant.line}: {mutant.told}"
+        key = hashlib.sha256(module.encode() + mutant.applied(source)).hexdigest()[:16]
+        result = known.get(key, "left")
         if any(module == name and part in mutant.told for name, part, _ in EQUIVALENT):
-            counts["same"] += 1
-        elif survives(copy, module, mutant, source, tests):
-            counts["alive"] += 1
-            print(f"{module}:{mutant.line}: {mutant.told}", flush=True)
-        else:
-            counts["killed"] += 1
+            result = "same"
+        elif result in wanted and time.monotonic() < options.until:
+            tests = tests or Tests(module)
+            if not tests.pass_at_first:
+                print(f"{module}: its tests fail without any change\n{OUTPUT.read_text()}")
+                return counts
+            result = verdict(module, mutant, source, tests)
+            with RESULTS.open("a") as file:
+                file.write(f"{key} {result} {told}\n")
+        if result == "alive" or options.list:
+            print(told, flush=True)
+        counts[result] += 1
     print(f"{module}: {dict(counts)}", flush=True)
-    return module, counts
+    return counts
+
+
+def _known() -> dict[str, str]:
+    """The last verdict on each mutant that was tried."""
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    return dict(line.split()[:2] for line in lines)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Exact equilibria: the family, its proof in fractions, the way to it, and linear programs."""
 
+from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -158,6 +160,7 @@ def test_the_linear_program_of_kuhn():
     assert solution.value == pytest.approx(-1 / 18, abs=1e-12)
     assert nash_conv(TREE, solution.policy).total == pytest.approx(0, abs=1e-12)
     assert nearest_nash(TabularPolicy(solution.policy)).distance == pytest.approx(0, abs=1e-9)
+    assert len({solution, solve_zero_sum(TREE)}) == 2  # no array is compared
 
 
 @pytest.mark.parametrize(("name", "value"), [(LEDUC, -0.0856064), (DICE, 0.0625)])
@@ -205,3 +208,12 @@ def test_only_two_player_zero_sum_games_have_such_programs():
         solve_zero_sum(tree(KUHN3))
     with pytest.raises(GameError, match="not a two-player zero-sum game"):
         solve_zero_sum(tree("tiny_hanabi"))  # two players who win together
+    with pytest.raises(GameError, match="not a two-player zero-sum game"):
+        solve_zero_sum(replace(TREE, returns=TREE.returns + 0.01))
+
+
+def test_a_program_that_is_not_solved_is_an_error(monkeypatch):
+    unsolved = SimpleNamespace(status=2, message="infeasible", x=np.zeros(99), fun=0.0)
+    monkeypatch.setattr("scipy.optimize.linprog", lambda *args, **options: unsolved)
+    with pytest.raises(GameError, match="the linear program was not solved: infeasible"):
+        solve_zero_sum(TREE)

@@ -43,7 +43,8 @@ def test_dominance_by_its_definition(strict):
         wins = (margin > 0).all(axis=2)
         weakly = (margin >= 0).all(axis=2) & (margin > 0).any(axis=2)
         expected = (wins if strict else weakly).any(axis=1)
-        assert _dominated(payoff, 1e-12, strict).tolist() == expected.tolist()
+        for slack in (0.0, 1e-12):
+            assert _dominated(payoff, slack, strict).tolist() == expected.tolist()
 
 
 def test_comparing_strategies_takes_little_memory():

@@ -186,7 +186,9 @@ def rows(**changes):
         (None, "list of 2 maps"),
         ([[], {}], "must be a map"),
         (rows(drop=["0", "1pb"]), "incomplete policy: .* of player_0 lack '0', '1pb'"),
+        (rows(drop=["0", "1", "2", "0pb"]), "lack '0', '0pb', '1' and 1 more$"),
         (rows(put={"9": {"0": 1.0}}), "include '9', which do not exist"),
+        (rows(put={"0": {"0": 1.5, "1": 0.0}}), "action 0: 1.5 is no probability"),
         (rows(put={"0": {"0": 1.0}}), "actions of player_0 at '0' lack '1'"),
         (rows(put={"0": {"0": 0.5, "1": 0.5, "2": 0.0}}), "include '2'"),
         (rows(put={"0": {"0": 0.5, "1": "0.5"}}), "0.5 is no probability"),
@@ -219,6 +221,27 @@ def test_seeds_are_whole_numbers_from_0_up():
             GamePolicy.random(LEDUC, seed)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[]", 'want an object with "format"'),
+        ('{"version": 2, "game": "kuhn_poker"}', 'want an object with "format"'),
+        (GamePolicy.uniform("kuhn_poker").to_json(), "a policy of kuhn_poker, not of leduc_poker"),
+        (GamePolicy.uniform("kuhn").to_json(), "a policy of kuhn, not of leduc_poker"),
+    ],
+)
+def test_what_a_file_claims_to_be_is_checked(text, words):
+    with pytest.raises(PolicyError, match=words):
+        GamePolicy.from_json(text, LEDUC)
+
+
+def test_the_likeliest_actions():
+    table = GamePolicy.uniform(LEDUC).likeliest().table
+    legal = load_game(LEDUC).tree.legal
+    assert np.array_equal(table.argmax(axis=1), legal.argmax(axis=1))  # the lowest among equals
+    assert (table.max(axis=1) == 1).all()
+
+
 def test_files_are_bounded(tmp_path, monkeypatch):
     path = tmp_path / "policy.json"
     path.write_text(GamePolicy.uniform("kuhn").to_json())
@@ -226,6 +249,8 @@ def test_files_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(policy_module, "MAX_CONTAINERS", 13)  # 12 rows, a map of them, the object
     with pytest.raises(PolicyError, match="more than 13 maps and lists"):
         GamePolicy.load(path)
+    with pytest.raises(PolicyError, match="more than 13 maps and lists"):
+        GamePolicy.from_json("[" * 7 + '{"a":' * 7)
     monkeypatch.setattr(policy_module, "MAX_BYTES", 100)
     for endless in (path, "/dev/zero"):
         with pytest.raises(KuhnError, match="larger than 100 bytes"):

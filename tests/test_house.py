@@ -111,6 +111,25 @@ def test_commands_import_no_commands():
         assert not commands & set(imports(modules()[command])) - {command}
 
 
+def dataclasses(path):
+    """The name of each dataclass and what its decorator says."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for mark in getattr(node, "decorator_list", ()):
+            if isinstance(node, ast.ClassDef) and "dataclass" in ast.unparse(mark):
+                yield node.name, ast.unparse(mark)
+
+
+def test_values_are_frozen_and_take_no_other_names():
+    found = dict(pair for path in modules().values() for pair in dataclasses(path))
+    assert len(found) > 20
+    usual = "dataclass(frozen=True, slots=True"
+    assert {name for name, mark in found.items() if not mark.startswith(usual)} == {
+        *("Game", "Tree"),  # frozen, but keep what they have computed
+        *("Sitting", "Tally"),  # count as they go
+    }
+    assert {found["Game"], found["Tree"]} == {"dataclass(frozen=True, eq=False)"}
+
+
 def loaded_by(statement):
     code = f"import sys; {statement}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

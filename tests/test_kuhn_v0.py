@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pettingzoo
 import pytest
+from gymnasium.spaces import Box
 
 import kuhn_bridge
 from kuhn_bridge import Action, KuhnError, State, kuhn_v0
@@ -26,7 +27,31 @@ def test_the_names_a_user_imports():
     assert kuhn_bridge.raw_env is kuhn_v0.raw_env
     assert str(kuhn_v0.env()) == "kuhn_v0"
     assert isinstance(pettingzoo.make("aec", "kuhn_bridge/kuhn_v0"), kuhn_v0.KuhnEnv)
-    assert kuhn_v0.env().unwrapped.metadata["render_modes"] == ["human", "ansi"]
+    assert kuhn_v0.env().unwrapped.metadata == {
+        "name": "kuhn_v0",
+        "render_modes": ["human", "ansi"],
+        "is_parallelizable": False,
+        "render_fps": 1,
+    }
+
+
+def test_spaces_are_binary():
+    env = kuhn_v0.env()
+    for agent in AGENTS:
+        assert env.observation_space(agent)["observation"] == Box(0, 1, (10,), np.float32)
+        assert env.observation_space(agent)["action_mask"] == Box(0, 1, (3,), np.int8)
+    assert env.state_space == Box(0, 1, (13,), np.float32)
+
+
+def test_one_loop_may_play_many_hands():
+    env, hands = kuhn_v0.env(), 0
+    env.reset(seed=0)
+    for _ in env.agent_iter():
+        if env.terminations[env.agent_selection] and hands < 100:
+            hands += 1
+            env.reset()
+        env.step(None if env.terminations[env.agent_selection] else 0)
+    assert hands == 100
 
 
 def test_the_usual_loop():
@@ -221,6 +246,10 @@ def test_pictures(capsys):
     )
     env.step(Action.CHECK_OR_CALL)
     assert env.render().endswith("pot 4   bet, call\nplayer_0 wins 2")
+    env.reset(options={"cards": ("J", "K")})
+    env.step(Action.CHECK_OR_CALL)
+    env.step(Action.CHECK_OR_CALL)
+    assert env.render().endswith("pot 2   check, check\nplayer_1 wins 1")
     assert capsys.readouterr().out == ""
     human = kuhn_v0.env(render_mode="human")
     human.reset(options={"cards": ("Q", "J")})

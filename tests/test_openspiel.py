@@ -47,6 +47,7 @@ def at(game, state):
 def test_a_hand(game):
     state = game.new_initial_state()
     assert state.is_chance_node()
+    assert state.returns() == [0.0, 0.0]
     assert state.chance_outcomes() == [(0, 1 / 3), (1, 1 / 3), (2, 1 / 3)]
     state.apply_action(2)
     assert state.chance_outcomes() == [(0, 1 / 2), (1, 1 / 2)]

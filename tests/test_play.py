@@ -317,6 +317,24 @@ def test_a_browser_that_hangs_up_is_no_news(
     assert capfd.readouterr().err == ""
 
 
+def test_any_other_failure_is_told(server: Server, capfd: pytest.CaptureFixture[str]) -> None:
+    try:
+        raise ZeroDivisionError("while answering")
+    except ZeroDivisionError:
+        server.handle_error(None, ("127.0.0.1", 1))
+    assert "ZeroDivisionError: while answering" in capfd.readouterr().err
+
+
+def test_an_idle_browser_does_not_keep_the_server_open() -> None:
+    with serving() as server:
+        idle = socket.create_connection(server.server_address[:2])
+        idle.sendall(f"HEAD / HTTP/1.1\r\nHost: localhost:{server.server_port}\r\n\r\n".encode())
+        assert idle.recv(12) == b"HTTP/1.1 200"
+        started = time.perf_counter()
+    assert time.perf_counter() - started < 5  # its thread would be waited for, 30 seconds long
+    idle.close()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -353,8 +371,7 @@ def test_a_busy_port_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         port = busy.getsockname()[1]
         assert exit_code(["--no-open", "--port", str(port)]) == 2
     error = capsys.readouterr().err
-    assert f"port {port}" in error
-    assert "in use" in error
+    assert f"cannot use port {port}: Address already in use; try another --port" in error
     assert error.count("\n") == 1
 
 

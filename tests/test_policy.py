@@ -168,6 +168,10 @@ def test_bad_percentages(percentages, message):
         TabularPolicy.from_percentages(percentages)
 
 
+ITSELF = []
+ITSELF.append(ITSELF)
+
+
 def edited(**changes):
     table = TabularPolicy.uniform().probabilities.copy()
     for where, value in changes.items():
@@ -197,6 +201,9 @@ def edited(**changes):
         (range(10**30), "table of numbers"),
         ([[1, 0, 0]] * 11 + [range(10**9)], "table of numbers"),
         (None, "12 rows x 3 actions"),
+        ([[Fraction(1, 2), "0.5", 0]] * 12, "table of numbers"),
+        ([[Fraction(1), None, 0]] * 12, "table of numbers"),
+        (ITSELF, "table of numbers"),
     ],
 )
 def test_what_is_no_policy(table, message):
@@ -227,6 +234,7 @@ def broken(edit):
         (broken(lambda d: d["policy"]["0"].update(FOLD=0.0)), "include FOLD"),
         (broken(lambda d: d["policy"]["0"].update(BET="half")), "is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=True)), "is not a probability"),
+        (broken(lambda d: d["policy"]["0"].update(BET=1.5)), "BET: 1.5 is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=float("nan"))), "is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=10**400)), "is not a probability"),
         (broken(lambda d: d["policy"]["0"].update(BET=10**4000)), "is not a probability"),
@@ -273,8 +281,15 @@ def test_an_incomplete_policy_from_openspiel_is_an_error():
     game = pyspiel.load_game("kuhn_poker")
     with pytest.raises(PolicyError, match="an incomplete policy"):
         from_openspiel_policy(pyspiel.TabularPolicy({"0": [(0, 1.0)]}))
-    with pytest.raises(PolicyError, match="an incomplete policy"):
+    with pytest.raises(PolicyError, match=r"it covers players \[0\], not both"):
         from_openspiel_policy(openspiel_policy.TabularPolicy(game, players=(0,)))
+
+
+def test_what_is_illegal_has_no_probability_in_openspiel():
+    game = pyspiel.load_game("python_kuhn_bridge")
+    table = to_python_policy(TabularPolicy.random(1), game).action_probability_array
+    assert table.shape == (12, 3)
+    assert table.sum(axis=1) == pytest.approx(1)
 
 
 def test_a_policy_that_hides_its_ids_is_not_guessed_at():

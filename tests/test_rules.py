@@ -43,6 +43,8 @@ def test_each_row_reads_as_the_contract_does(letters, words, label, actor, mask,
 
 def test_the_table_is_the_contract_and_nothing_else():
     assert list(BETTING) == [row[0] for row in CONTRACT]
+    won = {letters: row.winner for letters, row in BETTING.items() if row.winner is not None}
+    assert won == {"bp": 0, "pbp": 1}
 
 
 def test_nobody_can_change_the_table():

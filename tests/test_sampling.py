@@ -68,6 +68,17 @@ def test_what_is_handed_out_is_a_policy(scheme):
             policy[0, 0] = 1
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_what_is_played_next_follows_from_the_regrets(scheme):
+    solver = SamplingSolver(kuhn_tree(), scheme)
+    solver.run(50)
+    regrets = np.maximum(solver.regrets(), 0)
+    sums = regrets.sum(axis=1, keepdims=True)
+    assert (sums > 0).any()
+    expected = np.where(sums > 0, regrets / np.maximum(sums, 1e-300), solver.tree.uniform())
+    assert solver.current_policy() == pytest.approx(expected, abs=1e-12)
+
+
 DICE3 = "liars_dice(numdice=1,dice_sides=3)"
 
 
@@ -105,3 +116,67 @@ def test_an_average_counts_what_its_owner_reaches(name):
     later = (flat.slots[:, 1] > 0) & ((samples != 0).sum(axis=0) > 30)
     assert later.sum() > 10
     assert (np.abs(samples.mean(axis=0) - expected)[later] <= 5 * error[later]).all()
+
+
+@pytest.mark.parametrize("name", [KUHN, KUHN3])
+def test_external_sampling_counts_every_player_once(name):
+    """As often as chance and all players but the one before it in turn, who tries all, arrive.
+
+    Regrets are so large that the run does not change them.
+    """
+    flat, iterations = tree(name), 50_000
+    solver = SamplingSolver(flat, "external")
+    solver._regret[:] = 1e12 * (1 + flat.slots[:, 3])
+    policy, likely = solver.current_policy(), np.ones(flat.num_slots + 1)
+    for slot, (row, _, before, action) in enumerate(flat.slots):
+        likely[slot + 1] = likely[before] * policy[row, action]
+    expected = np.zeros(flat.num_slots)
+    for node in flat.members:
+        row = flat.infoset[node]
+        trying = (flat.owner[row] - 1) % flat.num_players
+        others = [p for p in range(flat.num_players) if p != trying]
+        weight = flat.chance[node] * likely[flat.sequence[others, node]].prod()
+        slots = slice(*flat.first_slot[[row, row + 1]])
+        expected[slots] += weight * policy[row, flat.legal[row]]
+    solver.run(iterations)
+    off = np.abs(solver._sum / iterations - expected)
+    assert expected.min() > 0
+    assert (off < 5 * np.sqrt(expected / iterations)).all()
+
+
+def exact_regrets(flat, policy, likely):
+    """What one iteration adds to each slot's regret on average while all play `policy`."""
+    values, regrets = flat.returns.copy(), np.zeros(flat.num_slots)
+    for node in range(flat.num_nodes - 1, -1, -1):
+        children = np.arange(*flat.first_child[[node, node + 1]])
+        row = flat.infoset[node]
+        if row < 0:
+            values[:, node] += (values[:, children] * flat.edge[children]).sum(axis=1)
+            continue
+        values[:, node] = values[:, children] @ policy[row, flat.legal[row]]
+        owner = flat.owner[row]
+        others = [p for p in range(flat.num_players) if p != owner]
+        weight = flat.chance[node] * likely[flat.sequence[others, node]].prod()
+        slots = slice(*flat.first_slot[[row, row + 1]])
+        regrets[slots] += weight * (values[owner, children] - values[owner, node])
+    return regrets
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_regrets_of_three_players_are_right_on_average(scheme):
+    """Of an uneven policy that stays, for its regrets are so large; in 100 batches."""
+    flat = tree(KUHN3)
+    solver = SamplingSolver(flat, scheme)
+    start = np.random.default_rng(0).uniform(1e9, 9e9, flat.num_slots)
+    solver._regret[:] = start
+    policy, likely = solver.current_policy(), np.ones(flat.num_slots + 1)
+    for slot, (row, _, before, action) in enumerate(flat.slots):
+        likely[slot + 1] = likely[before] * policy[row, action]
+    batches, size = np.empty((100, flat.num_slots)), 5_000
+    for batch in batches:
+        solver._regret[:] = start
+        solver.run(size)
+        batch[:] = (solver._regret - start) / size
+    error = batches.std(axis=0) / np.sqrt(len(batches))
+    off = np.abs(batches.mean(axis=0) - exact_regrets(flat, policy, likely))
+    assert (off <= 5 * error + 1e-9).all()

@@ -202,6 +202,18 @@ def test_a_policy_class_of_a_stranger_is_refused(tmp_path: Path) -> None:
         load_policy(tmp_path / "model.zip")
 
 
+def test_a_trusted_network_that_cannot_be_run_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(network: nn.Module, game: object) -> None:
+        raise RuntimeError("no such layer\nand more")
+
+    saved(tmp_path / "model.zip", net_arch=[4])
+    monkeypatch.setattr("algorithms.policies.sb3.network_probabilities", broken)
+    with pytest.raises(KuhnError, match=r"its network cannot be run \(no such layer\)$"):
+        load_policy(tmp_path / "model.zip", trust=True)
+
+
 @pytest.mark.parametrize("trust", [False, True])
 def test_bad_zips_get_one_clear_line(tmp_path: Path, trust: bool) -> None:
     good = tmp_path / "model.zip"

@@ -197,6 +197,20 @@ def test_an_environment_that_nobody_is_seated_in_says_so_once() -> None:
             environment.step(np.zeros(environment.num_envs, np.int64))
 
 
+def test_a_reset_begins_with_the_first_hands_again() -> None:
+    environment = seated(SelfPlayVecEnv(8, seed=5), LEGAL / 2)
+    environment.reset()
+    first = environment.get_state()
+    for _ in range(3):
+        environment.step(np.zeros(8, np.int64))
+    assert environment.get_state()["hand"] != first["hand"]
+    environment.seed(5)
+    environment.reset()
+    assert environment.get_state() == first
+    environment.seed(6)
+    assert environment.get_state()["rng"] != first["rng"]
+
+
 @pytest.mark.parametrize("action", [2, 3, -1])
 def test_an_illegal_action_is_refused_and_changes_nothing(action: int) -> None:
     plain, fast = (seated(made, LEGAL / 2) for made in (SelfPlayEnv(), SelfPlayVecEnv(4)))

@@ -1,6 +1,7 @@
 """Simulation: hands played, next to the exact value that must fit them."""
 
 import json
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -101,3 +102,8 @@ def test_how_far_off_a_sample_is():
     assert Sample(10, 1.0, 0.0, 1.0).off == 0
     assert Sample(10, 1.0, 0.0, 2.0).off == float("inf")
     assert Sample(10, 1.0, 0.5, 2.0).off == 2
+
+
+def test_an_interval_is_of_95_percent():
+    reach = 0.5 * NormalDist().inv_cdf(0.975)
+    assert Sample(10, 1.0, 0.5, 2.0).interval == pytest.approx((1 - reach, 1 + reach), rel=1e-6)

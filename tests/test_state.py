@@ -153,9 +153,25 @@ def test_an_error_names_the_player_to_act_and_what_it_may_do():
             state.act(forbidden)
 
 
+def test_the_two_cards_may_be_spelt_differently():
+    for card0, card1 in [("K", Card.J), (Card.K, "J"), (2, Card.J), (Card.K, 0), ("K", 0)]:
+        assert State.new(card0, card1) is State.new(Card.K, Card.J)
+
+
 @pytest.mark.parametrize(
     "cards",
-    [("K", "K"), (Card.K, Card.K), (2, 2), ("K", "A"), (3, 0), (True, 0), (None, "J"), (0, 10**9)],
+    [
+        ("K", "K"),
+        (Card.K, Card.K),
+        ("K", Card.K),
+        (Card.K, "K"),
+        (2, 2),
+        ("K", "A"),
+        (3, 0),
+        (True, 0),
+        (None, "J"),
+        (0, 10**9),
+    ],
 )
 def test_bad_deals(cards):
     with pytest.raises(CardError):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from open_spiel.python.algorithms import exploitability
 
+from algorithms.exact import values
 from algorithms.exact.kuhn import nash
 from algorithms.exact.tree import TERMINAL, Visit, compile_tree
 from algorithms.exact.values import (
@@ -180,6 +181,13 @@ def test_half_a_policy_is_refused(row, value):
         nash_conv(TREE, policy)
     with pytest.raises(PolicyError, match=f"'{row}'"):
         nash_convs(TREE, [TREE.uniform(), policy])
+
+
+def test_how_far_a_hand_spreads():
+    """Who always checks wins or loses 1 equally often; who always bets and calls, 2."""
+    check, bet = np.zeros(12, int), TREE.legal[:, 1].astype(int)
+    assert values.spread(TREE, pure(TREE, check)) == pytest.approx(1)
+    assert values.spread(TREE, pure(TREE, bet)) == pytest.approx(2)
 
 
 def test_a_policy_of_another_shape_is_refused():
