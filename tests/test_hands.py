@@ -53,6 +53,16 @@ def test_a_seed_repeats_everything():
     assert play(1) == play(1) != play(2)
 
 
+def test_cells_of_equal_size_share_out_unequal_deals():
+    from algorithms.learning.hands import _aliases
+
+    for count in range(1, 9):
+        shares = np.random.default_rng(count).dirichlet(np.ones(count))
+        own, other = _aliases(shares)
+        dealt = own + np.bincount(other, 1 - own, count)
+        assert dealt / count == pytest.approx(shares)
+
+
 def test_deals_and_actions_are_equally_likely():
     hands = Hands(60_000, seed=0)
     roots, counts = np.unique(hands._node, return_counts=True)
