@@ -70,7 +70,7 @@ def main(seconds: float) -> None:
         for _ in range(HANDS):
             play(env, players)
         hands, spent = hands + HANDS, spent + time.process_time() - began
-        if spent >= due:
+        if spent >= min(due, seconds):
             due = 1.2 * spent
             lines.append(
                 f"{hands},{spent:.1f},{nash_conv(game.tree, average(players, game)).total}"
