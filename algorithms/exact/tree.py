@@ -121,7 +121,7 @@ class Tree:
 
     def history(self, node: int) -> list[int]:
         """The action IDs, chance's included, that lead to a node."""
-        actions, kind = [], self.first_child.dtype.type  # of another, all would be converted
+        actions, kind = [], self.first_child.dtype.type  # another would convert the array
         while node:
             actions.append(int(self.action[node]))
             node = int(np.searchsorted(self.first_child, kind(node), side="right")) - 1
