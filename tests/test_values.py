@@ -209,3 +209,25 @@ def test_a_best_response_that_loses_would_be_noticed():
     assert nash_conv(TREE, bold).values == pytest.approx((1, -1))
     with pytest.raises(AssertionError):
         nash_conv(wrong, bold)
+
+
+def test_a_batch_of_another_shape_is_refused():
+    tree = kuhn_tree()
+    longer = np.vstack([tree.uniform(), tree.uniform()[:1]])  # whose first rows would do
+    for wrong in (np.ones((2, 12, 2)), longer[None], tree.uniform()):
+        with pytest.raises(PolicyError, match=r"a joint policy of .* is 12 x 3; got"):
+            nash_convs(tree, wrong)
+
+
+def test_the_first_wrong_row_is_named_not_one_that_never_plays_an_action():
+    tree = kuhn_tree()
+    table = tree.uniform()
+    table[0] = [1, 0, 0]
+    table[5, 1] += 0.1
+    with pytest.raises(PolicyError, match=repr(tree.keys[5])):
+        nash_conv(tree, table)
+
+
+def test_every_sequence_has_one_probability():
+    tree = kuhn_tree()
+    assert values.reach(tree, tree.uniform()).shape == (tree.num_slots + 1,)
