@@ -231,3 +231,13 @@ def test_the_first_wrong_row_is_named_not_one_that_never_plays_an_action():
 def test_every_sequence_has_one_probability():
     tree = kuhn_tree()
     assert values.reach(tree, tree.uniform()).shape == (tree.num_slots + 1,)
+
+
+@pytest.mark.parametrize("name", [KUHN, KUHN3, "tiny_hanabi"])
+def test_many_are_measured_as_one_is_where_values_do_not_cancel_out(name):
+    """In zero-sum games a wrong value of each player could go unnoticed: their sum is 0."""
+    flat = tree(name)
+    tables = np.stack([flat.random(seed) for seed in range(3)] + [flat.uniform()])
+    assert nash_convs(flat, tables) == pytest.approx([nash_conv(flat, t).total for t in tables])
+    equilibria = np.stack([nash(alpha).probabilities for alpha in (0.0, 0.25)])
+    assert nash_convs(kuhn_tree(), equilibria) == pytest.approx([0, 0], abs=1e-12)
