@@ -27,7 +27,8 @@ SLOW = {
     *("test_train_ppo", "test_callback", "test_sweep", "test_networks", "test_checkpoint"),
     *("test_export_onnx", "test_strangers", "test_sb3", "test_parity", "test_parity_games"),
     *("test_fast", "test_cfr", "test_sampling", "test_game_policy", "test_evaluate"),
-    *("test_nashconv", "test_pettingzoo", "test_games", "test_growth"),
+    *("test_nashconv", "test_pettingzoo", "test_games", "test_growth", "test_cache"),
+    *("test_own_game", "test_commands"),
 }
 
 
