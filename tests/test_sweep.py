@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from algorithms.learning.sweeping.driving import Live
 from algorithms.learning.sweeping.plan import Plan, parse_choices, parse_seeds, settings_grid
 from algorithms.learning.sweeping.results import read_report, to_text
 from algorithms.policies.sb3 import load_policy
+from algorithms.support.errors import UsageError
 from algorithms.sweep import main
 from kuhn_bridge import KuhnError
 
@@ -308,6 +310,24 @@ def test_a_port_of_something_else_is_no_cluster(
         address = f"127.0.0.1:{server.getsockname()[1]}"
         assert main(["--out", str(tmp_path / "sweep"), "--address", address]) == 2
     assert "something else answers" in capsys.readouterr().err
+
+
+def test_a_refused_cluster_leaves_no_folder_and_takes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from algorithms.learning.sweeping import cluster
+
+    def refuse(storage: str, **options: Any) -> None:
+        Path(storage).mkdir(parents=True)
+        raise UsageError("a node does not reach it")
+
+    monkeypatch.setattr(cluster, "connected", lambda *args: nullcontext())
+    monkeypatch.setattr(cluster, "require_storage", refuse)
+    assert main(["--out", str(tmp_path / "new")]) == 2
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "mine").mkdir()
+    assert main(["--out", str(tmp_path / "mine")]) == 2
+    assert (tmp_path / "mine").exists()
 
 
 def test_without_ray_it_says_what_to_install(

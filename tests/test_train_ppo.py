@@ -356,6 +356,29 @@ def test_a_run_starts_from_a_model(tmp_path: Path) -> None:
     assert main(["--out", str(tmp_path / "other.zip"), *leduc]) == 2
 
 
+@pytest.mark.parametrize(
+    ("settings", "moves"),
+    [
+        ({}, 4),
+        ({"game": "leduc_poker"}, 4),
+        ({"game": "leduc_poker", "n_envs": 64}, 15),  # 936 information sets
+        ({"game": "leduc_poker", "net": "mlp"}, 16),
+        ({"game": "leduc_poker", "n_envs": 1}, 64),
+        ({"game": "leduc_poker", "n_envs": 64, "n_steps": 2}, 2),
+    ],
+)
+def test_batches_grow_with_the_information_sets(settings: dict[str, Any], moves: int) -> None:
+    assert configure(settings).n_steps == moves
+
+
+def test_networks_go_on_more_gently_than_tables(tmp_path: Path) -> None:
+    rates = []
+    for net in ("table", "mlp"):
+        run(tmp_path / "model.zip", "--net", net, "--steps", "1024", "--save", "last")
+        rates.append(MaskablePPO.load(tmp_path / "model.zip", device="cpu").learning_rate)
+    assert rates[1] <= 1e-5 < rates[0]  # at 3e-5 Kuhn's networks lost what they had learned
+
+
 def test_the_rate_falls_in_the_second_half() -> None:
     rate = FallingRate(8.0)
     assert [rate(left) for left in (1.0, 0.5, 0.25, 0.0)] == [8.0, 8.0, 4.0, 0.016]
