@@ -73,6 +73,11 @@ def table(tree, policy):
     return rows
 
 
+def apart(one, two):
+    """The largest difference between two tables."""
+    return np.abs(one - two).max()
+
+
 def tabular(tree, policy):
     """Our `(I, A)` as C++'s TabularPolicy."""
     return pyspiel.TabularPolicy(

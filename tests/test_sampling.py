@@ -82,12 +82,14 @@ def test_what_is_played_next_follows_from_the_regrets(scheme):
 DICE3 = "liars_dice(numdice=1,dice_sides=3)"
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_outcome_sampling_arrives(seed):
+@pytest.mark.parametrize(
+    ("seed", "iterations", "most"), [(1, 3_000_000, 0.002), *((n, 300_000, 0.006) for n in range(5))]
+)
+def test_outcome_sampling_arrives(seed, iterations, most):
     """What the others never play must not drop out of the average: it did, at 0.047 for seed 1."""
     solver = SamplingSolver(tree(DICE3), "outcome", seed=seed)
-    solver.run(3_000_000)
-    assert nash_conv(solver.tree, solver.average_policy()).total <= 0.002
+    solver.run(iterations)
+    assert nash_conv(solver.tree, solver.average_policy()).total <= most
 
 
 @pytest.mark.parametrize("name", [KUHN, KUHN3])

@@ -19,7 +19,7 @@ from sb3_contrib import MaskablePPO
 
 from algorithms import curves, nashconv, train_ppo
 from algorithms.games import load_game
-from algorithms.learning import training
+from algorithms.learning import saving, training
 from algorithms.learning.callback import Measure
 from algorithms.learning.curve import Point, from_csv, to_csv
 from algorithms.learning.models import imitate
@@ -61,8 +61,10 @@ for name in sys.argv[1:]:
 
 
 def run(out: Path, *options: str) -> GamePolicy:
-    """Train; the policy that was saved."""
-    assert main(["--out", str(out), "--quiet", *SMALL, *options]) == 0
+    """Train, without the picture, which would take longer than that; the policy that was saved."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(saving, "draw", lambda *args: None)
+        assert main(["--out", str(out), "--quiet", *SMALL, *options]) == 0
     return load_policy(out)
 
 
@@ -202,20 +204,19 @@ def killed(out: Path, *options: str, at: int) -> None:
     [
         [],
         ["--net", "mlp", "--n-steps", "2", "--width", "16"],
-        ["--env", "aec", "--n-envs", "16"],
+        ["--env", "aec", "--n-envs", "16", "--n-steps", "8"],
         ["--game", "leduc_poker"],
-        ["--game", "leduc_poker", "--env", "aec", "--n-envs", "16", "--steps", "1600"],
+        ["--game", "leduc_poker", "--env", "aec", "--n-envs", "16", "--n-steps", "8"],
     ],
 )
 def test_a_resumed_training_is_the_uninterrupted_one(tmp_path: Path, options: list[str]) -> None:
-    steps = 1600 if "1600" in options else 6000
+    steps = 1024 if "aec" in options else 6000
     options = ["--steps", str(steps), "--checkpoint-every", str(steps // 4), *options]
     whole = run(tmp_path / "whole.zip", *options)
     killed(tmp_path / "model.zip", *options, at=steps * 2 // 3)
     state = training.read_checkpoint(tmp_path / "model.ckpt")
     assert 0 < state["steps"] <= steps * 0.77
-    assert main(["--out", str(tmp_path / "model.zip"), "--resume", "--quiet"]) == 0
-    assert load_policy(tmp_path / "model.zip") == whole
+    assert run(tmp_path / "model.zip", *options, "--resume") == whole
     assert not (tmp_path / "model.ckpt").exists()
 
 
@@ -246,7 +247,7 @@ def test_ctrl_c_saves_and_says_so(
 
 
 def test_kill_9_loses_no_more_than_an_interval(tmp_path: Path) -> None:
-    options = ["--steps", "200000", "--n-envs", "1024", "--checkpoint-every", "4000"]
+    options = ["--steps", "100000", "--n-envs", "1024", "--checkpoint-every", "4000"]
     out, checkpoint = tmp_path / "model.zip", tmp_path / "model.ckpt"
     command = [sys.executable, "-m", "algorithms.train_ppo", "--out", str(out), *options]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
@@ -254,8 +255,7 @@ def test_kill_9_loses_no_more_than_an_interval(tmp_path: Path) -> None:
             time.sleep(0.01)
         process.kill()
     assert process.returncode == -signal.SIGKILL
-    assert main(["--out", str(out), "--resume", "--quiet"]) == 0
-    assert load_policy(out) == run(tmp_path / "whole.zip", *options)
+    assert run(out, *options, "--resume") == run(tmp_path / "whole.zip", *options)
 
 
 def test_a_failed_write_leaves_the_old_file(
@@ -415,7 +415,8 @@ def test_what_is_no_checkpoint_is_not_resumed(
 
 def test_a_game_that_uniform_play_solves_is_drawn_too(tmp_path: Path) -> None:
     """Its NashConv is 0, of which there is no logarithm; a warning would be an error here."""
-    run(tmp_path / "model.zip", "--game", "matrix_rps", "--steps", "4096")
+    options = ["--game", "matrix_rps", "--steps", "4096", "--quiet"]
+    assert main(["--out", str(tmp_path / "model.zip"), *options]) == 0
     assert from_csv(tmp_path / "model.csv")[0].last == 0
     assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")
 
