@@ -36,7 +36,7 @@ Rows: TypeAlias = dict[str, dict[int, float]]
 
 def random_policies(settings: Settings) -> Iterator[tuple[str, TabularPolicy]]:
     """The same few hundred policies every time."""
-    for seed in range(40 if settings.quick else 300):
+    for seed in range(12 if settings.quick else 300):
         yield f"random policy {seed}", TabularPolicy.random(seed)
 
 

@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import os
 import signal
 
 import pytest
@@ -7,6 +8,10 @@ from hypothesis import settings
 
 settings.register_profile("anywhere", deadline=None)  # a busy machine is no failure
 settings.load_profile("anywhere")
+
+# Tests run side by side: threads of one that wait for each other would only be in the way.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 # A shell starts what it runs in the background with Ctrl-C ignored, and so would our children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

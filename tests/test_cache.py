@@ -127,7 +127,7 @@ def _keep(folder):
 
     os.environ["XDG_CACHE_HOME"] = folder
     cache.LEAST_NODES = 100
-    for _ in range(20):
+    for _ in range(10):
         load(KUHN3)
         for path in cache.directory().glob("*.tree"):
             path.unlink(missing_ok=True)

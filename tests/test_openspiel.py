@@ -159,11 +159,11 @@ def test_openspiels_cfr_solves_it(game, solver):
 def test_openspiels_mccfr_and_fictitious_play_run(game):
     np.random.seed(0)
     sampler = external_sampling_mccfr.ExternalSamplingSolver(game)
-    for _ in range(300):
+    for _ in range(100):
         sampler.iteration()
     assert exploitability.nash_conv(game, sampler.average_policy()) < 0.4
     players = fictitious_play.XFPSolver(game)
-    for _ in range(50):
+    for _ in range(20):
         players.iteration()
     assert exploitability.nash_conv(game, players.average_policy()) < 0.2
 

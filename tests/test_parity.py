@@ -496,13 +496,8 @@ def test_the_command_exits_1_on_a_mismatch_and_shows_the_hand(capsys, monkeypatc
     assert "1 of 1 checks FAIL" in out
 
 
-def test_a_model_of_ones_own_is_checked(tmp_path, capsys):
-    from algorithms.export_onnx import export
-    from algorithms.games import kuhn
-    from algorithms.policies.sb3 import load_model
-
-    export(load_model(policies.small_model()).network, kuhn(), tmp_path / "policy.onnx")
-    for model in (policies.small_model(), tmp_path / "policy.onnx"):
+def test_a_model_of_ones_own_is_checked(capsys):
+    for model in (policies.small_model(), policies.exported(QUICK)[1]):
         assert check.main(["--only", "model", "--only", "onnx", "--model", str(model)]) == 0
         assert "everything agrees" in capsys.readouterr().out
 
