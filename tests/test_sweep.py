@@ -355,8 +355,7 @@ def test_another_sweep_is_not_continued(tmp_path: Path, capsys: pytest.CaptureFi
 # On this machine, then on a cluster of two nodes: what dies changes nothing.
 
 WILD = "1e+30"  # a step that no training survives
-PLAN = ["--set", "steps=1200000", "--set", f"lr=0.5,1,{WILD}", "--seeds", "3,5,8"]
-PLAN += ["--checkpoint-every", "150000"]
+PLAN = ["--set", "steps=1200000", "--seeds", "3,5", "--checkpoint-every", "150000"]
 EQUAL = ("setting", "seed", "state", "nash_conv_last", "nash_conv_average", "nash_conv_saved")
 
 
@@ -388,19 +387,18 @@ class Nodes:
             command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True
         )
 
-    def kill_workers(self, process: subprocess.Popen[str], out: Path) -> None:
-        """Kill all workers when one of them has begun a training."""
+    def kill_worker(self, process: subprocess.Popen[str], out: Path) -> None:
+        """Kill a worker when one has gone some way."""
         began, stored = time.time(), out / "ray" / out.name
-        early = "*/checkpoint_00000[123]"
+        early = "*/checkpoint_00000[1-5]"  # of eight
         until(lambda: any(p.stat().st_mtime > began for p in stored.glob(early)), process)
-        for worker in self.training():
-            os.kill(worker, signal.SIGKILL)
+        os.kill(min(self.training()), signal.SIGKILL)
 
-    def training(self) -> list[int]:
-        """The workers that are in the middle of a training."""
+    def training(self) -> dict[int, int]:
+        """The workers that are in the middle of a training, each with the process of its node."""
         nodes = self.cluster.list_all_nodes()
         raylets = {info.process.pid for node in nodes for info in node.all_processes["raylet"]}
-        found = []
+        found = {}
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 name = (process / "cmdline").read_bytes()
@@ -408,7 +406,7 @@ class Nodes:
             except OSError:
                 continue
             if parent in raylets and name.startswith(b"ray::ImplicitFunc.train"):
-                found.append(int(process.name))
+                found[int(process.name)] = parent
         return found
 
 
@@ -447,7 +445,7 @@ def played(model: Path) -> list[list[float]]:
 
 def good(out: Path) -> list[Path]:
     """The trials that have ended well."""
-    return sorted(path for path in out.glob("*/*/trial.json") if WILD not in path.parts[-3])
+    return sorted(out.glob("*/*/trial.json"))
 
 
 @pytest.fixture(scope="module")
@@ -455,7 +453,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str
     """An undisturbed sweep on this machine: its folder, how it ended, and what it said."""
     out = tmp_path_factory.mktemp("whole") / "some" / "sweep"
     command = [sys.executable, "-m", "algorithms.sweep", "--out", str(out), *PLAN]
-    command += ["--confirm", "1", "--fresh-seeds", "2"]
+    command += ["--set", f"lr=0.5,1,{WILD}", "--confirm", "1", "--fresh-seeds", "1", "--cpus", "1"]
     own = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     done = subprocess.run(
         command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=600
@@ -470,14 +468,14 @@ def test_a_sweep_on_this_machine(
     out, code, said, chatter = whole
     assert (code, chatter) == (1, "")  # one setting fails
     assert "times the ideal" in said
-    assert said.count("the training run diverged at step") == 3
+    assert said.count("the training run diverged at step") == 2
     found = rows(out)
     states = {(row["lr"], row["seed"]): row["state"] for row in found}
     chosen_by = [row for row in found if row["purpose"] == "choose"]
     best = min((0.5, 1.0), key=lambda lr: iqm(figures(chosen_by, lr)))
-    wanted = {(lr, seed): "done" for lr in (0.5, 1.0) for seed in (3, 5, 8)}
-    wanted |= {(float(WILD), seed): "failed" for seed in (3, 5, 8)}
-    assert states == wanted | {(best, 9): "done", (best, 10): "done"}
+    wanted = {(lr, seed): "done" for lr in (0.5, 1.0) for seed in (3, 5)}
+    wanted |= {(float(WILD), seed): "failed" for seed in (3, 5)}
+    assert states == wanted | {(best, 6): "done"}
 
     model = tmp_path / "model.zip"
     alone = ["--seed", "5", "--steps", "1200000", "--quiet"]
@@ -500,7 +498,9 @@ def test_what_dies_changes_nothing(
     nodes: Nodes, whole: tuple[Path, int, str, str], tmp_path: Path
 ) -> None:
     out = tmp_path / "broken"
-    process = nodes.start(out, *PLAN)
+    process = nodes.start(out, *PLAN, "--set", "lr=0.5,1")
+    until(lambda: len({*nodes.training().values()}) == 2, process)  # both nodes have their share
+    nodes.kill_worker(process, out)  # another goes on from the checkpoint
     until(lambda: good(out), process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
     code, said, error = ended(process)
@@ -510,14 +510,14 @@ def test_what_dies_changes_nothing(
     assert f"continue with: python -m algorithms.sweep --resume --out {out}" in error
     assert not nodes.training()
     kept = {path: path.stat().st_mtime_ns for path in good(out)}
-    assert 0 < len(kept) < 6
+    assert 0 < len(kept) < 4
 
     process = nodes.start(out, "--resume", "--retries", "0")
-    nodes.kill_workers(process, out)  # their trials have no second chance
+    nodes.kill_worker(process, out)  # its trial has no second chance
     code, said, chatter = ended(process)
     assert (code, chatter) == (1, "")
-    assert "its worker died (attempts: 1)" in said
-    assert len(good(out)) > len(kept)  # the others still count
+    assert said.count("its worker died (attempts: ") == 1
+    assert len(good(out)) == 3  # the others still count
 
     process = nodes.start(out, "--resume")
     until(nodes.training, process)
@@ -527,12 +527,9 @@ def test_what_dies_changes_nothing(
         time.sleep(0.1)
 
     process = nodes.start(out, "--resume")
-    until(nodes.training, process)
-    for worker in nodes.training():
-        os.kill(worker, signal.SIGKILL)  # another goes on from the checkpoint
     code, said, chatter = ended(process)
-    assert (code, chatter) == (1, "")  # for one setting diverges
-    undisturbed = [row for row in rows(whole[0]) if row["purpose"] == "choose"]
+    assert (code, chatter) == (0, "")
+    undisturbed = [row for row in rows(whole[0]) if row["seed"] in (3, 5) and row["lr"] <= 1]
     assert [[row[name] for name in EQUAL] for row in rows(out)] == [
         [row[name] for name in EQUAL] for row in undisturbed
     ]
@@ -540,4 +537,3 @@ def test_what_dies_changes_nothing(
         trial = path.parent.relative_to(out)
         assert played(path.parent / "model.zip") == played(whole[0] / trial / "model.zip")
     assert {path: path.stat().st_mtime_ns for path in kept} == kept  # those were not run again
-    assert len({row["node"] for row in rows(out)}) == 2  # both nodes had their share
