@@ -12,7 +12,7 @@ demo: $(INSTALLED)
 	@echo "the curve is in model.png; play against it: $(BIN)/python -m algorithms.play model.zip"
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -37,8 +37,9 @@ SLOW = {
 }
 
 
-# What takes longest comes first, so that two processes have something to do until the end.
-LONGEST = ("test_sweep", "test_page", "test_train_ppo", "test_parity")
+# What takes longest comes first, so that all have something to do until the end. Each of three
+# processes is given two files at once: sweeps take as long as two others together.
+LONGEST = ("test_sweep", "test_page", "test_train_ppo", "test_rules", "test_parity", "test_callback")
 
 
 def pytest_collection_modifyitems(items):

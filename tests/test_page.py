@@ -32,7 +32,7 @@ from tests.test_web import ROOT, action_to, need, onnx_path
 __all__ = ["onnx_path"]  # a fixture
 
 CARD_NAMES = {Card.J: "Jack", Card.Q: "Queen", Card.K: "King"}
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

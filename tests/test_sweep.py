@@ -355,7 +355,8 @@ def test_another_sweep_is_not_continued(tmp_path: Path, capsys: pytest.CaptureFi
 # On this machine, then on a cluster of two nodes: what dies changes nothing.
 
 WILD = "1e+30"  # a step that no training survives
-PLAN = ["--set", "steps=1200000", "--seeds", "3,5", "--checkpoint-every", "150000"]
+PLAN = ["--set", "steps=800000", "--seeds", "3,5", "--checkpoint-every", "100000"]
+BESIDE = {"RAY_worker_niceness": "0"}  # or other tests would leave Ray's workers no time
 EQUAL = ("setting", "seed", "state", "nash_conv_last", "nash_conv_average", "nash_conv_saved")
 
 
@@ -369,7 +370,7 @@ class Nodes:
     """A Ray cluster of two nodes with one core each, as processes of this machine."""
 
     def __init__(self) -> None:
-        os.environ.update(ENVIRONMENT | {"RAY_worker_niceness": "0"})  # beside other tests
+        os.environ.update(ENVIRONMENT | BESIDE)
         from ray.cluster_utils import Cluster
 
         self.cluster = Cluster(
@@ -454,7 +455,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str
     out = tmp_path_factory.mktemp("whole") / "some" / "sweep"
     command = [sys.executable, "-m", "algorithms.sweep", "--out", str(out), *PLAN]
     command += ["--set", f"lr=0.5,1,{WILD}", "--confirm", "1", "--fresh-seeds", "1", "--cpus", "1"]
-    own = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    own = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | BESIDE
     done = subprocess.run(
         command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=600
     )
@@ -478,7 +479,7 @@ def test_a_sweep_on_this_machine(
     assert states == wanted | {(best, 6): "done"}
 
     model = tmp_path / "model.zip"
-    alone = ["--seed", "5", "--steps", "1200000", "--quiet"]
+    alone = ["--seed", "5", "--steps", "800000", "--quiet"]
     assert train_ppo.main(["--out", str(model), *alone]) == 0
     assert played(model) == played(out / "lr=1" / "seed-5" / "model.zip")
 
