@@ -39,7 +39,7 @@ SLOW = {
 
 # What takes longest comes first, so that all have something to do until the end. Each of three
 # processes is given two files at once: sweeps take as long as two others together.
-LONGEST = ("test_sweep", "test_page", "test_train_ppo", "test_rules", "test_parity", "test_callback")
+LONGEST = ("test_sweep", "test_page", "test_train_ppo", "test_rules", "test_parity")
 
 
 def pytest_collection_modifyitems(items):
