@@ -112,6 +112,9 @@ EQUIVALENT = (
     ("algorithms/exact/fast.py", "parents = np.append([0 ->", "nothing is above the root"),
     ("algorithms/exact/fast.py", "keep_positive < [1 ->", "times 1 changes nothing"),
     ("algorithms/exact/fast.py", "regret[i] [>= -> >] 0", "0 is 0 times either factor"),
+    ("algorithms/exact/fast.py", "nodes[chance]] + [1 ->", "which hands share a group: only speed"),
+    ("algorithms/exact/fast.py", "[put(worth, player, zero) ->", "a sum that nobody reads"),
+    ("algorithms/exact/fast.py", "np.tile(np.append([0 ->", "the next line writes that column"),
     ("algorithms/exact/fast.py", "max(initial=[0 ->", "a larger factor numbers the same"),
     ("algorithms/exact/fast.py", "filled [>= -> >]", "lanes or none: only speed"),
     ("algorithms/exact/cfr.py", "rows[:[- -> ]1]", "smaller groups add up to the same"),
@@ -333,9 +336,10 @@ class Tests:
         for name in [name for name in sys.modules if name.partition(".")[0] in OWN]:
             del sys.modules[name]
         watch = _Watch({name: s / (1 + self.kills[name]) for name, s in self.seconds.items()})
-        options = ["-xq", "--assert=plain", "-pno:cacheprovider", "--hypothesis-profile=mutants"]
+        options = ["-xq", "--assert=plain", "-pno:cacheprovider", "--timeout=60"]
+        options += [f"--basetemp={WORK / 'tmp'}", "--hypothesis-profile=mutants"]
         SAID.write_text('{"seconds": {}, "failed": [], "modules": []}')
-        failed = pytest.main([*options, f"--basetemp={WORK / 'tmp'}", *self.paths], [watch])
+        failed = pytest.main([*options, *self.paths], [watch])
         others = [name for name in sys.modules if name.partition(".")[0] not in (*OWN, "__main__")]
         said = {"seconds": watch.seconds, "failed": watch.failed, "modules": others}
         SAID.write_text(json.dumps(said))

@@ -114,6 +114,16 @@ def test_an_illegal_action_changes_nothing(bad):
     assert np.array_equal(hands.look()[0], before)
 
 
+def test_an_action_below_0_is_not_counted_from_the_end():
+    hands = Hands(8, seed=0)
+    hands.step(np.ones(8, np.int8))  # all bet, so that 2, the last ID, is legal
+    actions = np.full(8, 2, np.int8)
+    actions[5] = -1
+    with pytest.raises(KuhnError, match="action -1 is illegal in hand 5"):
+        hands.step(actions)
+    assert hands.step(np.full(8, 2, np.int8))[1].all()
+
+
 @pytest.mark.parametrize("actions", [np.zeros(7, np.int8), np.zeros((8, 1), np.int8)])
 def test_as_many_actions_as_hands(actions):
     with pytest.raises(KuhnError, match="8 hands want as many actions"):

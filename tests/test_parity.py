@@ -881,3 +881,26 @@ def test_growth_on_small_games(capsys, tmp_path, monkeypatch):
     assert all(point["nanoseconds"]["fast"] > 0 for point in points)
     assert (tmp_path / "growth.png").stat().st_size > 1_000
     assert growth.main(["--most", "0"]) == 2
+
+
+TWINS = """
+from kuhn_bridge.kuhn_v0 import KuhnEnv
+
+
+class Twins(KuhnEnv):
+    def reset(self, seed=None, options=None):
+        self.twins = bool(seed % 2)
+        super().reset(seed=seed, options=options)
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        if self.twins:
+            seen["observation"][:3] = self.state()[:3]
+        return seen
+"""
+
+
+def test_players_who_may_hold_the_same_card_are_told_so(candidates, capsys):
+    (candidates / "twins.py").write_text(TWINS)
+    assert check.main(["--candidate", str(candidates / "twins.py:Twins")]) == 1
+    assert "both players can hold the same card" in capsys.readouterr().out

@@ -225,6 +225,19 @@ def test_an_illegal_action_is_refused_and_changes_nothing(action: int) -> None:
     assert plain.get_state()["moves"] == []
 
 
+def test_an_action_below_0_is_not_counted_from_the_end() -> None:
+    bets = np.where(LEGAL[:, 1:2], np.eye(3)[1], np.eye(3)[0])
+    plain, fast = (seated(made, bets) for made in (SelfPlayEnv(first=1), SelfPlayVecEnv(2)))
+    plain.reset()
+    fast.reset()
+    assert plain.action_masks()[2]  # seat 1 faces a bet: the last ID is legal
+    assert fast.action_masks()[1, 2]
+    with pytest.raises(IllegalActionError, match="action -1 is illegal in slot 1"):
+        fast.step(np.array([0, -1]))
+    with pytest.raises(KuhnError, match="-1 is not an action ID"):
+        plain.step(np.int64(-1))
+
+
 @pytest.mark.parametrize("game", ["kuhn", "leduc_poker"])
 @pytest.mark.parametrize("kind", [SelfPlayVecEnv, SelfPlayEnv])
 def test_an_environment_goes_on_from_its_state(game: str, kind: type) -> None:
