@@ -115,6 +115,7 @@ EQUIVALENT = (
     ("algorithms/exact/fast.py", "nodes[chance]] + [1 ->", "which hands share a group: only speed"),
     ("algorithms/exact/fast.py", "[put(worth, player, zero) ->", "a sum that nobody reads"),
     ("algorithms/exact/fast.py", "np.tile(np.append([0 ->", "the next line writes that column"),
+    ("algorithms/exact/fast.py", "[self._advance(0) ->", "the first run begins with the same"),
     ("algorithms/exact/fast.py", "max(initial=[0 ->", "a larger factor numbers the same"),
     ("algorithms/exact/fast.py", "filled [>= -> >]", "lanes or none: only speed"),
     ("algorithms/exact/cfr.py", "rows[:[- -> ]1]", "smaller groups add up to the same"),

@@ -246,7 +246,9 @@ def test_files_are_bounded(tmp_path, monkeypatch):
     path = tmp_path / "policy.json"
     path.write_text(GamePolicy.uniform("kuhn").to_json())
     assert GamePolicy.load(path) == GamePolicy.uniform("kuhn")
-    monkeypatch.setattr(policy_module, "MAX_CONTAINERS", 13)  # 12 rows, a map of them, the object
+    monkeypatch.setattr(policy_module, "MAX_CONTAINERS", 14)  # 12 rows, a map of them, the object
+    assert GamePolicy.load(path) == GamePolicy.uniform("kuhn")
+    monkeypatch.setattr(policy_module, "MAX_CONTAINERS", 13)
     with pytest.raises(PolicyError, match="more than 13 maps and lists"):
         GamePolicy.load(path)
     with pytest.raises(PolicyError, match="more than 13 maps and lists"):
@@ -255,6 +257,16 @@ def test_files_are_bounded(tmp_path, monkeypatch):
     for endless in (path, "/dev/zero"):
         with pytest.raises(KuhnError, match="larger than 100 bytes"):
             GamePolicy.load(endless)
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    with pytest.raises(PolicyError, match=r"none.json: No such file or directory$"):
+        GamePolicy.load(tmp_path / "none.json")
+
+
+def test_actions_never_and_always_played_are_read_back():
+    policy = GamePolicy.uniform(LEDUC).likeliest()
+    assert GamePolicy.from_json(policy.to_json()) == policy
 
 
 def test_rounding_is_welcome_and_illegal_actions_are_not():
