@@ -91,6 +91,14 @@ def test_deals_are_as_likely_as_they_should_be(shares):
     assert (np.abs(found - right) <= 4 * np.sqrt(right * (1 - right) / 60_000)).all()
 
 
+def test_cards_in_the_middle_of_a_hand_are_equally_likely():
+    hands = Hands(24_000, LEDUC, seed=2)
+    for _ in range(2):
+        hands.step(np.ones(24_000, np.int8))  # both call: a public card comes next
+    counts = np.bincount(hands.game.tree.action[hands._node], minlength=6)
+    assert ((counts - 4_000) ** 2 / 4_000).sum() < 20.5  # 999 of 1,000 seeds
+
+
 def test_hands_that_share_a_draw_are_dealt_and_played_apart():
     hands = Hands(60_000, seed=5)
     for _ in range(4):
