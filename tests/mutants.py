@@ -136,6 +136,7 @@ EQUIVALENT = (
     ("algorithms/learning/hands.py", "size=[1 ->", "only the first is read"),
     ("algorithms/learning/hands.py", "shape[1] [< -> <=] 128", "128 IDs from 0 fit as well"),
     ("algorithms/learning/hands.py", "own[i] [>= -> >] 1]", "a cell of exactly 1 is its own already"),
+    ("algorithms/learning/hands.py", "own[j] [< -> <=] 1", "a cell of exactly 1 shares nothing"),
     ("algorithms/learning/hands.py", "self._advance([1 ->", "later draws are as good as any"),
     ("algorithms/support/sealed.py", "MAX_BYTES = [2 ->", "a bound of another size is one too"),
     ("algorithms/support/sealed.py", "2**[30 ->", "a bound of another size is one too"),

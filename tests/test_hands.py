@@ -111,6 +111,17 @@ def test_hands_that_share_a_draw_are_dealt_and_played_apart():
         assert abs(alike) < 5 / np.sqrt(30_000)
 
 
+def test_first_actions_do_not_follow_from_the_deals():
+    hands = Hands(60_000, seed=4)
+    alike = np.corrcoef(hands._node[:30_000], hands.random_actions()[::2])[0, 1]
+    assert abs(alike) < 5 / np.sqrt(30_000)
+
+
+def test_actions_beyond_127_keep_their_ids():
+    _, legal = hands_module._choices(np.ones((1, 200), bool))
+    assert legal.view(f"i{legal.itemsize}")[0].tolist() == list(range(200))
+
+
 @pytest.mark.parametrize("bad", [2, 3, -1, 100])
 def test_an_illegal_action_changes_nothing(bad):
     hands = Hands(8, seed=0)
