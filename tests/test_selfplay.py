@@ -271,6 +271,18 @@ def test_an_environment_goes_on_from_its_state(game: str, kind: type) -> None:
     assert play(first) == play(other)
 
 
+def test_hands_that_cannot_be_are_refused() -> None:
+    environment = seated(SelfPlayVecEnv(2), LEGAL / 2)
+    environment.reset()
+    first = environment.get_state()
+    environment.set_state(first)  # hand 0 is one
+    nodes, node = KUHN.tree.num_nodes, first["node"][0]
+    for name, wrong in (("hand", -2), ("node", nodes), ("node", node - nodes)):
+        with pytest.raises(KuhnError, match="a hand in which the learner is not to act"):
+            environment.set_state({**first, name: [wrong, first[name][1]]})
+    assert environment.get_state() == first
+
+
 def test_the_statistics_of_a_monitor_are_whole() -> None:
     """What training passes over for speed is there for everybody else."""
     environment = VecMonitor(SelfPlayVecEnv(50))
