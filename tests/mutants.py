@@ -141,6 +141,7 @@ EQUIVALENT = (
     ("algorithms/policies/sb3.py", "[:[20 ->", "no number of actions is so long"),
     ("algorithms/policies/sb3.py", "observations[:[1 ->", "one more row is tried"),
     ("algorithms/policies/sb3.py", "[:[100 ->", "one letter more of a message"),
+    ("algorithms/learning/selfplay.py", "numbered: bool = [False -> True]) -> spaces", "all callers say"),
     ("algorithms/learning/hands.py", "(own < [2 ->", "the longer way deals the same"),
     ("algorithms/learning/hands.py", "draws [> -> >=] 1", "no hand waits for chance then"),
     ("algorithms/learning/hands.py", "2**[63 ->", "any start of the draws is as good"),

@@ -197,6 +197,14 @@ def test_an_environment_that_nobody_is_seated_in_says_so_once() -> None:
             environment.step(np.zeros(environment.num_envs, np.int64))
 
 
+def test_the_warning_points_at_whoever_plays() -> None:
+    environment = SelfPlayVecEnv(2)
+    environment.reset()
+    with pytest.warns(UserWarning, match="nobody has seated") as told:
+        environment.step(np.zeros(2, np.int64))
+    assert told[0].filename == __file__
+
+
 def test_a_reset_begins_with_the_first_hands_again() -> None:
     environment = seated(SelfPlayVecEnv(8, seed=5), LEGAL / 2)
     environment.reset()
@@ -283,6 +291,22 @@ def test_hands_that_cannot_be_are_refused() -> None:
     assert environment.get_state() == first
 
 
+def test_a_hand_may_begin_at_the_root() -> None:
+    environment = SelfPlayVecEnv(1, GAMES[4])
+    environment.reset()
+    first = environment.get_state()
+    assert first["node"] == [0]
+    environment.set_state(first)
+
+
+def test_samples_are_legal_unless_a_mask_asks_for_something_else() -> None:
+    environment = SelfPlayEnv()
+    environment.reset()
+    drawn = {int(environment.action_space.sample()) for _ in range(50)}
+    assert drawn == set(np.flatnonzero(environment.action_masks()))
+    assert environment.action_space.sample(np.array([0, 0, 1], np.int8)) == 2
+
+
 def test_the_statistics_of_a_monitor_are_whole() -> None:
     """What training passes over for speed is there for everybody else."""
     environment = VecMonitor(SelfPlayVecEnv(50))
@@ -292,6 +316,15 @@ def test_the_statistics_of_a_monitor_are_whole() -> None:
     _, _, dones, infos = environment.step(masks.argmax(axis=1))
     assert dones.any()
     assert [("episode" in info) for info in infos] == dones.tolist()
+
+
+@pytest.mark.parametrize(("numbered", "passed"), [(False, 3), (True, 0)])
+def test_loops_pass_over_dones_and_infos_only_for_training(numbered: bool, passed: int) -> None:
+    environment = seated(SelfPlayVecEnv(3, numbered=numbered), LEGAL / 2)
+    environment.reset()
+    _, _, dones, infos = environment.step(np.zeros(3, np.int64))
+    assert len(list(dones)) == len(list(infos)) == passed
+    assert len(dones) == len(infos) == 3
 
 
 def test_running_sums_end_in_one() -> None:
