@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pyspiel
 import pytest
+from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.env_checker import check_env
@@ -297,6 +298,11 @@ def test_a_hand_may_begin_at_the_root() -> None:
     first = environment.get_state()
     assert first["node"] == [0]
     environment.set_state(first)
+
+
+def test_what_is_seen_lies_between_0_and_1() -> None:
+    assert SelfPlayEnv().observation_space == spaces.Box(0, 1, (10,), np.float32)
+    assert SelfPlayVecEnv(1, numbered=True).observation_space == spaces.Box(0, 12, (1,), np.float32)
 
 
 def test_samples_are_legal_unless_a_mask_asks_for_something_else() -> None:
