@@ -193,6 +193,10 @@ def test_brackets_in_strings_are_not_counted(tmp_path: Path) -> None:
     assert sb3.load_policy(path) == sb3.load_policy(MLP)
 
 
+def test_json_as_deep_as_allowed_is_read() -> None:
+    assert archive._parsed(b'{"a":' * 32 + b"1" + b"}" * 32)
+
+
 def plain(pickled: bytes) -> dict[str, bytes]:
     """A policy.pth with that pickle."""
     inner = members_of(members()["policy.pth"])
@@ -231,6 +235,29 @@ def test_a_pickle_can_ask_for_tensors_of_real_numbers_and_nothing_else(
 ) -> None:
     path = zipped(tmp_path / "pickle.zip", members() | plain(PICKLES[name]))
     refused(path, match="more in it than tensors.*--trust", gigabytes=0.5)
+
+
+def test_a_pickle_of_more_than_a_megabyte_is_refused(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "long.zip", members() | plain(bytes(2**20 + 1)))
+    refused(path, match=r"data.pkl unpacks to more than 1,048,576 bytes")
+
+
+def test_a_pickle_that_refers_to_something_unknown_is_refused(tmp_path: Path) -> None:
+    inner = members_of(members()["policy.pth"])
+    pickled = next(data for name, data in inner.items() if name.endswith("data.pkl"))
+    changed = pickled.replace(b"\x07\0\0\0storage", b"\x07\0\0\0garages")
+    assert changed != pickled
+    path = zipped(tmp_path / "unknown.zip", members() | plain(changed))
+    refused(path, match="refers to something unknown")
+
+
+def test_tensors_together_take_as_much_as_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_BYTES", 2 * 640 * 4)
+    tensors = archive._Tensors(None, "")  # type: ignore[arg-type]  # it reads nothing
+    whole = np.zeros(640, np.float32), 0, [64, 10], [10, 1]
+    assert tensors(*whole).nbytes == tensors(*whole).nbytes == 640 * 4
+    with pytest.raises(ValueError, match="take more than 5,120 bytes"):
+        tensors(*whole)
 
 
 ODD_TENSORS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
