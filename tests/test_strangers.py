@@ -466,6 +466,16 @@ def test_an_answer_that_breaks_off_is_one_line() -> None:
         )
 
 
+def test_a_worker_that_dies_early_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = {"game": None, "inputs": [["observation", "tensor(float)", ["n", 10]]]}
+    script = tmp_path / "worker.py"
+    script.write_text(f"import os; os.close(0); print({json.dumps(about)!r}, flush=True)")
+    monkeypatch.setattr(onnx_policy, "onnx_worker", SimpleNamespace(__file__=str(script)))
+    onnx_refused(tmp_path / "any.onnx", match="stopped")
+
+
 def test_without_onnxruntime_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_policy, "find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match="onnxruntime"):
