@@ -139,8 +139,6 @@ EQUIVALENT = (
     ("algorithms/exact/elimination.py", "MAX_STRATEGIES = ", BOUND),
     ("algorithms/policies/policy.py", "[<= -> <] ROW_SUM_TOLERANCE", RARE),
     ("algorithms/policies/policy.py", "MAX_CONTAINERS = ", BOUND),
-    ("algorithms/policies/policy.py", "MAX_BYTES = [512 ->", BOUND),
-    ("algorithms/policies/policy.py", "2**[20 ->", BOUND),
     ("algorithms/policies/archive.py", "len(size) > [8 ->", BOUND),
     ("algorithms/policies/archive.py", "MAX_JSON_VALUES = ", BOUND),
     ("algorithms/policies/archive.py", "(argument or 0) [> -> >=]", "torch writes no such memo"),
