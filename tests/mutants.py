@@ -151,6 +151,7 @@ EQUIVALENT = (
     ("algorithms/policies/onnx.py", "[worker.kill() ->", "it is killed a little later"),
     ("algorithms/policies/onnx.py", "LONGEST_LINE = [2 ->", BOUND),
     ("algorithms/policies/onnx.py", "LONGEST_LINE = 2**[16 ->", BOUND),
+    ("algorithms/policies/onnx.py", "CLOCK_SECONDS = [20 ->", BOUND),
     ("algorithms/policies/sb3.py", "[4 -> (4 + 1)] * MAX_LAYERS", BOUND),
     ("algorithms/policies/sb3.py", "[> -> >=] 4 * MAX_LAYERS", BOUND),
     ("algorithms/policies/sb3.py", "BATCH = ", "rows are shown in other portions"),
@@ -170,6 +171,7 @@ EQUIVALENT = (
     ("algorithms/learning/hands.py", "self._advance([1 ->", "later draws are as good as any"),
     ("algorithms/support/sealed.py", "MAX_BYTES = [2 ->", BOUND),
     ("algorithms/support/sealed.py", "2**[30 ->", BOUND),
+    ("parity/candidate.py", "indent=[2 ->", "JSON reads the same"),
     ("algorithms/support/server.py", "timeout = [30 ->", BOUND),
     ("algorithms/support/server.py", "wbufsize = ", "Nagle is off too: either spares the wait"),
 )

@@ -904,3 +904,9 @@ def test_players_who_may_hold_the_same_card_are_told_so(candidates, capsys):
     (candidates / "twins.py").write_text(TWINS)
     assert check.main(["--candidate", str(candidates / "twins.py:Twins")]) == 1
     assert "both players can hold the same card" in capsys.readouterr().out
+
+
+def test_a_candidate_is_told_what_it_was_taken_for(candidates, capsys):
+    spec = f"{candidates / 'kuhn.py'}:KuhnPoker"
+    check.main(["--candidate", spec])
+    assert capsys.readouterr().out.startswith(f"{spec}: a rulebook in letters\n")
