@@ -172,6 +172,8 @@ EQUIVALENT = (
     ("algorithms/support/sealed.py", "MAX_BYTES = [2 ->", BOUND),
     ("algorithms/support/sealed.py", "2**[30 ->", BOUND),
     ("parity/candidate.py", "indent=[2 ->", "JSON reads the same"),
+    ("parity/candidate.py", "legal, ([0 -> (0 + 1)], 0)", "only the end's returns are compared"),
+    ("parity/candidate.py", "legal, (0, [0 ->", "only the end's returns are compared"),
     ("algorithms/support/server.py", "timeout = [30 ->", BOUND),
     ("algorithms/support/server.py", "wbufsize = ", "Nagle is off too: either spares the wait"),
 )
