@@ -910,3 +910,15 @@ def test_a_candidate_is_told_what_it_was_taken_for(candidates, capsys):
     spec = f"{candidates / 'kuhn.py'}:KuhnPoker"
     check.main(["--candidate", spec])
     assert capsys.readouterr().out.startswith(f"{spec}: a rulebook in letters\n")
+
+
+def test_a_module_of_the_working_directory_is_found(candidates, monkeypatch):
+    (candidates / "beside_us.py").write_text("answer = 7\n")
+    monkeypatch.chdir(candidates)
+    assert candidate.load("beside_us:answer") == 7
+
+
+def test_a_function_may_make_a_rulebook(candidates):
+    (candidates / "maker.py").write_text("import kuhn\n\ndef make():\n    return kuhn.KuhnPoker()\n")
+    made = candidate.load(str(candidates / "maker.py:make"))
+    assert candidate.recognise(made).kind == "a rulebook in letters"
