@@ -174,6 +174,7 @@ EQUIVALENT = (
     ("parity/candidate.py", "indent=[2 ->", "JSON reads the same"),
     ("parity/candidate.py", "legal, ([0 -> (0 + 1)], 0)", "only the end's returns are compared"),
     ("parity/candidate.py", "legal, (0, [0 ->", "only the end's returns are compared"),
+    ("parity/candidate.py", "LUCK = [6 ->", BOUND),
     ("algorithms/support/server.py", "timeout = [30 ->", BOUND),
     ("algorithms/support/server.py", "wbufsize = ", "Nagle is off too: either spares the wait"),
 )

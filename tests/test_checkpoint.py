@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import os
 import random
 import resource
 from collections.abc import Iterator
@@ -82,6 +83,24 @@ def test_flipped_bits_cuts_and_other_files_are_refused(tmp_path: Path) -> None:
         write_checkpoint(path, thing)  # type: ignore[arg-type]  # that is the point
         with pytest.raises(KuhnError, match="not a whole checkpoint"):
             read_checkpoint(path)
+
+
+class MakesFolder:
+    """Unpickled, it makes a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_strangers_checkpoint_does_not_run_code(tmp_path: Path) -> None:
+    path, mark = tmp_path / "model.ckpt", tmp_path / "ran"
+    write_checkpoint(path, {"config": {}, "steps": 1, "more": MakesFolder(mark)})
+    with pytest.raises(KuhnError, match="not a whole checkpoint"):
+        read_checkpoint(path)
+    assert not mark.exists()
 
 
 def test_where_nothing_was_kept_there_is_nothing_to_resume(tmp_path: Path) -> None:

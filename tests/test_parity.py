@@ -919,6 +919,6 @@ def test_a_module_of_the_working_directory_is_found(candidates, monkeypatch):
 
 
 def test_a_function_may_make_a_rulebook(candidates):
-    (candidates / "maker.py").write_text("import kuhn\n\ndef make():\n    return kuhn.KuhnPoker()\n")
+    (candidates / "maker.py").write_text("import kuhn\ndef make():\n    return kuhn.KuhnPoker()\n")
     made = candidate.load(str(candidates / "maker.py:make"))
     assert candidate.recognise(made).kind == "a rulebook in letters"
