@@ -922,3 +922,25 @@ def test_a_function_may_make_a_rulebook(candidates):
     (candidates / "maker.py").write_text("import kuhn\ndef make():\n    return kuhn.KuhnPoker()\n")
     made = candidate.load(str(candidates / "maker.py:make"))
     assert candidate.recognise(made).kind == "a rulebook in letters"
+
+
+ENDLESS = """
+from kuhn_bridge.kuhn_v0 import KuhnEnv
+
+
+class Endless(KuhnEnv):
+    def observe(self, agent):
+        seen = super().observe(agent)
+        seen["action_mask"][:] = 1
+        return seen
+
+    def step(self, action):
+        one, other = self.possible_agents
+        self.agent_selection = other if self.agent_selection == one else one
+"""
+
+
+def test_a_candidate_that_never_ends_is_not_followed_for_ever(candidates, capsys):
+    (candidates / "endless.py").write_text(ENDLESS)
+    assert check.main(["--candidate", str(candidates / "endless.py:Endless")]) == 1
+    assert "OpenSpiel allows nothing" in capsys.readouterr().out
