@@ -210,6 +210,23 @@ def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
     assert tmp_path / "file.json" not in synced[0]
 
 
+def test_what_was_printed_before_comes_before(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(files, "_STREAMS", {str(tmp_path / "stdout"): 1})
+    with os.fdopen(os.dup(1), "w") as buffered:
+        monkeypatch.setattr(sys, "stdout", buffered)
+        print("first")
+        files.write_text(tmp_path / "stdout", "second\n")
+    assert capfd.readouterr().out == "first\nsecond\n"
+
+
+def test_links_are_not_taken_for_what_a_killed_run_left(tmp_path):
+    (tmp_path / "other").write_text("kept")
+    link = tmp_path / ".file-0123abcd.json"
+    link.symlink_to(tmp_path / "other")
+    files.write_text(tmp_path / "file.json", "whole")
+    assert link.read_text() == "kept"
+
+
 def test_pictures_have_the_name_of_one(tmp_path):
     files.require_png(tmp_path / "x.PNG")
     with pytest.raises(UsageError, match="a picture is written as"):
