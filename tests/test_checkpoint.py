@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import os
 import random
 import resource
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from algorithms.learning.checkpoint import read_checkpoint, write_checkpoint
+from algorithms.learning.checkpoint import read_checkpoint, require_like, write_checkpoint
 from algorithms.learning.recipes import configure
 from algorithms.learning.training import Training
 from algorithms.support.sealed import write_sealed
@@ -78,10 +79,47 @@ def test_flipped_bits_cuts_and_other_files_are_refused(tmp_path: Path) -> None:
         write_sealed(path, sealed)
         with pytest.raises(KuhnError, match="not a whole checkpoint"):
             read_checkpoint(path)
-    for thing in ([1], {"a": 1}, {"config": {}}, {"config": {}, "steps": -1}):
+    for thing in ([1], {"steps": 1}, {"config": {}}, {"config": {}, "steps": -1}):
         write_checkpoint(path, thing)  # type: ignore[arg-type]  # that is the point
         with pytest.raises(KuhnError, match="not a whole checkpoint"):
             read_checkpoint(path)
+
+
+class MakesFolder:
+    """Unpickled, it makes a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_strangers_checkpoint_does_not_run_code(tmp_path: Path) -> None:
+    path, mark = tmp_path / "model.ckpt", tmp_path / "ran"
+    write_checkpoint(path, {"config": {}, "steps": 1, "more": MakesFolder(mark)})
+    with pytest.raises(KuhnError, match="not a whole checkpoint"):
+        read_checkpoint(path)
+    assert not mark.exists()
+
+
+def test_where_nothing_was_kept_there_is_nothing_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(KuhnError, match=r"none.ckpt: there is nothing to resume$"):
+        read_checkpoint(tmp_path / "none.ckpt")
+
+
+def test_a_state_has_the_keys_and_the_lengths_of_a_fresh_one() -> None:
+    require_like({"hands": [3, 4], "rate": 1}, {"hands": [1, 2], "rate": 0.5})
+    for wrong in (
+        {"hands": [3], "rate": 1},
+        {"hands": [3, -1], "rate": 1},
+        {"hands": (3, 4), "rate": 1},
+        {"hands": [3, 4], "rate": 1, "more": 1},
+        {"hands": [3, 4]},
+        [3, 4],
+    ):
+        with pytest.raises(KuhnError, match="is not what a training run keeps"):
+            require_like(wrong, {"hands": [1, 2], "rate": 0.5})
 
 
 def test_the_command_says_so_in_one_line(

@@ -189,3 +189,45 @@ def test_only_one_module_knows_of_it():
         if isinstance(node, ast.ImportFrom) and node.module == "algorithms.exact.fast"
     }
     assert knowing == {"solving"}
+
+
+def _at_random(seed):
+    """Three hands each, then public moves: two in a row, cards in between, early ends."""
+
+    def walk(depth, hands, moves, here):
+        rng = np.random.default_rng([seed, *moves])
+        actor, actions = int(rng.integers(CHANCE, 2)), tuple(range(rng.integers(2, 4)))
+        shares = rng.dirichlet(np.ones(len(actions)))
+        if len(moves) == 5 or rng.random() < 0.05 * len(moves):
+            pays = np.random.default_rng([seed, *hands, 9, *moves]).normal(size=2)
+            yield Visit(depth, TERMINAL, *here, returns=tuple(pays))
+            return
+        if actor == CHANCE:
+            yield Visit(depth, CHANCE, *here)
+        else:
+            key = f"{actor} holds {hands[actor]}: {moves}"
+            yield Visit(depth, actor, *here, key=key, legal=actions)
+        for action, share in zip(actions, shares, strict=True):
+            edge = (action, share if actor == CHANCE else 1.0)
+            yield from walk(depth + 1, hands, (*moves, action), edge)
+
+    yield Visit(0, CHANCE)
+    for deal in range(9):
+        yield from walk(1, divmod(deal, 3), (), (deal, 1 / 9))
+
+
+@pytest.mark.parametrize("seed", [46, 48, 285, 297])
+def test_games_of_no_regular_shape(seed):
+    flat = compile_tree("random", 2, 9, _at_random(seed))
+    assert arrange(flat).width == 4
+    exact, fast = pair(flat)
+    exact.run(5)
+    fast.run(5)
+    assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-10)
+    assert fast.regrets() == pytest.approx(exact.regrets(), abs=1e-10)
+
+
+def test_two_hands_take_two_lanes():
+    name = "liars_dice(numdice=1,dice_sides=2)"
+    assert arrange(tree(name)).width == 2
+    test_a_layout_is_the_game(name)

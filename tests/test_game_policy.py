@@ -186,6 +186,7 @@ def rows(**changes):
         (None, "list of 2 maps"),
         ([[], {}], "must be a map"),
         (rows(drop=["0", "1pb"]), "incomplete policy: .* of player_0 lack '0', '1pb'"),
+        (rows(drop=["0", "1", "0pb"]), "lack '0', '0pb', '1'$"),
         (rows(drop=["0", "1", "2", "0pb"]), "lack '0', '0pb', '1' and 1 more$"),
         (rows(put={"9": {"0": 1.0}}), "include '9', which do not exist"),
         (rows(put={"0": {"0": 1.5, "1": 0.0}}), "action 0: 1.5 is no probability"),
@@ -221,9 +222,17 @@ def test_seeds_are_whole_numbers_from_0_up():
             GamePolicy.random(LEDUC, seed)
 
 
+HEAD = '{"format": "kuhn-bridge-policy"'
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (b"\xff{}", "the file is not text"),
+        ("{", "the JSON is broken"),
+        (HEAD + "}", "policy version None; this reads 1 and 2"),
+        (HEAD + ', "version": 3}', "policy version 3; this reads 1 and 2"),
+        (HEAD + ', "version": 2}', '"game" must name its game'),
         ("[]", 'want an object with "format"'),
         ('{"version": 2, "game": "kuhn_poker"}', 'want an object with "format"'),
         (GamePolicy.uniform("kuhn_poker").to_json(), "a policy of kuhn_poker, not of leduc_poker"),
@@ -246,15 +255,35 @@ def test_files_are_bounded(tmp_path, monkeypatch):
     path = tmp_path / "policy.json"
     path.write_text(GamePolicy.uniform("kuhn").to_json())
     assert GamePolicy.load(path) == GamePolicy.uniform("kuhn")
-    monkeypatch.setattr(policy_module, "MAX_CONTAINERS", 13)  # 12 rows, a map of them, the object
+    monkeypatch.setattr(policy_module, "MAX_CONTAINERS", 14)  # 12 rows, a map of them, the object
+    assert GamePolicy.load(path) == GamePolicy.uniform("kuhn")
+    monkeypatch.setattr(policy_module, "MAX_CONTAINERS", 13)
     with pytest.raises(PolicyError, match="more than 13 maps and lists"):
         GamePolicy.load(path)
     with pytest.raises(PolicyError, match="more than 13 maps and lists"):
         GamePolicy.from_json("[" * 7 + '{"a":' * 7)
+    assert policy_module.MAX_BYTES == 512 * 2**20  # as docs/reliability.md says
     monkeypatch.setattr(policy_module, "MAX_BYTES", 100)
     for endless in (path, "/dev/zero"):
         with pytest.raises(KuhnError, match="larger than 100 bytes"):
             GamePolicy.load(endless)
+
+
+def test_minus_0_is_0():
+    table = GamePolicy.uniform(LEDUC).likeliest().table
+    policy = GamePolicy(LEDUC, np.where(table == 0, -0.0, table))
+    assert not np.signbit(policy.table).any()
+    assert hash(policy) == hash(GamePolicy(LEDUC, table))
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    with pytest.raises(PolicyError, match=r"none.json: No such file or directory$"):
+        GamePolicy.load(tmp_path / "none.json")
+
+
+def test_actions_never_and_always_played_are_read_back():
+    policy = GamePolicy.uniform(LEDUC).likeliest()
+    assert GamePolicy.from_json(policy.to_json()) == policy
 
 
 def test_rounding_is_welcome_and_illegal_actions_are_not():
@@ -279,6 +308,8 @@ def test_frozen():
     with pytest.raises(ValueError, match="WRITEABLE"):
         policy.table.setflags(write=True)
     assert len({policy, GamePolicy.random(LEDUC, 0), GamePolicy.random(LEDUC, 1)}) == 2
+    assert policy != GamePolicy.random(LEDUC, 1)
+    assert GamePolicy.uniform("kuhn_poker") != GamePolicy.uniform("misere(game=kuhn_poker())")
     assert policy != "policy"
     assert repr(policy) == "<GamePolicy of leduc_poker, 936 information sets>"
 

@@ -91,6 +91,14 @@ def test_deals_are_as_likely_as_they_should_be(shares):
     assert (np.abs(found - right) <= 4 * np.sqrt(right * (1 - right) / 60_000)).all()
 
 
+def test_cards_in_the_middle_of_a_hand_are_equally_likely():
+    hands = Hands(24_000, LEDUC, seed=2)
+    for _ in range(2):
+        hands.step(np.ones(24_000, np.int8))  # both call: a public card comes next
+    counts = np.bincount(hands.game.tree.action[hands._node], minlength=6)
+    assert ((counts - 4_000) ** 2 / 4_000).sum() < 20.5  # 999 of 1,000 seeds
+
+
 def test_hands_that_share_a_draw_are_dealt_and_played_apart():
     hands = Hands(60_000, seed=5)
     for _ in range(4):
@@ -103,6 +111,17 @@ def test_hands_that_share_a_draw_are_dealt_and_played_apart():
         assert abs(alike) < 5 / np.sqrt(30_000)
 
 
+def test_first_actions_do_not_follow_from_the_deals():
+    hands = Hands(60_000, seed=4)
+    alike = np.corrcoef(hands._node[:30_000], hands.random_actions()[::2])[0, 1]
+    assert abs(alike) < 5 / np.sqrt(30_000)
+
+
+def test_actions_beyond_127_keep_their_ids():
+    _, legal = hands_module._choices(np.ones((1, 200), bool))
+    assert legal.view(f"i{legal.itemsize}")[0].tolist() == list(range(200))
+
+
 @pytest.mark.parametrize("bad", [2, 3, -1, 100])
 def test_an_illegal_action_changes_nothing(bad):
     hands = Hands(8, seed=0)
@@ -112,6 +131,16 @@ def test_an_illegal_action_changes_nothing(bad):
     with pytest.raises(KuhnError, match=f"action {bad} is illegal in hand 5"):
         hands.step(actions)
     assert np.array_equal(hands.look()[0], before)
+
+
+def test_an_action_below_0_is_not_counted_from_the_end():
+    hands = Hands(8, seed=0)
+    hands.step(np.ones(8, np.int8))  # all bet, so that 2, the last ID, is legal
+    actions = np.full(8, 2, np.int8)
+    actions[5] = -1
+    with pytest.raises(KuhnError, match="action -1 is illegal in hand 5"):
+        hands.step(actions)
+    assert hands.step(np.full(8, 2, np.int8))[1].all()
 
 
 @pytest.mark.parametrize("actions", [np.zeros(7, np.int8), np.zeros((8, 1), np.int8)])

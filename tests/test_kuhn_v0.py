@@ -174,6 +174,15 @@ def test_a_bad_action_raises_and_leaves_the_hand_where_it_was(action):
     assert env.agent_selection == "player_1"
 
 
+def test_an_action_below_0_is_not_counted_from_the_end():
+    env = dealt()
+    env.step(Action.BET)  # so that 2, the last ID, is legal
+    before = snapshot(env)
+    with pytest.raises(KuhnError, match="-1 is not an action ID"):
+        env.step(-1)
+    assert snapshot(env) == before
+
+
 def test_acting_after_the_end():
     env = dealt()
     env.step(Action.BET)

@@ -22,7 +22,7 @@ from open_spiel.python.observation import make_observation
 import kuhn_bridge.openspiel
 from kuhn_bridge import Action, Card, KuhnError, State
 from kuhn_bridge.bridge import letters_to_actions
-from kuhn_bridge.openspiel import KuhnBridgeObserver, from_openspiel_policy
+from kuhn_bridge.openspiel import KuhnBridgeGame, KuhnBridgeObserver, from_openspiel_policy
 from kuhn_bridge.state import nodes
 from parity.sides import OURS, compare, compare_knowledge, openspiel, reference
 from parity.tally import Tally
@@ -60,6 +60,10 @@ def test_a_hand(game):
     state.apply_action(Action.FOLD)
     assert state.returns() == [1.0, -1.0]
     assert str(state) == "K J bet fold"
+
+
+def test_a_game_needs_no_parameters(game):
+    assert KuhnBridgeGame().get_parameters() == game.get_parameters() == {}
 
 
 def test_all_58_nodes_agree_with_kuhn_poker(game):

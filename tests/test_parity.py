@@ -876,3 +876,66 @@ def test_growth_on_small_games(capsys, tmp_path, monkeypatch):
     assert all(point["nanoseconds"]["fast"] > 0 for point in points)
     assert (tmp_path / "growth.png").stat().st_size > 1_000
     assert growth.main(["--most", "0"]) == 2
+
+
+TWINS = """
+from kuhn_bridge.kuhn_v0 import KuhnEnv
+
+
+class Twins(KuhnEnv):
+    def reset(self, seed=None, options=None):
+        self.twins = bool(seed % 2)
+        super().reset(seed=seed, options=options)
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        if self.twins:
+            seen["observation"][:3] = self.state()[:3]
+        return seen
+"""
+
+
+def test_players_who_may_hold_the_same_card_are_told_so(candidates, capsys):
+    (candidates / "twins.py").write_text(TWINS)
+    assert check.main(["--candidate", str(candidates / "twins.py:Twins")]) == 1
+    assert "both players can hold the same card" in capsys.readouterr().out
+
+
+def test_a_candidate_is_told_what_it_was_taken_for(candidates, capsys):
+    spec = f"{candidates / 'kuhn.py'}:KuhnPoker"
+    check.main(["--candidate", spec])
+    assert capsys.readouterr().out.startswith(f"{spec}: a rulebook in letters\n")
+
+
+def test_a_module_of_the_working_directory_is_found(candidates, monkeypatch):
+    (candidates / "beside_us.py").write_text("answer = 7\n")
+    monkeypatch.chdir(candidates)
+    assert candidate.load("beside_us:answer") == 7
+
+
+def test_a_function_may_make_a_rulebook(candidates):
+    (candidates / "maker.py").write_text("import kuhn\ndef make():\n    return kuhn.KuhnPoker()\n")
+    made = candidate.load(str(candidates / "maker.py:make"))
+    assert candidate.recognise(made).kind == "a rulebook in letters"
+
+
+ENDLESS = """
+from kuhn_bridge.kuhn_v0 import KuhnEnv
+
+
+class Endless(KuhnEnv):
+    def observe(self, agent):
+        seen = super().observe(agent)
+        seen["action_mask"][:] = 1
+        return seen
+
+    def step(self, action):
+        one, other = self.possible_agents
+        self.agent_selection = other if self.agent_selection == one else one
+"""
+
+
+def test_a_candidate_that_never_ends_is_not_followed_for_ever(candidates, capsys):
+    (candidates / "endless.py").write_text(ENDLESS)
+    assert check.main(["--candidate", str(candidates / "endless.py:Endless")]) == 1
+    assert "OpenSpiel allows nothing" in capsys.readouterr().out

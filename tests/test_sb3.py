@@ -27,13 +27,13 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-from algorithms.games import kuhn
+from algorithms.games import kuhn, load_game
 from algorithms.learning.networks import DistinctPolicy
 from algorithms.learning.selfplay import SelfPlayVecEnv
 from algorithms.policies import onnx as onnx_policy
 from algorithms.policies import sources
 from algorithms.policies.features import CardTimesHistory
-from algorithms.policies.sb3 import load_model, load_policy
+from algorithms.policies.sb3 import load_model, load_policy, network_probabilities
 from kuhn_bridge import INFORMATION_STATES, KuhnError, State
 from kuhn_bridge.bridge import parse_information_state
 from kuhn_bridge.policy import LEGAL
@@ -99,6 +99,7 @@ def test_a_model_is_read_as_sb3_plays_it(tmp_path: Path, name: str, trust: bool)
     assert np.abs(policy.table - sb3_probabilities(made)).max() < 1e-6
     network = load_model(tmp_path / "model.zip", trust=trust).network
     assert network(torch.zeros(5, 10)).shape == (5, 3)
+    assert not network.training  # so that dropout, if there is any, is off
 
 
 @pytest.mark.parametrize("trust", [False, True])
@@ -107,6 +108,11 @@ def test_plain_ppo_and_our_own_policy_class_are_read(tmp_path: Path, trust: bool
         made = saved(tmp_path / "model.zip", policy, algorithm)
         read = load_policy(tmp_path / "model.zip", trust=trust)
         assert np.abs(read.table - sb3_probabilities(made)).max() < 1e-6
+
+
+def test_a_network_is_asked_about_its_game() -> None:
+    assert network_probabilities(nn.Linear(10, 3)).shape == (12, 3)
+    assert network_probabilities(nn.Linear(30, 3), load_game("leduc_poker")).shape == (936, 3)
 
 
 def test_the_likeliest_actions_can_be_read(tmp_path: Path) -> None:
@@ -160,6 +166,7 @@ def test_a_strangers_zip_does_not_run_code(tmp_path: Path) -> None:
     bad = rewritten(tmp_path / "model.zip", {"data": json.dumps(data).encode()})
     expected = load_policy(tmp_path / "model.zip")
     assert load_policy(bad) == expected  # all that is needed is plain text and tensors
+    assert load_model(bad).game == kuhn()
     assert not mark.exists()
     with pytest.raises(KuhnError, match="SB3 cannot load it"):
         load_policy(bad, trust=True)

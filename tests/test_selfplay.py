@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pyspiel
 import pytest
+from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.env_checker import check_env
@@ -197,6 +198,14 @@ def test_an_environment_that_nobody_is_seated_in_says_so_once() -> None:
             environment.step(np.zeros(environment.num_envs, np.int64))
 
 
+def test_the_warning_points_at_whoever_plays() -> None:
+    environment = SelfPlayVecEnv(2)
+    environment.reset()
+    with pytest.warns(UserWarning, match="nobody has seated") as told:
+        environment.step(np.zeros(2, np.int64))
+    assert told[0].filename == __file__
+
+
 def test_a_reset_begins_with_the_first_hands_again() -> None:
     environment = seated(SelfPlayVecEnv(8, seed=5), LEGAL / 2)
     environment.reset()
@@ -223,6 +232,19 @@ def test_an_illegal_action_is_refused_and_changes_nothing(action: int) -> None:
     with pytest.raises(KuhnError):
         plain.step(np.int64(action))
     assert plain.get_state()["moves"] == []
+
+
+def test_an_action_below_0_is_not_counted_from_the_end() -> None:
+    bets = np.where(LEGAL[:, 1:2], np.eye(3)[1], np.eye(3)[0])
+    plain, fast = (seated(made, bets) for made in (SelfPlayEnv(first=1), SelfPlayVecEnv(2)))
+    plain.reset()
+    fast.reset()
+    assert plain.action_masks()[2]  # seat 1 faces a bet: the last ID is legal
+    assert fast.action_masks()[1, 2]
+    with pytest.raises(IllegalActionError, match="action -1 is illegal in slot 1"):
+        fast.step(np.array([0, -1]))
+    with pytest.raises(KuhnError, match="-1 is not an action ID"):
+        plain.step(np.int64(-1))
 
 
 @pytest.mark.parametrize("game", ["kuhn", "leduc_poker"])
@@ -258,6 +280,39 @@ def test_an_environment_goes_on_from_its_state(game: str, kind: type) -> None:
     assert play(first) == play(other)
 
 
+def test_hands_that_cannot_be_are_refused() -> None:
+    environment = seated(SelfPlayVecEnv(2), LEGAL / 2)
+    environment.reset()
+    first = environment.get_state()
+    environment.set_state(first)  # hand 0 is one
+    nodes, node = KUHN.tree.num_nodes, first["node"][0]
+    for name, wrong in (("hand", -2), ("node", nodes), ("node", node - nodes)):
+        with pytest.raises(KuhnError, match="a hand in which the learner is not to act"):
+            environment.set_state({**first, name: [wrong, first[name][1]]})
+    assert environment.get_state() == first
+
+
+def test_a_hand_may_begin_at_the_root() -> None:
+    environment = SelfPlayVecEnv(1, GAMES[4])
+    environment.reset()
+    first = environment.get_state()
+    assert first["node"] == [0]
+    environment.set_state(first)
+
+
+def test_what_is_seen_lies_between_0_and_1() -> None:
+    assert SelfPlayEnv().observation_space == spaces.Box(0, 1, (10,), np.float32)
+    assert SelfPlayVecEnv(1, numbered=True).observation_space == spaces.Box(0, 12, (1,), np.float32)
+
+
+def test_samples_are_legal_unless_a_mask_asks_for_something_else() -> None:
+    environment = SelfPlayEnv()
+    environment.reset()
+    drawn = {int(environment.action_space.sample()) for _ in range(50)}
+    assert drawn == set(np.flatnonzero(environment.action_masks()))
+    assert environment.action_space.sample(np.array([0, 0, 1], np.int8)) == 2
+
+
 def test_the_statistics_of_a_monitor_are_whole() -> None:
     """What training passes over for speed is there for everybody else."""
     environment = VecMonitor(SelfPlayVecEnv(50))
@@ -267,6 +322,15 @@ def test_the_statistics_of_a_monitor_are_whole() -> None:
     _, _, dones, infos = environment.step(masks.argmax(axis=1))
     assert dones.any()
     assert [("episode" in info) for info in infos] == dones.tolist()
+
+
+@pytest.mark.parametrize(("numbered", "passed"), [(False, 3), (True, 0)])
+def test_loops_pass_over_dones_and_infos_only_for_training(numbered: bool, passed: int) -> None:
+    environment = seated(SelfPlayVecEnv(3, numbered=numbered), LEGAL / 2)
+    environment.reset()
+    _, _, dones, infos = environment.step(np.zeros(3, np.int64))
+    assert len(list(dones)) == len(list(infos)) == passed
+    assert len(dones) == len(infos) == 3
 
 
 def test_running_sums_end_in_one() -> None:

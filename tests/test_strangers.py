@@ -7,6 +7,7 @@ import json
 import pickle
 import resource
 import struct
+import threading
 import time
 import zipfile
 import zlib
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -193,6 +195,10 @@ def test_brackets_in_strings_are_not_counted(tmp_path: Path) -> None:
     assert sb3.load_policy(path) == sb3.load_policy(MLP)
 
 
+def test_json_as_deep_as_allowed_is_read() -> None:
+    assert archive._parsed(b'{"a":' * 32 + b"1" + b"}" * 32)
+
+
 def plain(pickled: bytes) -> dict[str, bytes]:
     """A policy.pth with that pickle."""
     inner = members_of(members()["policy.pth"])
@@ -231,6 +237,29 @@ def test_a_pickle_can_ask_for_tensors_of_real_numbers_and_nothing_else(
 ) -> None:
     path = zipped(tmp_path / "pickle.zip", members() | plain(PICKLES[name]))
     refused(path, match="more in it than tensors.*--trust", gigabytes=0.5)
+
+
+def test_a_pickle_of_more_than_a_megabyte_is_refused(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "long.zip", members() | plain(bytes(2**20 + 1)))
+    refused(path, match=r"data.pkl unpacks to more than 1,048,576 bytes")
+
+
+def test_a_pickle_that_refers_to_something_unknown_is_refused(tmp_path: Path) -> None:
+    inner = members_of(members()["policy.pth"])
+    pickled = next(data for name, data in inner.items() if name.endswith("data.pkl"))
+    changed = pickled.replace(b"\x07\0\0\0storage", b"\x07\0\0\0garages")
+    assert changed != pickled
+    path = zipped(tmp_path / "unknown.zip", members() | plain(changed))
+    refused(path, match="refers to something unknown")
+
+
+def test_tensors_together_take_as_much_as_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_BYTES", 2 * 640 * 4)
+    tensors = archive._Tensors(None, "")  # type: ignore[arg-type]  # it reads nothing
+    whole = np.zeros(640, np.float32), 0, [64, 10], [10, 1]
+    assert tensors(*whole).nbytes == tensors(*whole).nbytes == 640 * 4
+    with pytest.raises(ValueError, match="take more than 5,120 bytes"):
+        tensors(*whole)
 
 
 ODD_TENSORS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
@@ -397,10 +426,12 @@ def test_a_graph_that_does_not_end_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(onnx_policy, "CPU_SECONDS", 1)
-    onnx_refused(loop(tmp_path / "endless.onnx", "Max", 2**62), match="stopped: .* 1 s")
-    monkeypatch.setattr(onnx_policy, "CPU_SECONDS", 1_000)
+    onnx_refused(loop(tmp_path / "endless.onnx", "Max", 2**62), match="stopped: .* 1 s or 4 GiB")
+    monkeypatch.setattr(onnx_policy, "CPU_SECONDS", 30)
     monkeypatch.setattr(onnx_policy, "CLOCK_SECONDS", 1)
+    started = time.monotonic()
     onnx_refused(loop(tmp_path / "endless.onnx", "Max", 2**62), match="stopped")
+    assert time.monotonic() - started < 20
 
 
 def test_a_graph_that_doubles_without_end_takes_no_more_memory_than_it_may(
@@ -415,6 +446,58 @@ def test_a_loop_that_ends_is_read(tmp_path: Path) -> None:
     policy = onnx_policy.load_policy(loop(tmp_path / "short.onnx", "Max", 3))
     plain = graph(tmp_path / "plain.onnx", helper.make_node("Identity", ["raw"], ["out"]))
     assert policy == onnx_policy.load_policy(plain)
+
+
+def test_no_clock_runs_on_after_a_model_is_read(tmp_path: Path) -> None:
+    """A command would wait for it, a minute long."""
+    onnx_policy.load_policy(graph(tmp_path / "a.onnx", helper.make_node("Abs", ["raw"], ["out"])))
+    clocks = [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
+    for clock in clocks:
+        clock.join(10)
+        assert not clock.is_alive()
+
+
+def test_an_answer_that_breaks_off_is_one_line() -> None:
+    half = io.BytesIO(b"{}\n" + bytes(100))
+    worker = SimpleNamespace(stdin=io.BytesIO(), stdout=half, kill=lambda: None)
+    with pytest.raises(KuhnError, match=r"half.onnx: stopped: it takes more than"):
+        onnx_policy._asked(
+            Path("half.onnx"), worker, [["observation", "tensor(float)", ["n", 10]]], kuhn()
+        )
+
+
+def test_a_worker_that_dies_early_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = {"game": None, "inputs": [["observation", "tensor(float)", ["n", 10]]]}
+    script = tmp_path / "worker.py"
+    script.write_text(f"import os; os.close(0); print({json.dumps(about)!r}, flush=True)")
+    monkeypatch.setattr(onnx_policy, "onnx_worker", SimpleNamespace(__file__=str(script)))
+    onnx_refused(tmp_path / "any.onnx", match="stopped")
+
+
+def test_without_onnxruntime_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_policy, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="onnxruntime"):
+        onnx_policy.load_policy("any.onnx")
+
+
+def test_masks_are_told_from_observations_by_width_then_by_name() -> None:
+    square: Any = SimpleNamespace(
+        observations=np.zeros((1, 3)), tree=SimpleNamespace(legal=np.ones((1, 3)))
+    )
+    assert onnx_policy._is_observation("unmasked", ["n", 10], kuhn())
+    assert not onnx_policy._is_observation("observation", ["n", 3], kuhn())
+    assert onnx_policy._is_observation("observation", ["n", 3], square)
+    assert not onnx_policy._is_observation("action_mask", ["n", 3], square)
+
+
+def test_only_what_sums_to_1_is_taken_for_probabilities() -> None:
+    legal = kuhn().tree.legal
+    for row, weights in (([0.9, 0.5, 0.2], np.exp), ([0.5, 0.3, 0.20005], np.asarray)):
+        kept = np.where(legal, weights(row), 0)
+        found = onnx_policy._as_probabilities(np.tile(row, (12, 1)), kuhn())
+        assert found == pytest.approx(kept / kept.sum(axis=1, keepdims=True))
 
 
 def test_an_onnx_file_names_its_game(tmp_path: Path) -> None:
@@ -432,7 +515,10 @@ def test_answers_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
 
 
 def test_onnx_files_are_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = graph(tmp_path / "plain.onnx", helper.make_node("Identity", ["raw"], ["out"]))
+    spare = helper.make_tensor("spare", TensorProto.FLOAT, (2**16,), np.zeros(2**16))
+    same = helper.make_node("Identity", ["raw"], ["out"])
+    path = graph(tmp_path / "plain.onnx", same, constants=[spare])
+    assert onnx_policy.load_policy(path).game == kuhn()
     monkeypatch.setattr(onnx_policy, "MAX_BYTES", 100)
     onnx_refused(path, match="larger than 100 bytes")
     with pytest.raises(KuhnError, match="larger than 100 bytes"):

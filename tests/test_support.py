@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,71 @@ def test_a_pipe_is_written_into_and_never_waited_for(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+def test_a_full_pipe_is_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    handle, got = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK), bytearray()
+
+    def read():
+        time.sleep(0.1)  # until it is full
+        os.set_blocking(handle, True)
+        while part := os.read(handle, 2**16):
+            got.extend(part)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    files.write_text(tmp_path / "pipe", "x" * 200_000)  # more than a pipe holds
+    reader.join(10)
+    os.close(handle)
+    assert len(got) == 200_000
+
+
+def test_nothing_may_be_written_into_a_device(tmp_path):
+    with files.replacing(device(tmp_path / "null", 3)):
+        pass
+
+
+def test_no_handle_stays_open(tmp_path):
+    null, left = device(tmp_path / "null", 3), tmp_path / ".file-0123abcd.json"
+    before = set(Path("/proc/self/fd").iterdir())
+    left.touch()  # of a run that was killed
+    for path in (tmp_path / "file.json", null):
+        files.require_writable(path)
+        files.write_text(path, "whole")
+    assert not left.exists()
+    assert set(Path("/proc/self/fd").iterdir()) == before
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(list(tmp_path.iterdir())))
+    files.write_text(tmp_path / "file.json", "whole")
+    assert len(synced) == 1
+    assert tmp_path / "file.json" not in synced[0]
+
+
+def test_what_was_printed_before_comes_before(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(files, "_STREAMS", {str(tmp_path / "stdout"): 1})
+    with os.fdopen(os.dup(1), "w") as buffered:
+        monkeypatch.setattr(sys, "stdout", buffered)
+        print("first")
+        files.write_text(tmp_path / "stdout", "second\n")
+    assert capfd.readouterr().out == "first\nsecond\n"
+
+
+def test_links_are_not_taken_for_what_a_killed_run_left(tmp_path):
+    (tmp_path / "other").write_text("kept")
+    link = tmp_path / ".file-0123abcd.json"
+    link.symlink_to(tmp_path / "other")
+    files.write_text(tmp_path / "file.json", "whole")
+    assert link.read_text() == "kept"
+
+
+def test_pictures_have_the_name_of_one(tmp_path):
+    files.require_png(tmp_path / "x.PNG")
+    with pytest.raises(UsageError, match="a picture is written as"):
+        files.require_png(tmp_path / "x.jpg")
+
+
 def test_symbolic_links_are_followed(tmp_path):
     real, link, dangling = tmp_path / "there" / "real.json", tmp_path / "link", tmp_path / "new"
     real.parent.mkdir()
@@ -273,6 +339,7 @@ def test_where_nothing_can_be_written_is_told_in_the_same_words(tmp_path, ask):
 def test_reading_is_bounded_whatever_a_file_says_of_its_size(tmp_path):
     (tmp_path / "ten").write_bytes(bytes(10))
     assert files.read_bytes(tmp_path / "ten", most=10) == bytes(10)
+    assert files._PART < 2**26  # the memory that an endless file takes
     for path in (tmp_path / "ten", "/dev/zero"):
         with pytest.raises(UsageError, match="larger than 9 bytes"):
             files.read_bytes(path, most=9)
@@ -283,6 +350,8 @@ def test_a_seal_notices_every_flipped_bit_and_every_cut(tmp_path):
     sealed.write_sealed(path, content)
     assert sealed.read_sealed(path) == content
     assert sealed.read_sealed(path, most=len(content)) == content
+    sealed.write_sealed(tmp_path / "large", bytes(2**20))
+    assert sealed.read_sealed(tmp_path / "large") == bytes(2**20)
     with pytest.raises(UsageError, match="larger than"):
         sealed.read_sealed(path, most=len(content) - 1)
     whole = path.read_bytes()

@@ -241,3 +241,15 @@ def test_many_are_measured_as_one_is_where_values_do_not_cancel_out(name):
     assert nash_convs(flat, tables) == pytest.approx([nash_conv(flat, t).total for t in tables])
     equilibria = np.stack([nash(alpha).probabilities for alpha in (0.0, 0.25)])
     assert nash_convs(kuhn_tree(), equilibria) == pytest.approx([0, 0], abs=1e-12)
+
+
+def test_a_batch_where_the_last_information_set_leaves_no_choice():
+    visits = [
+        Visit(0, 0, key="first", legal=(0, 1)),
+        Visit(1, TERMINAL, 0, returns=(1.0, -1.0)),
+        Visit(1, 1, 1, key="second", legal=(0,)),
+        Visit(2, TERMINAL, 0, returns=(-2.0, 2.0)),
+    ]
+    flat = compile_tree("forced", 2, 2, visits)
+    batch = np.array([[[p, 1 - p], [1, 0]] for p in (0, 0.25, 1)])
+    assert nash_convs(flat, batch) == pytest.approx([3, 2.25, 0])
