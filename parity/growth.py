@@ -106,11 +106,11 @@ def _seconds(solver: Any) -> float:
     """CPU time of an iteration."""
     count, best = 1, float("inf")
     for _ in range(SAMPLES):
-        start = time.process_time()
-        done = 0
-        while (spent := time.process_time() - start) < SECONDS:
+        start, done, spent = time.process_time(), 0, 0.0
+        while spent < SECONDS:
             solver.run(count)
             done += count
+            spent = time.process_time() - start
             count = count if spent > SECONDS / 20 else 2 * count
         best = min(best, spent / done)
     return best
