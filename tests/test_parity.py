@@ -973,3 +973,11 @@ def test_a_game_that_deals_once_more_is_a_dead_end():
 def test_agents_that_are_gone_have_won_nothing():
     gone = SimpleNamespace(possible_agents=["a", "b"], agents=[], agent_iter=lambda most: ())
     assert sides.leaving_rewards(gone) == [0, 0]
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_every_id_means_something_and_no_decision_has_one_twice(size):
+    for meaning in candidate.encodings(size):
+        assert set(meaning.values()) == set(range(size))
+        assert meaning["check"] != meaning["bet"]
+        assert meaning["call"] != meaning["fold"]
