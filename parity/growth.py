@@ -90,7 +90,7 @@ def measure(name: str, game: str, most: int) -> Point:
     """Walk a game and run both modes on it."""
     start = time.process_time()
     tree = load_game(game, max_nodes=most, cached=False).tree
-    walked = tree.num_nodes / (time.process_time() - start)
+    walked = tree.num_nodes / max(time.process_time() - start, 1e-6)  # a clock may be coarse
     nanoseconds: dict[str, float] = {}
     size: dict[str, float] = {}
     for mode in MODES:
@@ -106,11 +106,11 @@ def _seconds(solver: Any) -> float:
     """CPU time of an iteration."""
     count, best = 1, float("inf")
     for _ in range(SAMPLES):
-        start = time.process_time()
-        done = 0
-        while (spent := time.process_time() - start) < SECONDS:
+        start, done, spent = time.process_time(), 0, 0.0
+        while spent < SECONDS:
             solver.run(count)
             done += count
+            spent = time.process_time() - start
             count = count if spent > SECONDS / 20 else 2 * count
         best = min(best, spent / done)
     return best

@@ -178,6 +178,7 @@ EQUIVALENT = (
     ("parity/candidate.py", "legal, ([0 -> (0 + 1)], 0)", "only the end's returns are compared"),
     ("parity/candidate.py", "legal, (0, [0 ->", "only the end's returns are compared"),
     ("parity/candidate.py", "LUCK = [6 ->", BOUND),
+    ("parity/sides.py", "n in (0, 1, [2 ->", "a deal has no more than two cards"),
     ("algorithms/support/server.py", "timeout = [30 ->", BOUND),
     ("algorithms/support/server.py", "wbufsize = ", "Nagle is off too: either spares the wait"),
 )

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -939,3 +940,39 @@ def test_a_candidate_that_never_ends_is_not_followed_for_ever(candidates, capsys
     (candidates / "endless.py").write_text(ENDLESS)
     assert check.main(["--candidate", str(candidates / "endless.py:Endless")]) == 1
     assert "OpenSpiel allows nothing" in capsys.readouterr().out
+
+
+class OtherPlayerActs:
+    def is_terminal(self, history):
+        return BETTING[history].actor is None
+
+    def get_current_player(self, history):
+        return 1 - BETTING[history].actor
+
+    def get_payoff(self, cards, history):
+        return 0
+
+
+def test_the_wrong_player_to_act_is_told():
+    told = candidate.judge(candidate.recognise(OtherPlayerActs())).cases
+    assert told[0] == "the deal with J against Q: lets player_1 act, OpenSpiel lets player_0 act"
+
+
+def test_a_game_that_deals_once_more_is_a_dead_end():
+    meaning = {"check": 1, "bet": 2, "call": 1, "fold": 0}
+    leduc = sides.openspiel(pyspiel.load_game("leduc_poker"), meaning)
+    with pytest.raises(sides.DeadEndError, match="chance deals once more"):
+        leduc.look(rules.DEALS[0], "pp")
+
+
+def test_agents_that_are_gone_have_won_nothing():
+    gone = SimpleNamespace(possible_agents=["a", "b"], agents=[], agent_iter=lambda most: ())
+    assert sides.leaving_rewards(gone) == [0, 0]
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_every_id_means_something_and_no_decision_has_one_twice(size):
+    for meaning in candidate.encodings(size):
+        assert set(meaning.values()) == set(range(size))
+        assert meaning["check"] != meaning["bet"]
+        assert meaning["call"] != meaning["fold"]
