@@ -186,6 +186,12 @@ def test_a_player_must_remember():
         compile_tree("game", 1, 2, _forgetful(lambda _: "second"))
 
 
+def test_a_game_has_a_decision():
+    coin = [Visit(0, CHANCE), *(Visit(1, TERMINAL, n, 0.5, returns=(n - 0.5,)) for n in (0, 1))]
+    with pytest.raises(GameError, match="game: nobody has anything to decide"):
+        compile_tree("game", 1, 2, coin)
+
+
 def test_rows_are_numbered_parents_first():
     with pytest.raises(GameError, match="numbered before the one it follows"):
         compile_tree("game", 1, 2, _forgetful(str), rows=[(0, "0"), (0, "first"), (0, "1")])

@@ -321,6 +321,8 @@ def _sequences(
 def _require_actions(tree: Tree) -> None:
     """Slots rely on it: the children of a decision are its legal actions, in ascending order."""
     decisions = np.flatnonzero(tree.infoset >= 0)
+    if not len(decisions):
+        raise GameError(f"{tree.name}: nobody has anything to decide")
     rows = tree.infoset[decisions]
     first, after = tree.first_child[decisions], tree.first_child[decisions + 1]
     start, stop = tree.first_slot[rows], tree.first_slot[rows + 1]
