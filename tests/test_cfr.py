@@ -25,6 +25,11 @@ from kuhn_bridge.state import State
 from tests.games import DICE, KUHN, KUHN3, LEDUC, apart, game, table, tree
 
 FIRST_TEN = tuple(range(1, 11))
+# A player acts at the root, where else chance does.
+FIRST_TO_ACT = (
+    "turn_based_simultaneous_game("
+    "game=goofspiel(imp_info=True,num_cards=3,points_order=descending))"
+)
 
 
 def simultaneous(loaded):
@@ -49,6 +54,8 @@ CASES = [
     (DISCOUNTED_CFR, discounted_cfr.DCFRSolver, LEDUC, (1, 2, 3)),
     (CFR, pyspiel.CFRSolver, DICE, FIRST_TEN),
     (CFR_PLUS, pyspiel.CFRPlusSolver, DICE, FIRST_TEN),
+    (CFR, pyspiel.CFRSolver, FIRST_TO_ACT, FIRST_TEN),
+    (CFR_PLUS, pyspiel.CFRPlusSolver, FIRST_TO_ACT, FIRST_TEN),
 ]
 
 

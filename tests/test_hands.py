@@ -164,3 +164,24 @@ def test_random_hands_of_any_game_pay_what_they_should(name):
     error = won.std(axis=0) / np.sqrt(len(won))
     assert len(won) == 4_000
     assert (np.abs(won.mean(axis=0) - expected_values(tree, tree.uniform())) < 5 * error).all()
+
+
+@pytest.mark.parametrize("batch", range(1, 9))
+def test_every_hand_of_a_batch_is_dealt(batch):
+    hands = Hands(batch, seed=3)
+    assert len(hands._node) % 2 == 0  # two share a draw, and the compiled loop writes both
+    for _ in range(20):
+        assert (hands.game.tree.infoset[hands._node[:batch]] >= 0).all()
+        hands.step(hands.random_actions())
+
+
+def test_no_hand_draws_what_another_has_drawn():
+    """In Kuhn one draw deals; where chance acts later a hand may need one at every depth."""
+    assert Hands(2)._rules.draws == 1
+    leduc = Hands(2, LEDUC)
+    assert leduc._rules.draws == 1 + int(leduc.game.tree.depths().max())
+
+
+def test_without_a_seed_hands_repeat_too():
+    one, two = Hands(100), Hands(100, seed=0)
+    assert (one.look()[0] == two.look()[0]).all()

@@ -24,6 +24,7 @@ from kuhn_bridge import KuhnError, State, TabularPolicy
 from kuhn_bridge.errors import IllegalActionError
 from kuhn_bridge.policy import LEGAL
 from kuhn_bridge.rules import DEALS, DECISIONS, Action, Card
+from tests.test_own_game import NAME as OWN_GAME
 
 KUHN = load_game("kuhn")
 GAMES = (
@@ -33,6 +34,7 @@ GAMES = (
     "liars_dice(numdice=1,dice_sides=2)",
     "goofspiel(imp_info=True,num_cards=3,points_order=descending)",  # turn-based, no chance
     "tiny_bridge_2p",  # several moves in a row
+    OWN_GAME,  # a seat may have nothing to decide
     "python_kuhn_bridge",
 )
 
@@ -352,3 +354,9 @@ def test_the_usual_recipe_hands_the_last_actors_reward_to_the_other_seat() -> No
     assert (reward, over) == (2, True)  # player_1's gain ends the trajectory of player_0's bet
     assert not turns.action_masks().any()
     assert seen[7] == 1  # finished
+
+
+def test_an_attribute_is_set_for_all_slots() -> None:
+    environment = SelfPlayVecEnv(3)
+    environment.set_attr("note", "mine")
+    assert environment.get_attr("note") == ["mine"] * 3

@@ -239,6 +239,16 @@ def test_a_pickle_can_ask_for_tensors_of_real_numbers_and_nothing_else(
     refused(path, match="more in it than tensors.*--trust", gigabytes=0.5)
 
 
+def test_bytes_in_another_order_are_refused(tmp_path: Path) -> None:
+    inside = {
+        name: b"big" if name.endswith("byteorder") else content
+        for name, content in members_of(members()["policy.pth"]).items()
+    }
+    weights = zipped(tmp_path / "policy.pth", inside).read_bytes()
+    path = zipped(tmp_path / "model.zip", {**members(), "policy.pth": weights})
+    refused(path, match="bytes in another order")
+
+
 def test_a_pickle_of_more_than_a_megabyte_is_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path / "long.zip", members() | plain(bytes(2**20 + 1)))
     refused(path, match=r"data.pkl unpacks to more than 1,048,576 bytes")

@@ -253,3 +253,10 @@ def test_a_batch_where_the_last_information_set_leaves_no_choice():
     flat = compile_tree("forced", 2, 2, visits)
     batch = np.array([[[p, 1 - p], [1, 0]] for p in (0, 0.25, 1)])
     assert nash_convs(flat, batch) == pytest.approx([3, 2.25, 0])
+
+
+def test_somebody_alone():
+    walk = [Visit(0, 0, key="only", legal=(0, 1))]
+    walk += [Visit(1, TERMINAL, action, returns=(1.0 + 2 * action,)) for action in (0, 1)]
+    alone = nash_conv(compile_tree("alone", 1, 2, walk), np.array([[0.25, 0.75]]))
+    assert (alone.values, alone.gains) == ((2.5,), (0.5,))
