@@ -8,6 +8,7 @@ from algorithms.games import kuhn
 from algorithms.learning import hands as hands_module
 from algorithms.learning.board import board_of
 from algorithms.learning.hands import Hands
+from algorithms.support.draws import STEP
 from kuhn_bridge import KuhnError
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State, nodes
@@ -185,3 +186,25 @@ def test_no_hand_draws_what_another_has_drawn():
 def test_without_a_seed_hands_repeat_too():
     one, two = Hands(100), Hands(100, seed=0)
     assert (one.look()[0] == two.look()[0]).all()
+
+
+def test_what_was_drawn_is_left_behind():
+    """Each hand has as many draws of its own as it may take, at every step."""
+    hands = Hands(6, LEDUC, seed=1)
+    start = int(hands._draws[0])
+    actions = hands.random_actions()
+    assert (int(hands._draws[0]) - start) % 2**64 == 6 * int(STEP) % 2**64
+    hands.step(actions)
+    draws = 1 + hands._rules.draws
+    assert (int(hands._draws[0]) - start) % 2**64 == 6 * draws * int(STEP) % 2**64
+
+
+def test_all_of_a_sight_is_shown():
+    """Leduc's 30 numbers and three actions take three pieces of 16 bytes."""
+    hands = Hands(500, LEDUC, seed=1)
+    for _ in range(5):
+        rows = hands.game.tree.infoset[hands._node[:500]]
+        seen, legal = hands.look()
+        assert (seen == hands.game.observations[rows]).all()
+        assert (legal == hands.game.tree.legal[rows]).all()
+        hands.step(hands.random_actions())

@@ -69,9 +69,9 @@ def test_one_slot_is_the_plain_environment_draw_by_draw(name: str, numbered: boo
         assert (seen == block[0]).all()
         assert (plain.action_masks() == fast.action_masks()[0]).all()
         action = random.choice(np.flatnonzero(plain.action_masks()))
-        seen, reward, over, _, _ = plain.step(action)
+        seen, reward, over, cut_off, _ = plain.step(action)
         block, rewards, dones, infos = fast.step(np.array([action]))
-        assert (reward, over) == (rewards[0], dones[0])
+        assert (reward, over, cut_off) == (rewards[0], dones[0], False)
         if over:
             hands += 1
             assert (infos[0]["terminal_observation"] == seen).all()
