@@ -180,6 +180,7 @@ EQUIVALENT = (
     ("algorithms/learning/hands.py", "draws > [1 ->", "where chance acts later there are more"),
     ("algorithms/learning/hands.py", "else np.uint64([0 ->", "what is looked up there is not used"),
     ("algorithms/learning/hands.py", "CHANCES = 0, 1, [2 ->", "a name for another number"),
+    ("algorithms/learning/hands.py", "self._choices[[0 ->", "both are of one type"),
     ("algorithms/learning/hands.py", "mixed(state [+ -> -]", "other draws are as good as any"),
     ("algorithms/learning/hands.py", "large] = [1.0 ->", "more than the whole cell is all of it"),
     ("algorithms/learning/hands.py", "((0, [0 ->", "rows that nobody reads"),

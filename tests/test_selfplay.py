@@ -74,6 +74,7 @@ def test_one_slot_is_the_plain_environment_draw_by_draw(name: str, numbered: boo
         assert (reward, over, cut_off) == (rewards[0], dones[0], False)
         if over:
             hands += 1
+            assert not plain.action_masks().any()
             assert (infos[0]["terminal_observation"] == seen).all()
             seen, _ = plain.reset()
     assert hands > 20
@@ -360,3 +361,11 @@ def test_an_attribute_is_set_for_all_slots() -> None:
     environment = SelfPlayVecEnv(3)
     environment.set_attr("note", "mine")
     assert environment.get_attr("note") == ["mine"] * 3
+
+
+def test_without_a_seed_hands_repeat_too() -> None:
+    one, two = (seated(SelfPlayVecEnv(64, **seed), LEGAL / 2) for seed in ({}, {"seed": 0}))
+    assert (one.reset() == two.reset()).all()
+    for _ in range(5):
+        checks = np.zeros(64, np.int64)
+        assert (one.step(checks)[0] == two.step(checks)[0]).all()
