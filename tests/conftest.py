@@ -38,8 +38,8 @@ SLOW = {
 }
 
 
-# What takes longest comes first, so that all have something to do until the end. Each of three
-# processes is given two files at once: sweeps take as long as two others together.
+# What takes longest comes first, so that all have something to do until the end. Three processes
+# are given two files each at once, and sweeps alone take as long as two others: rules are short.
 LONGEST = ("test_sweep", "test_page", "test_train_ppo", "test_rules", "test_parity")
 
 

@@ -2,7 +2,7 @@
 
 A mutant is a module with one comparison, sum, constant, condition or statement changed. It is
 killed when a test of that module fails, or when the tests take far too long. What survives is
-either a hole in the tests or changes nothing; `EQUIVALENT` lists the latter with a reason.
+either a hole in the tests or changes nothing; `tests/equivalent.py` lists the latter with a reason.
 
 A mutant does what it likes, so no test writes to a file that it did not make, devices included.
 The tests run in a copy of the project in build/mutants, each mutant in a process forked from one
@@ -35,6 +35,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, settings
 from numba.core.caching import _SourceFileBackedLocatorMixin
+
+from tests.equivalent import EQUIVALENT
 
 ROOT = Path(__file__).parent.parent
 WORK = ROOT / "build" / "mutants"
@@ -74,137 +76,6 @@ TESTS = {
 }
 
 FOR_ALL = "tests/test_house.py::test_values_are_frozen_and_take_no_other_names"
-
-BOUND, RARE = "a bound of another size is one too", "no sum, no draw is exactly there"
-
-# Survivors that change nothing: a module, a part of what is told of the mutant, and why.
-EQUIVALENT = (
-    ("kuhn_bridge/rules.py", "cards[1] [> -> >=] cards[0]", "no two cards are alike"),
-    ("kuhn_bridge/rules.py", "min(len(cards), [3 ->", "four cards are as wrong as three"),
-    ("kuhn_bridge/rules.py", "seed = -[1 ->", "any seed below 0 is refused"),
-    ("kuhn_bridge/state.py", "compare=[False -> True]", "it follows from cards and letters"),
-    ("kuhn_bridge/bridge.py", "LONGEST + [1 ->", "reading one more move refuses as well"),
-    ("kuhn_bridge/policy.py", "MAX_BYTES + [1 ->", "one more byte is too many as well"),
-    ("kuhn_bridge/policy.py", "[2 -> (2 + 1)] * half + 2]", "a slice ends where the row does"),
-    ("kuhn_bridge/policy.py", "[<= -> <] PERCENT_TOLERANCE", RARE),
-    ("kuhn_bridge/policy.py", "[> -> >=] ROW_SUM_TOLERANCE", RARE),
-    ("kuhn_bridge/policy.py", "[12 -> (12 + 1)])", "that rounds the same errors away"),
-    ("kuhn_bridge/policy.py", "MAX_LENGTH = [10_000_000", BOUND),
-    ("kuhn_bridge/policy.py", "[> -> >=] MAX_LENGTH", BOUND),
-    ("kuhn_bridge/policy.py", "depth: int = [2 ->", "no table is so deep"),
-    ("kuhn_bridge/policy.py", "(depth [> -> >=] 0", "no table is so deep"),
-    ("kuhn_bridge/policy.py", '"__array__") [or -> and]', "an array is then looked at twice"),
-    ("kuhn_bridge/kuhn_v0.py", "[super().__init__() -> pass]", "PettingZoo does nothing there"),
-    ("kuhn_bridge/kuhn_v0.py", "max_iter: int = [2 ->", "as good as endless, too"),
-    ("kuhn_bridge/kuhn_v0.py", "max_iter: int = 2**[63 ->", "as good as endless, too"),
-    ("kuhn_bridge/kuhn_v0.py", "hand.returns[1] [> -> >=] 0", "nobody ends with 0"),
-    ("kuhn_bridge/openspiel.py", "apply_action(action if [ours ->", "IDs agree there"),
-    ("algorithms/exact/tree.py", "reshape(-[1 ->", "numpy takes any number below 0"),
-    ("algorithms/exact/tree.py", "self.key_bytes = [0 ->", "one byte among gigabytes"),
-    ("algorithms/exact/tree.py", "max([4 ->", "columns that nobody reads"),
-    ("algorithms/exact/values.py", "return -[1 ->", "any number below 0 says that all is right"),
-    ("algorithms/exact/values.py", "return -[1.0 ->", "any number below 0 says what is wrong"),
-    ("algorithms/exact/values.py", "SIDE_BY_SIDE = ", "a batch is measured in other portions"),
-    ("algorithms/exact/values.py", "return [4 ->", "room that nobody writes to"),
-    ("algorithms/exact/values.py", "reshape(-[1 ->", "numpy takes any number below 0"),
-    ("algorithms/exact/values.py", "len(likely)) [- -> +]", "slots run out before the bound does"),
-    ("algorithms/exact/values.py", "stakes[-1, [0 ->", "every column has the largest return"),
-    ("algorithms/exact/fast.py", "heard[chance] [* ->", "which hands share a group: only speed"),
-    ("algorithms/exact/fast.py", "tree.num_slots + [1 ->", "a cell that nobody reads"),
-    ("algorithms/exact/fast.py", "(players, [1 ->", "columns that nobody reads"),
-    ("algorithms/exact/fast.py", "level_of[parent] + [1 ->", "the order is the same"),
-    ("algorithms/exact/fast.py", "parents = np.append([0 ->", "nothing is above the root"),
-    ("algorithms/exact/fast.py", "keep_positive < [1 ->", "times 1 changes nothing"),
-    ("algorithms/exact/fast.py", "keep_negative [< -> <=] 1", "times 1 changes nothing"),
-    ("algorithms/exact/fast.py", "[!= -> ==] owner", "which hands share a group: only speed"),
-    ("algorithms/exact/fast.py", "regret[i] [>= -> >] 0", "0 is 0 times either factor"),
-    ("algorithms/exact/fast.py", "nodes[chance]] + [1 ->", "which hands share a group: only speed"),
-    ("algorithms/exact/fast.py", "[put(worth, player, zero) ->", "a sum that nobody reads"),
-    ("algorithms/exact/fast.py", "np.tile(np.append([0 ->", "the next line writes that column"),
-    ("algorithms/exact/fast.py", "[self._advance(0) ->", "the first run begins with the same"),
-    ("algorithms/exact/fast.py", "max(initial=[0 ->", "a larger factor numbers the same"),
-    ("algorithms/exact/fast.py", "filled [>= -> >]", "lanes or none: only speed"),
-    ("algorithms/exact/cfr.py", "(1.0, 1.0, 0.0, [0.0 ->", "all regrets are still 0"),
-    ("algorithms/exact/cfr.py", "([1.0 -> (1.0 + 1)], 1.0,", "all regrets are still 0"),
-    ("algorithms/exact/cfr.py", "(1.0, [1.0 ->", "all regrets are still 0"),
-    ("algorithms/exact/cfr.py", "[raise NotImplementedError ->", "every solver has its own"),
-    ("algorithms/exact/cfr.py", "(rows >= [0 -> (0 + 1)], tree.parent", "pruning less is the same"),
-    ("algorithms/exact/cfr.py", "sums > 0, sums, [1 ->", "that quotient is not taken"),
-    ("algorithms/exact/cfr.py", "rows[:[- -> ]1]", "smaller groups add up to the same"),
-    ("algorithms/exact/cfr.py", "initial=[0 ->", "who never decides is then looked at in vain"),
-    ("algorithms/exact/sampling.py", "left [< -> <=] 0", RARE),
-    ("algorithms/exact/sampling.py", "[< -> <=] EXPLORATION", RARE),
-    ("algorithms/exact/sampling.py", "generate_state([1 ->", "only the first is read"),
-    ("algorithms/exact/sampling.py", "first_child[node + [1 ->", "a draw ends before the last"),
-    ("algorithms/exact/sampling.py", "len(layout[[1 ->", "both have one entry per node"),
-    ("algorithms/exact/linear_program.py", "sums [> -> >=] 1e-12", RARE),
-    ("algorithms/exact/linear_program.py", "[> -> >=] 1e-9", RARE),
-    ("algorithms/exact/linear_program.py", "(len(rows) + [1 ->", "an empty row asks for nothing"),
-    ("algorithms/exact/elimination.py", "max([1.0 ->", "a tolerance of another size is one too"),
-    ("algorithms/exact/elimination.py", "MAX_STRATEGIES = ", BOUND),
-    ("algorithms/policies/policy.py", "[<= -> <] ROW_SUM_TOLERANCE", RARE),
-    ("algorithms/policies/policy.py", "MAX_CONTAINERS = ", BOUND),
-    ("algorithms/policies/archive.py", "len(size) > [8 ->", BOUND),
-    ("algorithms/policies/archive.py", "MAX_JSON_VALUES = ", BOUND),
-    ("algorithms/policies/archive.py", "[> -> >=] MAX_JSON_VALUES", BOUND),
-    ("algorithms/policies/archive.py", "member.read(2**[20 ->", "other portions, the same whole"),
-    ("algorithms/policies/archive.py", "member.read(2[** ->", "other portions, the same whole"),
-    ("algorithms/policies/archive.py", "(argument or 0) [> -> >=]", "torch writes no such memo"),
-    ("algorithms/policies/archive.py", "token[0][:[1 ->", "no string begins like a mark"),
-    ("algorithms/policies/onnx.py", "MAX_BYTES = 256 * 2**[20 ->", BOUND),
-    ("algorithms/policies/onnx.py", "MAX_BYTES = [256 ->", BOUND),
-    ("algorithms/policies/onnx.py", "BATCH = ", "rows are run in other portions"),
-    ("algorithms/policies/onnx.py", "read(rows * actions * [8 ->", "the worker sends no more"),
-    ("algorithms/policies/onnx.py", "shape[[- -> ]1] == size", "only pairs come here"),
-    ("algorithms/policies/onnx.py", "[worker.kill() ->", "it is killed a little later"),
-    ("algorithms/policies/onnx.py", "LONGEST_LINE = [2 ->", BOUND),
-    ("algorithms/policies/onnx.py", "LONGEST_LINE = 2**[16 ->", BOUND),
-    ("algorithms/policies/onnx.py", "CLOCK_SECONDS = [20 ->", BOUND),
-    ("algorithms/policies/sb3.py", "[4 -> (4 + 1)] * MAX_LAYERS", BOUND),
-    ("algorithms/policies/sb3.py", "[> -> >=] 4 * MAX_LAYERS", BOUND),
-    ("algorithms/policies/sb3.py", "BATCH = ", "rows are shown in other portions"),
-    ("algorithms/policies/sb3.py", "[:[20 ->", "no number of actions is so long"),
-    ("algorithms/policies/sb3.py", "observations[:[1 ->", "one more row is tried"),
-    ("algorithms/policies/sb3.py", "[:[100 ->", "one letter more of a message"),
-    ("algorithms/learning/selfplay.py", "[False -> True]) -> spaces.Box", "all callers say"),
-    ("algorithms/learning/selfplay.py", "first - 1, [0 ->", "a reset says whose seat it is"),
-    ("algorithms/learning/selfplay.py", "[<= -> <] draw", RARE),
-    ("algorithms/learning/selfplay.py", "high = min([0.0 ->", "every game shows a 0 somewhere"),
-    ("algorithms/learning/hands.py", "(own < [2 ->", "the longer way deals the same"),
-    ("algorithms/learning/hands.py", "(own [< -> <=] 2", "the longer way deals the same"),
-    ("algorithms/learning/hands.py", "(own < 2**[32 ->", "the longer way deals the same"),
-    ("algorithms/learning/hands.py", "_LOW) [>= -> >] rules.own", RARE),
-    ("algorithms/learning/hands.py", "own[i] [< -> <=] 1]", "a cell of exactly 1 is its own"),
-    ("algorithms/learning/hands.py", "shape[1] < [128 ->", "128 IDs from 0 fit as well"),
-    ("algorithms/learning/hands.py", "2[** -> *]63", "any start of the draws is as good"),
-    ("algorithms/learning/hands.py", "draws > [1 ->", "where chance acts later there are more"),
-    ("algorithms/learning/hands.py", "else np.uint64([0 ->", "what is looked up there is not used"),
-    ("algorithms/learning/hands.py", "CHANCES = 0, 1, [2 ->", "a name for another number"),
-    ("algorithms/learning/hands.py", "self._choices[[0 ->", "both are of one type"),
-    ("algorithms/learning/hands.py", "mixed(state [+ -> -]", "other draws are as good as any"),
-    ("algorithms/learning/hands.py", "large] = [1.0 ->", "more than the whole cell is all of it"),
-    ("algorithms/learning/hands.py", "((0, [0 ->", "rows that nobody reads"),
-    ("algorithms/learning/hands.py", "draws [> -> >=] 1", "no hand waits for chance then"),
-    ("algorithms/learning/hands.py", "2**[63 ->", "any start of the draws is as good"),
-    ("algorithms/learning/hands.py", "rules.chance[node] [<= -> <]", RARE),
-    ("algorithms/learning/hands.py", "size=[1 ->", "only the first is read"),
-    ("algorithms/learning/hands.py", "shape[1] [< -> <=] 128", "128 IDs from 0 fit as well"),
-    ("algorithms/learning/hands.py", "own[i] [>= -> >] 1]", "a cell of exactly 1 is its own"),
-    ("algorithms/learning/hands.py", "own[j] [< -> <=] 1", "a cell of exactly 1 shares nothing"),
-    ("algorithms/learning/hands.py", "self._advance([1 ->", "later draws are as good as any"),
-    ("algorithms/support/files.py", "_PART = 2", "files are read in other portions"),
-    ("algorithms/support/files.py", '"O_NONBLOCK", [0 ->', "it is never missing but on Windows"),
-    ("algorithms/support/files.py", "[raise OSError(errno.ENOSYS", "that is Windows"),
-    ("algorithms/support/sealed.py", "MAX_BYTES = [2 ->", BOUND),
-    ("algorithms/support/sealed.py", "2**[30 ->", BOUND),
-    ("parity/candidate.py", "indent=[2 ->", "JSON reads the same"),
-    ("parity/candidate.py", "legal, ([0 -> (0 + 1)], 0)", "only the end's returns are compared"),
-    ("parity/candidate.py", "legal, (0, [0 ->", "only the end's returns are compared"),
-    ("parity/candidate.py", "LUCK = [6 ->", BOUND),
-    ("parity/sides.py", "n in (0, 1, [2 ->", "a deal has no more than two cards"),
-    ("algorithms/support/server.py", "timeout = [30 ->", BOUND),
-    ("algorithms/support/server.py", "wbufsize = ", "Nagle is off too: either spares the wait"),
-)
 
 _SWAPS = {
     ast.Lt: ("<", "<="),
@@ -516,7 +387,7 @@ def _module(module: str, options: argparse.Namespace) -> Counter[str]:
         told = f"{module}:{mutant.line}: {mutant.told}"
         key = hashlib.sha256(module.encode() + mutant.applied(source)).hexdigest()[:16]
         result = known.get(key, "left")
-        if any(module == name and part in mutant.told for name, part, _ in EQUIVALENT):
+        if any(part in mutant.told for part in EQUIVALENT.get(module, ())):
             result = "same"
         elif result in wanted and time.monotonic() < options.until:
             tests = tests or Tests(module)
