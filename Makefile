@@ -11,8 +11,9 @@ demo: $(INSTALLED)
 	$(BIN)/python -m algorithms.nashconv model.zip
 	@echo "the curve is in model.png; play against it: $(BIN)/python -m algorithms.play model.zip"
 
+# A hundred processes are started: what Python compiled is kept, whatever the environment says.
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 6 --dist loadfile --no-loadscope-reorder
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

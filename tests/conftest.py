@@ -6,8 +6,12 @@ import signal
 import pytest
 from hypothesis import settings
 
+from algorithms.support.garbage import collect_seldom
+
 settings.register_profile("anywhere", deadline=None)  # a busy machine is no failure
 settings.load_profile("anywhere")
+
+collect_seldom()
 
 # Tests run side by side: threads of one that wait for each other would only be in the way.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -38,9 +42,8 @@ SLOW = {
 }
 
 
-# What takes longest comes first, so that all have something to do until the end. Three processes
-# are given two files each at once, and sweeps alone take as long as two others: rules are short.
-LONGEST = ("test_sweep", "test_page", "test_train_ppo", "test_rules", "test_parity")
+# What takes longest comes first, so that all have something to do until the end.
+LONGEST = ("test_sweep", "test_page", "test_train_ppo", "test_parity")
 
 
 def pytest_collection_modifyitems(items):

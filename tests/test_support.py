@@ -1,6 +1,7 @@
 """What the commands share."""
 
 import errno
+import gc
 import os
 import resource
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import kuhn_bridge
-from algorithms.support import command, files, sealed
+from algorithms.support import command, files, garbage, sealed
 from algorithms.support.errors import UsageError, unknown
 
 
@@ -92,6 +93,14 @@ COMMANDS = [
     "parity.check",
     "parity.speed",
 ]
+
+
+def test_commands_search_for_garbage_seldom():
+    before = gc.get_threshold()
+    gc.set_threshold(700)
+    assert command.run(lambda: gc.get_threshold()[0], "name") == garbage.OBJECTS
+    assert gc.get_threshold()[1:] == before[1:]
+    gc.set_threshold(*before)
 
 
 def test_every_command_works_without_docstrings():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from algorithms.learning.sweeping.plan import Plan, parse_choices, parse_seeds, 
 from algorithms.learning.sweeping.results import read_report, to_text
 from algorithms.policies.sb3 import load_policy
 from algorithms.support.errors import UsageError
+from algorithms.support.garbage import OBJECTS
 from algorithms.sweep import main
 from kuhn_bridge import KuhnError
 
@@ -149,6 +152,22 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     draws = np.random.default_rng(1).normal(size=(400, 30))
     spans = [interval(sample, np.mean, resamples=999) for sample in draws]
     assert 0.89 < np.mean([low < 0 < high for low, high in spans]) < 0.98
+
+
+def test_figures_and_intervals_are_scipys() -> None:
+    from scipy.stats import bootstrap, trim_mean
+
+    generator = np.random.default_rng(2)
+    for shape in ((2,), (11,), (10, 7)):
+        data = generator.random(shape)
+        middle = partial(trim_mean, proportiontocut=0.25)
+        np.testing.assert_allclose(iqm(data), middle(data, axis=0), rtol=1e-13)
+        options: dict[str, Any] = {"n_resamples": 999, "method": "percentile", "axis": 0}
+        theirs = bootstrap(
+            (data,), middle, vectorized=True, rng=np.random.default_rng(0), **options
+        )
+        wanted = theirs.confidence_interval
+        np.testing.assert_allclose(interval(data, resamples=999), wanted, rtol=1e-13)
 
 
 def test_one_seed_has_no_spread() -> None:
@@ -352,6 +371,14 @@ def test_another_sweep_is_not_continued(tmp_path: Path, capsys: pytest.CaptureFi
         assert f"{options[0]} is not as" in capsys.readouterr().err
 
 
+def test_workers_search_for_garbage_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = pytest.importorskip("algorithms.learning.sweeping.running")
+    seen: list[Any] = []
+    monkeypatch.setattr(gc, "set_threshold", lambda *numbers: seen.append(numbers))
+    running._run_trial({"task": {"folder": "done"}}, finished=frozenset({"done"}))
+    assert seen[0] == (OBJECTS, *gc.get_threshold()[1:])
+
+
 # On this machine, then on a cluster of two nodes: what dies changes nothing.
 
 WILD = "1e+30"  # a step that no training survives
@@ -390,9 +417,8 @@ class Nodes:
 
     def kill_worker(self, process: subprocess.Popen[str], out: Path) -> None:
         """Kill a worker when one has gone some way."""
-        began, stored = time.time(), out / "ray" / out.name
-        early = "*/checkpoint_00000[1-5]"  # of eight
-        until(lambda: any(p.stat().st_mtime > began for p in stored.glob(early)), process)
+        began, early = time.time(), "*/checkpoint_00000[1-5]"  # of eight
+        until(lambda: any(p.stat().st_mtime > began for p in stored(out).glob(early)), process)
         os.kill(min(self.training()), signal.SIGKILL)
 
     def training(self) -> dict[int, int]:
@@ -411,13 +437,23 @@ class Nodes:
         return found
 
 
+def stored(out: Path) -> Path:
+    """Where Ray keeps the trials of a sweep."""
+    return out / "ray" / out.name
+
+
+def noted(out: Path) -> list[str]:
+    """What Ray wrote about workers that died."""
+    return [path.read_text() for path in sorted(stored(out).glob("*/error.txt"))]
+
+
 def until(condition: Callable[[], Any], process: subprocess.Popen[str]) -> None:
     """Wait for something to happen while a process runs."""
     deadline = time.monotonic() + 300
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -503,29 +539,26 @@ def test_what_dies_changes_nothing(
     until(lambda: len({*nodes.training().values()}) == 2, process)  # both nodes have their share
     nodes.kill_worker(process, out)  # another goes on from the checkpoint
     until(lambda: good(out), process)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
-    code, said, error = ended(process)
-    assert code == 130
-    assert "training runs have not ended" in said
-    assert error.count("\n") == 1
-    assert f"continue with: python -m algorithms.sweep --resume --out {out}" in error
-    assert not nodes.training()
-    kept = {path: path.stat().st_mtime_ns for path in good(out)}
-    assert 0 < len(kept) < 4
-
-    process = nodes.start(out, "--resume", "--retries", "0")
-    nodes.kill_worker(process, out)  # its trial has no second chance
-    code, said, chatter = ended(process)
-    assert (code, chatter) == (1, "")
-    assert said.count("its worker died (attempts: ") == 1
-    assert len(good(out)) == 3  # the others still count
-
-    process = nodes.start(out, "--resume")
-    until(nodes.training, process)
     process.kill()  # what drives them all
     ended(process)
     while nodes.training():  # Ray ends what nobody waits for
         time.sleep(0.1)
+    kept = {path: path.stat().st_mtime_ns for path in good(out)}
+    assert 0 < len(kept) < 4
+
+    deaths = noted(out)
+    process = nodes.start(out, "--resume", "--retries", "0")
+    nodes.kill_worker(process, out)  # its trial has no second chance
+    until(lambda: noted(out) != deaths, process)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
+    code, said, error = ended(process)
+    assert code == 130
+    assert "training runs have not ended" in said
+    assert said.count("its worker died (attempts: ") == 1
+    assert len([*out.glob("*/*/failed.json")]) == 1
+    assert error.count("\n") == 1
+    assert f"continue with: python -m algorithms.sweep --resume --out {out}" in error
+    assert not nodes.training()
 
     process = nodes.start(out, "--resume")
     code, said, chatter = ended(process)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from algorithms.support.garbage import collect_seldom
 from kuhn_bridge.errors import KuhnError
 
 HOLDS, DOES_NOT_HOLD, COULD_NOT_RUN = 0, 1, 2
@@ -41,6 +42,7 @@ def summary(doc: str | None) -> str:
 
 def run(main: Callable[[], int], name: str) -> int:
     """`main()`'s exit code; a user's mistake becomes one line on standard error and exit 2."""
+    collect_seldom()
     try:
         code = main()
         sys.stdout.flush()

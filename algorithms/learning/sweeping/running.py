@@ -19,6 +19,7 @@ from ray.util.queue import Queue
 
 from algorithms.learning.sweeping.plan import ABOUT, FAILURE, Trial
 from algorithms.support import files
+from algorithms.support.garbage import collect_seldom
 
 CHECKPOINTS_KEPT = 2  # the state that Ray keeps of a sweep may name the one before the last
 
@@ -123,6 +124,7 @@ def run_stage(stage: Stage, tell: Tell) -> bool:
 
 def _run_trial(config: dict[str, Any], finished: frozenset[str]) -> None:
     """`run_trial`, whose libraries take seconds to import: only workers need them."""
+    collect_seldom()
     from algorithms.learning.sweeping.trial import run_trial
 
     run_trial(config, finished=finished)
