@@ -66,8 +66,11 @@ def _named(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def _files(path: Path) -> list[Path]:
-    """A file, or the curves of all training runs in a folder."""
-    found = sorted(path.rglob("model.csv")) if path.is_dir() else [path]
+    """A file, or the curves of all training runs in a folder; hidden ones are half copied."""
+    if not path.is_dir():
+        return [path]
+    inside = sorted(p.relative_to(path) for p in path.rglob("model.csv"))
+    found = [path / p for p in inside if not any(part.startswith(".") for part in p.parts)]
     if not found:
         raise UsageError(f"{path}: there is no learning curve in it (no model.csv)")
     return found

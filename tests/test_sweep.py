@@ -237,7 +237,9 @@ def test_curves_draws_folders_as_bands(tmp_path: Path, capsys: pytest.CaptureFix
     assert picture.read_bytes().startswith(b"\x89PNG")
     files = [str(tmp_path / "a" / f"seed-{seed}" / "model.csv") for seed in (0, 1)]
     assert curves.main([*files, "--band", "--out", str(picture)]) == 0
-    (tmp_path / "empty").mkdir()
+    half = tmp_path / "empty" / ".seed-0-half"
+    half.mkdir(parents=True)
+    (half / "model.csv").write_text(Path(files[0]).read_text())
     capsys.readouterr()
     assert curves.main([str(tmp_path / "empty")]) == 2
     assert "no learning curve" in capsys.readouterr().err
@@ -371,6 +373,17 @@ def test_another_sweep_is_not_continued(tmp_path: Path, capsys: pytest.CaptureFi
         assert f"{options[0]} is not as" in capsys.readouterr().err
 
 
+def test_what_a_killed_sweep_was_copying_is_removed(tmp_path: Path) -> None:
+    running = pytest.importorskip("algorithms.learning.sweeping.running")
+    source, out = tmp_path / "source", tmp_path / "out"
+    for folder in (source, out / ".seed-1-half", out / ".seed-10-half"):
+        folder.mkdir(parents=True)
+        (folder / "trial.json").write_text("{}")
+    running.bring_home(running.tune.Checkpoint(str(source)), out / "seed-1")
+    assert {path.name for path in out.iterdir()} == {"seed-1", ".seed-10-half"}
+    assert (out / "seed-1" / "trial.json").exists()
+
+
 def test_workers_search_for_garbage_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     running = pytest.importorskip("algorithms.learning.sweeping.running")
     seen: list[Any] = []
@@ -482,7 +495,7 @@ def played(model: Path) -> list[list[float]]:
 
 def good(out: Path) -> list[Path]:
     """The trials that have ended well."""
-    return sorted(out.glob("*/*/trial.json"))
+    return sorted(out.glob("*/seed-*/trial.json"))
 
 
 @pytest.fixture(scope="module")
@@ -571,3 +584,4 @@ def test_what_dies_changes_nothing(
         trial = path.parent.relative_to(out)
         assert played(path.parent / "model.zip") == played(whole[0] / trial / "model.zip")
     assert {path: path.stat().st_mtime_ns for path in kept} == kept  # those were not run again
+    assert not [*out.glob("*/.*")]  # nor is anything left half copied

@@ -133,7 +133,10 @@ def _run_trial(config: dict[str, Any], finished: frozenset[str]) -> None:
 def bring_home(checkpoint: tune.Checkpoint, target: Path) -> None:
     """Copy a trial's results out of Ray's storage, whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    prefix = f".{target.name}-"
+    for left in target.parent.glob(f"{prefix}*"):  # by a sweep that was killed while it copied
+        shutil.rmtree(left, ignore_errors=True)
+    temporary = Path(mkdtemp(prefix=prefix, dir=target.parent))
     try:
         checkpoint.to_directory(temporary)
         if (temporary / ABOUT).exists():
