@@ -27,7 +27,7 @@ check: $(INSTALLED)
 mutants: $(INSTALLED)
 	$(BIN)/python -m tests.mutants
 
-# The table of docs/reliability.md: a quarter of an hour on an idle machine.
+# The table of docs/reliability.md: two minutes.
 torture: $(INSTALLED)
 	$(BIN)/python -m tests.torture
 

@@ -323,8 +323,11 @@ def kills(count: int, draw: random.Random, folder: Path) -> Row:
             if code is None:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
-                row.tried += 1
                 options = ["--resume", "--quiet", "--checkpoint-every", "2000"]
+                if kept.exists():
+                    row.tried += 1
+                else:  # it was over: the checkpoint goes last
+                    code = 0
         if code:
             row.wrong.append(f"could not resume: exit {code}")
         elif TabularPolicy.load(out / "model.json") != wanted:
