@@ -130,12 +130,13 @@ def test_no_path_or_source_is_in_the_bytes(exported: Path) -> None:
     assert not re.search(r"[\w.-]*/[\w.-]+|\\\\|\.py\b|File |pytorch|torch\.", text)
 
 
-def test_other_networks_go_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scale", [1.0, 300.0])  # and those who are very sure
+def test_other_networks_go_too(tmp_path: Path, scale: float) -> None:
     torch.manual_seed(1)
     network = nn.Sequential(CardTimesHistory(), nn.LazyLinear(3))
     network(torch.zeros(1, 10))
     with torch.no_grad():
-        network[1].weight *= 300  # and those who are very sure
+        network[1].weight *= scale
     policy, difference = export_onnx.export(network, kuhn(), tmp_path / "policy.onnx")
     assert difference < 1e-6
     assert np.abs(policy.table - network_probabilities(network)).max() < 1e-6
