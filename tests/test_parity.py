@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain, count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -877,6 +878,16 @@ def test_growth_on_small_games(capsys, tmp_path, monkeypatch):
     assert all(point["nanoseconds"]["fast"] > 0 for point in points)
     assert (tmp_path / "growth.png").stat().st_size > 1_000
     assert growth.main(["--most", "0"]) == 2
+
+
+def test_growth_by_a_clock_that_stands_still_at_first(monkeypatch):
+    from parity import growth
+
+    moments = chain([0.0, 0.0], count(1.0))
+    monkeypatch.setattr(growth.time, "process_time", lambda: next(moments))
+    point = growth.measure("Kuhn", "kuhn_poker", 100)
+    assert point.nodes == 58
+    assert all(0 < figure < np.inf for figure in point.nanoseconds.values())
 
 
 TWINS = """
