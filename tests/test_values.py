@@ -23,6 +23,7 @@ from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import TabularPolicy
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.openspiel import to_python_policy
+from kuhn_bridge.policy import ROW_SUM_TOLERANCE
 from tests.games import DICE, KUHN, KUHN3, LEDUC, game, tabular, tree
 from tests.strategies import policies
 
@@ -179,8 +180,26 @@ def test_half_a_policy_is_refused(row, value):
     policy[TREE.keys.index(row)] = value
     with pytest.raises(PolicyError, match=f"'{row}'.*not probabilities"):
         nash_conv(TREE, policy)
-    with pytest.raises(PolicyError, match=f"'{row}'"):
-        nash_convs(TREE, [TREE.uniform(), policy])
+    for batch in ([policy], [TREE.uniform(), policy]):
+        with pytest.raises(PolicyError, match=f"'{row}'"):
+            nash_convs(TREE, batch)
+
+
+def test_two_faults_of_one_row_do_not_make_a_policy():
+    """The legal actions sum to too much, an illegal one is exactly that likely."""
+    too_much = 3.5 - 1 - ROW_SUM_TOLERANCE
+    assert 3.5 + too_much - 3.5 == too_much  # to the last bit
+    policy = TREE.uniform()
+    policy[TREE.keys.index("0")] = 1.75, 1.75, too_much
+    with pytest.raises(PolicyError, match="'0'.*not probabilities"):
+        nash_convs(TREE, [policy])
+
+
+def test_other_numbers_are_measured_as_float64():
+    for numbers in (TREE.uniform(), TREE.uniform().astype(np.float32), TREE.legal.tolist()):
+        assert values._array(numbers).dtype == np.float64
+    table = TREE.uniform()
+    assert values._array(table) is table  # a copy would cost a call on Kuhn half its speed
 
 
 def test_how_far_a_hand_spreads():
@@ -253,6 +272,8 @@ def test_a_batch_where_the_last_information_set_leaves_no_choice():
     flat = compile_tree("forced", 2, 2, visits)
     batch = np.array([[[p, 1 - p], [1, 0]] for p in (0, 0.25, 1)])
     assert nash_convs(flat, batch) == pytest.approx([3, 2.25, 0])
+    assert nash_conv(flat, batch[1]).values == pytest.approx((-1.25, 1.25))
+    assert [measuring(flat)(policy) for policy in batch] == pytest.approx([3, 2.25, 0])
 
 
 def test_somebody_alone():
@@ -260,3 +281,13 @@ def test_somebody_alone():
     walk += [Visit(1, TERMINAL, action, returns=(1.0 + 2 * action,)) for action in (0, 1)]
     alone = nash_conv(compile_tree("alone", 1, 2, walk), np.array([[0.25, 0.75]]))
     assert (alone.values, alone.gains) == ((2.5,), (0.5,))
+
+
+def test_the_last_of_five_players_decides():
+    walk = [Visit(0, 4, key="only", legal=(0, 1))]
+    walk += [Visit(1, TERMINAL, won, returns=(won, 0.0, 0.0, 0.0, 2.0 * won)) for won in (0, 1)]
+    five = compile_tree("five", 5, 2, walk)
+    measure = nash_conv(five, np.array([[0.25, 0.75]]))
+    assert measure.values == (0.75, 0, 0, 0, 1.5)
+    assert measure.gains == (0, 0, 0, 0, 0.5)
+    assert nash_convs(five, [[[0.25, 0.75]]]) == pytest.approx([0.5])
