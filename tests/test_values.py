@@ -157,10 +157,11 @@ def test_stakes_of_any_size(scale):
             assert found == pytest.approx(nash_conv(flat, table).total, rel=1e-9)
 
 
-def test_rows_that_sum_to_one_only_nearly():
-    """A player that wins 1 whatever happens seems to win more than its best response."""
+@pytest.mark.parametrize("won", [1.0, 100.0])
+def test_rows_that_sum_to_one_only_nearly(won):
+    """A player that wins the same whatever happens seems to win more than its best response."""
     walk = [Visit(0, 0, key="only", legal=(0, 1))]
-    walk += [Visit(1, TERMINAL, action, returns=(1.0,)) for action in (0, 1)]
+    walk += [Visit(1, TERMINAL, action, returns=(won,)) for action in (0, 1)]
     sure = compile_tree("sure", 1, 2, walk)
     assert nash_conv(sure, [[0.5, 0.5 + 9e-7]]).total == 0
 
@@ -191,7 +192,7 @@ def test_two_faults_of_one_row_do_not_make_a_policy():
     assert 3.5 + too_much - 3.5 == too_much  # to the last bit
     policy = TREE.uniform()
     policy[TREE.keys.index("0")] = 1.75, 1.75, too_much
-    with pytest.raises(PolicyError, match="'0'.*not probabilities"):
+    with pytest.raises(PolicyError, match=r"'0'.*not probabilities"):
         nash_convs(TREE, [policy])
 
 
