@@ -48,6 +48,8 @@ EQUIVALENT = {
         "reshape(-[1 ->": "numpy takes any number below 0",
         "len(likely)) [- -> +]": "slots run out before the bound does",
         "stakes[-1, [0 ->": "every column has the largest return",
+        "[<= -> <] ROW_SUM_TOLERANCE": RARE,
+        "stop [- -> +] 1)": "lanes past the last policy are not read",
     },
     "algorithms/exact/fast.py": {
         "heard[chance] [* ->": "which hands share a group: only speed",
@@ -91,6 +93,7 @@ EQUIVALENT = {
     "algorithms/exact/elimination.py": {
         "max([1.0 ->": "a tolerance of another size is one too",
         "MAX_STRATEGIES = ": BOUND,
+        "[> -> >=] MAX_STRATEGIES": BOUND,
     },
     "algorithms/policies/policy.py": {
         "[<= -> <] ROW_SUM_TOLERANCE": RARE,

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.exact.values import expected_values
 from algorithms.games import kuhn
+from algorithms.games.game import Game
 from algorithms.learning import hands as hands_module
 from algorithms.learning.board import board_of
 from algorithms.learning.hands import Hands
-from algorithms.support.draws import STEP
+from algorithms.support.draws import STEP, mixed
 from kuhn_bridge import KuhnError
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State, nodes
@@ -208,3 +210,40 @@ def test_all_of_a_sight_is_shown():
         assert (seen == hands.game.observations[rows]).all()
         assert (legal == hands.game.tree.legal[rows]).all()
         hands.step(hands.random_actions())
+
+
+def test_nothing_is_written_behind_the_last_hand():
+    """Two hands share a draw: a third would be in the next pair or, behind the last, nowhere."""
+    hands, behind = Hands(8, seed=0), 77
+    node = np.resize(hands._node, 12)
+    drawn, paid = np.full(12, behind, hands._drawn.dtype), np.full((12, 1), behind, np.uint64)
+    over, state = np.ones(12, bool), np.uint64(1)
+    hands_module._pick(hands._choices, hands._rules.row, node[:8], state, drawn[:8])
+    hands_module._go(hands._rules, node[:8].copy(), state, (node[:8], paid[:8], over[:8]))
+    for array in (drawn, paid):
+        assert (array[:8] != behind).all()
+        assert (array[8:] == behind).all()
+    assert over.tolist() == [False] * 8 + [True] * 4
+
+
+def test_chance_has_draws_of_its_own_for_every_hand():
+    """Those after the first B, with which hands are dealt."""
+    rules, batch, state = Hands(2, LEDUC)._rules, 50, 2**63 + 5
+    asks = np.flatnonzero(rules.state == hands_module.CHANCES)
+    there = np.resize(asks[-9:], batch).astype(rules.after.dtype)
+    wanted = []
+    for hand, node in enumerate(there):
+        share = int(mixed(np.uint64((state + (hand + batch) * int(STEP)) % 2**64))) / 2**64
+        children = slice(rules.first_child[node], rules.first_child[node + 1])
+        wanted.append(children.start + int((rules.chance[children] <= share).sum()))
+    hands_module._chance(rules, there, np.uint64(state))
+    assert there.tolist() == wanted
+
+
+def test_chance_may_act_after_the_very_first_move_alone():
+    walk = [Visit(0, 0, key="only", legal=(0, 1)), Visit(1, CHANCE, 0)]
+    walk += [Visit(2, TERMINAL, card, 0.5, returns=(card,)) for card in (0, 1)]
+    walk += [Visit(1, TERMINAL, 1, returns=(0.0,))]
+    tree = compile_tree("draw", 1, 2, walk)
+    board = board_of(Game("draw", tree, kuhn().looks))
+    assert hands_module._rules(tree, board).draws == 1 + 2
