@@ -37,7 +37,7 @@ SLOW = {
     *("test_export_onnx", "test_strangers", "test_sb3", "test_parity", "test_parity_games"),
     *("test_fast", "test_cfr", "test_sampling", "test_game_policy", "test_evaluate"),
     *("test_nashconv", "test_pettingzoo", "test_games", "test_growth", "test_cache"),
-    *("test_own_game", "test_commands", "test_openspiel", "test_solve", "test_rps"),
+    *("test_own_game", "test_commands", "test_openspiel", "test_solve", "test_rps", "test_figures"),
     "onnx",  # the page of the documentation
 }
 

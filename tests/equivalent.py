@@ -45,6 +45,7 @@ EQUIVALENT = {
         "return -[1.0 ->": "any number below 0 says what is wrong",
         "SIDE_BY_SIDE = ": "a batch is measured in other portions",
         "return [4 ->": "room that nobody writes to",
+        "num_players + [2 ->": "room that nobody writes to",
         "reshape(-[1 ->": "numpy takes any number below 0",
         "len(likely)) [- -> +]": "slots run out before the bound does",
         "stakes[-1, [0 ->": "every column has the largest return",

@@ -1,0 +1,94 @@
+"""What README and docs say of training runs: of curves that today's code still begins to draw.
+
+The runs themselves take too long for a test. A run is decided by its settings and seed, so one that
+begins as the stored curve does, and follows from the same code, ends as it does.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from algorithms.learning.curve import Point, from_csv
+from algorithms.learning.recipes import configure
+from algorithms.learning.training import Training
+
+ROOT = Path(__file__).parent.parent
+LEDUC = "leduc_poker"
+CURVES: dict[str, dict[str, Any]] = {
+    "selfplay": {"seed": 0},
+    "leduc_table": {"game": LEDUC, "seed": 3},
+    "leduc_mlp": {"game": LEDUC, "seed": 2, "net": "mlp", "steps": 28_000_000},
+    "tutorial": {"recipe": "tutorial"},
+}
+ROW = re.compile(
+    r"^\| `(\S+)`.*\| (table|mlp) \| ([\d,]+) \| ([\d. ]+) \| ([\d.]+) \|", re.MULTILINE
+)
+
+
+class Enough(Exception):  # noqa: N818
+    """The run has come far enough."""
+
+
+def beginning(settings: dict[str, Any], points: int) -> list[Point]:
+    """The first points of a run's curve."""
+    seen: list[Point] = []
+
+    def watch(point: Point) -> None:
+        seen.append(point)
+        if len(seen) == points:
+            raise Enough
+
+    with pytest.raises(Enough):
+        Training(configure(settings), watch=watch).run()
+    return seen
+
+
+def measured() -> dict[tuple[str, str], tuple[int, list[str], str]]:
+    """By game and net: the steps, the figures of seeds 0 to 4 and their mean, as in the docs."""
+    text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    return {
+        (game, net): (int(steps.replace(",", "")), figures.split(), mean)
+        for game, net, steps, figures, mean in ROW.findall(text)
+    }
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_a_stored_curve_begins_as_its_run_begins_today(name: str) -> None:
+    stored = from_csv(ROOT / "docs" / "curves" / f"{name}.csv")
+    points = 2 if name == "tutorial" else 4
+    for found, wanted in zip(beginning(CURVES[name], points), stored, strict=False):
+        assert found.steps == wanted.steps
+        assert found.last == pytest.approx(wanted.last, rel=1e-3)
+        assert found.average == pytest.approx(wanted.average, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in CURVES if name != "tutorial"])
+def test_a_stored_curve_ends_where_the_docs_say(name: str) -> None:
+    config = configure(CURVES[name])
+    end = from_csv(ROOT / "docs" / "curves" / f"{name}.csv")[-1]
+    steps, figures, _ = measured()[config.game, config.net]
+    figure = figures[config.seed]
+    decimals = len(figure.partition(".")[2])
+    assert (config.steps, figure) == (steps, f"{min(end.last, end.average):.{decimals}f}")
+    assert steps <= end.steps < steps + 100_000
+
+
+def test_means_are_those_of_the_seeds_and_the_readme_has_them() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(measured()) == 6
+    for (game, net), (_, figures, mean) in measured().items():
+        decimals = len(mean.partition(".")[2])
+        average = sum(map(float, figures)) / len(figures)
+        assert float(mean) == pytest.approx(average, abs=0.6 * 10**-decimals), (game, net)
+        if not game.startswith("goofspiel"):
+            (row,) = re.findall(rf"^\| `{re.escape(game)}` \|.*$", readme, re.MULTILINE)
+            assert f" {mean} (" in row, (game, net)
+
+
+def test_the_usual_recipe_ends_where_the_readme_says() -> None:
+    end = from_csv(ROOT / "docs" / "curves" / "tutorial.csv")[-1]
+    assert f"| {end.last:.4f} |" in (ROOT / "README.md").read_text(encoding="utf-8")
