@@ -51,6 +51,9 @@ EQUIVALENT = {
         "stakes[-1, [0 ->": "every column has the largest return",
         "[<= -> <] ROW_SUM_TOLERANCE": RARE,
         "stop [- -> +] 1)": "lanes past the last policy are not read",
+        "gain [>= -> >] -SLACK": RARE,
+        "wrong[i] [+ -> -] off": "a sum of what is never below 0 has no other zeros",
+        "np.reshape(actions, (-[1 ->": "numpy takes any number below 0",
     },
     "algorithms/exact/fast.py": {
         "heard[chance] [* ->": "which hands share a group: only speed",

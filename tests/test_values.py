@@ -234,8 +234,12 @@ def test_a_best_response_that_loses_would_be_noticed():
 def test_a_batch_of_another_shape_is_refused():
     tree = kuhn_tree()
     longer = np.vstack([tree.uniform(), tree.uniform()[:1]])  # whose first rows would do
-    for wrong in (np.ones((2, 12, 2)), longer[None], tree.uniform()):
-        with pytest.raises(PolicyError, match=r"a joint policy of .* is 12 x 3; got"):
+    for wrong, got in (
+        (np.ones((2, 12, 2)), "12 x 2"),
+        (longer[None], "13 x 3"),
+        (tree.uniform(), "3"),
+    ):
+        with pytest.raises(PolicyError, match=rf"a joint policy of .* is 12 x 3; got {got}$"):
             nash_convs(tree, wrong)
 
 
@@ -280,8 +284,10 @@ def test_a_batch_where_the_last_information_set_leaves_no_choice():
 def test_somebody_alone():
     walk = [Visit(0, 0, key="only", legal=(0, 1))]
     walk += [Visit(1, TERMINAL, action, returns=(1.0 + 2 * action,)) for action in (0, 1)]
-    alone = nash_conv(compile_tree("alone", 1, 2, walk), np.array([[0.25, 0.75]]))
+    flat = compile_tree("alone", 1, 2, walk)
+    alone = nash_conv(flat, np.array([[0.25, 0.75]]))
     assert (alone.values, alone.gains) == ((2.5,), (0.5,))
+    assert values.spread(flat, [[0.5, 0.5]]) == 1  # 1 or 3 chips, around a mean of 2
 
 
 def test_the_last_of_five_players_decides():
