@@ -207,20 +207,32 @@ def onnx_files(count: int, draw: random.Random, folder: Path) -> Row:
 
 
 COMMANDS = {
-    "nashconv": ["POLICY", "--game", "--json", "--deterministic", "--openspiel"],
-    "solve": ["--iterations", "--variant", "--game", "--discounts", "--until", "--seed", "--out"],
-    "simulate": ["POLICY", "POLICY", "--hands", "--seed", "--game", "--json"],
-    "evaluate": ["POLICY", "--hands", "--seed", "--game", "--json"],
-    "dominance": ["POLICY", "--max", "--strict", "--game", "--json"],
-    "export_onnx": ["POLICY", "--out", "--json"],
-    "curves": ["POLICY", "--out"],
-    "rps": ["--rounds", "--opponent", "--seed", "--json"],
+    "algorithms.nashconv": ["POLICY", "--game", "--json", "--deterministic", "--openspiel"],
+    "algorithms.solve": [
+        *("--iterations", "--variant", "--game", "--discounts", "--until", "--seed", "--out"),
+    ],
+    "algorithms.simulate": ["POLICY", "POLICY", "--hands", "--seed", "--game", "--json"],
+    "algorithms.evaluate": ["POLICY", "--hands", "--seed", "--game", "--json"],
+    "algorithms.dominance": ["POLICY", "--max", "--strict", "--game", "--json"],
+    "algorithms.export_onnx": ["POLICY", "--out", "--json"],
+    "algorithms.curves": ["POLICY", "POLICY", "--out"],
+    "algorithms.rps": ["--rounds", "--opponent", "--seed", "--json"],
+    "algorithms.train_ppo": [
+        *("--game", "--net", "--env", "--recipe", "--init", "--save", "--seed", "--n-envs"),
+        *("--n-steps", "--lr", "--entropy", "--magnet", "--width", "--fit", "--fit-lr"),
+    ],
+    "parity.check": ["--only", "--game", "--candidate", "--json"],
+}
+ALWAYS = {  # what comes last counts: these would take minutes
+    "algorithms.train_ppo": ["--steps", "512", "--out", "model.zip", "--quiet"],
+    "parity.check": ["--quick"],
 }
 WORDS = [
     "uniform", "nash:1/3", "nash:9e9999999", "random:1", "random:-1", "best-response", "cfr+:3",
     "kuhn", "leduc_poker", "kuhn_poker(players=3)", "nfg_game", "chess", "no_such_game", "(",
     "0", "1", "-1", "30", "1e22", "nan", "inf", "1e300", "99999999999999999999", "", "\n", "é",
-    "/nowhere/x.json", "missing.zip", "missing.onnx", ".", "x" * 300,
+    "/nowhere/x.json", "missing.zip", "missing.onnx", ".", "x" * 300, "mlp", "aec", "tutorial",
+    "rules", "torture.py:KuhnPoker", "json:loads",
 ]  # fmt: skip
 
 
@@ -233,10 +245,11 @@ def command_lines(count: int, draw: random.Random, folder: Path) -> Row:
         lines = []
         for _ in range(min(20, count - row.tried)):
             name = draw.choice(list(COMMANDS))
-            line = [f"algorithms.{name}"]
-            for option in draw.sample(COMMANDS[name], draw.randint(0, len(COMMANDS[name]))):
+            line = [name]
+            # A few at a time: of many one is always wrong at once, and the others never read.
+            for option in draw.sample(COMMANDS[name], draw.randint(0, 3)):
                 line += [draw.choice(WORDS)] if option == "POLICY" else [option, draw.choice(WORDS)]
-            lines.append(line)
+            lines.append(line + ALWAYS.get(name, []))
         done = subprocess.run(
             [sys.executable, str(script)], input=json.dumps(lines), capture_output=True,
             text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
