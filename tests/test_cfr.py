@@ -15,7 +15,9 @@ from algorithms.exact.cfr import (
     PREDICTIVE_CFR_PLUS,
     VARIANTS,
     Solver,
+    _layout,
 )
+from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
@@ -247,3 +249,25 @@ def test_predictive_cfr_plus_is_its_papers():
                 assert row[action] == pytest.approx(total / norm if norm else 0.5, abs=1e-9)
     for key, row in zip(fast.tree.keys, fast.current_policy(), strict=True):
         assert [row[action] for action in slow.x[key]] == pytest.approx(list(slow.x[key].values()))
+
+
+def test_chance_nodes_of_one_depth_keep_their_own_odds():
+    """After 0 a coin pays once in four times, after 1 three times: in card games all are alike."""
+    walk = [Visit(0, 0, key="only", legal=(0, 1))]
+    for action, odds in ((0, 0.25), (1, 0.75)):
+        walk += [Visit(1, CHANCE, action)]
+        walk += [
+            Visit(2, TERMINAL, won, p, returns=(won,)) for won, p in ((0, 1 - odds), (1, odds))
+        ]
+    solver = Solver(compile_tree("coins", 1, 2, walk))
+    solver.run(1)
+    assert solver.regrets().tolist() == [[-0.25, 0.25]]
+
+
+@pytest.mark.parametrize("name", [KUHN, KUHN3, FIRST_TO_ACT])
+def test_a_sweep_goes_as_far_as_a_players_first_decisions(name):
+    """No further, since behind the last group, the root, there is nothing to read."""
+    ((owner, *_), (_, _, _, needed), _), _ = _layout(tree(name))
+    for player, groups in enumerate(needed):
+        assert owner[groups - 1] == player
+        assert player not in owner[groups:]
