@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 OPSET = 18
 AGREEMENT = 1e-6  # between torch's probabilities and onnxruntime's
-SINGLES = 100  # at most so many information sets are run one by one as well
+SINGLES = 100  # information sets, at most, that are also run one by one
 INPUTS = ("observation", "action_mask")
 OUTPUTS = ("probabilities", "logits")
 

@@ -60,7 +60,7 @@ def average(players: list[nfsp.NFSP], game: Game) -> Policy:
 
 
 def main(seconds: float) -> None:
-    """Learn for so many CPU seconds; measuring does not count."""
+    """Learn for this many CPU seconds; measuring does not count."""
     torch.set_num_threads(1)
     env, game = rl_environment.Environment(LEDUC), load_game(LEDUC)
     players, hands, spent, due = agents(env), 0, 0.0, 5.0

@@ -162,7 +162,7 @@ def _as_bool(facing_bet: Any) -> bool:
 
 
 def _first(items: Any, most: int) -> tuple[Any, ...]:
-    """At most so many items in order: one more than fit is enough to tell that they do not."""
+    """The first `most` items, in order: one more than fits is enough to tell that they do not."""
     if isinstance(items, (str, bytes, Set, Mapping)):
         raise HistoryError(f"{shown(items)} is not a history; give its moves as a list")
     try:

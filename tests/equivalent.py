@@ -88,6 +88,10 @@ EQUIVALENT = {
         "levels[1:] [!= -> ==]": "groups of other depths add up to the same",
         "np.ones(tree.num_slots + [1 ->": "a cell that nobody reads",
         "if exponent > [0 ->": "no infinite number is between 0 and 1",
+        "if exponent [> -> >=] 0": "no infinite number is 0",
+        "rows[1:] < [0 ->": "smaller groups add up to the same",
+        "tree.num_players + [1 ->": "a cell that nobody reads",
+        "rows [>= -> >] 0, tree.parent": "nothing comes before the first information set",
     },
     "algorithms/exact/sampling.py": {
         "left [< -> <=] 0": RARE,

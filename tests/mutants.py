@@ -58,7 +58,7 @@ TESTS = {
     "algorithms/exact/tree.py": "tree values",
     "algorithms/exact/values.py": "values closed_form losses",
     "algorithms/exact/fast.py": "fast",
-    "algorithms/exact/cfr.py": "cfr sampling",
+    "algorithms/exact/cfr.py": "cfr sampling solve",
     "algorithms/exact/sampling.py": "sampling",
     "algorithms/exact/linear_program.py": "closed_form",
     "algorithms/exact/elimination.py": "elimination dominance",

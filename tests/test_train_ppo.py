@@ -187,7 +187,7 @@ def test_it_trains_the_same_on_either_environment(tmp_path: Path, game: str) -> 
 
 
 def killed(out: Path, *options: str, at: int) -> None:
-    """A training that dies at step `at`, whatever it is doing."""
+    """A training run that dies at step `at`, whatever it is doing."""
 
     def die(self: Measure, *args: Any, **kwargs: Any) -> None:
         if self.model.num_timesteps >= at:

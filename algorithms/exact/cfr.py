@@ -74,7 +74,7 @@ class Tables:
         self._regret, self._sum = np.zeros((2, tree.num_slots))
 
     def run(self, iterations: int) -> None:
-        """Go on for so many iterations."""
+        """Run `iterations` more iterations."""
         if iterations < 0:
             raise KuhnError(f"{iterations} iterations: a solver only goes forward")
         self._advance(iterations)
@@ -84,7 +84,7 @@ class Tables:
         raise NotImplementedError
 
     def average_policy(self) -> Policy:
-        """What converges; uniform where the policy has never come."""
+        """What converges; uniform where the policy never arrives."""
         return self._normalised(self._sum)
 
     def current_policy(self) -> Policy:

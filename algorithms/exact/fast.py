@@ -110,7 +110,7 @@ def arrange(tree: Tree) -> Layout:
 
 
 def _arranged(tree: Tree, most: int) -> tuple[Layout, float]:
-    """A layout of at most so many lanes, and which part of its matrices are terminals."""
+    """A layout of at most `most` lanes, and which part of its matrices are terminals."""
     players = tree.num_players
     group, lane, level = _alike(tree, most)
     width = min(width for width in WIDTHS if width > lane.max())

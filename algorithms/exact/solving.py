@@ -44,7 +44,7 @@ def solve(
     until: float = -math.inf,
     progress: Callable[[int, str], None] = lambda done, note: None,
 ) -> Solved:
-    """Run until NashConv is `until` or less, or for so many iterations; look ever less often."""
+    """Run until NashConv is `until` or less, or for `iterations`; measure ever less often."""
     curve: list[Milestone] = []
     for stop in _checkpoints(iterations):
         solver.run(stop - solver.iteration)

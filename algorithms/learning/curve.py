@@ -20,7 +20,7 @@ MOST_VISITS = 100_000_000  # of nodes, that CFR may make for the sake of a pictu
 
 
 class Point(NamedTuple):
-    """NashConv of the last policy and of the average policy after so many steps."""
+    """NashConv of the last policy and of the average policy after `steps` decisions."""
 
     steps: int
     seconds: float

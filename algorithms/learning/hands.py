@@ -88,7 +88,7 @@ class Hands:
         return self._rewards, self._ended
 
     def _advance(self, draws: int) -> None:
-        """Leave so many draws of each hand behind."""
+        """Advance the stream by `draws` draws per hand."""
         self._draws += np.array([len(self._node) * draws], np.uint64) * STEP
 
 

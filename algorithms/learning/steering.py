@@ -33,7 +33,7 @@ FASTEST = 1.0  # times `step` at most: games of one move have thousands of sampl
 SOFTEN = 0.05  # added to probabilities before dividing by them
 MAGNET_POWER = 0.7  # how fast the magnet's rate falls with the samples of a row
 MEMORY = 0.01  # how much the latest batch counts in a row's share, once there were 1 / MEMORY
-VALUE_SAMPLES = 3000.0  # a table's value is the mean of about so many of the latest returns
+VALUE_SAMPLES = 3000.0  # a table's value is the mean of about this many of the latest returns
 
 
 class Steering:

@@ -67,7 +67,7 @@ class Archive:
         return self._zip.namelist()
 
     def read(self, name: str, *, most: int = MAX_BYTES) -> bytes:
-        """A member that has at most so many bytes, whatever its header claims."""
+        """A member of at most `most` bytes, whatever its header claims."""
         info = self._zip.getinfo(name)
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{name} is compressed in a way that SB3 does not use")

@@ -1,4 +1,4 @@
-"""Trained models as policies, without running what a stranger put into the file.
+"""Trained models as policies, without running code from the file.
 
 SB3's own loader unpickles. Here `archive` reads the JSON and the tensors of a zip, and the network
 is rebuilt from both; what cannot be rebuilt so is refused.

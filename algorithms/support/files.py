@@ -69,7 +69,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 
 def read_bytes(path: str | Path, *, most: int) -> bytes:
-    """The content of a file that has at most so many bytes, whatever its size is said to be."""
+    """The content of a file of at most `most` bytes, whatever size it is said to have."""
     content = bytearray()
     with _named(path).open("rb") as file:
         while part := file.read(_PART):

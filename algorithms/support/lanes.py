@@ -19,7 +19,7 @@ Index: TypeAlias = int | np.uint64  # unsigned is faster: it cannot count from t
 
 
 def zeros(width: int) -> Lanes:
-    """So many lanes, all 0."""
+    """`width` lanes, all 0."""
     return (0.0,) * width
 
 

@@ -106,9 +106,9 @@ def settings_grid(choices: Mapping[str, Sequence[Any]]) -> dict[str, Config]:
 
 
 def sampled(settings: Mapping[str, Config], count: int) -> dict[str, Config]:
-    """So many of the settings, drawn at random and always the same, in their order."""
+    """`count` of the settings in their order, drawn at random but always the same."""
     if not 1 <= count <= len(settings):
-        raise UsageError(f"--trials {count}: want 1 to {len(settings)}, of so many combinations")
+        raise UsageError(f"--trials {count}: want 1 to {len(settings)}, the number of combinations")
     drawn = set(random.Random(0).sample(list(settings), count))
     return {name: config for name, config in settings.items() if name in drawn}
 
