@@ -436,7 +436,7 @@ class Nodes:
         os.kill(min(self.training()), signal.SIGKILL)
 
     def training(self) -> dict[int, int]:
-        """The workers that are in the middle of a training run, each with the process of its node."""
+        """The workers in the middle of a training run, each with the process of its node."""
         nodes = self.cluster.list_all_nodes()
         raylets = {info.process.pid for node in nodes for info in node.all_processes["raylet"]}
         found = {}
