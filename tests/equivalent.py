@@ -99,6 +99,8 @@ EQUIVALENT = {
         "generate_state([1 ->": "only the first is read",
         "first_child[node + [1 ->": "a draw ends before the last",
         "len(layout[[1 ->": "both have one entry per node",
+        "averaged = (player [+ -> -] 1)": "every player's average still counts once",
+        "stop [- -> +] 1):": RARE,
     },
     "algorithms/exact/linear_program.py": {
         "sums [> -> >=] 1e-12": RARE,

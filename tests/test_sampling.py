@@ -26,7 +26,8 @@ def test_it_approaches_equilibrium(scheme, bound, seed):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_seed_is_a_run(scheme):
-    runs = [SamplingSolver(kuhn_tree(), scheme, seed=seed) for seed in (1, 1, 2)]
+    runs = [SamplingSolver(kuhn_tree(), scheme, seed=seed) for seed in (0, 0, 2)]
+    runs += [SamplingSolver(kuhn_tree(), scheme)]  # without one it is 0
     runs[0].run(500)
     for run in runs[1:]:
         for _ in range(5):
@@ -34,6 +35,7 @@ def test_a_seed_is_a_run(scheme):
     averages = [run.average_policy() for run in runs]
     assert np.array_equal(averages[0], averages[1])
     assert not np.array_equal(averages[0], averages[2])
+    assert np.array_equal(averages[0], averages[3])
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
