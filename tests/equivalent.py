@@ -35,6 +35,9 @@ EQUIVALENT = {
     "kuhn_bridge/openspiel.py": {
         "apply_action(action if [ours ->": "IDs agree there",
     },
+    "kuhn_bridge/shimmy.py": {
+        "self.game_length = [0 ->": "no game is shorter than a move",
+    },
     "algorithms/exact/tree.py": {
         "reshape(-[1 ->": "numpy takes any number below 0",
         "self.key_bytes = [0 ->": "one byte among gigabytes",
@@ -112,6 +115,14 @@ EQUIVALENT = {
         "MAX_STRATEGIES = ": BOUND,
         "[> -> >=] MAX_STRATEGIES": BOUND,
     },
+    "algorithms/exact/losses.py": {
+        "[> -> >=] NOTHING": RARE,
+    },
+    "algorithms/exact/simulation.py": {
+        "CHUNK = ": "hands are played in other portions",
+        "gap [< -> <=] 1e-9": RARE,
+        "draw [>= -> >] thresholds": RARE,
+    },
     "algorithms/policies/policy.py": {
         "[<= -> <] ROW_SUM_TOLERANCE": RARE,
         "MAX_CONTAINERS = ": BOUND,
@@ -143,6 +154,13 @@ EQUIVALENT = {
         "[:[20 ->": "no number of actions is so long",
         "observations[:[1 ->": "one more row is tried",
         "[:[100 ->": "one letter more of a message",
+    },
+    "algorithms/learning/average.py": {
+        "self.count += [1 ->": "all weights are then four times as large",
+    },
+    "algorithms/learning/faces.py": {
+        "NOBODY = -[1 ->": "a name for another number",
+        "sums [<= -> <] self._draw()": RARE,
     },
     "algorithms/learning/selfplay.py": {
         "[False -> True]) -> spaces.Box": "all callers say",

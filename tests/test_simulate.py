@@ -7,11 +7,20 @@ import numpy as np
 import pytest
 
 from algorithms.exact import simulation as module
-from algorithms.exact.simulation import Sample, all_seats, play, simulate
+from algorithms.exact.simulation import (
+    CERTAIN,
+    LEAST_HANDS,
+    MOST_HANDS,
+    Sample,
+    all_seats,
+    play,
+    require_hands,
+    simulate,
+)
 from algorithms.exact.values import expected_values
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.simulate import main
-from kuhn_bridge import TabularPolicy
+from kuhn_bridge import KuhnError, TabularPolicy
 from tests.games import LEDUC, tree
 
 TREE = kuhn_tree()
@@ -107,3 +116,60 @@ def test_how_far_off_a_sample_is():
 def test_an_interval_is_of_95_percent():
     reach = 0.5 * NormalDist().inv_cdf(0.975)
     assert Sample(10, 1.0, 0.5, 2.0).interval == pytest.approx((1 - reach, 1 + reach), rel=1e-6)
+
+
+@pytest.mark.parametrize(("hands", "chunks"), [(2, [2]), (2500, [1000, 1000, 500])])
+def test_means_and_errors_are_those_of_the_hands_played(monkeypatch, hands, chunks):
+    dealt, told = [], []
+
+    def noted(*args):
+        dealt.append(play(*args))
+        return dealt[-1]
+
+    monkeypatch.setattr(module, "play", noted)
+    monkeypatch.setattr(module, "CHUNK", 1000)
+    policies = [TabularPolicy.random(seed).probabilities for seed in (1, 2)]
+    options = {"hands": hands, "seed": 7, "progress": lambda done, note: told.append(done)}
+    samples = simulate(TREE, policies, **options)
+    assert list(map(len, dealt)) == 2 * chunks
+    before = np.cumsum([0, *chunks[:-1]])
+    assert told == [*before, *(hands + before)]
+    for seat, sample in enumerate(samples):
+        ends = np.concatenate(dealt[seat * len(chunks) :][: len(chunks)])
+        won = TREE.returns[seat, ends]
+        assert sample.mean == pytest.approx(won.mean())
+        assert sample.standard_error == pytest.approx(won.std(ddof=1) / np.sqrt(hands))
+
+
+def test_without_a_seed_it_is_0():
+    policies = [TREE.uniform()] * 2
+    assert simulate(TREE, policies, hands=50) == simulate(TREE, policies, hands=50, seed=0)
+
+
+def test_all_seats_count_the_same():
+    seats = Sample(10, 1.0, 0.3, 2.0), Sample(10, 3.0, 0.4, 5.0)
+    assert all_seats(seats) == Sample(20, 2.0, 0.25, 3.5)
+
+
+@pytest.mark.parametrize("hands", [LEAST_HANDS, MOST_HANDS])
+def test_how_many_hands_may_be_played(hands):
+    require_hands(hands, 0)
+    with pytest.raises(KuhnError, match="want a number from 30 to 1,000,000,000,000"):
+        require_hands(hands + (1 if hands == MOST_HANDS else -1), 0)
+
+
+@pytest.mark.parametrize(("off", "code"), [(4.9, 0), (5.1, 1)])
+def test_a_mean_may_be_five_standard_errors_off(monkeypatch, off, code):
+    sample = Sample(30, 1.0, 0.1, 1.0 + off * 0.1)
+    monkeypatch.setattr("algorithms.simulate.simulate", lambda *args, **options: (sample, sample))
+    assert CERTAIN == 5
+    assert main(["uniform", "uniform"]) == code
+
+
+def test_no_draw_leads_past_the_last_child():
+    """Rows of float32 networks sum to a little less than 1, and a draw may be above that."""
+    short = TREE.uniform() * (1 - 1e-7)
+    sizes = np.diff(TREE.first_child)
+    inner = np.flatnonzero(sizes)
+    last = module._thresholds(TREE, short)[inner, sizes[inner] - 1]
+    assert np.isinf(last).all()
