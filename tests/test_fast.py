@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -231,3 +232,34 @@ def test_two_hands_take_two_lanes():
     name = "liars_dice(numdice=1,dice_sides=2)"
     assert arrange(tree(name)).width == 2
     test_a_layout_is_the_game(name)
+
+
+def _crossed():
+    """Chance decides who moves first; then player 0, who has not seen the other's move, again.
+
+    All these last decisions are at one depth, but follow decisions of two depths: in the first hand
+    player 0's are where player 1's are in the second and the third, which player 0 tells apart.
+    """
+    pays = iter(np.random.default_rng(0).normal(size=24))
+    yield Visit(0, CHANCE)
+    for hand in range(3):
+        first, second = (0, 1) if hand == 0 else (1, 0)
+        keys = f"0 in {hand}", f"1 in {min(hand, 1)}"
+        yield Visit(1, first, hand, 1 / 3, key=keys[first], legal=(0, 1))
+        for moves in product((0, 1), repeat=2):
+            if moves[1] == 0:
+                yield Visit(2, second, moves[0], key=keys[second], legal=(0, 1))
+            yield Visit(3, 0, moves[1], key=f"{keys[0]}, {moves[first]}", legal=(0, 1))
+            for action, pay in zip((0, 1), pays, strict=False):
+                yield Visit(4, TERMINAL, action, returns=(pay, -pay))
+
+
+def test_positions_of_different_depths_are_not_taken_for_each_other(monkeypatch):
+    monkeypatch.setattr("algorithms.exact.fast.SPARSEST", 0)  # lanes, whether they pay or not
+    flat = compile_tree("crossed", 2, 3, _crossed())
+    assert arrange(flat).width == 2
+    exact, fast = pair(flat)
+    exact.run(5)
+    fast.run(5)
+    assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-10)
+    assert fast.regrets() == pytest.approx(exact.regrets(), abs=1e-10)
