@@ -83,6 +83,14 @@ EQUIVALENT = {
         "heard[chance] * [1_000_003 ->": "which hands share a group: only speed",
         "tree.player[above] [== -> !=] CHANCE": "which hands share a group: only speed",
         "(number.max() + [1 ->": "numbers that nobody has",
+        "groups, classes = 0, [1 ->": "numbers that nobody has",
+        "column.max(initial=0) + [1 ->": "other numbers, as different",
+        "column.max(initial=0) + 1) [+ -> -] column": "other numbers, as different",
+        "tree.action[nodes[chance]] [+ -> -] 1": "which hands share a group: only speed",
+        "keep_negative < [1 ->": "times 1 changes nothing",
+        "layout.width == [1 ->": "lanes or none: only speed",
+        "len(columns[[0 ->": "all columns are of one length",
+        "len(arrays[[3 ->": "both have one entry per player",
         "np.where(parent > [0 ->": "the first hand takes the first lane anyway",
     },
     "algorithms/exact/cfr.py": {
@@ -165,8 +173,23 @@ EQUIVALENT = {
         "observations[:[1 ->": "one more row is tried",
         "[:[100 ->": "one letter more of a message",
     },
+    "algorithms/policies/sources.py": {
+        "LONGEST_NUMBER = [": BOUND,
+        "[> -> >=] LONGEST_NUMBER": BOUND,
+        "MOST_ITERATIONS = [": BOUND,
+        "count [<= -> <] MOST_ITERATIONS": BOUND,
+    },
     "algorithms/learning/average.py": {
         "self.count += [1 ->": "all weights are then four times as large",
+    },
+    "algorithms/learning/board.py": {
+        "number [* -> /] GOLDEN": "1 / 0.618 is 1.618, the same modulo 1",
+        "5**0.5 [- -> +] 1": "1.618 is 0.618 modulo 1",
+        "GOLDEN = ([5 ->": "fills [0, 1) about as evenly",
+        "- 1) / [2 ->": "fills [0, 1) about as evenly",
+        "[<= -> <] draw": RARE,
+        "lru_cache(maxsize=[4 ->": "more boards are kept",
+        "- 1, -[1 ->": "nobody looks up what is illegal",
     },
     "algorithms/learning/faces.py": {
         "NOBODY = -[1 ->": "a name for another number",

@@ -9,8 +9,9 @@ from algorithms.exact.kuhn import nash
 from algorithms.exact.solving import NAMES, make_solver
 from algorithms.exact.values import expected_values, seated
 from algorithms.games import load_game
-from algorithms.policies import GamePolicy
-from algorithms.policies.sources import best_response, load, load_all
+from algorithms.policies import GamePolicy, onnx, sb3
+from algorithms.policies.sources import MOST_ITERATIONS, best_response, game_of, load, load_all
+from algorithms.policies.styles import STYLES
 from kuhn_bridge import Action, KuhnError, TabularPolicy
 
 LEDUC = load_game("leduc_poker")
@@ -78,6 +79,8 @@ def test_the_likeliest_action():
         ("nowhere.zip", "nowhere.zip"),
         ("nowhere.onnx", "nowhere.onnx"),
         ("zzz", "unknown policy 'zzz'"),
+        ("heuristic:1", "unknown policy"),
+        (f"cfr:{MOST_ITERATIONS + 1}", "cfr:<iterations>"),
         ("nash:0.1e5000000", "nash:<alpha>"),
         ("nash:1e9999", "nash:<alpha>"),
         (f"nash:{'1' * 10_000}/3", "nash:<alpha>"),
@@ -88,3 +91,40 @@ def test_refusals_name_what_would_be_right(source, words):
     with pytest.raises(KuhnError, match=words) as error:
         load(source)
     assert len(str(error.value)) < 500
+
+
+def test_the_least_that_is_a_number_here():
+    assert load("random:0").to_kuhn() == TabularPolicy.random(0)
+    solver = make_solver(LEDUC.tree, "cfr+")
+    solver.run(1)
+    assert np.array_equal(load("cfr+:1", LEDUC).table, solver.average_policy())
+
+
+@pytest.mark.parametrize("source", ["nash:0", *(name for name in STYLES if name != "random")])
+def test_what_is_a_policy_of_kuhn_alone(source):
+    assert load(source).game.name == "kuhn"
+    with pytest.raises(KuhnError, match=f"{source} is a policy of kuhn, not of leduc_poker"):
+        load(source, LEDUC)
+
+
+def test_each_kind_of_file_has_its_reader_and_none_is_trusted_unasked(monkeypatch):
+    read = []
+    for reader in (onnx, sb3):
+
+        def note(path, *, game=None, trust=None, kind=reader):
+            read.append((kind, path, trust))
+            return GamePolicy.uniform(LEDUC)
+
+        monkeypatch.setattr(reader, "load_policy", note)
+    load("a.onnx")
+    load("a.zip")
+    load("a.zip", trust=True)
+    load_all(["b.zip"], "leduc_poker")
+    game_of(["c.zip"])
+    assert read == [
+        (onnx, "a.onnx", None),
+        (sb3, "a.zip", False),
+        (sb3, "a.zip", True),
+        (sb3, "b.zip", False),
+        (sb3, "c.zip", False),
+    ]
