@@ -154,6 +154,9 @@ EQUIVALENT = {
         "(argument or 0) [> -> >=]": "torch writes no such memo",
         "token[0][:[1 ->": "no string begins like a mark",
     },
+    "algorithms/policies/onnx_worker.py": {
+        "[sys.stdout.buffer.flush() ->": "the end of the process writes it",
+    },
     "algorithms/policies/onnx.py": {
         "MAX_BYTES = 256 * 2**[20 ->": BOUND,
         "MAX_BYTES = [256 ->": BOUND,
@@ -242,6 +245,7 @@ EQUIVALENT = {
     },
     "parity/sides.py": {
         "n in (0, 1, [2 ->": "a deal has no more than two cards",
+        "or [[1 ->": "a mask of 2 allows as much",
     },
     "algorithms/support/server.py": {
         "timeout = [30 ->": BOUND,

@@ -37,6 +37,7 @@ from parity import rules as rule_checks
 from parity import selfplay as selfplay_checks
 from parity.registry import CHECKS, Check, Settings, run
 from parity.tally import Tally, show
+from tests.test_shimmy import dealt
 
 QUICK = Settings(quick=True)
 assert {faces, policies, rule_checks, selfplay_checks, solvers}  # importing them fills CHECKS
@@ -974,6 +975,30 @@ def test_a_game_that_deals_once_more_is_a_dead_end():
     leduc = sides.openspiel(pyspiel.load_game("leduc_poker"), meaning)
     with pytest.raises(sides.DeadEndError, match="chance deals once more"):
         leduc.look(rules.DEALS[0], "pp")
+
+
+def test_a_move_that_a_game_does_not_have_is_a_dead_end():
+    side = sides.openspiel(pyspiel.load_game("kuhn_poker"), {**sides.PASS_BET, "bet": 2})
+    with pytest.raises(sides.DeadEndError, match=r"^bet is not possible after p$"):
+        side.look(rules.DEALS[0], "pb")
+
+
+def test_a_hand_that_ends_too_soon_is_a_dead_end():
+    def reset(deal):
+        return dealt(shimmy.OpenSpielCompatibilityV0(game_name="kuhn_poker"), deal)
+
+    side = sides.aec(reset, sides.PASS_BET, name="Shimmy")
+    with pytest.raises(sides.DeadEndError, match=r"^the hand is truncated after \[check\]$"):
+        side.look(rules.DEALS[0], "pb")
+
+
+def test_chance_that_fails_is_a_mismatch():
+    def broken():
+        raise RuntimeError("the deck is gone")
+
+    core, tally = sides.core(), Tally()
+    sides.compare(replace(core, chance=broken), core, tally)
+    assert tally.cases == ["dealing: RuntimeError: the deck is gone, the core deals two cards"]
 
 
 def test_agents_that_are_gone_have_won_nothing():
