@@ -42,6 +42,15 @@ def test_everything_agrees(name):
     assert skipped == expected.get(name, set())
 
 
+def test_as_much_is_compared_as_ever():
+    """Were it less, a comparison would have been lost."""
+    found = results(load_game(KUHN3))
+    assert {name: result.tally.compared for name, result in found.items()} == {
+        "tree": 2099, "sights": 288, "values": 3, "best-response": 6, "nashconv": 5,
+        "cfr": 480, "cfr+": 480, "fast": 156, "policies": 4, "environment": 1063,
+    }  # fmt: skip
+
+
 def with_tree(**arrays):
     """Kuhn for three with another array or so in its tree."""
     game = load_game(KUHN3)
