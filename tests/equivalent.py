@@ -133,6 +133,10 @@ EQUIVALENT = {
         "MAX_STRATEGIES = ": BOUND,
         "[> -> >=] MAX_STRATEGIES": BOUND,
     },
+    "algorithms/exact/kuhn.py": {
+        "state = hands[[0 ->": "all these hands look the same",
+        "(reach or [1 ->": "nothing is divided there",
+    },
     "algorithms/exact/losses.py": {
         "[> -> >=] NOTHING": RARE,
     },

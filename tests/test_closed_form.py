@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.exact.kuhn import (
+    LARGEST_ALPHA,
+    UNIFORM_NASH_CONV,
     VALUE,
     certify,
     exact_nash,
@@ -138,7 +140,19 @@ def test_with_king_always_bet_its_answer_is_free(call):
     table = nash(Fraction(1, 3)).probabilities.copy()
     table[INFORMATION_STATES.index("2pb")] = call, 0, 1 - call
     assert nash_conv(TREE, table).total == pytest.approx(0, abs=1e-12)
-    assert nearest_nash(TabularPolicy(table)).distance == pytest.approx(0, abs=1e-12)
+    nearest = nearest_nash(TabularPolicy(table))
+    assert nearest.distance == pytest.approx(0, abs=1e-12)
+    assert nearest.alpha == pytest.approx(1 / 3)
+
+
+def test_bolder_than_all_equilibria_is_nearest_to_the_boldest():
+    bold = TabularPolicy(np.eye(3)[[1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0]])
+    assert nearest_nash(bold).alpha == pytest.approx(float(LARGEST_ALPHA))
+
+
+def test_the_nash_conv_of_uniform_play_is_known():
+    uniform = {name: dict.fromkeys(row, Fraction(1, 2)) for name, row in exact_nash(0).items()}
+    assert sum(certify(uniform).gains) == UNIFORM_NASH_CONV == Fraction(11, 12)
 
 
 @given(policies(), alphas)

@@ -20,6 +20,7 @@ from sb3_contrib import MaskablePPO
 from algorithms import curves, nashconv, train_ppo
 from algorithms.games import load_game
 from algorithms.learning import saving, training
+from algorithms.learning.building import build
 from algorithms.learning.callback import Measure
 from algorithms.learning.curve import Point, from_csv, to_csv
 from algorithms.learning.models import imitate
@@ -377,6 +378,18 @@ def test_networks_go_on_more_gently_than_tables(tmp_path: Path) -> None:
         run(tmp_path / "model.zip", "--net", net, "--steps", "1024", "--save", "last")
         rates.append(MaskablePPO.load(tmp_path / "model.zip", device="cpu").learning_rate)
     assert rates[1] <= 1e-5 < rates[0]  # at 3e-5 Kuhn's networks lost what they had learned
+
+
+def test_settings_reach_the_model() -> None:
+    usual = {"recipe": "tutorial", "lr": 0.125, "entropy": 0.25, "vf_coef": 0.75, "seed": 7}
+    model = build(configure(usual | {"n_steps": 128, "n_envs": 2}))
+    found = model.learning_rate, model.ent_coef, model.vf_coef, model.seed
+    assert found == (0.125, 0.25, 0.75, 7)
+    assert (model.n_steps, model.n_envs) == (128, 2)
+    ours = {"net": "mlp", "width": 24, "fit": 3, "fit_lr": 0.5, "seed": 8, "n_envs": 2}
+    model = build(configure(ours))
+    assert (model.policy.net_arch, model.n_epochs, model.seed) == ([24, 24], 3, 8)
+    assert [model.lr_schedule(left) for left in (1.0, 0.0)] == [0.5, pytest.approx(0.15)]
 
 
 def test_the_rate_falls_in_the_second_half() -> None:
