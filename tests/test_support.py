@@ -38,6 +38,36 @@ def test_mistakes_are_one_line_and_exit_2(capsys):
         assert capsys.readouterr().err == f"command: {told}\n"
 
 
+def test_a_name_of_a_megabyte_is_not_told_whole(capsys):
+    def long():
+        raise UsageError(f"x{'y' * 10**6}z")
+
+    assert command.run(long, "command") == 2
+    said = capsys.readouterr().err
+    assert said.startswith("command: xyy")
+    assert said.endswith("yyz\n")
+    assert len(said) == len("command: \n") + command.LONGEST
+
+
+@pytest.mark.parametrize(
+    ("closed", "encoding", "shown"),
+    [(">&-", "utf-8", b""), ("", "ascii", b"\\xe9.json"), ("", "utf-8", b"\xc3\xa9.json")],
+)
+def test_output_that_is_closed_or_lacks_letters_is_no_error(closed, encoding, shown):
+    program = (
+        "from algorithms.support.command import run\n"
+        "print(run(lambda: print('\\xe9.json') or 0, 'c'))"
+    )
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -c "$1" {closed}', sys.executable, program],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == (shown + b"\n0\n" if shown else b"")
+
+
 def test_a_program_error_is_not_hidden():
     with pytest.raises(ZeroDivisionError):
         command.run(lambda: 1 // 0, "command")

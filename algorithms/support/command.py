@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ from kuhn_bridge.errors import KuhnError
 HOLDS, DOES_NOT_HOLD, COULD_NOT_RUN = 0, 1, 2
 INTERRUPTED = 130  # by Ctrl-C, as shells have it
 SCRIPT = "kuhn-bridge"  # all commands under one name
+LONGEST = 1_000  # characters of an error: a stranger's file may hold a name of a megabyte
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit 2 with one line that says what is wrong and where to look."""
-        self.exit(COULD_NOT_RUN, f"{self.prog}: {' '.join(message.split())} (see --help)\n")
+        self.exit(COULD_NOT_RUN, f"{self.prog}: {_one_line(message)} (see --help)\n")
 
 
 def as_called(prog: str) -> str:
@@ -43,6 +45,7 @@ def summary(doc: str | None) -> str:
 def run(main: Callable[[], int], name: str) -> int:
     """`main()`'s exit code; a user's mistake becomes one line on standard error and exit 2."""
     collect_seldom()
+    _prepare_output()
     try:
         code = main()
         sys.stdout.flush()
@@ -60,8 +63,20 @@ def run(main: Callable[[], int], name: str) -> int:
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         return INTERRUPTED
-    print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
+    print(f"{name}: {_one_line(message)}", file=sys.stderr)
     return COULD_NOT_RUN
+
+
+def _one_line(message: str) -> str:
+    return shortened(" ".join(message.split()), LONGEST)
+
+
+def _prepare_output() -> None:
+    """Standard output that exists (`>&-`), and shows what its encoding has no letters for."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # to the end
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def shortened(text: str, width: int) -> str:
