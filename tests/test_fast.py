@@ -1,6 +1,9 @@
 """The fast mode: the exact solver's numbers up to rounding, whatever the game looks like."""
 
 import ast
+import signal
+import threading
+import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -8,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from algorithms.exact import cfr
 from algorithms.exact.cfr import (
     CFR,
     CFR_PLUS,
@@ -263,3 +267,25 @@ def test_positions_of_different_depths_are_not_taken_for_each_other(monkeypatch)
     fast.run(5)
     assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-10)
     assert fast.regrets() == pytest.approx(exact.regrets(), abs=1e-10)
+
+
+@pytest.mark.parametrize("name", ["cfr+", "os-mccfr"])
+def test_ctrl_c_is_heard_in_the_middle_of_a_run(name):
+    solver = make_solver(tree(KUHN), name)
+    solver.run(1)  # compiles
+    started = time.monotonic()
+    threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,)).start()
+    with pytest.raises(KeyboardInterrupt):
+        solver.run(10**10)
+    assert time.monotonic() - started < 10
+    assert solver.iteration < 10**10
+
+
+def test_the_parts_of_a_run_change_nothing(monkeypatch):
+    whole, parts = FastSolver(tree(LEDUC), CFR_PLUS), FastSolver(tree(LEDUC), CFR_PLUS)
+    whole.run(50)
+    monkeypatch.setattr(cfr, "SLICE", 7 * tree(LEDUC).num_nodes)
+    parts.run(50)
+    assert parts.iteration == 50
+    assert (parts.average_policy() == whole.average_policy()).all()
+    assert (parts.regrets() == whole.regrets()).all()

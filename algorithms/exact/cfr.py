@@ -29,6 +29,8 @@ from algorithms.exact.tree import (
 from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import KuhnError
 
+SLICE = 2**27  # nodes visited at a time, a fraction of a second: Ctrl-C waits for compiled code
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -77,8 +79,11 @@ class Tables:
         """Run `iterations` more iterations."""
         if iterations < 0:
             raise KuhnError(f"{iterations} iterations: a solver only goes forward")
-        self._advance(iterations)
-        self.iteration += iterations
+        end, most = self.iteration + iterations, max(1, SLICE // self.tree.num_nodes)
+        while self.iteration < end:
+            part = min(most, end - self.iteration)
+            self._advance(part)
+            self.iteration += part
 
     def _advance(self, iterations: int) -> None:
         raise NotImplementedError
