@@ -15,6 +15,7 @@ import pyspiel
 from algorithms.exact import values
 from algorithms.games.kuhn import kuhn, kuhn_tree
 from algorithms.policies import sources
+from algorithms.support.command import HOLDS, INTERRUPTED
 from algorithms.support.errors import UsageError
 from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.errors import KuhnError
@@ -49,7 +50,10 @@ def small_model() -> Path:
     from algorithms import train_ppo
 
     path = scratch() / "model.zip"
-    if train_ppo.main(["--steps", str(SMALL), "--out", str(path), "--quiet"]) != 0:
+    code = train_ppo.main(["--steps", str(SMALL), "--out", str(path), "--quiet"])
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    if code != HOLDS:
         raise UsageError("the small model could not be trained")
     return path
 
