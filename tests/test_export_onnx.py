@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
+import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -240,3 +242,29 @@ def test_bad_input_is_one_line(
         error = capsys.readouterr().err
         assert message in error
         assert error.count("\n") == 1
+
+
+def test_ctrl_c_while_the_exporter_is_imported_is_exit_130(tmp_path):
+    program = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == "torch._dynamo.eval_frame":
+            sys.meta_path.remove(self)
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from algorithms.export_onnx import main
+sys.exit(main(sys.argv[1:]))
+"""
+    model = Path(__file__).parent / "golden" / "mlp-0.1.zip"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(model), "--out", str(tmp_path / "policy.onnx")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr == "python -m algorithms.export_onnx: interrupted\n"
+    assert not list(tmp_path.iterdir())
