@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 HELD = ("last", "average")
+WRITTEN = (".zip", ".csv", ".png", ".json", ".ckpt")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(args: argparse.Namespace) -> int:
+    _require_possible(args)
     kept = args.out.with_suffix(".ckpt")
     settings, state = _asked(args, kept)  # before the libraries, which take seconds to import
     import torch
@@ -120,7 +122,6 @@ def _asked(args: argparse.Namespace, kept: Path) -> tuple[Config, dict[str, Any]
     """What to train, if that is possible, and where an earlier run stopped."""
     from algorithms.learning.recipes import Config, configure, require_savable
 
-    _require_possible(args)
     names = [field.name for field in fields(Config)]
     given = {name: getattr(args, name) for name in names if hasattr(args, name)}
     if args.resume:
@@ -137,9 +138,10 @@ def _asked(args: argparse.Namespace, kept: Path) -> tuple[Config, dict[str, Any]
 def _require_possible(args: argparse.Namespace) -> None:
     """Refuse before the training run what would be refused after it."""
     out = args.out
-    if out.suffix != ".zip" or out.is_dir():
+    if out.suffix != ".zip" or (out.exists() and not out.is_file()):  # it is read again
         raise UsageError(f"--out {out}: give a file whose name ends in .zip")
-    files.require_writable(out)
+    for suffix in WRITTEN:
+        files.require_writable(out.with_suffix(suffix))
     if args.checkpoint_every < 1:
         raise UsageError(f"--checkpoint-every {args.checkpoint_every}: want at least 1")
     if args.tensorboard and not find_spec("tensorboard"):
@@ -159,8 +161,8 @@ def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
                 "leave it out, or start afresh without --resume"
             )
     for field in fields(Config):
-        kind = str if isinstance(field.default, str) else (int, float)
-        if not isinstance(stored[field.name], kind):
+        kind = type(field.default)
+        if type(stored[field.name]) not in {kind, int if kind is float else kind}:
             raise UsageError(f"--resume: the checkpoint has no sensible {field.name}")
     return configure(stored)
 

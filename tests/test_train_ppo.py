@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -291,11 +292,13 @@ def test_the_usual_recipe_runs_too(tmp_path: Path, capsys: pytest.CaptureFixture
         (["--out", "{}/none/model.zip"], "there is no directory"),
         (["--out", "{}"], ".zip"),
         (["--out", "{}/model.pt"], ".zip"),
+        (["--out", ""], ".zip"),
         (["--resume"], "nothing to resume"),
         (["--steps", "0"], "--steps 0"),
         (["--lr", "nan"], "--lr nan"),
         (["--magnet", "2"], "0 to 1"),
         (["--seed", "-1"], "--seed -1"),
+        (["--steps", "9" * 400], "want a number from 1 up"),
         (["--env", "vektor"], "did you mean 'vector'"),
         (["--net", "cnn"], "unknown net"),
         (["--recipe", "tutorail"], "did you mean 'tutorial'"),
@@ -316,6 +319,28 @@ def test_mistakes_are_one_line_and_cost_nothing(
     assert word in error
     assert error.count("\n") == 1
     assert not (tmp_path / "model.zip").exists()
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".csv", ".png", ".json", ".ckpt"])
+def test_what_cannot_be_written_in_the_end_is_refused_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    (tmp_path / f"model{suffix}").mkdir()
+    assert main(["--out", str(tmp_path / "model.zip"), *SMALL]) == 2
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert f"model{suffix}" in said.err
+    assert not said.out
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_model_is_not_trained_for_a_pipe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is measured when it is saved, and a pipe cannot be read again."""
+    os.mkfifo(tmp_path / "model.zip")
+    assert main(["--out", str(tmp_path / "model.zip"), *SMALL]) == 2
+    assert "give a file whose name ends in .zip" in capsys.readouterr().err
 
 
 def test_other_settings_are_refused_on_resume(

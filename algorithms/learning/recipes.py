@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from algorithms.games import KUHN, load_game
 from algorithms.support.errors import UsageError, unknown
+from kuhn_bridge.errors import shown
 
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -109,10 +110,11 @@ def _require_sense(config: Config) -> None:
         if isinstance(value, str):
             continue
         least = 1 if field.name in _AT_LEAST_ONE else 0
-        most = _MOST.get(field.name, math.inf)
-        if not (math.isfinite(value) and least <= value <= most):
-            span = f"{least} to {most}" if most < math.inf else f"{least} up"
-            raise UsageError(f"--{field.name.replace('_', '-')} {value}: want a number from {span}")
+        most = _MOST.get(field.name, sys.float_info.max)  # so neither NaN nor infinity
+        if not least <= value <= most:
+            span = f"{least} to {most}" if field.name in _MOST else f"{least} up"
+            wrong = f"--{field.name.replace('_', '-')} {shown(value)}"
+            raise UsageError(f"{wrong}: want a number from {span}")
     if config.net == "table" and config.fit != 1:
         raise UsageError("--fit: a table follows at once; only a network is fitted")
 
