@@ -141,6 +141,7 @@ class Training:
         require_like(stored | {"policy": dict(stored["policy"])}, fresh)
         for point in curve:
             require_like(dict(enumerate(point)), dict(enumerate(Point(0, 0.0, 0.0, 0.0))))
+        _require_optimizer(state["optimizer"], model.policy.optimizer)
         seen, space, length = state["seen"], model.observation_space, model.n_envs
         require_like(seen, torch.zeros((length, *space.shape)), "what is seen")
         require_like(state["starts"], torch.zeros(length, dtype=torch.bool), "what starts")
@@ -177,6 +178,19 @@ class Training:
             policy.play(table)
         else:
             imitate(actor_of(policy), self.game, table)
+
+
+def _require_optimizer(stored: dict[str, Any], optimizer: torch.optim.Optimizer) -> None:
+    """Refuse settings that are not the optimizer's, and momenta that are not of its weights."""
+    fresh = optimizer.state_dict()["param_groups"]
+    for group, own in zip(stored["param_groups"], fresh, strict=True):
+        require_like(group["lr"], 1.0, "the optimizer's learning rate")
+        if group != {**own, "lr": group["lr"]}:
+            raise UsageError("the checkpoint has other settings of the optimizer")
+    weights = [weight.detach() for group in optimizer.param_groups for weight in group["params"]]
+    for number, kept in stored["state"].items():  # Adam's; plain steps keep nothing
+        like = {"step": torch.tensor(0.0), "exp_avg": weights[number]}
+        require_like(kept, like | {"exp_avg_sq": weights[number]}, "what the optimizer keeps")
 
 
 def _lasting(hand: dict[str, Any]) -> dict[str, Any]:
