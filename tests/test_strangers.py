@@ -171,6 +171,22 @@ def test_a_directory_of_a_million_members_is_not_read(tmp_path: Path) -> None:
     refused(tmp_path / "many.zip", match="more than 10,000 members", gigabytes=0.5)
 
 
+@pytest.mark.parametrize("member", ["model.zip", "policy.pth"])
+def test_a_directory_of_endless_entries_is_not_read(tmp_path: Path, member: str) -> None:
+    """10,000 entries are allowed, but an entry of 64 KiB takes `zipfile` a tenth of a second."""
+    extra = struct.pack("<HH", 0x9999, 0) * 16_383
+    entry = b"PK\x01\x02" + bytes(24) + struct.pack("<HHH", 1, len(extra), 0) + bytes(12) + b"a"
+    size = 2_000 * len(entry + extra)
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 2_000, 2_000, size, 0, 0)
+    path, made = tmp_path / "endless.zip", (entry + extra) * 2_000 + end
+    if member == "model.zip":
+        path.write_bytes(made)
+    else:  # deflated it takes a thousandth
+        zipped(path, members() | {member: made}, zipfile.ZIP_DEFLATED)
+        assert path.stat().st_size < 2**20
+    refused(path, match="a directory of more than 2,097,152 bytes")
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -290,6 +306,7 @@ ODD_TENSORS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda t: t | {"action_net.bias": torch.full((3,), 1e300, dtype=torch.float64)},
         "not finite",
     ),
+    "no units": (lambda t: t | {WEIGHT: torch.zeros(0, 10)}, "a layer of no units"),
     "50,000 layers": (
         lambda t: (
             {f"mlp_extractor.policy_net.{2 * i}.weight": torch.zeros(1, 1) for i in range(5_000)}

@@ -26,6 +26,7 @@ from kuhn_bridge.errors import PolicyError
 
 MAX_BYTES = 256 * 2**20  # of the file, of all that is unpacked from it, and of its parameters
 MAX_MEMBERS = 10_000
+MAX_DIRECTORY_BYTES = 2 * 2**20  # `zipfile` takes the square of an entry's length to read it
 MAX_JSON_BYTES = 16 * 2**20
 MAX_JSON_VALUES = 100_000
 MAX_JSON_DEPTH = 32
@@ -59,7 +60,7 @@ class Archive:
     def __init__(self, content: bytes) -> None:
         if content.count(b"PK\x01\x02") > MAX_MEMBERS:  # one for each entry of the directory
             raise ValueError(f"more than {MAX_MEMBERS:,} members")
-        self._zip = zipfile.ZipFile(io.BytesIO(content))
+        self._zip = zipfile.ZipFile(_InPieces(content))
         self._left = MAX_BYTES
 
     def names(self) -> list[str]:
@@ -79,6 +80,16 @@ class Archive:
                     raise ValueError(f"{name} unpacks to more than {most:,} bytes")
         self._left -= len(content)
         return bytes(content)
+
+
+class _InPieces(io.BytesIO):
+    """A file of which much is never asked for at once, except by a directory that is too large."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """The next bytes, as any file has them."""
+        if size is not None and size > MAX_DIRECTORY_BYTES:
+            raise ValueError(f"a directory of more than {MAX_DIRECTORY_BYTES:,} bytes")
+        return super().read(size)
 
 
 # A string, ended or not, or a mark; possessive, so that it takes one pass whatever the text is.

@@ -116,6 +116,8 @@ def _rebuilt(path: Path, wanted: Game | None) -> Model:
         raise _refusal(path, f"a policy class from {module!r}")
     if strange := [key for key in parameters if not key.startswith(_PARTS)]:
         raise _refusal(path, f"a network with parameters {', '.join(strange[:3])}")
+    if not all(array.size for array in parameters.values()):
+        raise _refusal(path, "a network with a layer of no units")
     if len(parameters) > 4 * MAX_LAYERS:
         raise _refusal(path, f"a network of more than {MAX_LAYERS} layers")
     kwargs = _entry(data, "policy_kwargs")
