@@ -269,6 +269,14 @@ def test_files_are_bounded(tmp_path, monkeypatch):
             GamePolicy.load(endless)
 
 
+def test_a_game_within_a_game_without_end_is_refused():
+    """20,000 of them took OpenSpiel's stack, and the program with it."""
+    name = f"{'misere(game=' * 20_000}{LEDUC}(){')' * 20_000}"
+    text = json.dumps(json.loads(GamePolicy.uniform(LEDUC).to_json()) | {"game": name})
+    with pytest.raises(KuhnError, match="is not the name of a game"):
+        GamePolicy.from_json(text)
+
+
 def test_minus_0_is_0():
     table = GamePolicy.uniform(LEDUC).likeliest().table
     policy = GamePolicy(LEDUC, np.where(table == 0, -0.0, table))

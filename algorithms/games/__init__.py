@@ -12,10 +12,26 @@ from typing import Any
 from algorithms.games.game import ClosedForm, Game
 from algorithms.games.kuhn import NAME as KUHN
 from algorithms.games.kuhn import kuhn
-from algorithms.games.openspiel import MAX_NODES, identity, load_pyspiel, openspiel_game
+from algorithms.games.openspiel import (
+    LONGEST_NAME,
+    MAX_NODES,
+    identity,
+    load_pyspiel,
+    openspiel_game,
+)
 from algorithms.support.progress import progress
 
-__all__ = ["KUHN", "MAX_NODES", "ClosedForm", "Game", "as_game", "kuhn", "load_game", "same_game"]
+__all__ = [
+    "KUHN",
+    "LONGEST_NAME",
+    "MAX_NODES",
+    "ClosedForm",
+    "Game",
+    "as_game",
+    "kuhn",
+    "load_game",
+    "same_game",
+]
 
 
 @lru_cache(maxsize=4)

@@ -17,10 +17,11 @@ from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Looks, Sights
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import Advance
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import KuhnError, shown
 
 MAX_NODES = 10_000_000
 MAX_BYTES = 4 * 2**30  # what a tree and a solver of it may take, as `_bytes_of` reckons
+LONGEST_NAME = 1_000  # OpenSpiel runs out of stack in a game within a game within a game ...
 _REPORT_EVERY = 10_000
 _CHECK_EVERY = 1_000
 _PROBES = 200
@@ -72,6 +73,8 @@ def load_pyspiel(name: str) -> Any:
             f"{name}: only 'kuhn' does without OpenSpiel, and that is not installed "
             f"({error}); pip install 'kuhn-bridge[openspiel]'"
         ) from None
+    if len(name) > LONGEST_NAME:
+        raise UsageError(f"{shown(name)} is not the name of a game")
     short = name.partition("(")[0]
     if short.startswith("python_") and short not in pyspiel.registered_names():
         from open_spiel.python import games  # noqa: F401  # registers OpenSpiel's Python games

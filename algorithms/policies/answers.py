@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.exact.tree import Policy
-from algorithms.games import Game, kuhn, load_game, same_game
+from algorithms.games import LONGEST_NAME, Game, kuhn, load_game, same_game
 from algorithms.policies.policy import GamePolicy
 from kuhn_bridge.errors import KuhnError, PolicyError, shown
-
-LONGEST_NAME = 1_000
 
 
 def masked(weights: Policy, legal: npt.NDArray[np.bool_]) -> Policy:
