@@ -287,6 +287,21 @@ def test_symbolic_links_are_followed(tmp_path):
     assert {path.name for path in real.parent.iterdir()} == {"real.json", "made.json"}
 
 
+def test_a_link_that_leads_to_itself_stays(tmp_path):
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    one.symlink_to(two)
+    two.symlink_to(one)
+    with pytest.raises(UsageError, match="leads to itself"):
+        files.write_text(one, "text")
+    assert one.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [one, two]
+
+
+def test_the_way_back_out_of_a_folder_that_is_missing_is_missing_too(tmp_path):
+    with pytest.raises(UsageError, match="there is no directory"):
+        files.require_writable(tmp_path / "none" / ".." / "out.json")
+
+
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_new_files_have_the_permissions_that_the_umask_leaves(tmp_path, mask, mode):
     before = os.umask(mask)

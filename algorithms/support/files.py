@@ -87,9 +87,11 @@ def _resolved(path: str | Path) -> Path:
     if _is_special(target):
         return target
     real = Path(os.path.realpath(target))
-    if not real.parent.is_dir():
-        missing = real.parent if target.is_symlink() else target.parent
-        raise UsageError(f"{target}: there is no directory {missing}")
+    for parent in (target.parent, real.parent):
+        if not parent.is_dir():
+            raise UsageError(f"{target}: there is no directory {parent}")
+    if real.is_symlink():
+        raise UsageError(f"{target}: the symbolic link leads to itself")
     return real
 
 
