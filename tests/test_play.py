@@ -283,7 +283,13 @@ SECOND = "GET /game.json HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n"
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
 @pytest.mark.parametrize(
-    "header", [f"Content-Length: {len(SECOND)}", "Transfer-Encoding: chunked", "Content-Length: x"]
+    "header",
+    [
+        f"Content-Length: {len(SECOND)}",
+        f"Content-Length : {len(SECOND)}",
+        "Transfer-Encoding: chunked",
+        "Content-Length: x",
+    ],
 )
 def test_a_body_is_never_read_as_a_request(server: Server, method: str, header: str) -> None:
     answer = raw(server, f"{method} / HTTP/1.1\r\nHost: HOST\r\n{header}\r\n\r\n{SECOND}")

@@ -141,7 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _has_body(self) -> bool:
         """Nobody reads a body here, so what follows on the line would pass for a request."""
         lengths = self.headers.get_all("Content-Length", [])
-        return "Transfer-Encoding" in self.headers or any(length != "0" for length in lengths)
+        unclear = "Transfer-Encoding" in self.headers or bool(self.headers.defects)
+        return unclear or any(length != "0" for length in lengths)
 
     def _is_own_host(self) -> bool:
         hosts = self.headers.get_all("Host", [])
