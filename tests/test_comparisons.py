@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parity import games, policies, solvers
+from kuhn_bridge import TabularPolicy
+from parity import games, policies, sides, solvers
 from parity.tally import Tally
 
 PARITY = Path(solvers.__file__).parent
@@ -75,3 +76,24 @@ def test_a_tolerance_is_a_tolerance(apart: float, red: bool) -> None:
     tally.close("here", "pays {}", 0.0, apart * solvers.EXACT, solvers.EXACT)
     assert bool(tally.wrong) is red
     assert np.isclose(tally.deviation, apart * solvers.EXACT)
+
+
+def test_a_card_may_not_be_likelier_by_a_billionth() -> None:
+    tally, fair = Tally(), {(): dict.fromkeys(range(3), 1 / 3)}
+    sides._compare_chance(fair, fair, tally)
+    assert (tally.compared, tally.wrong) == (3, 0)
+    sides._compare_chance({(): fair[()] | {2: 1 / 3 + 1e-9}}, fair, tally)
+    assert tally.wrong == 1
+
+
+def test_an_illegal_action_may_not_be_played_at_all() -> None:
+    policy, tally = TabularPolicy.uniform(), Tally()
+    rows = policy.probabilities.copy()
+    rows[0, 0] += 1e-7  # as float32 has it
+    policies.compare_rows(tally, policy, rows.tolist())
+    assert (tally.compared, tally.wrong) == (36, 0)
+    rows[0, 2] = 1e-7
+    policies.compare_rows(tally, policy, rows.tolist())
+    assert tally.cases == [
+        "'0': ours plays FOLD with probability 1e-07, OpenSpiel plays FOLD with probability 0"
+    ]

@@ -28,7 +28,7 @@ from algorithms.policies import sources
 from kuhn_bridge import KuhnError, bridge, encoding, kuhn_v0, openspiel, rules
 from kuhn_bridge import state as state_module
 from kuhn_bridge.kuhn_v0 import KuhnEnv
-from kuhn_bridge.rules import BETTING, Action
+from kuhn_bridge.rules import AGENTS, BETTING, Action
 from kuhn_bridge.shimmy import WholeHands
 from kuhn_bridge.state import State, nodes
 from kuhn_bridge.web import check as web_check
@@ -323,6 +323,34 @@ def the_other_card_is_spelt_out_in_openspiel(monkeypatch, stack):
     monkeypatch.setitem(openspiel._PIECES, "actor", peeking)
 
 
+def openspiels_python_game_pays_double(monkeypatch, stack):
+    honest = rule_checks._python_game
+
+    def generous():
+        side = honest()
+
+        def look(deal, letters):
+            view = side.look(deal, letters)
+            return replace(view, returns=tuple(2 * chips for chips in view.returns))
+
+        return replace(side, look=look)
+
+    monkeypatch.setattr(rule_checks, "_python_game", generous)
+
+
+def a_refused_action_moves_the_other_player(monkeypatch, stack):
+    honest = KuhnEnv.step
+
+    def moved(self, action):
+        try:
+            honest(self, action)
+        except KuhnError:
+            self.agent_selection = next(agent for agent in AGENTS if agent != self.agent_selection)
+            raise
+
+    monkeypatch.setattr(KuhnEnv, "step", moved)
+
+
 PLANTED = {
     check_check_pays_two: {
         "core", "core-python", "openspiel-face", "pettingzoo", "shimmy", "engine.js",
@@ -371,6 +399,8 @@ PLANTED = {
     the_engine_pays_otherwise: {"engine.js"},
     rewards_are_paid_twice_through_shimmy: {"shimmy"},
     observations_leave_their_space: {"pettingzoo-api"},
+    openspiels_python_game_pays_double: {"core-python"},
+    a_refused_action_moves_the_other_player: {"pettingzoo-sights"},
 }  # fmt: skip
 
 READABLE = {
@@ -409,6 +439,8 @@ READABLE = {
     the_engine_pays_otherwise: "engine.js has returns",
     rewards_are_paid_twice_through_shimmy: "Shimmy pays",
     observations_leave_their_space: "api_test, run 1: ours says",
+    openspiels_python_game_pays_double: "pp with J against Q: ours pays -1, OpenSpiel pays -2",
+    a_refused_action_moves_the_other_player: "FOLD is refused does not hold",
 }
 
 
