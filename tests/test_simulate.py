@@ -8,9 +8,10 @@ import pytest
 
 from algorithms.exact import simulation as module
 from algorithms.exact.simulation import Sample, all_seats, play, simulate
-from algorithms.exact.values import expected_values
+from algorithms.exact.values import expected_values, seated
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.simulate import main
+from algorithms.support.errors import UsageError
 from kuhn_bridge import TabularPolicy
 from tests.games import LEDUC, tree
 
@@ -107,3 +108,37 @@ def test_how_far_off_a_sample_is():
 def test_an_interval_is_of_95_percent():
     reach = 0.5 * NormalDist().inv_cdf(0.975)
     assert Sample(10, 1.0, 0.5, 2.0).interval == pytest.approx((1 - reach, 1 + reach), rel=1e-6)
+
+
+def test_the_error_is_that_of_the_hands_played():
+    policies = TabularPolicy.random(1).probabilities, TabularPolicy.random(2).probabilities
+    sample = simulate(TREE, policies, hands=40, seed=3)[0]
+    ends = play(TREE, seated(TREE, policies), 40, np.random.default_rng(3))
+    won = TREE.returns[0, ends]
+    assert sample.mean == pytest.approx(won.mean())
+    assert sample.standard_error == pytest.approx(won.std(ddof=1) / np.sqrt(40))
+
+
+def test_seats_together_are_surer_than_each():
+    together = all_seats([Sample(100, 0.5, 0.3, 0.4), Sample(100, -0.25, 0.4, -0.4)])
+    assert together == Sample(200, 0.125, 0.25, 0.0)
+
+
+def test_a_small_gap_counts_if_the_error_is_smaller():
+    assert Sample(10**9, 0.5001, 1e-5, 0.5).off == pytest.approx(10)
+    assert Sample(100, 0.5 + 1e-10, 0.0, 0.5).off == 0  # rounding
+
+
+def test_how_many_hands_there_may_be():
+    for hands in (module.LEAST_HANDS, module.MOST_HANDS):
+        module.require_hands(hands, 0)
+    for hands in (29, 10**12 + 1):
+        with pytest.raises(UsageError, match="want a number from 30 to 1,000,000,000,000"):
+            module.require_hands(hands, 0)
+
+
+def test_progress_goes_over_all_seats(monkeypatch):
+    monkeypatch.setattr(module, "CHUNK", 20)
+    policies, seen = [TREE.uniform()] * 2, []
+    simulate(TREE, policies, hands=50, progress=lambda done, note: seen.append(done))
+    assert seen == [0, 20, 40, 50, 70, 90]

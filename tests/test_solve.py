@@ -47,6 +47,15 @@ def test_every_variant(variant, capsys):
     assert nash_conv(kuhn_tree(), policy.probabilities).total == pytest.approx(found["nash_conv"])
 
 
+@pytest.mark.parametrize("variant", ["es-mccfr", "os-mccfr"])
+def test_a_seed_is_a_run(variant, capsys):
+    def solved(*options):
+        main(["--variant", variant, "--iterations", "20", "--json", *options])
+        return json.loads(capsys.readouterr().out)["policy"]
+
+    assert solved() == solved("--seed", "0") != solved("--seed", "1")
+
+
 def test_until(capsys):
     assert main(["--until", "1e-6", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
