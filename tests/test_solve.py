@@ -14,6 +14,8 @@ from algorithms.solve import main
 from kuhn_bridge import TabularPolicy
 from tests.games import KUHN3, LEDUC
 
+ALONE = "cliff_walking(height=2,width=3,horizon=3)"
+
 
 def test_kuhn(capsys):
     assert main([]) == 0
@@ -87,6 +89,14 @@ def test_openspiels_games(game, players, tmp_path, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {"policy.json", "curve.png"}
 
 
+@pytest.mark.parametrize("mode", ["exact", "fast"])
+def test_a_player_alone(mode, capsys):
+    """Uniform play is 45.8 from the best way."""
+    arguments = ["--game", ALONE, "--variant", "dcfr", "--iterations", "200", "--mode", mode]
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nash_conv"] == pytest.approx(1.704e-05, rel=1e-3)
+
+
 def test_discounts_are_the_variants_numbers(capsys):
     plain = ["--iterations", "50", "--json"]
     main(["--variant", "dcfr", *plain])
@@ -119,6 +129,8 @@ def test_discounts_are_the_variants_numbers(capsys):
         (["--plot", "curve"], "a picture is written as .png"),
         (["--max-nodes", "-1"], "--max-nodes -1"),
         (["--variant", "CFR"], "did you mean 'cfr'?"),
+        (["--game", ALONE, "--variant", "es-mccfr"], "has one player; sampling needs two"),
+        (["--game", ALONE, "--variant", "os-mccfr"], "has one player; sampling needs two"),
     ],
 )
 def test_bad_input(arguments, words, capfd, tmp_path, monkeypatch):
