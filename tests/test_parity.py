@@ -927,6 +927,9 @@ def test_two_runs_say_the_same(capsys):
         (["--candidate", "kuhn_poker", "--actions", "0=check/fold,5=bet/call"], "ID 5"),
         (["--candidate", "kuhn_poker(players=3)"], "3 players, not 2"),
         (["--candidate", "math:pi"], "a candidate is a rulebook"),
+        (["--candidate", "kuhn_poker", "--actions", "0=check/fold,2=bet/call"], "IDs are 0 to 1"),
+        (["--candidate", "kuhn_poker", "--actions", "0=check,1=check"], "gives check two IDs"),
+        (["--candidate", "kuhn_poker", "--actions", "one=check"], "--actions reads"),
         (["--candidate", "kuhn_poker", "--actions", "0=raise"], "--actions reads"),
         (["--candidate", "kuhn_poker", "--actions", "0=check,1=bet"], "call, fold"),
     ],
@@ -1233,6 +1236,27 @@ def test_players_may_share_names_of_information_states():
         return f"{int(self.cards[player])}{'b' in self.betting.letters}"
 
     assert candidate_with(information_state_string=name).cases == []
+
+
+def test_a_game_that_names_the_other_card_is_told_so():
+    def name(self, player):
+        return f"{self.cards}{self.betting.letters}"
+
+    told = candidate_with(information_state_string=name).cases
+    assert "says the actor cannot tell them apart: False" in told[0]
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_kuhn_has_two_to_four_action_ids(size):
+    with pytest.raises(KuhnError, match=f"has {size} actions; Kuhn poker is read with 2, 3 or 4"):
+        list(candidate.encodings(size))
+
+
+def test_a_table_of_three_is_refused():
+    env = kuhn_v0.env()
+    env.possible_agents.append("player_2")
+    with pytest.raises(KuhnError, match="the candidate has 3 agents, not 2"):
+        candidate.recognise(env)
 
 
 def test_a_game_that_cannot_deal_is_told_so():
