@@ -1284,6 +1284,22 @@ def test_a_candidate_must_repeat_its_deals(candidates, capsys):
     assert "SystemExit" in capsys.readouterr().err
 
 
+def test_a_candidate_that_quits_is_one_line(candidates, capsys):
+    (candidates / "quits.py").write_text("def make():\n    raise SystemExit(0)\n")
+    assert check.main(["--candidate", str(candidates / "quits.py:make")]) == 2
+    assert "cannot be played: SystemExit" in capsys.readouterr().err
+
+
+def test_a_deal_that_never_comes_up_is_told():
+    class Fewer(KuhnEnv):
+        def reset(self, seed=None, options=None):
+            deal = rules.DEALS[1 + seed % 5]
+            super().reset(seed=seed, options={"cards": deal})
+
+    told = candidate.judge(candidate.recognise(Fewer())).cases
+    assert [case for case in told if "this deal never comes up" in case] != []
+
+
 def test_a_candidate_as_json(candidates, capsys):
     assert check.main(["--candidate", f"{candidates / 'kuhn.py'}:KuhnPoker", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
