@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sb3_contrib import MaskablePPO
+from stable_baselines3.common import logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from algorithms.exact.values import nash_conv, reach, seated, spread
@@ -56,6 +57,81 @@ def test_a_row_that_was_never_arrived_at_is_uniform_in_the_average() -> None:
     average = Average(KUHN.tree)
     average.add(bets)
     assert (average.mean[9:] == KUHN.tree.uniform()[9:]).all()
+
+
+def test_an_average_goes_on_from_its_state() -> None:
+    one, other = Average(KUHN.tree), Average(KUHN.tree)
+    one.add(KUHN.tree.random(0))
+    other.set_state(one.get_state())
+    for average in (one, other):
+        average.add(KUHN.tree.random(1))
+    assert np.array_equal(one.mean, other.mean)
+    assert one.count == other.count == 2
+
+
+def test_models_are_built_as_configured(tmp_path: Path) -> None:
+    common = {"vf_coef": 0.7, "seed": 5, "n_steps": 2, "n_envs": 8}
+    usual = {"recipe": "tutorial", "lr": 0.1, "entropy": 0.3}
+    network = {"net": "mlp", "width": 24, "fit": 3, "fit_lr": 0.5}
+    models = [
+        building.build(configure({**settings, **common}), tensorboard=tmp_path)
+        for settings in (usual, network)
+    ]
+    for model in models:
+        assert (model.vf_coef, model.seed, model.n_steps, model.n_envs) == (0.7, 5, 2, 8)
+        assert model.tensorboard_log == str(tmp_path)
+    assert (models[0].learning_rate, models[0].ent_coef) == (0.1, 0.3)
+    assert (models[1].policy.net_arch, models[1].n_epochs) == ([24, 24], 3)
+    assert [models[1].lr_schedule(left) for left in (1, 0)] == pytest.approx([0.5, 0.15])
+
+
+def begun(callback: Measure, **settings) -> MaskablePPO:
+    """A small stock model, about to learn with the callback."""
+    options = {"n_steps": 2, "batch_size": 16, "device": "cpu", **settings}
+    model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(8), **options)
+    model.set_logger(logger.configure(None, []))
+    callback.init_callback(model)
+    callback.on_training_start({}, {})
+    return model
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_steps_the_magnet_and_its_pull_follow_their_schedules(normalised: bool) -> None:
+    callback = SelfPlay(step=2.0, entropy=(0.4, 0.1), magnet=0.1)
+    model = begun(callback, normalize_advantage=normalised)
+    unit = 1.0 if normalised else spread(KUHN.tree, KUHN.tree.uniform())
+    for done, left, pull in ((0.0, 1.0, 0.4), (0.5, 0.51, 0.2), (1.0, 0.02, 0.1)):
+        callback.progress = lambda done=done: done
+        callback._seat(callback.last)
+        steering = callback._steering
+        assert (steering.step, steering.rate) == pytest.approx((2 * left, 0.1 * left))
+        assert (steering.pull, model.ent_coef) == pytest.approx((pull, pull * unit))
+    callback = SelfPlay(entropy=(0.4, 0.0))
+    begun(callback)
+    callback.progress = lambda: 0.75
+    callback._seat(callback.last)
+    assert callback._steering.pull == pytest.approx(0.1)  # straight down where the end is 0
+
+
+@pytest.mark.parametrize(("large", "points"), [(10**9, 201), (58, 51)])
+def test_a_curve_has_most_points_where_it_is_steep(
+    large: int, points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("algorithms.learning.callback.LARGE", large)
+    callback, even = Measure("kuhn"), KUHN.tree.uniform()
+    model = begun(callback)
+    callback.average.add(KUHN.tree.random(0))
+    for step in range(1001):
+        callback.progress = lambda step=step: step / 1000
+        model.num_timesteps = step
+        callback._measure(even)
+    assert len(callback.curve) == points
+    assert sum(point.steps <= 250 for point in callback.curve) == points // 2 + 1
+    last, average = callback.curve[-1][2:]
+    assert last == pytest.approx(11 / 12)
+    assert average == pytest.approx(nash_conv(KUHN.tree, KUHN.tree.random(0)).total)
+    told = callback.logger.name_to_value
+    assert (told["game/nash_conv"], told["game/nash_conv_average"]) == (last, average)
 
 
 def test_the_magnet_pulls_a_policy_back_and_comes_along() -> None:
