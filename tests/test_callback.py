@@ -251,6 +251,16 @@ def test_the_clock_goes_on_where_it_was_stopped() -> None:
     assert 100 < callback.get_state()["seconds"] < 110
 
 
+def test_a_run_that_is_stopped_ends_its_curve_there() -> None:
+    callback = Measure("kuhn")
+    model = begun(callback)
+    callback.progress = lambda: 1e-9  # long before the next point is due
+    for model.num_timesteps in (0, 7):
+        callback._measure(callback.last)
+    callback._on_training_end()
+    assert [point.steps for point in callback.curve] == [0, 7]
+
+
 def test_self_play_needs_an_environment_of_its_own() -> None:
     model = MaskablePPO("MlpPolicy", DummyVecEnv([TurnsEnv]), n_steps=8, batch_size=8)
     with pytest.raises(KuhnError, match="SelfPlayVecEnv"):
