@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from sb3_contrib import MaskablePPO
+from stable_baselines3.common import logger
 from stable_baselines3.common.vec_env import DummyVecEnv
+from torch import nn
 
+from algorithms.exact.kuhn import nash
 from algorithms.exact.values import nash_conv, reach, seated, spread
 from algorithms.games import load_game
 from algorithms.learning import building
@@ -17,7 +21,7 @@ from algorithms.learning.average import Average
 from algorithms.learning.callback import Measure, SelfPlay
 from algorithms.learning.recipes import configure
 from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.learning.steering import Steering
+from algorithms.learning.steering import RowsAtOnce, SampleBySample, Steering
 from algorithms.learning.training import Training
 from algorithms.learning.tutorial import TurnsEnv
 from algorithms.policies.sb3 import load_policy
@@ -58,6 +62,81 @@ def test_a_row_that_was_never_arrived_at_is_uniform_in_the_average() -> None:
     assert (average.mean[9:] == KUHN.tree.uniform()[9:]).all()
 
 
+def test_an_average_goes_on_from_its_state() -> None:
+    one, other = Average(KUHN.tree), Average(KUHN.tree)
+    one.add(KUHN.tree.random(0))
+    other.set_state(one.get_state())
+    for average in (one, other):
+        average.add(KUHN.tree.random(1))
+    assert np.array_equal(one.mean, other.mean)
+    assert one.count == other.count == 2
+
+
+def test_models_are_built_as_configured(tmp_path: Path) -> None:
+    common = {"vf_coef": 0.7, "seed": 5, "n_steps": 2, "n_envs": 8}
+    usual = {"recipe": "tutorial", "lr": 0.1, "entropy": 0.3}
+    network = {"net": "mlp", "width": 24, "fit": 3, "fit_lr": 0.5}
+    models = [
+        building.build(configure({**settings, **common}), tensorboard=tmp_path)
+        for settings in (usual, network)
+    ]
+    for model in models:
+        assert (model.vf_coef, model.seed, model.n_steps, model.n_envs) == (0.7, 5, 2, 8)
+        assert model.tensorboard_log == str(tmp_path)
+    assert (models[0].learning_rate, models[0].ent_coef) == (0.1, 0.3)
+    assert (models[1].policy.net_arch, models[1].n_epochs) == ([24, 24], 3)
+    assert [models[1].lr_schedule(left) for left in (1, 0)] == pytest.approx([0.5, 0.15])
+
+
+def begun(callback: Measure, **settings) -> MaskablePPO:
+    """A small stock model, about to learn with the callback."""
+    options = {"n_steps": 2, "batch_size": 16, "device": "cpu", **settings}
+    model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(8), **options)
+    model.set_logger(logger.configure(None, []))
+    callback.init_callback(model)
+    callback.on_training_start({}, {})
+    return model
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_steps_the_magnet_and_its_pull_follow_their_schedules(normalised: bool) -> None:
+    callback = SelfPlay(step=2.0, entropy=(0.4, 0.1), magnet=0.1)
+    model = begun(callback, normalize_advantage=normalised)
+    unit = 1.0 if normalised else spread(KUHN.tree, KUHN.tree.uniform())
+    for done, left, pull in ((0.0, 1.0, 0.4), (0.5, 0.51, 0.2), (1.0, 0.02, 0.1)):
+        callback.progress = lambda done=done: done
+        callback._seat(callback.last)
+        steering = callback._steering
+        assert (steering.step, steering.rate) == pytest.approx((2 * left, 0.1 * left))
+        assert (steering.pull, model.ent_coef) == pytest.approx((pull, pull * unit))
+    callback = SelfPlay(entropy=(0.4, 0.0))
+    begun(callback)
+    callback.progress = lambda: 0.75
+    callback._seat(callback.last)
+    assert callback._steering.pull == pytest.approx(0.1)  # straight down where the end is 0
+
+
+@pytest.mark.parametrize(("large", "points"), [(10**9, 201), (58, 51)])
+def test_a_curve_has_most_points_where_it_is_steep(
+    large: int, points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("algorithms.learning.callback.LARGE", large)
+    callback, even = Measure("kuhn"), KUHN.tree.uniform()
+    model = begun(callback)
+    callback.average.add(KUHN.tree.random(0))
+    for step in range(1001):
+        callback.progress = lambda step=step: step / 1000
+        model.num_timesteps = step
+        callback._measure(even)
+    assert len(callback.curve) == points
+    assert sum(point.steps <= 250 for point in callback.curve) == points // 2 + 1
+    last, average = callback.curve[-1][2:]
+    assert last == pytest.approx(11 / 12)
+    assert average == pytest.approx(nash_conv(KUHN.tree, KUHN.tree.random(0)).total)
+    told = callback.logger.name_to_value
+    assert (told["game/nash_conv"], told["game/nash_conv_average"]) == (last, average)
+
+
 def test_the_magnet_pulls_a_policy_back_and_comes_along() -> None:
     steering = Steering(KUHN, rate=0.5)
     steering.pull = 1.0
@@ -87,6 +166,99 @@ def test_a_step_is_as_large_where_rows_and_actions_are_rare() -> None:
     step = steering.wanted(gradient, torch.zeros(12, 3), slice(None), counts)
     assert step[0, 0] / step[1, 0] == pytest.approx(10, rel=1e-3)
     assert gradient[0, 0] / gradient[1, 0] == pytest.approx(100, rel=1e-3)
+
+
+def counted(*counts: int) -> tuple[Steering, torch.Tensor]:
+    """Steering that has met Kuhn's rows so often, the rest never."""
+    steering = Steering(KUHN, rate=0.5, unit=1.0)
+    met = torch.tensor([*counts, *[0] * (12 - len(counts))])
+    steering.count(slice(None), met)
+    return steering, met
+
+
+def test_the_magnet_is_slower_where_samples_are_few() -> None:
+    steering, _ = counted(100, 1000, 10_000)
+    before = steering._magnet.clone()
+    bets = np.where(KUHN.tree.legal, [0.1, 0.9, 0.9], 0)
+    steering.follow(bets)
+    way = torch.as_tensor(np.log(np.maximum(bets, 1e-30))).float() - before
+    moved = ((steering._magnet - before) / way)[:4, 0].tolist()
+    assert moved == pytest.approx([0.5 * 0.1**0.7, 0.5, 0.5, 0.0])
+
+
+def test_shares_forget_no_faster_than_a_hundredth() -> None:
+    steering, _ = counted(8)
+    steering.count(slice(None), torch.tensor([0, 8, *[0] * 10]))
+    assert steering._share[:2].tolist() == [0.5, 0.5]  # at first all batches count alike
+    steering._batches = 1000
+    steering.count(slice(None), torch.tensor([0, 8, *[0] * 10]))
+    assert steering._share[:2].tolist() == pytest.approx([0.495, 0.505])
+
+
+def test_a_step_grows_no_more_where_samples_are_plenty_and_moves_no_sum() -> None:
+    steps = []
+    for plenty in (1000, 1_000_000):
+        steering, counts = counted(plenty)
+        gradient = torch.zeros(12, 3)
+        gradient[0] = torch.tensor([-0.3, 0.3, 0.0])
+        logits = torch.tensor([[1.0, -1.0, 0.0]]).repeat(12, 1)
+        steps.append(steering.wanted(gradient, logits, slice(None), counts)[0])
+    assert steps[0].tolist() == pytest.approx(steps[1].tolist())
+    assert steps[0][0] > 0.5
+    assert steps[0].sum() == pytest.approx(0, abs=1e-6)
+
+
+def test_a_table_of_values_is_the_mean_of_the_latest_returns() -> None:
+    """SB3's gradient of the squared error, made a step of 1 / n, of 1 / 3,000 later on."""
+    steering, counts = Steering(KUHN, rate=0.0), torch.full((12,), 100)
+    reins = RowsAtOnce(SimpleNamespace(tabular=True), steering, value_weight=0.5)
+    for batches, samples in ((0, 100), (9, 1000), (10**6, 3000)):
+        steering._batches = batches
+        reins.begin()
+        logits, values = (torch.zeros(12, n, requires_grad=True) for n in (3, 1))
+        reins._steer(logits * 1, shown := values * 1, slice(None), counts)
+        shown.sum().backward()
+        assert values.grad.flatten().tolist() == pytest.approx([1200 / samples] * 12)
+
+
+def test_a_network_gives_each_row_its_weight_however_often_it_was_met() -> None:
+    policy = SimpleNamespace(features_extractor=nn.Flatten(), action_net=nn.Linear(10, 3))
+    steering = Steering(KUHN, rate=0.0)
+    SampleBySample(policy, steering, KUHN)
+    steering.wanted = lambda total, here, rows, counts: torch.eye(3)[: len(rows)]
+    seen = torch.tensor(KUHN.observations[[0, 0, 0, 0, 0, 0, 0, 0, 0, 5]])  # 9 to 1
+    policy.action_net(policy.features_extractor(seen)).sum().backward()
+    assert policy.action_net.bias.grad.tolist() == pytest.approx([-0.75, -0.25, 0])
+
+
+def test_training_leaves_the_policy_free_and_counts_its_last() -> None:
+    made = trained(steps=64, n_envs=8, n_steps=4)
+    assert made.model.policy.steer is None
+    assert made.callback.average.count == 3  # before each of two updates, and after
+    assert [point.steps for point in made.curve] == [0, 32, 64]
+
+
+def test_a_table_plays_what_it_is_told_to() -> None:
+    made, table = Training(configure({"n_envs": 2})), nash(0).probabilities
+    made.model.policy.play(table)
+    assert np.abs(made.last - table).max() < 1e-6
+
+
+def test_the_clock_goes_on_where_it_was_stopped() -> None:
+    callback = Measure("kuhn")
+    begun(callback)
+    callback.set_state(callback.get_state() | {"seconds": 100.0})
+    assert 100 < callback.get_state()["seconds"] < 110
+
+
+def test_a_run_that_is_stopped_ends_its_curve_there() -> None:
+    callback = Measure("kuhn")
+    model = begun(callback)
+    callback.progress = lambda: 1e-9  # long before the next point is due
+    for model.num_timesteps in (0, 7):
+        callback._measure(callback.last)
+    callback._on_training_end()
+    assert [point.steps for point in callback.curve] == [0, 7]
 
 
 def test_self_play_needs_an_environment_of_its_own() -> None:

@@ -1,11 +1,18 @@
-"""Links, commands and targets that pages and workflows name do exist."""
+"""What pages name exists, what they promise is so, and what they show is what is printed."""
 
 import re
+import shlex
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from algorithms import export_onnx, play
+from algorithms.games import MAX_NODES, cache
+from algorithms.games.openspiel import MAX_BYTES
+from algorithms.learning.recipes import Config, configure
+from algorithms.policies import archive, onnx, policy, sb3
 from parity.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -66,3 +73,82 @@ def test_every_python_that_is_promised_is_tested():
     (tested,) = re.findall(r"python-version: \[(.+)\]", CI.read_text())
     assert re.findall(r"3\.\d+", tested) == promised
     assert project["requires-python"] == f">={promised[0]}"
+
+
+MIB, GIB = 2**20, 2**30
+MODEL_ZIPS = (
+    f"({archive.MAX_JSON_BYTES // MIB} MiB, {archive.MAX_JSON_VALUES:,} values, "
+    f"{archive.MAX_JSON_DEPTH} levels)",
+    f"up to {archive.MAX_BYTES // MIB} MiB in all",
+    f"{len(archive._OPCODES)} pickle opcodes",
+    f"at most {sb3.MAX_LAYERS} layers",
+    f"with {onnx.CPU_SECONDS} s of processor time and {onnx.MEMORY // GIB} GiB of memory",
+    f"at most {policy.MAX_BYTES // MIB} MiB and {policy.MAX_CONTAINERS:,} maps and lists",
+)
+PROMISED = {
+    "reliability.md": MODEL_ZIPS,
+    "onnx.md": (
+        f"(opset {export_onnx.OPSET}, no external data)",
+        f"(up to {export_onnx.SINGLES} of them)",
+        f"{onnx.CPU_SECONDS} seconds of processor time and {onnx.MEMORY // GIB} GiB of memory",
+        f"A file of {onnx.MAX_BYTES // MIB} MiB or more",
+    ),
+    "play.md": (f"on port {play.PORT} or any free one",),
+    "games.md": (f"{MAX_NODES:,} nodes and {MAX_BYTES / GIB:.2g} GiB are possible",),
+    "solving.md": (
+        f"trees of {cache.LEAST_NODES:,} nodes or more",
+        f"{cache.MOST_BYTES // MIB} MiB are not kept",
+        f"exceed {cache.MOST_BYTES_IN_ALL // GIB} GiB",
+    ),
+}
+
+
+@pytest.mark.parametrize("page", PROMISED)
+def test_bounds_are_as_promised(page):
+    text = " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
+    assert [words for words in PROMISED[page] if words not in text] == []
+
+
+def test_defaults_are_as_documented():
+    text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8").partition("## Settings")[2]
+    rows = re.findall(r"^\| (`--[^|]+) \| ([\d., ]+) \|", text, re.MULTILINE)
+    told = {
+        name.replace("-", "_"): float(number.replace(",", ""))
+        for names, numbers in rows
+        for name, number in zip(
+            re.findall(r"`--([\w-]+)`", names), re.split(r", ", numbers), strict=True
+        )
+    }
+    table, network = configure({}), configure({"net": "mlp"})
+    assert told == {
+        name: getattr(network if name in {"width", "fit", "fit_lr"} else table, name)
+        for name in told
+    }
+    assert {"steps", "n_envs", "n_steps", "lr", "entropy", "magnet", "fit_lr"} < set(told)
+    assert Config().seed == 0
+
+
+SHOWN = re.compile(r"^\$ python -m ([\w.]+) ?(.*)$")
+VARIES = ("agrees: the largest difference",)  # with the machine
+
+
+def shown_in(page):
+    """Commands and what the page says that they print."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for block in re.findall(r"```text\n(\$ .*?)```", text, re.DOTALL):
+        yield from (part.split("\n", 1) for part in re.split(r"(?m)^(?=\$ )", block) if part)
+
+
+def test_the_commands_of_a_page_print_what_it_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    seen = 0
+    for line, wanted in shown_in("games.md"):
+        module, given = SHOWN.match(line).groups()
+        given, _, tail = given.partition(" | tail -")
+        import_module(module).main(shlex.split(given))
+        out = "".join(capsys.readouterr()).splitlines()
+        lines = zip(out[-int(tail) :] if tail else out, wanted.splitlines(), strict=True)
+        other = [pair for pair in lines if pair[0] != pair[1]]
+        assert [pair for pair in other if not any(word in pair[1] for word in VARIES)] == []
+        seen += 1
+    assert seen == 5

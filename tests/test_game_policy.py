@@ -149,6 +149,22 @@ def test_a_torch_module_is_a_network():
     assert 1 < policy.nash_conv().total < 6
 
 
+def test_logits_of_any_size_are_a_policy():
+    sure = from_network("kuhn", lambda seen: np.tile([1e4, -1e4, 0.0], (12, 1)))
+    assert sure == GamePolicy.uniform("kuhn").likeliest()
+
+
+def test_what_a_network_is_shown_is_its_own_and_its_gradients_stay_there():
+    torch = pytest.importorskip("torch")
+    linear = torch.nn.Linear(10, 3)
+
+    def network(seen):
+        seen *= 2
+        return linear(torch.tensor(seen / 2))
+
+    assert from_network("kuhn", network) == from_network("kuhn", linear)
+
+
 @pytest.mark.parametrize(
     ("network", "options", "words"),
     [

@@ -259,7 +259,9 @@ def test_memory_is_reckoned_as_measured():
     assert 0.3 < float(done.stdout) < 1.5
 
 
-def test_the_limit_of_nodes_is_the_largest_that_fits():
+@pytest.mark.parametrize("every", [1, 1_000])
+def test_the_limit_of_nodes_is_the_largest_that_fits(every, monkeypatch):
+    monkeypatch.setattr(openspiel, "_CHECK_EVERY", every)
     kuhn_poker = pyspiel.load_game("kuhn_poker")
     assert openspiel.openspiel_tree(kuhn_poker, max_nodes=58).num_nodes == 58
     with pytest.raises(GameError, match="too large for a tree"):

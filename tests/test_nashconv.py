@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 
 from algorithms.exact.elimination import eliminate
-from algorithms.exact.values import nash_conv
+from algorithms.exact.losses import losses
+from algorithms.exact.values import nash_conv, pure, seated
 from algorithms.games import kuhn
 from algorithms.nashconv import main
 from algorithms.policies import GamePolicy
@@ -16,7 +19,7 @@ from algorithms.policies import report as module
 from algorithms.policies.openspiel import Theirs, measured_by_openspiel
 from algorithms.policies.report import report, verdict
 from algorithms.solve import main as solve
-from kuhn_bridge import TabularPolicy
+from kuhn_bridge import Action, TabularPolicy
 from tests.strategies import policies
 
 
@@ -148,7 +151,13 @@ def test_a_disagreement_would_be_noticed(monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("total", "words"),
-    [(0, "an equilibrium"), (1, "worse than uniform"), (11 / 24, "50.0% of the way")],
+    [
+        (0, "an equilibrium"),
+        (1e-8, "100.0% of the way"),
+        (11 / 48, "75.0% of the way"),
+        (11 / 12, "as far from equilibrium as uniform play (0.9167)"),
+        (1, "worse than uniform"),
+    ],
 )
 def test_verdicts(total, words):
     assert words in verdict(total, 11 / 12)
@@ -160,6 +169,36 @@ def test_the_report_is_the_measure():
     found = report("x", GamePolicy.from_kuhn(policy)).measure
     assert (found.total, found.gains) == (measure.total, measure.gains)
     assert (found.values, found.best_values) == (measure.values, measure.best_values)
+
+
+def test_openspiel_is_held_to_every_figure():
+    measure = nash_conv(kuhn().tree, kuhn().tree.uniform())
+    right = Theirs(measure.total, measure.gains, measure.values)
+    assert right.gap(measure) == 0
+    for name in ("nash_conv", "gains", "values"):
+        off = np.add(getattr(right, name), 0.25)
+        wrong = replace(right, **{name: off if name == "nash_conv" else tuple(off)})
+        assert wrong.gap(measure) == pytest.approx(0.25)
+
+
+def test_json_says_where_chips_are_lost_and_how_to_take_them(capsys):
+    assert main(["always-bet", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    policy = GamePolicy.from_kuhn(TabularPolicy.from_dict(found["policy"]))
+    first, wanted = found["losses"][0], losses(policy.game.tree, policy.table)[0]
+    assert (first["reach"], first["probability"]) == (wanted.reach, wanted.share) == (1 / 3, 1)
+    assert (first["key"], first["played"], first["best"]) == ("0", Action.BET, Action.CHECK_OR_CALL)
+    answers = {
+        key: action for rows in found["best_response_players"] for key, action in rows.items()
+    }
+    table = pure(policy.game.tree, [answers[key] for key in policy.game.tree.keys])
+    for player, best in enumerate(found["best_response_values"]):
+        mixed = [table if p == player else policy.table for p in (0, 1)]
+        values = nash_conv(policy.game.tree, seated(policy.game.tree, mixed)).values
+        assert values[player] == pytest.approx(best)
+    named = {key: Action[name] for key, name in found["best_response"].items()}
+    assert named == answers
+    assert found["exploitability"] == pytest.approx(found["nash_conv"] / 2)
 
 
 def test_any_game(capsys):

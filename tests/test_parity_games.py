@@ -12,11 +12,13 @@ from algorithms.games.game import Game, Looks
 from algorithms.learning import selfplay
 from algorithms.policies import GamePolicy
 from parity import check, games
+from parity import tally as tally_module
 from parity.registry import GAME_CHECKS, Settings, run
 from tests.games import KUHN3
 from tests.shared_strings import SHARED
 
 ALL = set(GAME_CHECKS)
+ALONE = "cliff_walking(height=2,width=3,horizon=3)"  # one player
 
 
 def results(game):
@@ -29,7 +31,7 @@ def red(game):
 
 
 @pytest.mark.parametrize(
-    "name", [KUHN3, "tiny_hanabi", "matching_pennies_3p", "dark_hex(board_size=2)", SHARED]
+    "name", [KUHN3, ALONE, "tiny_hanabi", "matching_pennies_3p", "dark_hex(board_size=2)", SHARED]
 )
 def test_everything_agrees(name):
     found = results(load_game(name))
@@ -38,7 +40,8 @@ def test_everything_agrees(name):
     compared = {name for name, result in found.items() if result.tally.compared}
     skipped = {name for name, result in found.items() if result.status == "skipped"}
     assert compared == ALL - skipped
-    expected = {SHARED: {"cfr", "cfr+"}, "dark_hex(board_size=2)": {"sights"}}
+    expected = {SHARED: {"cfr", "cfr+"}, ALONE: {"cfr", "cfr+"}}
+    expected |= {"dark_hex(board_size=2)": {"sights"}}
     assert skipped == expected.get(name, set())
 
 
@@ -185,6 +188,115 @@ def test_opponents_that_play_something_else_are_noticed(monkeypatch):
 
 
 OTHER = GamePolicy.random(KUHN3, 77)
+
+
+# One row compares several things. Each is seen to fail: (row, game, what is patched, what is told).
+
+
+def nothing(monkeypatch):
+    """The game itself is wrong."""
+
+
+def set_to(thing, name, value):
+    return lambda monkeypatch: monkeypatch.setattr(thing, name, value)
+
+
+def fast_mode_off(monkeypatch):
+    right = games.in_mode
+
+    def in_mode(mode, tree, variant):
+        wrong = mode == "fast" and variant is cfr.DISCOUNTED_CFR
+        return right(mode, tree, replace(variant, gamma=1) if wrong else variant)
+
+    monkeypatch.setattr(games, "in_mode", in_mode)
+
+
+def other_keys():
+    game = load_game(KUHN3)
+    return replace(game, tree=replace(game.tree, keys=("other", *game.tree.keys[1:])))
+
+
+def a_little_more(honest):
+    return lambda *args: honest(*args) + 1e-6
+
+
+RIGHT = games.measured_by_openspiel
+FIRST = int(TREE.first_child[DECISION])
+EACH = [
+    ("tree", other_keys, nothing, "ours knows (0, 'other')"),
+    ("tree", lambda: with_tree(infoset=at(DECISION, 9)), nothing, "OpenSpiel is information set 9"),
+    ("tree", lambda: with_tree(action=at(FIRST, 2)), nothing, "ours allows [2, 1]"),
+    (
+        "tree",
+        lambda: with_tree(player=lambda array: np.append(array, array[-1:])),
+        nothing,
+        f"the whole tree: ours has {TREE.num_nodes + 1} nodes",
+    ),
+    (
+        "best-response",
+        lambda: load_game(KUHN3),
+        set_to(values.NashConv, "best_values", property(lambda self: (7.0,) * 3)),
+        "random policy 0: ours lets player_0 win 7",
+    ),
+    (
+        "nashconv",
+        lambda: load_game(KUHN3),
+        set_to(games, "measured_by_openspiel", lambda p: replace(RIGHT(p), nash_conv=9.0)),
+        "random policy 0: ours has NashConv",
+    ),
+    (
+        "cfr",
+        lambda: load_game(KUHN3),
+        set_to(cfr.Solver, "average_policy", a_little_more(cfr.Solver.average_policy)),
+        "iteration 1, '0': ours plays 0 with probability",
+    ),
+    ("fast", lambda: load_game(KUHN3), fast_mode_off, "dcfr, iteration 2"),
+    (
+        "policies",
+        lambda: load_game(KUHN3),
+        set_to(GamePolicy, "from_json", lambda text, game: OTHER),
+        "JSON gives the same policy back does not hold",
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "game", "plant", "told"), EACH)
+def test_every_comparison_of_a_row_is_seen_to_fail(row, game, plant, told, monkeypatch):
+    wrong = game()
+    monkeypatch.setattr(tally_module, "CASES_KEPT", 10**6)
+    plant(monkeypatch)
+    result = run(GAME_CHECKS[row], Settings(quick=True, game=wrong))
+    assert result.status == "FAIL"
+    assert [case for case in result.tally.cases if told in case] != []
+
+
+NODE = {tuple(TREE.history(node)): node for node in range(TREE.num_nodes)}
+DEAL = (0, 1, 2)
+STEP = games._Step(0, NODE[DEAL], 0, NODE[*DEAL, 0, 1, 0], 0.0)  # pass, bet, fold: asked again
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"seat": 1}, "ours lets 1 act, OpenSpiel lets 0 act"),
+        ({"mask": [True, False]}, "ours allows [True, False]"),
+        ({"there": NODE[*DEAL, 1, 0, 0]}, "ours goes on from [0, 1, 2, 1]"),
+        ({"there": NODE[*DEAL, 0, 0, 1, 0]}, "0 is another's move does not hold"),
+        ({"there": NODE[*DEAL, 0, 0]}, "ours then lets 0 act, OpenSpiel then lets 2 act"),
+        ({"reward": 1.0}, "ours pays 1 on the way"),
+        ({"there": None, "reward": 0.125}, "0.125 can be won does not hold"),
+    ],
+)
+def test_every_fault_of_a_step_is_told(change, told):
+    assert faults({}) == []
+    assert any(told in case for case in faults(change))
+
+
+def faults(change):
+    tally, mask = tally_module.Tally(), change.get("mask", [True, True])
+    step = STEP._replace(**{name: new for name, new in change.items() if name != "mask"})
+    games._compare_step(load_game(KUHN3), step, mask, tally)
+    return tally.cases
 
 
 def test_a_lossy_file_is_noticed(monkeypatch):

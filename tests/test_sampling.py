@@ -5,6 +5,7 @@ import pytest
 
 from algorithms.exact.cfr import CFR_SIMULTANEOUS, Solver
 from algorithms.exact.sampling import SamplingSolver
+from algorithms.exact.solving import make_solver
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from tests.games import KUHN, KUHN3, LEDUC, tree
@@ -185,3 +186,11 @@ def test_regrets_of_three_players_are_right_on_average(scheme):
     error = batches.std(axis=0) / np.sqrt(len(batches))
     off = np.abs(batches.mean(axis=0) - exact_regrets(flat, policy, likely))
     assert (off <= 5 * error + 1e-9).all()
+
+
+@pytest.mark.parametrize(("seed", "figure"), [(0, "0.0199"), (1, "0.0151")])
+def test_outcome_sampling_is_as_documented(seed, figure):
+    """The first of three figures in docs/solving.md: 100,000 iterations."""
+    solver = make_solver(tree("liars_dice(numdice=1,dice_sides=3)"), "os-mccfr", seed=seed)
+    solver.run(100_000)
+    assert f"{nash_conv(solver.tree, solver.average_policy()).total:.4f}" == figure

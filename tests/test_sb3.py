@@ -27,6 +27,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
+from algorithms import dominance, evaluate, export_onnx, nashconv, play, simulate
 from algorithms.games import kuhn, load_game
 from algorithms.learning.networks import DistinctPolicy
 from algorithms.learning.selfplay import SelfPlayVecEnv
@@ -108,6 +109,31 @@ def test_plain_ppo_and_our_own_policy_class_are_read(tmp_path: Path, trust: bool
         made = saved(tmp_path / "model.zip", policy, algorithm)
         read = load_policy(tmp_path / "model.zip", trust=trust)
         assert np.abs(read.table - sb3_probabilities(made)).max() < 1e-6
+
+
+def test_every_command_that_reads_models_can_be_told_to_trust_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, hands = str(tmp_path / "model.zip"), ["--hands", "30"]
+    saved(tmp_path / "model.zip", activation_fn=nn.Tanhshrink)  # on no list of ours
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    monkeypatch.setattr(play.Server, "serve_forever", lambda self: None)
+    written = sources.load("uniform"), 0.0  # not in earnest: that takes seconds
+    monkeypatch.setattr(export_onnx, "export", lambda *args: written)
+    for command, arguments in (
+        (nashconv, [path]),
+        (evaluate, [path, "--against", "uniform", *hands]),
+        (evaluate, ["uniform", "--against", path, *hands]),
+        (simulate, [path, "uniform", *hands]),
+        (dominance, [path, "--max", "1"]),
+        (export_onnx, [path, "--json"]),
+        (play, [path, "--terminal"]),
+        (play, [path, "--no-open", "--port", "0"]),
+    ):
+        assert command.main(arguments) == 2
+        assert "trust the file (--trust)" in capsys.readouterr().err
+        assert command.main([*arguments, "--trust"]) == 0
+        capsys.readouterr()
 
 
 def test_a_network_is_asked_about_its_game() -> None:

@@ -369,3 +369,18 @@ def test_without_a_seed_hands_repeat_too() -> None:
     for _ in range(5):
         checks = np.zeros(64, np.int64)
         assert (one.step(checks)[0] == two.step(checks)[0]).all()
+
+
+def test_what_a_step_gave_stays_as_it_was():
+    """A learner may keep it until the rollout is over."""
+    environment = SelfPlayVecEnv(64, seed=1)
+    environment.set_opponent(environment.game.tree.uniform())
+    environment.reset()
+    kept, copies = [], []
+    for _ in range(4):
+        given = environment.step(environment.action_masks().argmax(axis=1))[:3]
+        kept.append(given)
+        copies.append([array.copy() for array in given])
+    for given, copy in zip(kept, copies, strict=True):
+        assert all(map(np.array_equal, given, copy))
+    assert len({rewards.tobytes() for _, rewards, _ in kept}) > 1

@@ -173,3 +173,8 @@ def test_no_draw_leads_past_the_last_child():
     inner = np.flatnonzero(sizes)
     last = module._thresholds(TREE, short)[inner, sizes[inner] - 1]
     assert np.isinf(last).all()
+
+
+def test_a_small_gap_counts_if_the_error_is_smaller():
+    assert Sample(10**9, 0.5001, 1e-5, 0.5).off == pytest.approx(10)
+    assert Sample(100, 0.5 + 1e-10, 0.0, 0.5).off == 0  # rounding

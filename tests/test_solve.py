@@ -14,6 +14,8 @@ from algorithms.solve import main
 from kuhn_bridge import TabularPolicy
 from tests.games import KUHN3, LEDUC
 
+ALONE = "cliff_walking(height=2,width=3,horizon=3)"
+
 
 def test_kuhn(capsys):
     assert main([]) == 0
@@ -47,6 +49,15 @@ def test_every_variant(variant, capsys):
     assert nash_conv(kuhn_tree(), policy.probabilities).total == pytest.approx(found["nash_conv"])
 
 
+@pytest.mark.parametrize("variant", ["es-mccfr", "os-mccfr"])
+def test_a_seed_is_a_run(variant, capsys):
+    def solved(*options):
+        main(["--variant", variant, "--iterations", "20", "--json", *options])
+        return json.loads(capsys.readouterr().out)["policy"]
+
+    assert solved() == solved("--seed", "0") != solved("--seed", "1")
+
+
 def test_until(capsys):
     assert main(["--until", "1e-6", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -76,6 +87,14 @@ def test_openspiels_games(game, players, tmp_path, capsys):
         assert all(sum(row.values()) == pytest.approx(1) for row in rows.values())
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert {path.name for path in tmp_path.iterdir()} == {"policy.json", "curve.png"}
+
+
+@pytest.mark.parametrize("mode", ["exact", "fast"])
+def test_a_player_alone(mode, capsys):
+    """Uniform play is 45.8 from the best way."""
+    arguments = ["--game", ALONE, "--variant", "dcfr", "--iterations", "200", "--mode", mode]
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nash_conv"] == pytest.approx(1.704e-05, rel=1e-3)
 
 
 def test_discounts_are_the_variants_numbers(capsys):
@@ -110,6 +129,8 @@ def test_discounts_are_the_variants_numbers(capsys):
         (["--plot", "curve"], "a picture is written as .png"),
         (["--max-nodes", "-1"], "--max-nodes -1"),
         (["--variant", "CFR"], "did you mean 'cfr'?"),
+        (["--game", ALONE, "--variant", "es-mccfr"], "has one player; sampling needs two"),
+        (["--game", ALONE, "--variant", "os-mccfr"], "has one player; sampling needs two"),
     ],
 )
 def test_bad_input(arguments, words, capfd, tmp_path, monkeypatch):

@@ -82,6 +82,12 @@ def refused(path: Path, *, match: str, gigabytes: float = 1.0, **options: Any) -
     assert len(str(caught.value)) < 500
 
 
+@pytest.mark.parametrize(("path", "figure"), [(MLP, 0.286539), (TABLE, 0.105133)])
+def test_models_of_version_0_1_play_as_ever(path: Path, figure: float) -> None:
+    """Held to a figure: their classes are ours still, and so is what those make of a card."""
+    assert sb3.load_policy(path).nash_conv().total == pytest.approx(figure, abs=1e-6)
+
+
 @pytest.mark.parametrize("path", [MLP, TABLE], ids=lambda path: path.stem)
 def test_models_of_version_0_1_still_open(path: Path) -> None:
     policy = sb3.load_policy(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -174,3 +176,12 @@ def test_a_seed_is_the_terminals(
     assert play.main(["--seed", "1", "--no-open"]) == 2
     error = capsys.readouterr().err
     assert error.endswith("--seed requires --terminal: the page draws its own cards\n")
+
+
+def test_the_documentation_shows_what_happens(monkeypatch, capsys):
+    page = (Path(play.__file__).parents[1] / "docs" / "play.md").read_text(encoding="utf-8")
+    shown = page.partition("--terminal --seed 0\n")[2].partition("```")[0]
+    monkeypatch.setattr("sys.stdin", io.StringIO("c\nf\n"))
+    assert play.main(["--terminal", "--seed", "0"]) == 0
+    hand = capsys.readouterr().out.partition("Hand 1")[2].partition("\nHand 2")[0]
+    assert f"Hand 1{hand}" == shown

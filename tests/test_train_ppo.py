@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import redirect_stdout
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from algorithms.learning.models import imitate
 from algorithms.learning.networks import played_by
 from algorithms.learning.recipes import FallingRate, configure
 from algorithms.learning.training import Training
+from algorithms.learning.tutorial import TurnsEnv
 from algorithms.policies.policy import GamePolicy
 from algorithms.policies.sb3 import actor_of, load_policy
 from algorithms.train_ppo import main
@@ -106,6 +108,8 @@ def test_sb3_opens_the_model_and_plays_what_we_read(trained: tuple[Path, str]) -
     actions, _ = model.predict(KUHN.observations)  # even without masks it keeps to the rules
     assert LEGAL[np.arange(12), actions].all()
     assert (model.holds, model.game) == ("average", "kuhn")
+    about = json.loads(trained[0].with_suffix(".json").read_text())
+    assert model.num_timesteps == about["steps"] >= 12_000
 
 
 def test_models_open_where_this_project_is_not_installed(tmp_path: Path) -> None:
@@ -244,7 +248,9 @@ def test_ctrl_c_saves_and_says_so(
     assert "interrupted at step 5,120, saved" in said
     assert "--resume" in said
     assert load_policy(tmp_path / "model.zip") != whole
+    assert json.loads((tmp_path / "model.json").read_text())["finished"] is False
     assert main([*out, "--resume", "--quiet", "--save", "average"]) == 0
+    assert json.loads((tmp_path / "model.json").read_text())["finished"] is True
     assert load_policy(tmp_path / "model.zip") == whole
 
 
@@ -283,6 +289,8 @@ def test_the_usual_recipe_runs_too(tmp_path: Path, capsys: pytest.CaptureFixture
     result = json.loads(capsys.readouterr().out)
     assert result["config"]["lr"] == 3e-4
     assert len(from_csv(tmp_path / "tutorial.csv")) == 3
+    model = MaskablePPO.load(tmp_path / "tutorial.zip", device="cpu")
+    assert (model.holds, model.num_timesteps) == (result["holds"], 128)
     assert main([*out, "--recipe", "tutorial", "--env", "vector"]) == 2
 
 
@@ -465,3 +473,102 @@ def test_the_usual_recipe_leaves_checkpoints_alone(tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "model.zip"), "--quiet"]
     assert main(["--recipe", "tutorial", "--steps", "64", "--n-steps", "64", *out]) == 0
     assert kept.exists()
+
+
+TINY = {"n_envs": 8, "n_steps": 4, "steps": 160}  # five updates
+
+
+def test_checkpoints_are_as_far_apart_as_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[dict[str, Any]] = []
+    monkeypatch.setattr(training, "write_checkpoint", lambda path, state: kept.append(state))
+    for state, steps in ((None, [0, 64, 128]), (64, [0, 64, 128, 128])):
+        made = Training(configure(TINY), checkpoint=tmp_path / "x.ckpt", checkpoint_every=64)
+        if state is not None:
+            made.set_state(next(one for one in kept if one["steps"] == state))
+        made.run()
+        assert [one["steps"] for one in kept] == steps
+
+
+def test_ctrl_c_waits_for_the_update_and_pressed_again_does_not() -> None:
+    before, stop = signal.getsignal(signal.SIGINT), Event()
+    with training._interrupt(stop):
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with training._interrupt(stop):
+        pass
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(("last", "average", "better"), [(1, 0.5, "average"), (0.5, 1, "last")])
+def test_the_better_policy_is_the_one_with_less_to_gain(
+    tmp_path: Path, last: float, average: float, better: str
+) -> None:
+    made = Training(configure(TINY))
+    made.run()
+    made.curve[-1] = made.curve[-1]._replace(last=last, average=average)
+    result = saving.save_results(made, tmp_path / "model.zip", picture=False)
+    assert result["holds"] == better
+    assert np.abs(load_policy(tmp_path / "model.zip").table - getattr(made, better)).max() < 1e-6
+    assert {path.suffix for path in tmp_path.iterdir()} == {".zip", ".csv", ".json"}
+
+
+def test_a_saved_table_expects_what_it_has_learned(tmp_path: Path) -> None:
+    made = Training(configure(TINY))
+    made.run()
+    made.save_model(tmp_path / "model.zip", made.last, holds="last")
+    model = MaskablePPO.load(tmp_path / "model.zip", device="cpu")
+    wanted = made.model.policy.values()
+    assert wanted.abs().max() > 0.1
+    with torch.no_grad():
+        assert torch.allclose(model.policy.predict_values(torch.tensor(KUHN.observations)), wanted)
+
+
+def test_what_is_too_large_for_a_unit_each_is_fitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("algorithms.learning.models.LARGEST", 100)  # weights; Kuhn takes 120
+    made, table = Training(configure(TINY)), KUHN.tree.random(0)
+    made.save_model(tmp_path / "model.zip", table, holds="last")
+    assert MaskablePPO.load(tmp_path / "model.zip", device="cpu").policy.net_arch == [128, 128]
+    assert np.abs(load_policy(tmp_path / "model.zip").table - table).max() < 1e-3
+
+
+@pytest.mark.parametrize("settings", [{"recipe": "tutorial"}, {"net": "mlp"}])
+def test_saving_another_policy_leaves_the_model_as_it_was(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    made = Training(configure({"n_steps": 8, "steps": 8, "n_envs": 1, **settings}))
+    before = made.last
+    made.save_model(tmp_path / "model.zip", KUHN.tree.random(0), holds="average")
+    assert np.array_equal(made.last, before)
+    assert np.abs(load_policy(tmp_path / "model.zip").table - KUHN.tree.random(0)).max() < 1e-3
+
+
+def test_the_usual_recipe_is_stock_ppo_on_kuhn() -> None:
+    usual = configure({"recipe": "tutorial"})
+    assert (usual.steps, usual.n_steps, usual.n_envs, usual.lr) == (30_000, 2048, 1, 3e-4)
+    with pytest.raises(KuhnError, match="its own environment, network and game"):
+        configure({"recipe": "tutorial", "game": "leduc_poker"})
+
+
+@pytest.mark.parametrize(
+    ("actions", "reward"), [((0, 1, 0), 2), ((0, 1, 2), -1), ((1, 2), -1), ((1, 0), -2)]
+)
+def test_in_the_usual_recipe_the_last_to_act_is_paid(actions: tuple[int, ...], reward: int) -> None:
+    """Its own chips, at the end of a trajectory in which both seats took turns."""
+    environment = TurnsEnv()
+    environment.reset(options={"cards": ("K", "J")})
+    *before, last = (environment.step(np.int64(action)) for action in actions)
+    assert [(step[1], step[2]) for step in before] == [(0, False)] * len(before)
+    assert (last[1], last[2]) == (reward, True)
+
+
+def test_a_seed_deals_the_usual_recipes_hands() -> None:
+    one, two = TurnsEnv(), TurnsEnv()
+    hands = [[made.reset(seed=seed)[0].tolist() for seed in range(9)] for made in (one, two)]
+    assert hands[0] == hands[1]
+    assert len({tuple(seen) for seen in hands[0]}) == 3

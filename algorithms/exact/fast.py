@@ -192,15 +192,18 @@ def _blocks(
 ) -> tuple[_Blocks, Floats, Indices]:
     """The blocks of all players, the different matrices among them, and each player's first block.
 
-    A matrix between more than two players has one lane each.
+    A matrix between more than two players has one lane each. A player alone has its own empty
+    sequence, which is certain, for the other's.
     """
     ats, others, matrices, first = [], [], [], [0]
+    ends = tree.ends if tree.num_players > 1 else np.append(tree.ends, 0 * tree.ends, axis=0)
+    position = position if tree.num_players > 1 else np.append(position, position, axis=0)
     for player in range(tree.num_players):
-        order = [player, *(p for p in range(tree.num_players) if p != player)]
-        stand = position[order, :][np.arange(len(order))[:, None], tree.ends[order]]
+        order = [player, *(p for p in range(len(ends)) if p != player)]
+        stand = position[order, :][np.arange(len(order))[:, None], ends[order]]
         number = _numbered(*stand)
         _, example = np.unique(number, return_index=True)
-        cell = (number * width + lanes[tree.ends[order[1]]]) * width + lanes[tree.ends[player]]
+        cell = (number * width + lanes[ends[order[1]]]) * width + lanes[ends[player]]
         matrix = np.bincount(cell, tree.stakes[player], len(example) * width**2)
         matrix = matrix.reshape(-1, width, width)
         used = (stand[0, example] >= tree.num_players) & matrix.any(axis=(1, 2))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.exact.cfr import Tables
-from algorithms.exact.tree import CHANCE, TERMINAL, Bytes, Floats, Indices, Ints, Tree
+from algorithms.exact.tree import CHANCE, TERMINAL, Bytes, Floats, GameError, Indices, Ints, Tree
 from algorithms.support.compiled import compiled
 from algorithms.support.draws import STEP, mixed
 
@@ -28,6 +28,8 @@ class SamplingSolver(Tables):
 
     def __init__(self, tree: Tree, scheme: Scheme = "external", *, seed: int = 0) -> None:
         super().__init__(tree)
+        if tree.num_players < 2:  # a player's policy is averaged while the one before it learns
+            raise GameError(f"{tree.name} has one player; sampling needs two or more: use cfr+")
         self.scheme = scheme
         self._random: Words = (
             np.random.SeedSequence(seed).generate_state(1, np.uint64).astype(np.uint64)
