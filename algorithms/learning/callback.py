@@ -24,6 +24,13 @@ LARGE = 100_000  # nodes, from which on a curve has a quarter of them
 LOWEST = 0.02  # what is left of the step at the end
 
 
+def diverged(model: Any) -> UsageError:
+    """What to say of a model whose weights are no numbers any more."""
+    return UsageError(
+        f"the training run diverged at step {model.num_timesteps:,}: try a smaller --lr"
+    )
+
+
 class Measure(BaseCallback):
     """Between updates: average the policies and measure NashConv exactly.
 
@@ -77,8 +84,7 @@ class Measure(BaseCallback):
     def _on_rollout_start(self) -> None:
         table = self.last
         if not np.isfinite(table).all():
-            steps = self.model.num_timesteps
-            raise UsageError(f"the training run diverged at step {steps:,}: try a smaller --lr")
+            raise diverged(self.model)
         self.average.add(table)
         self._measure(table)
         self._seat(table)

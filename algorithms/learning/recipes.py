@@ -99,7 +99,8 @@ def _enough(config: Config) -> int:
 
 
 _MOST = {"magnet": 1, "seed": 2**32 - 1, "n_envs": 2**20, "n_steps": 2**16, "fit": 1000}
-_MOST |= {"width": 4096}
+_MOST |= {"width": 4096, "fit_lr": 10**6}
+_BATCH = 64  # of the tutorial recipe: SB3's own
 _AT_LEAST_ONE = {"steps", "n_envs", "n_steps", "width", "fit"}
 
 
@@ -115,6 +116,15 @@ def _require_sense(config: Config) -> None:
             span = f"{least} to {most}" if field.name in _MOST else f"{least} up"
             wrong = f"--{field.name.replace('_', '-')} {shown(value)}"
             raise UsageError(f"{wrong}: want a number from {span}")
+    if config.recipe == "tutorial" and config.lr > _MOST["fit_lr"]:
+        raise UsageError(
+            f"--lr {config.lr}: want a number from 0 to {_MOST['fit_lr']}, as Adam does"
+        )
+    if config.recipe == "tutorial" and config.n_envs * config.n_steps % _BATCH == 1:
+        raise UsageError(
+            f"--n-steps {config.n_steps}: a batch of a single decision would be left over, which "
+            "this recipe cannot normalise; want one more"
+        )
     if config.net == "table" and config.fit != 1:
         raise UsageError("--fit: a table follows at once; only a network is fitted")
 

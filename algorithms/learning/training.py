@@ -17,7 +17,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from algorithms.exact.tree import Policy
 from algorithms.games import Game, load_game
 from algorithms.learning.building import build
-from algorithms.learning.callback import Measure, SelfPlay
+from algorithms.learning.callback import Measure, SelfPlay, diverged
 from algorithms.learning.checkpoint import read_checkpoint, require_like, write_checkpoint
 from algorithms.learning.curve import Point
 from algorithms.learning.models import imitate, save_model, save_stock
@@ -87,6 +87,10 @@ class Training:
                 )
             except _Stopped:
                 self.callback.on_training_end()
+            except ValueError:  # torch refuses logits that are no numbers
+                if all(weight.isfinite().all() for weight in self.model.policy.parameters()):
+                    raise
+                raise diverged(self.model) from None
 
     def save_model(self, path: Path, table: Policy, *, holds: str) -> None:
         """A normal SB3 zip that plays `table`; `holds` says in it what that is."""
