@@ -242,6 +242,12 @@ EQUIVALENT = {
         "legal, ([0 -> (0 + 1)], 0)": "only the end's returns are compared",
         "legal, (0, [0 ->": "only the end's returns are compared",
         "LUCK = [6 ->": BOUND,
+        "SEEDS = [300 ->": BOUND,
+        "most - fair [> -> >=] LUCK": RARE,
+        "spec is None [or -> and]": "every .py file has a loader",
+        "[raise ImportError(": "every .py file has a loader",
+        "env.possible_agents[[0 ->": "both agents have the same actions",
+        "range(len(path) + [1 ->": "the last moment is looked at twice",
     },
     "parity/sides.py": {
         "n in (0, 1, [2 ->": "a deal has no more than two cards",
