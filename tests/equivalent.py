@@ -147,6 +147,8 @@ EQUIVALENT = {
     },
     "algorithms/policies/archive.py": {
         "len(size) > [8 ->": BOUND,
+        "len(size) [> -> >=] 8": BOUND,
+        "[> -> >=] MAX_MEMBERS": BOUND,
         "MAX_JSON_VALUES = ": BOUND,
         "[> -> >=] MAX_JSON_VALUES": BOUND,
         "member.read(2**[20 ->": "other portions, the same whole",
@@ -155,7 +157,8 @@ EQUIVALENT = {
         "token[0][:[1 ->": "no string begins like a mark",
     },
     "algorithms/policies/onnx_worker.py": {
-        "[sys.stdout.buffer.flush() ->": "the end of the process writes it",
+        "read(most + [1 ->": "two more bytes are too many as well",
+        "inter_op_num_threads = [1 ->": "more threads: only speed",
     },
     "algorithms/policies/onnx.py": {
         "MAX_BYTES = 256 * 2**[20 ->": BOUND,
