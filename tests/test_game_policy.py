@@ -74,6 +74,16 @@ def test_players_that_share_a_string_are_kept_apart():
     assert shared == both
 
 
+def test_a_player_may_be_asked_while_another_acts():
+    """A bidder knows what to bid as soon as both know their values."""
+    policy = GamePolicy.random("first_sealed_auction(max_value=4)", 1)
+    theirs = to_openspiel(policy)
+    state = theirs.game.new_initial_state().child(3).child(4)
+    wanted = {int(bid): share for bid, share in policy.to_players()[1]["p1 val 4"].items()}
+    assert state.current_player() == 0
+    assert theirs.action_probabilities(state, 1) == wanted
+
+
 def test_kuhn_is_the_public_policy():
     ours = TabularPolicy.random(5)
     policy = GamePolicy.from_kuhn(ours)
@@ -147,6 +157,27 @@ def test_a_torch_module_is_a_network():
         answers = from_network(LEDUC, lambda seen: network(torch.tensor(seen)))
     assert policy == answers
     assert 1 < policy.nash_conv().total < 6
+
+
+def test_logits_may_be_of_any_size():
+    for size in (-1e4, 1e4):
+        answers = np.full((12, 3), size)
+        assert from_network("kuhn", lambda seen, a=answers: a) == GamePolicy.uniform("kuhn")
+
+
+def test_a_network_may_write_to_what_it_is_given():
+    def network(seen):
+        seen[:] = 0
+        return seen[:, :3]
+
+    assert from_network("kuhn", network) == GamePolicy.uniform("kuhn")
+    assert kuhn().observations.any()
+
+
+def test_a_function_may_answer_with_a_tensor_that_has_a_gradient():
+    torch = pytest.importorskip("torch")
+    answers = torch.zeros(12, 3, requires_grad=True)
+    assert from_network("kuhn", lambda seen: answers) == GamePolicy.uniform("kuhn")
 
 
 @pytest.mark.parametrize(

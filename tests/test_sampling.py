@@ -5,6 +5,7 @@ import pytest
 
 from algorithms.exact.cfr import CFR_SIMULTANEOUS, Solver
 from algorithms.exact.sampling import SamplingSolver
+from algorithms.exact.solving import make_solver
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from tests.games import KUHN, KUHN3, LEDUC, tree
@@ -36,6 +37,14 @@ def test_a_seed_is_a_run(scheme):
     assert np.array_equal(averages[0], averages[1])
     assert not np.array_equal(averages[0], averages[2])
     assert np.array_equal(averages[0], averages[3])
+
+
+@pytest.mark.parametrize(("name", "scheme"), [("es-mccfr", "external"), ("os-mccfr", "outcome")])
+def test_a_solver_is_made_by_name_and_seed(name, scheme):
+    runs = [SamplingSolver(kuhn_tree(), scheme, seed=7), make_solver(kuhn_tree(), name, seed=7)]
+    for run in runs:
+        run.run(100)
+    assert np.array_equal(runs[0].average_policy(), runs[1].average_policy())
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

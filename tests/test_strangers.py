@@ -28,6 +28,7 @@ from sb3_contrib import MaskablePPO
 from algorithms.games import kuhn, load_game
 from algorithms.policies import archive, onnx_worker, sb3
 from algorithms.policies import onnx as onnx_policy
+from algorithms.policies.features import CardTimesHistory
 from kuhn_bridge import KuhnError
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -93,6 +94,13 @@ def test_models_of_version_0_1_still_open(path: Path) -> None:
         theirs = model.policy.get_distribution(seen, masks).distribution.probs.double().numpy()
     assert np.abs(policy.table - theirs).max() < 1e-6
     assert np.abs(sb3.load_policy(path, trust=True).table - policy.table).max() < 1e-6
+
+
+def test_features_of_version_0_1_are_cards_times_histories() -> None:
+    seen = torch.tensor(kuhn().observations)
+    found = CardTimesHistory()(seen)
+    places = 5 * seen[:, :3].argmax(dim=1) + seen[:, 3:8].argmax(dim=1)
+    assert torch.equal(found, torch.nn.functional.one_hot(places, 15).float())
 
 
 @cache
