@@ -151,6 +151,8 @@ EQUIVALENT = {
     },
     "algorithms/policies/archive.py": {
         "len(size) > [8 ->": BOUND,
+        "len(size) [> -> >=] 8": BOUND,
+        "[> -> >=] MAX_MEMBERS": BOUND,
         "MAX_JSON_VALUES = ": BOUND,
         "[> -> >=] MAX_JSON_VALUES": BOUND,
         "member.read(2**[20 ->": "other portions, the same whole",
@@ -159,7 +161,8 @@ EQUIVALENT = {
         "token[0][:[1 ->": "no string begins like a mark",
     },
     "algorithms/policies/onnx_worker.py": {
-        "[sys.stdout.buffer.flush() ->": "the end of the process writes it",
+        "read(most + [1 ->": "two more bytes are too many as well",
+        "inter_op_num_threads = [1 ->": "more threads: only speed",
     },
     "algorithms/policies/onnx.py": {
         "MAX_BYTES = 256 * 2**[20 ->": BOUND,
@@ -246,6 +249,12 @@ EQUIVALENT = {
         "legal, ([0 -> (0 + 1)], 0)": "only the end's returns are compared",
         "legal, (0, [0 ->": "only the end's returns are compared",
         "LUCK = [6 ->": BOUND,
+        "SEEDS = [300 ->": BOUND,
+        "most - fair [> -> >=] LUCK": RARE,
+        "spec is None [or -> and]": "every .py file has a loader",
+        "[raise ImportError(": "every .py file has a loader",
+        "env.possible_agents[[0 ->": "both agents have the same actions",
+        "range(len(path) + [1 ->": "the last moment is looked at twice",
     },
     "parity/sides.py": {
         "n in (0, 1, [2 ->": "a deal has no more than two cards",

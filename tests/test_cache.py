@@ -54,6 +54,12 @@ def test_the_second_time_nothing_is_walked(shelf, monkeypatch):
     assert [path] == list(shelf.iterdir())
 
 
+def test_a_small_tree_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    load(KUHN3)
+    assert not list(tmp_path.rglob("*"))
+
+
 @pytest.mark.parametrize("place", [0, 10, 60, 500, -1])
 def test_a_damaged_file_is_written_anew(shelf, place):
     first = load(LEDUC)

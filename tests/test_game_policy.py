@@ -74,6 +74,16 @@ def test_players_that_share_a_string_are_kept_apart():
     assert shared == both
 
 
+def test_a_player_may_be_asked_while_another_acts():
+    """A bidder knows what to bid as soon as both know their values."""
+    policy = GamePolicy.random("first_sealed_auction(max_value=4)", 1)
+    theirs = to_openspiel(policy)
+    state = theirs.game.new_initial_state().child(3).child(4)
+    wanted = {int(bid): share for bid, share in policy.to_players()[1]["p1 val 4"].items()}
+    assert state.current_player() == 0
+    assert theirs.action_probabilities(state, 1) == wanted
+
+
 def test_kuhn_is_the_public_policy():
     ours = TabularPolicy.random(5)
     policy = GamePolicy.from_kuhn(ours)

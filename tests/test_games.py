@@ -91,6 +91,10 @@ def test_a_wrong_tree_would_be_noticed():
         assert_same_tree(right, wrong)  # other action IDs
 
 
+def test_players_are_numbered_from_0():
+    assert load_game(KUHN3).agents == ("player_0", "player_1", "player_2")
+
+
 def test_what_kuhn_shows():
     game = kuhn()
     assert game.observations.shape == (12, 10)

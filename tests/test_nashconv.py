@@ -149,11 +149,23 @@ def test_a_disagreement_would_be_noticed(monkeypatch, capsys):
     assert captured.err == "uniform: OpenSpiel disagrees\n"
 
 
+def test_the_gap_is_the_largest_difference_of_any_number():
+    policy = GamePolicy.uniform("kuhn")
+    ours, right = policy.nash_conv(), measured_by_openspiel(policy)
+    for wrong in (
+        replace(right, nash_conv=right.nash_conv + 1),
+        replace(right, gains=(right.gains[0], right.gains[1] + 1)),
+        replace(right, values=(right.values[0] - 1, right.values[1])),
+    ):
+        assert wrong.gap(ours) == pytest.approx(1)
+
+
 @pytest.mark.parametrize(
     ("total", "words"),
     [
         (0, "an equilibrium"),
         (1e-8, "100.0% of the way"),
+        (1e-3, "99.9% of the way"),
         (11 / 48, "75.0% of the way"),
         (11 / 12, "as far from equilibrium as uniform play (0.9167)"),
         (1, "worse than uniform"),
@@ -226,6 +238,28 @@ def test_json_of_any_game(capsys):
     assert sum(loss["lost"] for loss in found["losses"]) == pytest.approx(found["nash_conv"])
     assert "value" not in found
     assert "policy" not in found
+
+
+@pytest.mark.parametrize("game", ["kuhn", "kuhn_poker(players=3)"])
+def test_the_best_responses_in_json_win_what_they_should(game, capsys):
+    assert main(["random:3", "--game", game, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    players, responses = found["players"], found["best_response_players"]
+    for player, response in enumerate(responses):
+        best = {
+            key: {action: float(int(action) == response[key]) for action in row}
+            for key, row in players[player].items()
+        }
+        against = [*players[:player], best, *players[player + 1 :]]
+        won = GamePolicy.from_players(game, against).nash_conv().values[player]
+        assert won == pytest.approx(found["best_response_values"][player])
+    for loss in found["losses"]:
+        row = players[loss["player"]][loss["key"]]
+        assert loss["probability"] == max(row.values()) == row[str(loss["played"])]
+        assert loss["best"] == responses[loss["player"]][loss["key"]]
+    if game == "kuhn":
+        named = {key: Action[name] for key, name in found["best_response"].items()}
+        assert named == responses[0] | responses[1]
 
 
 def test_where_kuhn_loses(capsys):

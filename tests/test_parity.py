@@ -936,10 +936,12 @@ def test_two_runs_say_the_same(capsys):
         (["--candidate", "kuhn_poker(players=3)"], "3 players, not 2"),
         (["--candidate", "math:pi"], "a candidate is a rulebook"),
         (["--candidate", "kuhn_poker", "--actions", "0=check/fold,2=bet/call"], "IDs are 0 to 1"),
-        (["--candidate", "kuhn_poker", "--actions", "0=check,1=check"], "gives check two IDs"),
         (["--candidate", "kuhn_poker", "--actions", "one=check"], "--actions reads"),
         (["--candidate", "kuhn_poker", "--actions", "0=raise"], "--actions reads"),
         (["--candidate", "kuhn_poker", "--actions", "0=check,1=bet"], "call, fold"),
+        (["--candidate", "kuhn_poker", "--actions", "0=check,1=check"], "gives check two IDs"),
+        (["--candidate", "tic_tac_toe"], "the candidate has 9 actions"),
+        (["--candidate", "os:path"], "got module"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(arguments, message, capfd):
@@ -1115,6 +1117,27 @@ class Immortal(KuhnEnv):
             super().step(action)
 
 
+class Quits(KuhnEnv):
+    """A check ends the program."""
+
+    def step(self, action):
+        if action == 0:
+            raise SystemExit("enough")
+        super().step(action)
+
+
+class Three(KuhnEnv):
+    """A third player waits for cards."""
+
+    def __init__(self):
+        super().__init__()
+        self.possible_agents = [*self.possible_agents, "player_2"]
+
+
+def leave():
+    raise SystemExit("no cards today")
+
+
 class Forgetful(KuhnEnv):
     """The seed is not heeded."""
 
@@ -1178,6 +1201,7 @@ def test_faithful_games_of_every_shape_pass(what, candidates, capsys):
         ("envs.py:FoldAtFirst", "allows action 2 or bet or check"),
         ("envs.py:Leaking", "player_1 is shown the same as at"),
         ("envs.py:Loaded", "one deal comes up"),
+        ("envs.py:Quits", "the hand is broken off by SystemExit: enough after [check]"),
         ("envs.py:Immortal", "finished agents do not leave"),
         ("envs.py:Peeking", "at the start player_0 sees 6 different things; three cards make 3"),
         ("envs.py:Generous", "bp with J against Q: pays 0, OpenSpiel pays 1"),
@@ -1260,19 +1284,18 @@ def test_kuhn_has_two_to_four_action_ids(size):
         list(candidate.encodings(size))
 
 
-def test_a_table_of_three_is_refused():
-    env = kuhn_v0.env()
-    env.possible_agents.append("player_2")
-    with pytest.raises(KuhnError, match="the candidate has 3 agents, not 2"):
-        candidate.recognise(env)
-
-
 def test_a_game_that_cannot_deal_is_told_so():
     def outcomes(self):
         raise ZeroDivisionError("no cards")
 
     told = candidate_with(chance_outcomes=outcomes).cases
     assert told == ["dealing: ZeroDivisionError: no cards, OpenSpiel deals two cards"]
+
+
+def test_cards_without_numbers_get_no_hint():
+    tally = Tally()
+    tally.fail("a fold pays nothing")
+    assert candidate.hint(candidate.Candidate("an environment", ()), tally) == ""
 
 
 def test_actions_may_be_named(candidates, capsys):
@@ -1283,19 +1306,19 @@ def test_actions_may_be_named(candidates, capsys):
     capsys.readouterr()
 
 
-def test_a_candidate_must_repeat_its_deals(candidates, capsys):
-    assert check.main(["--candidate", str(candidates / "envs.py:Forgetful")]) == 2
-    assert "does not repeat its deal" in capsys.readouterr().err
-    assert check.main(["--candidate", str(candidates / "envs.py:Broken")]) == 2
-    assert "cannot be played: OSError: no cards left" in capsys.readouterr().err
-    assert check.main(["--candidate", str(candidates / "leaves.py:x")]) == 2
-    assert "SystemExit" in capsys.readouterr().err
-
-
-def test_a_candidate_that_quits_is_one_line(candidates, capsys):
-    (candidates / "quits.py").write_text("def make():\n    raise SystemExit(0)\n")
-    assert check.main(["--candidate", str(candidates / "quits.py:make")]) == 2
-    assert "cannot be played: SystemExit" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("envs.py:Forgetful", "does not repeat its deal"),
+        ("envs.py:Broken", "cannot be played: OSError: no cards left"),
+        ("envs.py:leave", "cannot be played: SystemExit: no cards today"),
+        ("envs.py:Three", "the candidate has 3 agents, not 2"),
+        ("leaves.py:x", "cannot load the candidate"),
+    ],
+)
+def test_a_candidate_that_cannot_be_played_is_told_why(what, message, candidates, capsys):
+    assert check.main(["--candidate", str(candidates / what)]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_a_deal_that_never_comes_up_is_told():
@@ -1396,6 +1419,15 @@ def test_a_module_of_the_working_directory_is_found(candidates, monkeypatch):
     assert candidate.load("beside_us:answer") == 7
 
 
+def test_a_module_of_the_working_directory_shadows_none(candidates, monkeypatch):
+    for place, answer in (("ours", 1), ("here", 2)):
+        (candidates / place).mkdir()
+        (candidates / place / "in_two_places.py").write_text(f"answer = {answer}\n")
+    sys.path.append(str(candidates / "ours"))
+    monkeypatch.chdir(candidates / "here")
+    assert candidate.load("in_two_places:answer") == 1
+
+
 def test_a_function_may_make_a_rulebook(candidates):
     (candidates / "maker.py").write_text("import kuhn\ndef make():\n    return kuhn.KuhnPoker()\n")
     made = candidate.load(str(candidates / "maker.py:make"))
@@ -1422,6 +1454,45 @@ def test_a_candidate_that_never_ends_is_not_followed_for_ever(candidates, capsys
     (candidates / "endless.py").write_text(ENDLESS)
     assert check.main(["--candidate", str(candidates / "endless.py:Endless")]) == 1
     assert "OpenSpiel allows nothing" in capsys.readouterr().out
+
+
+class Particular(KuhnEnv):
+    """Without masks or an end; after three moves it takes no action but 0."""
+
+    def observe(self, agent):
+        return self.state()
+
+    def last(self, observe=True):
+        return self.state(), 0, False, False, {}
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.moves = 0
+
+    def step(self, action):
+        if self.moves == 3 and action:
+            raise ValueError(action)
+        self.moves += 1
+
+
+def test_what_may_follow_a_hand_that_should_be_over_is_tried():
+    record = candidate._record(Particular(), 0)
+    assert {record[path].legal for path in record if len(path) == 3} == {(0,)}
+
+
+def test_dead_ends_of_an_environment_are_told():
+    dealt = {rules.DEALS[0]: (b"J", b"Q")}
+    record = {(): candidate.Moment(0, (0,))}  # nobody may bet
+    side = candidate._reading(sides.OURS, dealt, {(b"J", b"Q"): record})
+    with pytest.raises(sides.DeadEndError, match=r"^this deal never comes up$"):
+        side.look(rules.DEALS[1], "b")
+    with pytest.raises(sides.DeadEndError, match=r"^bet is not possible there$"):
+        side.look(rules.DEALS[0], "b")
+
+
+def test_a_mask_is_not_part_of_what_is_seen():
+    seen = {"observation": np.ones(2), "action_mask": np.ones(3)}
+    assert candidate._bytes(seen) == np.ones(2).tobytes()
 
 
 class OtherPlayerActs:

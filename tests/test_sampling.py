@@ -39,6 +39,14 @@ def test_a_seed_is_a_run(scheme):
     assert np.array_equal(averages[0], averages[3])
 
 
+@pytest.mark.parametrize(("name", "scheme"), [("es-mccfr", "external"), ("os-mccfr", "outcome")])
+def test_a_solver_is_made_by_name_and_seed(name, scheme):
+    runs = [SamplingSolver(kuhn_tree(), scheme, seed=7), make_solver(kuhn_tree(), name, seed=7)]
+    for run in runs:
+        run.run(100)
+    assert np.array_equal(runs[0].average_policy(), runs[1].average_policy())
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", ["kuhn", KUHN3, LEDUC])
 def test_the_first_regrets_are_right_on_average(scheme, name):

@@ -26,8 +26,9 @@ from onnx import TensorProto, helper
 from sb3_contrib import MaskablePPO
 
 from algorithms.games import kuhn, load_game
-from algorithms.policies import archive, sb3
+from algorithms.policies import archive, onnx_worker, sb3
 from algorithms.policies import onnx as onnx_policy
+from algorithms.policies.features import CardTimesHistory
 from kuhn_bridge import KuhnError
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -99,6 +100,13 @@ def test_models_of_version_0_1_still_open(path: Path) -> None:
         theirs = model.policy.get_distribution(seen, masks).distribution.probs.double().numpy()
     assert np.abs(policy.table - theirs).max() < 1e-6
     assert np.abs(sb3.load_policy(path, trust=True).table - policy.table).max() < 1e-6
+
+
+def test_features_of_version_0_1_are_cards_times_histories() -> None:
+    seen = torch.tensor(kuhn().observations)
+    found = CardTimesHistory()(seen)
+    places = 5 * seen[:, :3].argmax(dim=1) + seen[:, 3:8].argmax(dim=1)
+    assert torch.equal(found, torch.nn.functional.one_hot(places, 15).float())
 
 
 @cache
@@ -197,6 +205,7 @@ def test_a_directory_of_endless_entries_is_not_read(tmp_path: Path, member: str)
     ("text", "why"),
     [
         (b"[" + b"{}," * 5_000_000 + b"{}]", "values"),
+        (b"[" + b"1," * 100_001 + b"1]", "more than 100,000 values"),
         (b"[" * 100_000, "too deep"),
         (b'{"a":' * 33 + b"1" + b"}" * 33, "too deep"),
         (b'"' + b'\\"' * 8_000_000, "not a whole"),
@@ -269,6 +278,13 @@ def test_bytes_in_another_order_are_refused(tmp_path: Path) -> None:
     weights = zipped(tmp_path / "policy.pth", inside).read_bytes()
     path = zipped(tmp_path / "model.zip", {**members(), "policy.pth": weights})
     refused(path, match="bytes in another order")
+
+
+@pytest.mark.parametrize("names", [[], ["a/data.pkl", "b/data.pkl"]], ids=len)
+def test_weights_are_one_pickle_and_its_storages(tmp_path: Path, names: list[str]) -> None:
+    weights = zipped(tmp_path / "policy.pth", dict.fromkeys(["a/version", *names], b"3"))
+    path = zipped(tmp_path / "model.zip", members() | {"policy.pth": weights.read_bytes()})
+    refused(path, match="not what torch.save writes today")
 
 
 def test_a_pickle_of_more_than_a_megabyte_is_refused(tmp_path: Path) -> None:
@@ -509,6 +525,53 @@ def test_a_worker_that_dies_early_is_one_line(
     onnx_refused(tmp_path / "any.onnx", match="stopped")
 
 
+def test_a_worker_bounds_its_time_and_memory_and_leaves_no_core(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits: dict[int, tuple[int, int]] = {}
+    monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
+    onnx_worker._bound(7, 2**30)
+    assert limits == {
+        resource.RLIMIT_CPU: (7, 7),
+        resource.RLIMIT_AS: (2**30, 2**30),
+        resource.RLIMIT_CORE: (0, 0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "it needs more memory than a policy may"),
+        (FileNotFoundError(2, "No such file"), "No such file"),
+        (OSError("the disk is gone"), "the disk is gone"),
+        (ValueError("a\nb"), "onnxruntime cannot run it (a)"),
+    ],
+)
+def test_a_worker_says_at_once_what_went_wrong(
+    error: Exception, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: str, most: int) -> None:
+        raise error
+
+    heard = io.BytesIO()
+    stdout = SimpleNamespace(buffer=io.BufferedWriter(heard))  # type: ignore[arg-type]  # it writes
+    system = SimpleNamespace(argv=["worker", "any.onnx", "1", "1", "1"], stdout=stdout)
+    monkeypatch.setattr(onnx_worker, "sys", system)
+    monkeypatch.setattr(onnx_worker, "_bound", lambda seconds, memory: None)
+    monkeypatch.setattr(onnx_worker, "_session", fails)
+    onnx_worker.main()
+    assert json.loads(heard.getvalue()) == {"error": words}
+
+
+def test_information_sets_are_run_in_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = graph(tmp_path / "plain.onnx", helper.make_node("Identity", ["raw"], ["out"]))
+    whole = onnx_policy.load_policy(path).table
+    monkeypatch.setattr(onnx_policy, "BATCH", 5)  # the last of three has 2 rows
+    assert onnx_policy.load_policy(path).table == pytest.approx(whole)
+
+
 def test_without_onnxruntime_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_policy, "find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match="onnxruntime"):
@@ -551,6 +614,7 @@ def test_onnx_files_are_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     spare = helper.make_tensor("spare", TensorProto.FLOAT, (2**16,), np.zeros(2**16))
     same = helper.make_node("Identity", ["raw"], ["out"])
     path = graph(tmp_path / "plain.onnx", same, constants=[spare])
+    monkeypatch.setattr(onnx_policy, "MAX_BYTES", path.stat().st_size)
     assert onnx_policy.load_policy(path).game == kuhn()
     monkeypatch.setattr(onnx_policy, "MAX_BYTES", 100)
     onnx_refused(path, match="larger than 100 bytes")

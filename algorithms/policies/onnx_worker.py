@@ -26,7 +26,7 @@ def main() -> None:
     except MemoryError:
         _say({"error": "it needs more memory than a policy may"})
     except OSError as error:
-        _say({"error": error.strerror or str(error), "system": True})
+        _say({"error": error.strerror or str(error)})
     except Exception as error:  # onnxruntime's errors have no common base
         reason = (str(error) or type(error).__name__).strip().splitlines()[0]
         _say({"error": f"onnxruntime cannot run it ({reason})"})
@@ -80,9 +80,7 @@ def _answer(session: Any) -> None:
         _say({"error": f"no output is [N, {actions}]; they are {', '.join(names)}"})
         return
     parts = whole.get("probabilities") or next(iter(whole.values()))
-    _say({"rows": rows, "actions": actions})
-    sys.stdout.buffer.write(np.concatenate(parts).tobytes())
-    sys.stdout.buffer.flush()
+    _say({"rows": rows, "actions": actions}, np.concatenate(parts).tobytes())
 
 
 def _read(dtype: str, rows: int, width: int) -> npt.NDArray[Any]:
@@ -91,8 +89,8 @@ def _read(dtype: str, rows: int, width: int) -> npt.NDArray[Any]:
     return np.frombuffer(content, kind).reshape(rows, width)
 
 
-def _say(message: dict[str, Any]) -> None:
-    sys.stdout.buffer.write(json.dumps(message).encode() + b"\n")
+def _say(message: dict[str, Any], array: bytes = b"") -> None:
+    sys.stdout.buffer.write(json.dumps(message).encode() + b"\n" + array)
     sys.stdout.buffer.flush()
 
 
