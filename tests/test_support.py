@@ -348,6 +348,23 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else_is(tmp_p
     assert {path.name for path in tmp_path.iterdir()} == {"model.ckpt", *others}
 
 
+def test_what_another_run_removes_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    target, lock, thefts = tmp_path / "model.ckpt", files._lock, iter((True, False))
+
+    def late(handle):
+        if next(thefts):
+            next(tmp_path.iterdir()).unlink()
+        lock(handle)
+
+    monkeypatch.setattr(files, "_lock", late)
+    with files.replacing(target) as temporary:
+        with temporary.open() as other, pytest.raises(BlockingIOError):
+            lock(other.fileno())
+        temporary.write_text("whole")
+    assert target.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [target]
+
+
 def test_a_full_disk_is_one_line_and_keeps_the_last_good_file(tmp_path):
     target = tmp_path / "model.ckpt"
     files.write_bytes(target, b"good")

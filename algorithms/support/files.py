@@ -158,8 +158,9 @@ def _created(target: Path) -> tuple[Path, int]:
     temporary = target.with_name(f".{target.stem}-{secrets.token_hex(4)}{target.suffix}")
     with _told(target):
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with suppress(OSError):  # a file system without locks
-            _lock(handle)
+        if not _is_held(handle):
+            os.close(handle)
+            return _created(target)
         if target.exists():
             temporary.chmod(stat.S_IMODE(target.stat().st_mode))
     return temporary, handle
@@ -181,6 +182,17 @@ def _remove_unless_locked(path: Path) -> None:
         path.unlink()
     finally:
         os.close(handle)
+
+
+def _is_held(handle: int) -> bool:
+    """Lock a new file; false if another run took it for a leftover before it was locked."""
+    try:
+        _lock(handle)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return os.fstat(handle).st_nlink > 0
 
 
 def _lock(handle: int) -> None:
