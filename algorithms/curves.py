@@ -80,7 +80,7 @@ def _game_beside(path: Path) -> str:
     """The game that the training run of a curve notes in its .json; Kuhn's runs need not."""
     try:
         game = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["config"]["game"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return KUHN
     return str(game)
 

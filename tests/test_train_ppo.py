@@ -24,7 +24,7 @@ from algorithms.games import load_game
 from algorithms.learning import saving, training
 from algorithms.learning.building import build
 from algorithms.learning.callback import Measure
-from algorithms.learning.curve import Point, from_csv, to_csv
+from algorithms.learning.curve import COLUMNS, Point, from_csv, to_csv
 from algorithms.learning.models import imitate
 from algorithms.learning.networks import played_by
 from algorithms.learning.recipes import FallingRate, configure
@@ -433,6 +433,19 @@ def test_settings_reach_the_model() -> None:
 def test_the_rate_falls_in_the_second_half() -> None:
     rate = FallingRate(8.0)
     assert [rate(left) for left in (1.0, 0.5, 0.25, 0.0)] == [8.0, 8.0, 4.0, 0.016]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x" * 200_000, f"{','.join(COLUMNS)}\n{'9' * 400},1,1,1\n", '"' * 200_000]
+)
+def test_other_files_are_no_curves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / "model.csv").write_text(text)
+    (tmp_path / "model.json").write_text("[" * 100_000)  # nor does it name a game
+    out = ["--out", str(tmp_path / "curve.png")]
+    assert curves.main([str(tmp_path / "model.csv"), *out]) == 2
+    assert "not a learning curve" in capsys.readouterr().err
 
 
 def test_curves_are_read_back_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

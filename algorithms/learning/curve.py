@@ -29,6 +29,7 @@ class Point(NamedTuple):
 
 
 Curve: TypeAlias = Sequence[Point]
+MAX_BYTES = 2**24  # of a file: a curve takes one thousandth of it
 
 
 def to_csv(curve: Curve) -> str:
@@ -43,9 +44,11 @@ def to_csv(curve: Curve) -> str:
 def from_csv(path: Path) -> list[Point]:
     """What `to_csv` wrote."""
     try:
-        header, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines())
+        text = files.read_bytes(path, most=MAX_BYTES).decode()
+        header, *rows = csv.reader(text.splitlines())
         points = [Point(int(s), float(t), float(last), float(mean)) for s, t, last, mean in rows]
-    except ValueError:
+        _ = [float(point.steps) for point in points]  # a picture has no other numbers
+    except (ValueError, OverflowError, csv.Error):
         header, points = [], []
     if tuple(header) != COLUMNS or not points:
         raise UsageError(f"{path}: not a learning curve; its columns are {','.join(COLUMNS)}")
