@@ -414,7 +414,10 @@ def test_networks_go_on_more_gently_than_tables(tmp_path: Path) -> None:
     rates = []
     for net in ("table", "mlp"):
         run(tmp_path / "model.zip", "--net", net, "--steps", "1024", "--save", "last")
-        rates.append(MaskablePPO.load(tmp_path / "model.zip", device="cpu").learning_rate)
+        model = MaskablePPO.load(tmp_path / "model.zip", device="cpu")
+        rates.append(model.learning_rate)
+        assert (model.gamma, model.gae_lambda, model.normalize_advantage) == (1, 1, False)
+        assert (model.ent_coef, model.max_grad_norm) == (0.1, 0.5)
     assert rates[1] <= 1e-5 < rates[0]  # at 3e-5 Kuhn's networks lost what they had learned
 
 
