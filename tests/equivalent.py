@@ -158,6 +158,7 @@ EQUIVALENT = {
         "member.read(2**[20 ->": "other portions, the same whole",
         "member.read(2[** ->": "other portions, the same whole",
         "(argument or 0) [> -> >=]": "torch writes no such memo",
+        "(argument or [0 ->": "torch writes no such memo",
         "token[0][:[1 ->": "no string begins like a mark",
     },
     "algorithms/policies/onnx_worker.py": {
@@ -174,6 +175,8 @@ EQUIVALENT = {
         "LONGEST_LINE = [2 ->": BOUND,
         "LONGEST_LINE = 2**[16 ->": BOUND,
         "CLOCK_SECONDS = [20 ->": BOUND,
+        "CLOCK_SECONDS = 20, [60 ->": BOUND,
+        "[process.kill() ->": "it ends a little later, by its own bounds",
     },
     "algorithms/policies/sb3.py": {
         "[4 -> (4 + 1)] * MAX_LAYERS": BOUND,

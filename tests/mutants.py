@@ -65,7 +65,7 @@ TESTS = {
     "algorithms/exact/kuhn.py": "closed_form",
     "algorithms/exact/losses.py": "losses",
     "algorithms/exact/simulation.py": "simulate",
-    "algorithms/exact/solving.py": "solve cfr fast",
+    "algorithms/exact/solving.py": "solve sampling",
     "algorithms/policies/policy.py": "game_policy",
     "algorithms/policies/archive.py": "strangers sb3",
     "algorithms/policies/sb3.py": "strangers sb3",
