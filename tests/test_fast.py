@@ -274,7 +274,7 @@ def test_ctrl_c_is_heard_in_the_middle_of_a_run(name):
     solver = make_solver(tree(KUHN), name)
     solver.run(1)  # compiles
     started = time.monotonic()
-    threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,)).start()
+    threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
     with pytest.raises(KeyboardInterrupt):
         solver.run(10**10)
     assert time.monotonic() - started < 10

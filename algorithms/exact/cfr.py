@@ -29,7 +29,7 @@ from algorithms.exact.tree import (
 from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import KuhnError
 
-SLICE = 2**27  # nodes visited at a time, a fraction of a second: Ctrl-C waits for compiled code
+SLICE = 2**25  # nodes visited at a time, a fraction of a second: Ctrl-C waits for compiled code
 
 
 @dataclass(frozen=True, slots=True)
