@@ -163,7 +163,6 @@ def _torch_outputs(policy: nn.Module, game: Game) -> Arrays:
 
 def _to_proto(policy: nn.Module, game: Game) -> Any:
     import torch
-    import torch._dynamo  # by itself: Ctrl-C in this import would be an error of the exporter
 
     batch = torch.export.Dim("N")
     example = tuple(torch.tensor(array[:2]) for array in states(game).values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -241,17 +240,3 @@ def test_bad_input_is_one_line(
         error = capsys.readouterr().err
         assert message in error
         assert error.count("\n") == 1
-
-
-def test_ctrl_c_while_the_exporter_is_imported_is_exit_130(tmp_path, monkeypatch, capsys):
-    class Interrupt:
-        def find_spec(self, name, path, target=None):
-            if name == "torch._dynamo":
-                raise KeyboardInterrupt
-
-    monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
-    monkeypatch.setattr(sys, "meta_path", [Interrupt(), *sys.meta_path])
-    model = Path(__file__).parent / "golden" / "mlp-0.1.zip"
-    assert export_onnx.main([str(model), "--out", str(tmp_path / "policy.onnx")]) == 130
-    assert capsys.readouterr().err == "python -m algorithms.export_onnx: interrupted\n"
-    assert not list(tmp_path.iterdir())
