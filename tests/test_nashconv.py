@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import given
 from algorithms.exact.elimination import eliminate
 from algorithms.exact.losses import losses
 from algorithms.exact.values import nash_conv, pure, seated
-from algorithms.games import kuhn
-from algorithms.nashconv import main
+from algorithms.games import kuhn, load_game
+from algorithms.nashconv import _agrees, main
 from algorithms.policies import GamePolicy
 from algorithms.policies import report as module
 from algorithms.policies.openspiel import Theirs, measured_by_openspiel
@@ -211,6 +212,25 @@ def test_json_says_where_chips_are_lost_and_how_to_take_them(capsys):
     named = {key: Action[name] for key, name in found["best_response"].items()}
     assert named == answers
     assert found["exploitability"] == pytest.approx(found["nash_conv"] / 2)
+
+
+def test_ten_losses_are_listed_unless_asked_otherwise(capsys):
+    for options, shown in (([], 10), (["--losses", "0"], 0), (["--losses", "12"], 12)):
+        assert main(["uniform", "--game", "leduc_poker", *options]) == 0
+        assert capsys.readouterr().out.count("\nplayer_") == shown
+
+
+@pytest.mark.parametrize("options", [["--losses", "-1"], ["--max", "nan"]])
+def test_impossible_options(options, capsys):
+    assert main(["uniform", *options]) == 2
+    assert f"{' '.join(options)}: want a" in capsys.readouterr().err
+
+
+def test_agreement_is_up_to_rounding_at_the_stakes_of_the_game():
+    theirs = SimpleNamespace(gap=lambda measure: 5e-10)
+    for name, agree in (("kuhn", False), ("leduc_poker", True)):  # 2 chips, 13 chips
+        item = SimpleNamespace(game=load_game(name), theirs=theirs, measure=None)
+        assert _agrees(item) is agree
 
 
 def test_any_game(capsys):

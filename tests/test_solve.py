@@ -6,6 +6,7 @@ import sys
 from itertools import pairwise
 
 import pytest
+from matplotlib.axes import Axes
 
 from algorithms.exact.solving import NAMES, make_solver, solve
 from algorithms.exact.values import nash_conv
@@ -95,6 +96,43 @@ def test_a_player_alone(mode, capsys):
     arguments = ["--game", ALONE, "--variant", "dcfr", "--iterations", "200", "--mode", mode]
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["nash_conv"] == pytest.approx(1.704e-05, rel=1e-3)
+
+
+def test_options_reach_the_solver(monkeypatch, capsys):
+    asked = []
+
+    def made(tree, variant, **how):
+        asked.append((variant, how["mode"], how["seed"]))
+        return make_solver(tree, variant, **how)
+
+    monkeypatch.setattr("algorithms.solve.make_solver", made)
+    main(["--iterations", "1"])
+    main(["--iterations", "1", "--mode", "exact", "--variant", "cfr", "--seed", "7"])
+    assert asked == [("cfr+", "fast", 0), ("cfr", "exact", 7)]
+    capsys.readouterr()
+
+
+def test_nodes_may_be_bounded(capsys):
+    few = ["--game", LEDUC, "--iterations", "1", "--max-nodes"]
+    assert main([*few, "9457"]) == 0
+    assert main([*few, "9456"]) == 2
+    assert "too large for a tree" in capsys.readouterr().err
+
+
+def test_a_long_strategy_is_cut_and_says_so(capsys):
+    assert main(["--game", LEDUC, "--iterations", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\nplayer_") == 24
+    assert "\n... and 912 more (--out writes all)\n" in out
+
+
+def test_the_picture_is_of_the_curve(tmp_path, monkeypatch, capsys):
+    drawn = []
+    monkeypatch.setattr(Axes, "plot", lambda self, *columns: drawn.append(columns))
+    assert main(["--iterations", "5", "--plot", str(tmp_path / "x.png"), "--json"]) == 0
+    curve = json.loads(capsys.readouterr().out)["curve"]
+    assert [list(map(list, zip(*columns, strict=True))) for columns in drawn] == [curve]
+    assert len(curve) == 5
 
 
 def test_discounts_are_the_variants_numbers(capsys):
