@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from algorithms import evaluate
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
-from algorithms.exact.values import nash_conv
+from algorithms.exact.simulation import Sample
+from algorithms.exact.values import nash_conv, seated
 from algorithms.games import load_game
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.policies.sources import BEST_RESPONSE, load
@@ -58,6 +61,34 @@ def test_a_policy_file_is_an_opponent(tmp_path: Path) -> None:
     assert (
         main(["random:2", "--against", path, "uniform", "--deterministic", "--hands", "500"]) == 0
     )
+
+
+def match(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    arguments = ["random:2", "--against", "uniform", "--hands", "500", "--json", *options]
+    assert main(arguments) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)["against"]["uniform"]
+    return found
+
+
+def test_a_seed_is_a_match(capsys: pytest.CaptureFixture[str]) -> None:
+    assert match(capsys) == match(capsys, "--seed", "0") != match(capsys, "--seed", "1")
+
+
+def test_the_likeliest_actions_are_played(capsys: pytest.CaptureFixture[str]) -> None:
+    tree, policy = kuhn_tree(), TabularPolicy.random(2)
+    for options, mine in ([], policy), (["--deterministic"], policy.likeliest()):
+        joint = seated(tree, [mine.probabilities, tree.uniform()])
+        wanted = nash_conv(tree, joint).values[0]
+        assert match(capsys, *options)["player_0"]["exact"] == pytest.approx(wanted)
+
+
+def test_one_seat_that_is_off_is_enough(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = Sample(100, 1.0, 0.1, 1.0), Sample(100, 1.0, 0.01, 2.0)
+    monkeypatch.setattr(evaluate, "simulate", lambda *args, **options: samples)
+    assert main(["uniform", "--against", "uniform"]) == 1
+    capsys.readouterr()
 
 
 def test_a_game_of_three(capsys: pytest.CaptureFixture[str]) -> None:
