@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from algorithms import rps
 from algorithms.rps import PAYOFF, against, main, matched, self_play
 
 
@@ -68,3 +69,38 @@ def test_regrets_become_a_policy(regret):
 
 def test_the_game_is_fair():
     assert (PAYOFF == -PAYOFF.T).all()
+
+
+def test_each_player_regrets_what_it_would_have_won(monkeypatch):
+    """Rock meets paper: the first wants paper or, twice as much, scissors; the second nothing."""
+    policies, moves = [], iter([0, 1, 0, 0])
+    monkeypatch.setattr(rps, "_draw_move", lambda p, _: policies.append(p.tolist()) or next(moves))
+    outcome = self_play(2)
+    even = [1 / 3] * 3
+    assert policies == [even, even, pytest.approx([0, 1 / 3, 2 / 3]), even]
+    assert outcome.average == pytest.approx(np.mean([even, [0, 1 / 3, 2 / 3]], axis=0))
+
+
+def test_options_are_heard(capsys):
+    def told(*options):
+        main(["--json", *options])
+        found = json.loads(capsys.readouterr().out)
+        played = [found[name]["average"] for name in ("self-play", "against the opponent")]
+        return found["rounds"], found["seed"], played
+
+    def wanted(rounds, seed, opponent):
+        played = self_play(rounds, seed=seed), against(opponent, rounds, seed=seed)
+        return rounds, seed, [outcome.average.tolist() for outcome in played]
+
+    assert told() == wanted(20_000, 0, (0.4, 0.3, 0.3))
+    some = ["--rounds", "50", "--seed", "3", "--opponent", "0.2", "0.5", "0.3"]
+    assert told(*some) == wanted(50, 3, (0.2, 0.5, 0.3))
+    assert wanted(50, 3, (0.2, 0.5, 0.3)) != wanted(50, 4, (0.2, 0.5, 0.3))
+
+
+@pytest.mark.parametrize(("shortfall", "code"), [(0.049, 0), (0.051, 1)])
+def test_how_near_is_near(shortfall, code, monkeypatch, capsys):
+    found = rps.Averages(np.full(3, 1 / 3), shortfall)
+    monkeypatch.setattr(rps, "self_play", lambda *args, **options: found)
+    assert main(["--rounds", "20000"]) == code
+    capsys.readouterr()

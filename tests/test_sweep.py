@@ -245,6 +245,31 @@ def test_curves_draws_folders_as_bands(tmp_path: Path, capsys: pytest.CaptureFix
     assert "no learning curve" in capsys.readouterr().err
 
 
+def test_curves_are_grouped_and_named_as_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn: list[tuple[dict[str, int], Path]] = []
+
+    def draw(groups: dict[str, list[Any]], out: Path, game: Any = None) -> None:
+        drawn.append(({name: len(group) for name, group in groups.items()}, out))
+
+    monkeypatch.setattr(curves, "draw_bands", draw)
+    monkeypatch.setattr(curves, "draw", draw)
+    monkeypatch.chdir(tmp_path)
+    pretend(tmp_path, {"a": [0.5, 0.25], "b": [0.125]})
+    one, two = (f"a/seed-{seed}/model.csv" for seed in (0, 1))
+    band = ["--band", "--out", "all.png"]
+    for arguments in (["a", "b"], ["a", one], [one, two, *band], [one, two]):
+        assert curves.main(arguments) == 0
+    assert drawn == [
+        ({"a": 2, "b": 1}, Path("training.png")),
+        ({"a": 2, "model": 1}, Path("training.png")),
+        ({"all": 2}, Path("all.png")),
+        ({one: 3, two: 3}, Path("training.png")),  # points; one name would be the other's
+    ]
+    capsys.readouterr()
+
+
 def test_the_live_line_counts(tmp_path: Path) -> None:
     from algorithms.learning.sweeping.running import News
 
