@@ -47,7 +47,7 @@ assert {faces, policies, rule_checks, selfplay_checks, solvers}  # importing the
 
 # These take most of the time: after an error that is not theirs they are left out.
 LONG = {"cfr", "cfr+", "fast", "lcfr", "dcfr", "nashconv", "selfplay", "policies", "pettingzoo-api"}
-LONG |= {"policy.js"}
+LONG |= {"policy.js", "engine.js", "lp"}
 
 
 def every_result(without=frozenset()):
