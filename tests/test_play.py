@@ -22,6 +22,7 @@ import pytest
 from algorithms import play
 from algorithms.exact.kuhn import nash
 from algorithms.playing import page
+from algorithms.playing.opponents import opponent
 from algorithms.policies.styles import STYLES, style
 from algorithms.support.server import Asset, Server
 from kuhn_bridge import INFORMATION_STATES, TabularPolicy
@@ -143,10 +144,24 @@ def test_the_bands_are_those_of_the_known_equilibria(server: Server) -> None:
     bands = json.loads(ask(server, "/game.json")[2])["equilibrium"]
     assert list(bands) == list(INFORMATION_STATES)
     assert bands["0"]["BET"] == pytest.approx([0, 1 / 3])
+    assert bands["0"]["CHECK_OR_CALL"] == pytest.approx([2 / 3, 1])  # the least first
     assert bands["1"] == {"CHECK_OR_CALL": [1, 1], "BET": [0, 0]}
     assert bands["2"]["BET"] == [0, 1]
     assert bands["1pb"]["CHECK_OR_CALL"] == pytest.approx([1 / 3, 2 / 3])
     assert bands["1b"]["CHECK_OR_CALL"] == pytest.approx([1 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("random:7", "Random habits 7"),
+        ("cfr:10", "cfr:10"),
+        ("nash:1/3", "Perfect play (alpha 1/3)"),
+        ("random", "random"),
+    ],
+)
+def test_opponents_have_names_that_players_know(source: str, name: str) -> None:
+    assert opponent(source).name == name
 
 
 def test_of_a_file_the_page_learns_the_name_alone(tmp_path: Path) -> None:

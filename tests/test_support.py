@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 import kuhn_bridge
-from algorithms.support import command, files, garbage, sealed
-from algorithms.support.errors import UsageError, unknown
+from algorithms.support import command, compiled, files, garbage, sealed
+from algorithms.support.errors import UsageError, first_line, unknown
+from algorithms.support.progress import progress
 
 
 def test_mistakes_are_one_line_and_exit_2(capsys):
@@ -145,6 +146,45 @@ for name in {COMMANDS}:
     run = python(code, "-OO")
     assert run.stderr == ""
     assert run.stdout.splitlines() == [f"{name} True" for name in COMMANDS]
+
+
+def test_a_reader_who_has_had_enough_is_no_error():
+    code = "import sys; from algorithms.support.command import run\n"
+    code += "sys.exit(run(lambda: print('nobody reads this') or 0, 'name'))"
+    child = [sys.executable, "-c", code]
+    with subprocess.Popen(child, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as done:
+        done.stdout.close()
+        assert done.stderr.read() == b""
+    assert done.returncode == 0
+
+
+def test_a_bar_is_drawn_on_a_terminals_standard_error_alone(monkeypatch, capsys):
+    for total, shown in ((200, "60%"), (None, "120")):
+        monkeypatch.setenv("TTY_COMPATIBLE", "1")
+        with progress("working", total) as show:
+            show(120, "and a note")
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert all(word in err for word in ("working", shown, "and a note"))
+        monkeypatch.setenv("TTY_COMPATIBLE", "0")
+        with progress("working", total) as show:
+            show(120, "and a note")
+        assert "".join(capsys.readouterr()) == ""
+
+
+def test_where_no_cache_can_be_kept_functions_are_compiled_all_the_same(monkeypatch):
+    def njit(**options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: (function, "compiled")
+
+    monkeypatch.setattr(compiled, "njit", njit)
+    assert compiled.compiled(len) == (len, "compiled")
+
+
+def test_an_error_without_words_is_named():
+    assert first_line(ValueError()) == "ValueError"
+    assert first_line(ValueError("two\nlines")) == "two"
 
 
 def test_speed_without_openspiel_is_one_line():

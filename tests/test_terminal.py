@@ -21,6 +21,8 @@ from algorithms.playing import terminal
 from algorithms.playing.opponents import opponent
 from algorithms.support.server import Server
 from kuhn_bridge import Card, State
+from kuhn_bridge.bridge import information_state
+from kuhn_bridge.state import nodes
 
 COMMAND = [sys.executable, "-m", "algorithms.play", "--terminal"]
 CARDS = {"Jack": Card.J, "Queen": Card.Q, "King": Card.K}
@@ -185,3 +187,24 @@ def test_the_documentation_shows_what_happens(monkeypatch, capsys):
     assert play.main(["--terminal", "--seed", "0"]) == 0
     hand = capsys.readouterr().out.partition("Hand 1")[2].partition("\nHand 2")[0]
     assert f"Hand 1{hand}" == shown
+
+
+def sitting(source, *answers):
+    said = iter(answers)
+    return terminal.Sitting(
+        opponent(source).policy, random.Random(1), lambda _: next(said), lambda _: None
+    )
+
+
+def test_the_bot_plays_its_own_card():
+    bot = sitting("heuristic")  # which never mixes
+    for state in nodes():
+        if state.actor is not None:
+            row = bot.policy[information_state(state.cards[state.actor], state.letters)]
+            assert row[bot.bot_action(state)] == 1
+
+
+@pytest.mark.parametrize("answer", ["q", "quit", "exit", " Q "])
+def test_a_person_may_leave(answer):
+    with pytest.raises(terminal.Leave):
+        sitting("uniform", answer).decide(State.new("K", "J"))
