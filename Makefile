@@ -27,7 +27,7 @@ check: $(INSTALLED)
 mutants: $(INSTALLED)
 	$(BIN)/python -m tests.mutants
 
-# The table of docs/reliability.md: two minutes.
+# The table of docs/reliability.md: two to three minutes.
 torture: $(INSTALLED)
 	$(BIN)/python -m tests.torture
 
