@@ -113,3 +113,12 @@ def test_every_tensor_is_found_again(name: str) -> None:
     assert (find(seen[order]) == order).all()
     with pytest.raises(KuhnError, match="no player"):
         find(seen[:1] + 0.5)
+
+
+def test_a_negative_zero_is_a_zero_and_no_strange_tensor_is_found() -> None:
+    seen = load_game("kuhn").observations
+    find = Finder(seen)
+    assert find(np.where(seen == 0, np.float32(-0.0), seen)).tolist() == list(range(12))
+    for strange in np.random.default_rng(0).random((100, 1, 10), np.float32):
+        with pytest.raises(KuhnError, match="no player to act can see"):
+            find(strange)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from algorithms.exact.tree import TERMINAL
+from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.exact.values import nash_conv
 from algorithms.games import load_game
-from algorithms.learning.board import board_of, cumulative, deal_of
+from algorithms.learning.board import _deals, board_of, cumulative, deal_of
 from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.learning.tutorial import TurnsEnv
 from kuhn_bridge import KuhnError, State, TabularPolicy
@@ -384,3 +384,19 @@ def test_what_a_step_gave_stays_as_it_was():
     for given, copy in zip(kept, copies, strict=True):
         assert all(map(np.array_equal, given, copy))
     assert len({rewards.tobytes() for _, rewards, _ in kept}) > 1
+
+
+def test_deals_may_be_of_different_lengths():
+    """Chance lets the player decide at once, or deals once more."""
+
+    def decision(depth, card, key):
+        yield Visit(depth, 0, card, 0.5, key, (0, 1))
+        yield from (Visit(depth + 1, TERMINAL, move, returns=(1.0,)) for move in (0, 1))
+
+    later = [visit for card in (0, 1) for visit in decision(2, card, f"later, {card}")]
+    once_more = Visit(1, CHANCE, 1, 0.5)
+    walk = [Visit(0, CHANCE), *decision(1, 0, "at once"), once_more, *later]
+    tree = compile_tree("uneven", 1, 2, walk)
+    deals = _deals(tree)
+    assert tree.chance[deals].tolist() == [0.5, 0.25, 0.25]
+    assert (tree.player[deals] == 0).all()

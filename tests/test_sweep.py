@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 from algorithms import curves, sweep, train_ppo
-from algorithms.learning.bands import band, interval, iqm
+from algorithms.learning.bands import band, draw_bands, interval, iqm
 from algorithms.learning.curve import Point, to_csv
 from algorithms.learning.sweeping import plan as planning
 from algorithms.learning.sweeping.cluster import ENVIRONMENT
@@ -79,6 +80,7 @@ def test_some_combinations_are_drawn_and_always_the_same() -> None:
     assert len(some) == 4
     assert some == planning.sampled(grid, 4)
     assert list(some) == [name for name in grid if name in some]
+    assert list(some) != list(grid)[:4]
 
 
 def test_no_two_settings_share_a_folder() -> None:
@@ -227,6 +229,22 @@ def test_a_band_is_of_the_policies_that_would_be_saved() -> None:
     assert made.middle == pytest.approx([1.0, (0.75 + 0.8) / 2, (0.5 + between) / 2])
     assert made.interval.low == pytest.approx([1.0, 0.75, 0.5])
     assert made.interval.high == pytest.approx([1.0, 0.8, between])
+
+
+def test_a_picture_keeps_ten_lines_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels: list[str] = []
+    plot = Axes.plot
+
+    def noted(self: Axes, *args: Any, label: str, **options: Any) -> Any:
+        labels.append(label)
+        return plot(self, *args, label=label, **options)
+
+    monkeypatch.setattr(Axes, "plot", noted)
+    one = [Point(0, 0, 1.0, 1.0), Point(100, 1, 0.5, 0.7)]
+    groups = {f"lr={n}": [one] * (1 + n % 2) for n in range(11)}
+    draw_bands(groups, tmp_path / "bands.png")
+    assert labels[:2] == ["lr=0, 1 seed", "lr=1, 2 seeds"]
+    assert len(labels) == 10
 
 
 def test_curves_draws_folders_as_bands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

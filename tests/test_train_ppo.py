@@ -20,8 +20,10 @@ import torch
 from sb3_contrib import MaskablePPO
 
 from algorithms import curves, nashconv, train_ppo
+from algorithms.exact.cfr import Solver
+from algorithms.exact.values import nash_conv
 from algorithms.games import load_game
-from algorithms.learning import saving, training
+from algorithms.learning import curve, saving, training
 from algorithms.learning.building import build
 from algorithms.learning.callback import Measure
 from algorithms.learning.curve import COLUMNS, Point, from_csv, to_csv
@@ -449,6 +451,24 @@ def test_other_files_are_no_curves(
     out = ["--out", str(tmp_path / "curve.png")]
     assert curves.main([str(tmp_path / "model.csv"), *out]) == 2
     assert "not a learning curve" in capsys.readouterr().err
+
+
+def test_a_curve_in_a_file_is_under_its_own_header() -> None:
+    text = to_csv([Point(steps=100, seconds=1.5, last=0.5, average=0.25)])
+    assert text == "steps,seconds,nash_conv,nash_conv_average\n100,1.50,0.5,0.25\n"
+
+
+def test_curves_are_drawn_beside_what_cfr_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    def after(iterations: int) -> float:
+        solver = Solver(KUHN.tree)
+        solver.run(iterations)
+        return nash_conv(KUHN.tree, solver.average_policy()).total
+
+    even = {"uniform\n11/12": pytest.approx(11 / 12)}
+    cfr = {f"CFR\n{n:,} iterations": pytest.approx(after(n)) for n in (100, 1000)}
+    assert curve._levels(KUHN) == even | cfr
+    monkeypatch.setattr(curve, "MOST_VISITS", 10_000)  # 100 iterations are 5,800
+    assert len(curve._levels(KUHN)) == 2
 
 
 def test_curves_are_read_back_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
