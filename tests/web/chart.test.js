@@ -18,7 +18,7 @@ test("the chart starts at 0 and follows chips, fair share and band", () => {
 
 test("a long game is drawn with few points, its last hand among them", () => {
   const path = points(hands(10_001), -1 / 18, 4);
-  assert.ok(path.length < 310);
+  assert.ok(path.length > 290 && path.length < 310);
   assert.equal(path.at(-1).hands, 10_001);
   assert.equal(path.at(-1).chips, 10_001);
 });

@@ -36,6 +36,7 @@ for (const row of [
   [0.5, 0.5, 0],
   [NaN, 0, 1],
   [0.5, 0, 0.4],
+  [0.5, 0, 0.4999],
   [-0.5, 0, 1.5],
 ])
   test(`a model that gives [${row}] facing a bet is refused`, async () => {
@@ -109,6 +110,12 @@ for (const [what, changes, said] of [
 ])
   test(`a policy file with ${what} is refused`, () =>
     assert.throws(() => readTable(file(changes)), said));
+
+test("a row may sum to 1 up to a millionth, as in Python", () => {
+  const off = (by) => file(spoiled({ CHECK_OR_CALL: 0.5, FOLD: 0.5 - by }));
+  assert.doesNotThrow(() => readTable(off(9e-7)));
+  assert.throws(() => readTable(off(1.1e-6)), /not probabilities/);
+});
 
 test("broken JSON and JSON that is no object are refused", () => {
   for (const text of ["{", "", "null", "3", '"x"'])
