@@ -13,7 +13,7 @@ from dataclasses import asdict
 
 from algorithms.exact.simulation import CERTAIN, Sample, all_seats, require_hands, simulate
 from algorithms.games import KUHN, Game
-from algorithms.policies import GamePolicy, sources
+from algorithms.policies import Policy, sources
 from algorithms.policies.styles import STYLES
 from algorithms.support import command
 from algorithms.support.progress import progress
@@ -60,10 +60,10 @@ def _run(args: argparse.Namespace) -> int:
         print(f"what {args.policy} wins, chips per hand, over {hands:,} hands per match")
         print(_table(policy.game, matches))
     off = [sample.off for samples in matches.values() for sample in samples]
-    return command.DOES_NOT_HOLD if max(off) > CERTAIN else command.HOLDS
+    return command.EXIT_FAILED if max(off) > CERTAIN else command.EXIT_OK
 
 
-def _loaded(args: argparse.Namespace) -> tuple[GamePolicy, dict[str, GamePolicy]]:
+def _loaded(args: argparse.Namespace) -> tuple[Policy, dict[str, Policy]]:
     """The policy, and its opponents by name."""
     game = sources.game_of([args.policy, *(args.against or ())], args.game, trust=args.trust)
     policy = sources.load(args.policy, game, trust=args.trust, deterministic=args.deterministic)
@@ -73,7 +73,7 @@ def _loaded(args: argparse.Namespace) -> tuple[GamePolicy, dict[str, GamePolicy]
     }
 
 
-def _match(policy: GamePolicy, other: GamePolicy, args: argparse.Namespace) -> tuple[Sample, ...]:
+def _match(policy: Policy, other: Policy, args: argparse.Namespace) -> tuple[Sample, ...]:
     with progress("playing", policy.game.num_players * args.hands) as bar:
         tables = (policy.table, other.table)
         return simulate(policy.game.tree, tables, hands=args.hands, seed=args.seed, progress=bar)

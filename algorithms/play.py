@@ -12,7 +12,7 @@ from algorithms.playing import terminal
 from algorithms.playing.opponents import PERFECT, opponent
 from algorithms.playing.page import assets
 from algorithms.policies.sources import HELP
-from algorithms.support.command import HOLDS, Parser, run
+from algorithms.support.command import EXIT_OK, Parser, run
 from algorithms.support.errors import UsageError
 from algorithms.support.server import Server
 
@@ -38,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("--seed requires --terminal: the page draws its own cards")
     if options.terminal:
         terminal.play(opponent(options.policy, trust=options.trust), seed=options.seed)
-        return HOLDS
+        return EXIT_OK
     with _server(options) as server:
         print(f"Play against {options.policy}: {server.url} (Ctrl-C stops)", flush=True)
         if not options.no_open:
@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
             server.serve_forever()
         except KeyboardInterrupt:
             print("stopped")
-    return HOLDS
+    return EXIT_OK
 
 
 def _server(options: argparse.Namespace) -> Server:

@@ -50,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
         print(json.dumps(head | shown))
     else:
         print(_report(args.policies, named))
-    return command.DOES_NOT_HOLD if any(s.off > CERTAIN for s in samples) else command.HOLDS
+    return command.EXIT_FAILED if any(s.off > CERTAIN for s in samples) else command.EXIT_OK
 
 
 def _report(policies: Sequence[str], named: Mapping[str, Sample]) -> str:

@@ -63,7 +63,7 @@ def draw_cfr(path: Path, iterations: int = 10_000) -> None:
         current.append(solver.current_policy())
         average.append(solver.average_policy())
     for tables, colour, name in ((current, RED, "current"), (average, BLUE, "average")):
-        costs = [nash_conv(solver.tree, table).total for table in tables]
+        costs = [nash_conv(solver.tree, table) for table in tables]
         left.loglog(points, costs, color=colour, lw=2, label=f"the {name} policy")
         style = "." if name == "current" else ".-"
         policies = [TabularPolicy(table) for table in tables]
@@ -152,7 +152,7 @@ def _cost(bluffs: float, kings: float) -> float:
     rows = nash(min(Fraction(kings) / 3, LARGEST_ALPHA)).to_dict()
     rows["0"] = {"CHECK_OR_CALL": 1 - bluffs, "BET": bluffs}
     rows["2"] = {"CHECK_OR_CALL": 1 - kings, "BET": kings}
-    return nash_conv(kuhn_tree(), TabularPolicy.from_dict(rows).probabilities).total
+    return nash_conv(kuhn_tree(), TabularPolicy.from_dict(rows).probabilities)
 
 
 def _panels() -> tuple[Figure, tuple[Axes, Axes]]:

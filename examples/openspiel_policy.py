@@ -17,13 +17,17 @@ def main() -> None:
     for _ in range(ITERATIONS):
         solver.evaluate_and_update_policy()
     policy = from_openspiel(solver.average_policy(), game)
-    measure = policy.nash_conv()
-    print(f"NashConv {measure.total:.4f}, gains {measure.gains[0]:.4f} and {measure.gains[1]:.4f}")
+    measure = policy.measure()
+    print(
+        f"NashConv {measure.nash_conv:.4f}, gains {measure.gains[0]:.4f} and {measure.gains[1]:.4f}"
+    )
     for loss in losses(policy.game.tree, policy.table)[:3]:
-        played, best = (policy.game.word(loss.row, move) for move in (loss.played, loss.best))
-        print(f"loses {loss.lost:.4f} per hand as {policy.game.where(loss.row)}")
+        played, best = (
+            policy.game.action_label(loss.row, move) for move in (loss.played, loss.best)
+        )
+        print(f"loses {loss.lost:.4f} per hand as {policy.game.infoset_label(loss.row)}")
         print(f"  where it plays {played} with probability {loss.share:.2f}; best: {best}")
-    assert abs(measure.total - pyspiel.nash_conv(game, solver.average_policy())) < 1e-9
+    assert abs(measure.nash_conv - pyspiel.nash_conv(game, solver.average_policy())) < 1e-9
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from algorithms.exact.cfr import PREDICTIVE_CFR_PLUS, Solver
 from algorithms.games import load_game
 from algorithms.learning.callback import SelfPlay
 from algorithms.learning.selfplay import SelfPlayVecEnv
-from algorithms.policies import GamePolicy
+from algorithms.policies import Policy
 
 NAME = "python_ace_king"
 FOLD, BOLD = 0, 1  # bold: to bet, or to call
@@ -136,10 +136,10 @@ def main() -> None:
     game = load_game(NAME)
     solver = Solver(game.tree, PREDICTIVE_CFR_PLUS)
     solver.run(1_000)
-    solved = GamePolicy(game, solver.average_policy())
-    print(f"solved: value {solved.nash_conv().values[0]:+.4f}")
+    solved = Policy(game, solver.average_policy())
+    print(f"solved: value {solved.measure().values[0]:+.4f}")
     for row, shares in enumerate(solved.table):
-        print(f"  {game.where(row)}: {game.word(row, BOLD)} {shares[BOLD]:.3f}")
+        print(f"  {game.infoset_label(row)}: {game.action_label(row, BOLD)} {shares[BOLD]:.3f}")
 
     torch.set_num_threads(1)
     callback = SelfPlay()

@@ -7,7 +7,7 @@ from sb3_contrib import MaskablePPO
 
 from algorithms.learning.callback import SelfPlay
 from algorithms.learning.selfplay import SelfPlayVecEnv
-from algorithms.policies import GamePolicy
+from algorithms.policies import Policy
 
 GAME = "kuhn"  # or any small OpenSpiel game, such as "leduc_poker"
 STEPS = 200_000  # a hundredth of what it takes to play well: an example should be quick
@@ -29,7 +29,7 @@ def main() -> None:
         device="cpu",
     )
     model.learn(STEPS, callback=callback)
-    uniform = GamePolicy.uniform(GAME).nash_conv().total
+    uniform = Policy.uniform(GAME).nash_conv()
     print(f"NashConv: {uniform:.3f} playing at random, {callback.curve[-1].last:.3f} now")
     print(f"          {callback.curve[-1].average:.3f} the average of all policies on the way")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kuhn_bridge.bridge import INFORMATION_STATES, KuhnPoker, from_openspiel, to_openspiel
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.policy import TabularPolicy
 from kuhn_bridge.rules import Action, Card, Phase
 from kuhn_bridge.state import State
@@ -22,8 +22,8 @@ __version__ = "0.2.0"
 __all__ = [
     "INFORMATION_STATES",
     "Action",
+    "BridgeError",
     "Card",
-    "KuhnError",
     "KuhnPoker",
     "Phase",
     "State",

@@ -5,7 +5,7 @@ from __future__ import annotations
 LONGEST_SHOWN = 80
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """`repr(value)` as an error can show it: one line, not too long, whatever the value is."""
     try:
         text = " ".join(repr(value).split())
@@ -14,20 +14,20 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
-def spelt(name: object) -> str:
+def printable(name: object) -> str:
     """A name as it is, if it can stand in a line; anything else as it is shown."""
-    return name if isinstance(name, str) and name.isprintable() else shown(name)
+    return name if isinstance(name, str) and name.isprintable() else short_repr(name)
 
 
-class KuhnError(ValueError):
+class BridgeError(ValueError):
     """The base of every error this project raises on bad input."""
 
 
-class CardError(KuhnError):
+class CardError(BridgeError):
     """Not a card of the deck, or the same card twice."""
 
 
-class ActionError(KuhnError):
+class ActionError(BridgeError):
     """Not an action ID."""
 
 
@@ -35,13 +35,13 @@ class IllegalActionError(ActionError):
     """The mask forbids this action here."""
 
 
-class HistoryError(KuhnError):
+class HistoryError(BridgeError):
     """Not a history of the game, or not one that this question fits."""
 
 
-class SeatError(KuhnError):
+class SeatError(BridgeError):
     """Not a seat or an agent of this hand."""
 
 
-class PolicyError(KuhnError):
+class PolicyError(BridgeError):
     """Not a complete, valid policy."""

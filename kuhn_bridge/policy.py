@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from kuhn_bridge.bridge import INFORMATION_STATES, parse_information_state
 from kuhn_bridge.encoding import frozen
-from kuhn_bridge.errors import PolicyError, shown, spelt
+from kuhn_bridge.errors import PolicyError, printable, short_repr
 from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card, as_seed
 
 Probabilities: TypeAlias = npt.NDArray[np.float64]
@@ -99,7 +99,9 @@ class TabularPolicy:
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise PolicyError(f'not a policy: want an object with "format": "{FORMAT}"')
         if data.get("version") != VERSION:
-            raise PolicyError(f"policy version {shown(data.get('version'))}; this reads {VERSION}")
+            raise PolicyError(
+                f"policy version {short_repr(data.get('version'))}; this reads {VERSION}"
+            )
         if not isinstance(data.get("policy"), dict):
             raise PolicyError('not a policy: "policy" must map information states to actions')
         return cls.from_dict(data["policy"])
@@ -117,7 +119,7 @@ class TabularPolicy:
         except OSError as error:
             raise PolicyError(f"{path}: {error.strerror or error}") from None
         except (TypeError, ValueError):
-            raise PolicyError(f"{shown(path)} is not the name of a file") from None
+            raise PolicyError(f"{short_repr(path)} is not the name of a file") from None
         if len(content) > MAX_BYTES:
             raise PolicyError(f"{path}: not a policy: it is larger than {MAX_BYTES:,} bytes")
         try:
@@ -263,9 +265,9 @@ def _validate(table: Probabilities) -> None:
 
 def _require_same(what: str, given: Any, wanted: Iterable[str]) -> None:
     if not isinstance(given, Mapping):
-        raise PolicyError(f"the {what} must be a map; got {shown(given)}")
+        raise PolicyError(f"the {what} must be a map; got {short_repr(given)}")
     missing = [name for name in wanted if name not in given]
-    unknown = [spelt(name) for name in given if name not in set(wanted)]
+    unknown = [printable(name) for name in given if name not in set(wanted)]
     if missing:
         raise PolicyError(f"an incomplete policy: the {what} lack {', '.join(missing)}")
     if unknown:
@@ -275,5 +277,5 @@ def _require_same(what: str, given: Any, wanted: Iterable[str]) -> None:
 def _number(value: Any, where: str) -> float:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not 0 <= value <= 1:  # so neither NaN nor what no float can hold
-        raise PolicyError(f"{where}: {shown(value)} is not a probability")
+        raise PolicyError(f"{where}: {short_repr(value)} is not a probability")
     return float(value)

@@ -11,18 +11,19 @@ from open_spiel.python.algorithms import best_response, expected_game_score
 
 from algorithms.exact import cfr, values
 from algorithms.exact.solving import MODES, AnySolver, in_mode
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Policy, Tree
+from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Tree
 from algorithms.games import Game
 from algorithms.learning.board import cumulative
 from algorithms.learning.selfplay import SelfPlayVecEnv
 from algorithms.policies import (
-    GamePolicy,
+    Policy,
     from_openspiel,
     to_openspiel,
     to_pyspiel_tabular,
     to_python_tabular,
 )
 from algorithms.policies.openspiel import measured_by_openspiel
+from algorithms.support.arrays import Float64Array
 from parity.registry import Settings, Skipped, game_check
 from parity.tally import Tally
 
@@ -96,7 +97,7 @@ def check_best_response(tally: Tally, settings: Settings) -> None:
     """Each player's, and that the actions we name really win it."""
     for where, policy in _random_policies(settings):
         theirs, tree = to_openspiel(policy), policy.game.tree
-        measure = values.nash_conv(tree, policy.table)
+        measure = values.evaluate_policy(tree, policy.table)
         answers = values.pure(tree, measure.best_responses)
         for player in range(tree.num_players):
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
@@ -114,8 +115,8 @@ def check_nashconv(tally: Tally, settings: Settings) -> None:
     policies = dict(_random_policies(settings))
     together = values.nash_convs(_game(settings).tree, [p.table for p in policies.values()])
     for (where, policy), many in zip(policies.items(), together, strict=True):
-        theirs, ours = measured_by_openspiel(policy), policy.nash_conv()
-        tally.close(where, "has NashConv {}", ours.total, theirs.nash_conv, _exact(policy))
+        theirs, ours = measured_by_openspiel(policy), policy.measure()
+        tally.close(where, "has NashConv {}", ours.nash_conv, theirs.nash_conv, _exact(policy))
         tally.close(f"{where} of many", "has NashConv {}", many, theirs.nash_conv, _exact(policy))
         for player, gain in enumerate(theirs.gains):
             phrase = f"lets player_{player} gain {{}}"
@@ -170,9 +171,9 @@ def check_policies(tally: Tally, settings: Settings) -> None:
     """To the last bit."""
     for where, policy in _random_policies(settings):
         game = policy.game
-        back = GamePolicy.from_json(policy.to_json(), game)
+        back = Policy.from_json(policy.to_json(), game)
         tally.holds(where, "JSON gives the same policy back", back == policy)
-        kinds: dict[str, Callable[[GamePolicy], Any]] = {"a Python policy": to_openspiel}
+        kinds: dict[str, Callable[[Policy], Any]] = {"a Python policy": to_openspiel}
         if _keys_are_unique(game.tree):
             kinds |= {"Python's table": to_python_tabular, "C++'s table": to_pyspiel_tabular}
         for kind, there in kinds.items():
@@ -187,7 +188,7 @@ def check_environment(tally: Tally, settings: Settings) -> None:
     After its own move a seat must meet its next decision or the end, over moves of others alone.
     """
     game = _game(settings)
-    policy = GamePolicy.random(game, 0).table
+    policy = Policy.random(game, 0).table
     env, rng = SelfPlayVecEnv(HANDS, game, numbered=True), np.random.default_rng(1)
     env.set_opponent(policy)
     env.reset()
@@ -261,7 +262,7 @@ def _ends(state: Any, seat: int) -> set[float]:
 
 
 def _compare_mean(
-    game: Game, policy: Policy, seat: int, won: Sequence[float], tally: Tally
+    game: Game, policy: Float64Array, seat: int, won: Sequence[float], tally: Tally
 ) -> None:
     """The mean reward is the exact value, over hands in which the seat decides anything."""
     tree = game.tree
@@ -298,12 +299,12 @@ def _compare_iterates(
                 )
 
 
-def _random_policies(settings: Settings) -> Iterator[tuple[str, GamePolicy]]:
+def _random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:
     """A few policies, fewer of a large game."""
     game = _game(settings)
     few = settings.quick or game.tree.num_nodes > FEW_NODES
     for seed in range(1 if few else 5):
-        yield f"random policy {seed}", GamePolicy.random(game, seed)
+        yield f"random policy {seed}", Policy.random(game, seed)
 
 
 def _lockstep(game: Game) -> Iterator[tuple[int, Any]]:
@@ -325,7 +326,7 @@ def _spelt(state: Any) -> str:
     return f"after {state.history()}"
 
 
-def _exact(policy: GamePolicy) -> float:
+def _exact(policy: Policy) -> float:
     return EXACT * max(1.0, float(np.abs(policy.game.tree.returns).max()))
 
 

@@ -15,10 +15,10 @@ import pyspiel
 from algorithms.exact import values
 from algorithms.games.kuhn import kuhn, kuhn_tree
 from algorithms.policies import sources
-from algorithms.support.command import HOLDS, INTERRUPTED
+from algorithms.support.command import EXIT_INTERRUPTED, EXIT_OK
 from algorithms.support.errors import UsageError
 from kuhn_bridge.bridge import INFORMATION_STATES
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.openspiel import (
     SHORT_NAME,
     from_openspiel_policy,
@@ -51,9 +51,9 @@ def small_model() -> Path:
 
     path = scratch() / "model.zip"
     code = train_ppo.main(["--steps", str(SMALL), "--out", str(path), "--quiet"])
-    if code == INTERRUPTED:
+    if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
-    if code != HOLDS:
+    if code != EXIT_OK:
         raise UsageError("the small model could not be trained")
     return path
 
@@ -105,9 +105,9 @@ def check_model(tally: Tally, settings: Settings) -> None:
     if settings.model is None:
         trusted = sources.load(str(path), kuhn(), trust=True).to_kuhn()
         compare_rows(tally, policy, trusted.probabilities.tolist())
-    ours = values.nash_conv(kuhn_tree(), policy.probabilities)
+    ours = values.evaluate_policy(kuhn_tree(), policy.probabilities)
     theirs = pyspiel.nash_conv(pyspiel.load_game("kuhn_poker"), to_pyspiel_policy(policy))
-    tally.close(path.name, "has NashConv {}", ours.total, theirs, ITERATES)
+    tally.close(path.name, "has NashConv {}", ours.nash_conv, theirs, ITERATES)
     for agent, mine, right in zip(AGENTS, ours.values, worth(policy), strict=True):
         tally.close(path.name, f"pays {agent} {{}}", mine, right, ITERATES)
 
@@ -137,6 +137,6 @@ def check_policy_js(tally: Tally, settings: Settings) -> None:
     policy, path = exported(settings)
     try:
         found = report(onnx=path, runtime=files[RUNTIME[0]])
-    except KuhnError as reason:
+    except BridgeError as reason:
         raise Skipped(str(reason)) from None
     compare_rows(tally, policy, found["probabilities"])

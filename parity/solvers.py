@@ -16,9 +16,10 @@ from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.kuhn import nash
 from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.solving import Mode, in_mode
-from algorithms.exact.tree import Policy, Tree
+from algorithms.exact.tree import Tree
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.games.openspiel import openspiel_tree
+from algorithms.support.arrays import Float64Array
 from kuhn_bridge.openspiel import from_openspiel_policy, to_pyspiel_policy, to_python_policy
 from kuhn_bridge.policy import TabularPolicy
 from kuhn_bridge.rules import AGENTS
@@ -77,7 +78,7 @@ def compare_iterates(tally: Tally, found: Any) -> None:
                 )
 
 
-def _rows(tree: Tree, policy: Policy) -> Rows:
+def _rows(tree: Tree, policy: Float64Array) -> Rows:
     return {
         key: {action: float(policy[row, action]) for action in tree.legal[row].nonzero()[0]}
         for row, key in enumerate(tree.keys)
@@ -158,7 +159,7 @@ def check_nashconv(tally: Tally, settings: Settings) -> None:
     policies = [policy for _, policy in random_policies(settings)]
     together = values.nash_convs(tree, [policy.probabilities for policy in policies])
     for number, policy in enumerate(policies):
-        ours = values.nash_conv(tree, policy.probabilities).total
+        ours = values.nash_conv(tree, policy.probabilities)
         theirs = pyspiel.nash_conv(game, to_pyspiel_policy(policy))
         tally.close(f"random policy {number}", "has NashConv {}", ours, theirs, EXACT)
         tally.close(f"policy {number} of many", "has NashConv {}", together[number], theirs, EXACT)
@@ -167,7 +168,7 @@ def check_nashconv(tally: Tally, settings: Settings) -> None:
     for seed in range(1 if settings.quick else 3):
         table = tree.random(seed)
         rows = {key: list(row.items()) for key, row in _rows(tree, table).items()}
-        ours = values.nash_conv(tree, table).total
+        ours = values.nash_conv(tree, table)
         theirs = pyspiel.nash_conv(leduc, pyspiel.TabularPolicy(rows))
         tally.close(f"leduc_poker, random policy {seed}", "has NashConv {}", ours, theirs, EXACT)
 
@@ -177,7 +178,7 @@ def check_best_response(tally: Tally, settings: Settings) -> None:
     """Gains player by player, from OpenSpiel's Python best response."""
     tree, game = kuhn_tree(), pyspiel.load_game("kuhn_poker")
     for where, policy in random_policies(settings):
-        ours = values.nash_conv(tree, policy.probabilities)
+        ours = values.evaluate_policy(tree, policy.probabilities)
         found = exploitability.nash_conv(
             game, to_python_policy(policy), return_only_nash_conv=False, use_cpp_br=True
         )

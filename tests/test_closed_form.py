@@ -22,7 +22,7 @@ from algorithms.exact.kuhn import (
 )
 from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.tree import GameError
-from algorithms.exact.values import nash_conv
+from algorithms.exact.values import evaluate_policy, nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import INFORMATION_STATES, Action, State, TabularPolicy
 from kuhn_bridge.errors import PolicyError
@@ -60,7 +60,7 @@ def test_the_certificate_agrees_with_the_arrays(alpha, name, share):
     first, second = exact_nash(alpha)[name]
     spoiled = exact_nash(alpha) | {name: {first: share, second: 1 - share}}
     certificate = certify(spoiled)
-    measure = nash_conv(TREE, from_exact(spoiled).probabilities)
+    measure = evaluate_policy(TREE, from_exact(spoiled).probabilities)
     assert measure.gains == pytest.approx([float(gain) for gain in certificate.gains], abs=1e-12)
     assert measure.values[0] == pytest.approx(float(certificate.value), abs=1e-12)
 
@@ -139,7 +139,7 @@ def test_with_king_always_bet_its_answer_is_free(call):
     """At alpha = 1/3 player_0 never checks K, so what it would do then is no part of the set."""
     table = nash(Fraction(1, 3)).probabilities.copy()
     table[INFORMATION_STATES.index("2pb")] = call, 0, 1 - call
-    assert nash_conv(TREE, table).total == pytest.approx(0, abs=1e-12)
+    assert nash_conv(TREE, table) == pytest.approx(0, abs=1e-12)
     nearest = nearest_nash(TabularPolicy(table))
     assert nearest.distance == pytest.approx(0, abs=1e-12)
     assert nearest.alpha == pytest.approx(1 / 3)
@@ -160,19 +160,19 @@ def test_nothing_in_the_family_is_nearer(policy, alpha):
     nearest = nearest_nash(policy)
     other = nash(alpha).probabilities
     assert nearest.distance <= np.linalg.norm(policy.probabilities - other) + 1e-12
-    assert nash_conv(TREE, nearest.policy.probabilities).total == pytest.approx(0, abs=1e-12)
+    assert nash_conv(TREE, nearest.policy.probabilities) == pytest.approx(0, abs=1e-12)
 
 
 @given(policies())
 def test_distance_nothing_means_nothing_to_gain(policy):
-    total = nash_conv(TREE, policy.probabilities).total
+    total = nash_conv(TREE, policy.probabilities)
     assert total <= 8 * nearest_nash(policy).distance + 1e-12  # 4 chips at most, both players
 
 
 def test_the_linear_program_of_kuhn():
     solution = solve_zero_sum(TREE)
     assert solution.value == pytest.approx(-1 / 18, abs=1e-12)
-    assert nash_conv(TREE, solution.policy).total == pytest.approx(0, abs=1e-12)
+    assert nash_conv(TREE, solution.policy) == pytest.approx(0, abs=1e-12)
     assert nearest_nash(TabularPolicy(solution.policy)).distance == pytest.approx(0, abs=1e-9)
     assert len({solution, solve_zero_sum(TREE)}) == 2  # no array is compared
 
@@ -181,7 +181,7 @@ def test_the_linear_program_of_kuhn():
 def test_linear_programs_of_larger_games(name, value):
     solution = solve_zero_sum(tree(name))
     assert solution.value == pytest.approx(value, abs=1e-6)
-    assert nash_conv(tree(name), solution.policy).total == pytest.approx(0, abs=1e-9)
+    assert nash_conv(tree(name), solution.policy) == pytest.approx(0, abs=1e-9)
 
 
 def test_the_family_is_the_whole_set():

@@ -130,9 +130,9 @@ def test_games_that_are_too_much(name, words):
 
 def test_words():
     row = TREE.keys.index("2pb")
-    assert kuhn().where(row) == "player_0 with K after check-bet"
-    assert kuhn().word(row, Action.FOLD) == "fold"
-    assert kuhn().word(TREE.keys.index("1p"), Action.CHECK_OR_CALL) == "check"
+    assert kuhn().infoset_label(row) == "player_0 with K after check-bet"
+    assert kuhn().action_label(row, Action.FOLD) == "fold"
+    assert kuhn().action_label(TREE.keys.index("1p"), Action.CHECK_OR_CALL) == "check"
 
 
 def test_another_game(capsys):

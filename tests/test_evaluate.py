@@ -11,7 +11,7 @@ import pytest
 from algorithms import evaluate
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
 from algorithms.exact.simulation import Sample
-from algorithms.exact.values import nash_conv, seated
+from algorithms.exact.values import evaluate_policy, seated
 from algorithms.games import load_game
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.policies.sources import BEST_RESPONSE, load
@@ -36,8 +36,8 @@ def test_exact_values_are_the_known_ones(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_best_response_wins_what_nash_conv_says(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["uniform", "--against", BEST_RESPONSE, "--hands", "1000", "--json"]) == 0
     both = json.loads(capsys.readouterr().out)["against"][BEST_RESPONSE]["both"]
-    measured = nash_conv(kuhn_tree(), TabularPolicy.uniform().probabilities)
-    assert 2 * both["exact"] == pytest.approx(-measured.total)
+    measured = evaluate_policy(kuhn_tree(), TabularPolicy.uniform().probabilities)
+    assert 2 * both["exact"] == pytest.approx(-measured.nash_conv)
 
 
 @pytest.mark.parametrize("name", KUHN_OPPONENTS)
@@ -78,7 +78,7 @@ def test_the_likeliest_actions_are_played(capsys: pytest.CaptureFixture[str]) ->
     tree, policy = kuhn_tree(), TabularPolicy.random(2)
     for options, mine in ([], policy), (["--deterministic"], policy.likeliest()):
         joint = seated(tree, [mine.probabilities, tree.uniform()])
-        wanted = nash_conv(tree, joint).values[0]
+        wanted = evaluate_policy(tree, joint).values[0]
         assert match(capsys, *options)["player_0"]["exact"] == pytest.approx(wanted)
 
 

@@ -116,7 +116,7 @@ def test_the_file_tells_of_itself_alone(exported: Path) -> None:
     assert (properties["name"], properties["version"]) == ("kuhn-bridge-policy", __version__)
     assert properties["game"] == "kuhn"
     assert json.loads(properties["actions"]) == {"CHECK_OR_CALL": 0, "BET": 1, "FOLD": 2}
-    measured = sources.load(str(exported)).nash_conv().total
+    measured = sources.load(str(exported)).nash_conv()
     assert float(properties["nash_conv"]) == pytest.approx(measured, abs=1e-6)
     assert (proto.producer_name, proto.graph.name) == ("kuhn-bridge", "policy")
     assert not any(node.metadata_props or node.doc_string for node in proto.graph.node)

@@ -20,7 +20,7 @@ kuhn_bridge       state
 kuhn_bridge       bridge
 kuhn_bridge       policy
 kuhn_bridge       kuhn_v0 openspiel shimmy web.check
-algorithms.support  errors compiled garbage
+algorithms.support  errors compiled garbage arrays
 algorithms.support  files progress draws server lanes
 algorithms.support  command sealed
 algorithms.exact    tree

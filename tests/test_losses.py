@@ -5,7 +5,7 @@ import pytest
 
 from algorithms.exact.kuhn import nash
 from algorithms.exact.losses import losses
-from algorithms.exact.values import expected_values, nash_conv
+from algorithms.exact.values import evaluate_policy, expected_values
 from algorithms.games import kuhn, load_game
 from tests.games import GAMES
 
@@ -18,7 +18,7 @@ def test_losses_sum_to_the_gains(name):
         lost = np.zeros(tree.num_players)
         for loss in losses(tree, policy):
             lost[tree.owner[loss.row]] += loss.lost
-        assert lost == pytest.approx(nash_conv(tree, policy).gains, abs=1e-10)
+        assert lost == pytest.approx(evaluate_policy(tree, policy).gains, abs=1e-10)
 
 
 def test_an_equilibrium_loses_nothing():

@@ -20,7 +20,7 @@ from open_spiel.python.algorithms import (
 from open_spiel.python.observation import make_observation
 
 import kuhn_bridge.openspiel
-from kuhn_bridge import Action, Card, KuhnError, State
+from kuhn_bridge import Action, BridgeError, Card, State
 from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.openspiel import KuhnBridgeGame, KuhnBridgeObserver, from_openspiel_policy
 from kuhn_bridge.state import nodes
@@ -110,7 +110,7 @@ def test_observers_of_every_kind(game):
 def test_illegal_actions_raise_our_error_and_change_nothing(game):
     state = at(game, State.new("K", "J"))
     for action in (Action.FOLD, 3, -1):
-        with pytest.raises((KuhnError, pyspiel.SpielError)):
+        with pytest.raises((BridgeError, pyspiel.SpielError)):
             state.apply_action(action)
     assert state.history() == [2, 0]
     assert state.legal_actions() == [0, 1]
@@ -119,7 +119,7 @@ def test_illegal_actions_raise_our_error_and_change_nothing(game):
 def test_the_same_card_is_not_dealt_twice(game):
     state = game.new_initial_state()
     state.apply_action(1)
-    with pytest.raises(KuhnError, match="both players hold Q"):
+    with pytest.raises(BridgeError, match="both players hold Q"):
         state.apply_action(1)
     assert state.is_chance_node()
 

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from algorithms.exact.kuhn import exact_nash, move_costs
-from algorithms.exact.values import nash_conv
+from algorithms.exact.values import evaluate_policy
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.playing import page as served
 from algorithms.playing.opponents import opponent
@@ -401,8 +401,8 @@ def test_the_bots_mind_is_its_twelve_rows(browser: Any) -> None:
         assert page.locator("#mind").is_hidden()
         page.keyboard.press("m")
         assert page.locator("#mind-switch[role=switch]").get_attribute("aria-checked") == "true"
-        measured = nash_conv(kuhn_tree(), policy.probabilities)
-        assert page.text_content("#nash-conv") == f"{measured.total:.4f}"
+        measured = evaluate_policy(kuhn_tree(), policy.probabilities)
+        assert page.text_content("#nash-conv") == f"{measured.nash_conv:.4f}"
         first, second = (f"{value:+.3f}".replace("-", MINUS) for value in measured.best_values)
         won = f"{first} in the first seat, {second} in the second"
         assert page.text_content("#best-values") == f"Won from it: {won}"

@@ -26,7 +26,7 @@ from algorithms.exact.linear_program import Solution, solve_zero_sum
 from algorithms.games.kuhn import kuhn
 from algorithms.playing import page
 from algorithms.policies import sources
-from kuhn_bridge import KuhnError, TabularPolicy, bridge, encoding, kuhn_v0, openspiel, rules
+from kuhn_bridge import BridgeError, TabularPolicy, bridge, encoding, kuhn_v0, openspiel, rules
 from kuhn_bridge import state as state_module
 from kuhn_bridge.kuhn_v0 import KuhnEnv
 from kuhn_bridge.rules import BETTING, Action
@@ -136,8 +136,8 @@ def cfr_forgets_to_alternate(monkeypatch, stack):
 
 
 def nash_conv_is_halved(monkeypatch, stack):
-    honest = values.NashConv.total.fget
-    monkeypatch.setattr(values.NashConv, "total", property(lambda self: honest(self) / 2))
+    honest = values.Measure.nash_conv.fget
+    monkeypatch.setattr(values.Measure, "nash_conv", property(lambda self: honest(self) / 2))
 
 
 def a_bet_counts_as_a_check_on_the_table(monkeypatch, stack):
@@ -167,7 +167,7 @@ def illegal_actions_are_swallowed(monkeypatch, stack):
     honest = KuhnEnv.step
 
     def lenient(self, action):
-        with suppress(KuhnError):
+        with suppress(BridgeError):
             honest(self, action)
 
     monkeypatch.setattr(KuhnEnv, "step", lenient)
@@ -236,8 +236,8 @@ def a_payoff_is_doubled_in_the_fast_layout(monkeypatch, stack):
 
 
 def gains_change_seats(monkeypatch, stack):
-    honest = values.NashConv.gains.fget
-    monkeypatch.setattr(values.NashConv, "gains", property(lambda self: honest(self)[::-1]))
+    honest = values.Measure.gains.fget
+    monkeypatch.setattr(values.Measure, "gains", property(lambda self: honest(self)[::-1]))
 
 
 def values_change_seats(monkeypatch, stack):
@@ -488,7 +488,7 @@ def refusing(action):
     def change(honest):
         def to_openspiel(given, faces):
             if given is action:
-                raise KuhnError("not today")
+                raise BridgeError("not today")
             return honest(given, faces)
 
         return to_openspiel
@@ -510,7 +510,7 @@ def after_all(change):
         def step(self, action):
             try:
                 honest(self, action)
-            except KuhnError:
+            except BridgeError:
                 change(self)
                 raise
 
@@ -541,8 +541,13 @@ def other_game(**changes):
         def game():
             made = honest()
             tree = {k: change(getattr(made.tree, k).copy()) for k, change in changes.items()}
-            looks = replace(made.looks, sights=lambda: made.observations[::-1])
-            return replace(made, looks=looks, tree=replace(made.tree, **tree))
+            other = replace(made.tree, **tree)
+            source = replace(
+                made.source,
+                tree=lambda: other,
+                observations=lambda _: made.observations[::-1],
+            )
+            return replace(made, source=source)
 
         return game
 
@@ -729,7 +734,7 @@ EACH = [
     ),
     (
         "model",
-        patched(values.NashConv, "values", lambda _: property(lambda self: (7.0, -7.0))),
+        patched(values.Measure, "values", lambda _: property(lambda self: (7.0, -7.0))),
         "model.zip: ours pays player_0 7",
     ),
     (
@@ -1279,7 +1284,7 @@ def test_a_game_that_names_the_other_card_is_told_so():
 
 @pytest.mark.parametrize("size", [1, 5])
 def test_kuhn_has_two_to_four_action_ids(size):
-    with pytest.raises(KuhnError, match=f"has {size} actions; Kuhn poker is read with 2, 3 or 4"):
+    with pytest.raises(BridgeError, match=f"has {size} actions; Kuhn poker is read with 2, 3 or 4"):
         list(candidate.encodings(size))
 
 

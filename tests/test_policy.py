@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from open_spiel.python import policy as openspiel_policy
 
-from kuhn_bridge import INFORMATION_STATES, Action, KuhnError, TabularPolicy
+from kuhn_bridge import INFORMATION_STATES, Action, BridgeError, TabularPolicy
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.openspiel import from_openspiel_policy, to_pyspiel_policy, to_python_policy
 from kuhn_bridge.policy import LEGAL
@@ -26,7 +26,7 @@ def test_reading_a_policy():
     assert policy["2pb"] == {Action.CHECK_OR_CALL: 0.5, Action.FOLD: 0.5}
     assert len(str(policy).splitlines()) == 13
     assert "1pb   player_0  Q     check-bet         0.5000       -  0.5000" in str(policy)
-    with pytest.raises(KuhnError, match="is not an information state"):
+    with pytest.raises(BridgeError, match="is not an information state"):
         policy["2pp"]
 
 
@@ -81,7 +81,7 @@ def test_random_policies_are_uniform():
 
 @pytest.mark.parametrize("seed", [-1, 1.5, None, "1", True])
 def test_what_is_no_seed(seed):
-    with pytest.raises(KuhnError, match="is not a whole number from 0 up"):
+    with pytest.raises(BridgeError, match="is not a whole number from 0 up"):
         TabularPolicy.random(seed)
 
 

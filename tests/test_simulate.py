@@ -20,7 +20,7 @@ from algorithms.exact.simulation import (
 from algorithms.exact.values import expected_values
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.simulate import main
-from kuhn_bridge import KuhnError, TabularPolicy
+from kuhn_bridge import BridgeError, TabularPolicy
 from tests.games import LEDUC, tree
 
 TREE = kuhn_tree()
@@ -154,7 +154,7 @@ def test_all_seats_count_the_same():
 @pytest.mark.parametrize("hands", [LEAST_HANDS, MOST_HANDS])
 def test_how_many_hands_may_be_played(hands):
     require_hands(hands, 0)
-    with pytest.raises(KuhnError, match="want a number from 30 to 1,000,000,000,000"):
+    with pytest.raises(BridgeError, match="want a number from 30 to 1,000,000,000,000"):
         require_hands(hands + (1 if hands == MOST_HANDS else -1), 0)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
-from algorithms.exact.values import nash_conv
+from algorithms.exact.values import evaluate_policy
 from algorithms.export_onnx import export
 from algorithms.games.kuhn import kuhn, kuhn_tree
 from algorithms.playing import page
@@ -132,7 +132,7 @@ def test_what_moves_are_worth_agrees_with_the_tree() -> None:
     )
     answers = json.loads(done.stdout)
     for policy, answer in zip(policies, answers, strict=True):
-        measured = nash_conv(kuhn_tree(), policy.probabilities)
+        measured = evaluate_policy(kuhn_tree(), policy.probabilities)
         assert answer["best"] == pytest.approx(measured.best_values, abs=1e-12)
         assert len(answer["worth"]) == 12
     for name, costs in move_costs(perfect).items():

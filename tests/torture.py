@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from kuhn_bridge import (
-    KuhnError,
+    BridgeError,
     KuhnPoker,
     State,
     TabularPolicy,
@@ -51,7 +51,7 @@ class Row:
         self.tried += 1
         try:
             return function(*arguments)
-        except KuhnError as error:
+        except BridgeError as error:
             self.refused += 1
             if "\n" in str(error) or len(str(error)) > 600:
                 self.wrong.append(f"{function.__name__}: a long story: {str(error)[:200]!r}")

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from algorithms.exact.tree import Floats
+from algorithms.support.arrays import Float64Array
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.policy import TabularPolicy
@@ -137,7 +137,7 @@ def _row(name: str, bold: Fraction) -> dict[Action, Fraction]:
     return {Action.CHECK_OR_CALL: 1 - bold, Action.BET: bold}
 
 
-def _norm(difference: Floats) -> float:
+def _norm(difference: Float64Array) -> float:
     return float(np.linalg.norm(difference))
 
 

@@ -7,10 +7,10 @@ from algorithms.policies.openspiel import (
     to_pyspiel_tabular,
     to_python_tabular,
 )
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.policy import Policy
 
 __all__ = [
-    "GamePolicy",
+    "Policy",
     "from_network",
     "from_openspiel",
     "to_openspiel",

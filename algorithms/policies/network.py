@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.tree import Floats
 from algorithms.games import Game, as_game
 from algorithms.policies.answers import masked, masked_softmax
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.policy import Policy
+from algorithms.support.arrays import Float64Array
 from kuhn_bridge.errors import PolicyError
 
 
@@ -21,7 +21,7 @@ def from_network(
     network: Callable[[Any], Any],
     *,
     output: Literal["logits", "probabilities"] = "logits",
-) -> GamePolicy:
+) -> Policy:
     """The policy of a function from what players see, float32 `(I, size)`, to numbers `(I, A)`.
 
     The function may be a torch module, which is given a tensor. What it says of illegal actions is
@@ -38,10 +38,10 @@ def from_network(
         raise PolicyError(
             f"the network answers {answers.shape}; {loaded.name} wants {want} numbers"
         )
-    return GamePolicy(loaded, shares(answers, legal))
+    return Policy(loaded, shares(answers, legal))
 
 
-def _asked(network: Callable[[Any], Any], seen: npt.NDArray[np.float32]) -> Floats:
+def _asked(network: Callable[[Any], Any], seen: npt.NDArray[np.float32]) -> Float64Array:
     torch = sys.modules.get("torch")  # whoever has a module has imported it
     if torch is not None and isinstance(network, torch.nn.Module):
         with torch.no_grad():

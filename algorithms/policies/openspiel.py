@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import Policy
-from algorithms.exact.values import NashConv
+from algorithms.exact.values import Measure
 from algorithms.games import KUHN, Game, as_game
 from algorithms.games.openspiel import identity, load_pyspiel, state_of
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.policy import Policy
+from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import PolicyError
 
@@ -25,15 +25,16 @@ class Theirs:
     gains: tuple[float, ...]
     values: tuple[float, ...]
 
-    def gap(self, ours: NashConv) -> float:
+    def gap(self, ours: Measure) -> float:
         """The largest difference to our numbers."""
         theirs = (self.nash_conv, *self.gains, *self.values)
         return max(
-            abs(a - b) for a, b in zip(theirs, (ours.total, *ours.gains, *ours.values), strict=True)
+            abs(a - b)
+            for a, b in zip(theirs, (ours.nash_conv, *ours.gains, *ours.values), strict=True)
         )
 
 
-def from_openspiel(policy: Any, game: Any = None) -> GamePolicy:
+def from_openspiel(policy: Any, game: Any = None) -> Policy:
     """An OpenSpiel policy of all players, Python's or C++'s, or a function of states.
 
     Args:
@@ -48,17 +49,17 @@ def from_openspiel(policy: Any, game: Any = None) -> GamePolicy:
     if loaded.name == KUHN:
         from kuhn_bridge.openspiel import from_openspiel_policy
 
-        return GamePolicy.from_kuhn(from_openspiel_policy(policy))
+        return Policy.from_kuhn(from_openspiel_policy(policy))
     if own is not None and identity(own) != identity(_theirs(loaded)):
         raise PolicyError(f"a policy of {own}, not of {loaded.name}")
     _require_all_players(policy, loaded)
     ask = getattr(policy, "action_probabilities", policy)
     if not callable(ask):
         raise PolicyError(f"{type(policy).__name__} is neither an OpenSpiel policy nor a function")
-    return GamePolicy(loaded, _table(ask, loaded))
+    return Policy(loaded, _table(ask, loaded))
 
 
-def to_openspiel(policy: GamePolicy) -> Any:
+def to_openspiel(policy: Policy) -> Any:
     """An `open_spiel.python.policy.Policy` that looks up (player, information state).
 
     For `kuhn` it speaks the IDs of OpenSpiel's `kuhn_poker`.
@@ -79,7 +80,7 @@ def to_openspiel(policy: GamePolicy) -> Any:
     return Looked(game, list(range(game.num_players())))
 
 
-def to_python_tabular(policy: GamePolicy) -> Any:
+def to_python_tabular(policy: Policy) -> Any:
     """The policy as `open_spiel.python.policy.TabularPolicy`."""
     from open_spiel.python import policy as openspiel_policy
 
@@ -93,7 +94,7 @@ def to_python_tabular(policy: GamePolicy) -> Any:
     return theirs
 
 
-def to_pyspiel_tabular(policy: GamePolicy) -> Any:
+def to_pyspiel_tabular(policy: Policy) -> Any:
     """The policy as C++'s `pyspiel.TabularPolicy`."""
     import pyspiel
 
@@ -110,7 +111,7 @@ def to_pyspiel_tabular(policy: GamePolicy) -> Any:
     )
 
 
-def measured_by_openspiel(policy: GamePolicy) -> Theirs:
+def measured_by_openspiel(policy: Policy) -> Theirs:
     """NashConv, gains and values as OpenSpiel's Python finds them on its own states."""
     try:
         from open_spiel.python.algorithms import expected_game_score, exploitability
@@ -147,7 +148,7 @@ def _require_all_players(policy: Any, game: Game) -> None:
             raise PolicyError(f"an incomplete policy of {game.name}: it lacks {missing[0]!r}")
 
 
-def _table(ask: Callable[[Any], Any], game: Game) -> Policy:
+def _table(ask: Callable[[Any], Any], game: Game) -> Float64Array:
     """What a policy answers at one state of each information set: `(I, A)`."""
     tree, theirs = game.tree, _theirs(game)
     table = np.zeros(tree.legal.shape)
@@ -169,10 +170,10 @@ def _shares(answer: Any) -> dict[int, float]:
     return {action: float(share) for action, share in enumerate(answer)}
 
 
-def _by_key(policy: GamePolicy) -> dict[str, Policy]:
+def _by_key(policy: Policy) -> dict[str, Float64Array]:
     """Rows by information state string alone, as OpenSpiel's tables have them."""
     tree = policy.game.tree
-    rows: dict[str, Policy] = {}
+    rows: dict[str, Float64Array] = {}
     for key, row in zip(tree.keys, policy.table, strict=True):
         if not np.array_equal(rows.setdefault(key, row), row):
             raise PolicyError(

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.tree import Policy, Tree
-from algorithms.exact.values import NashConv, nash_conv
+from algorithms.exact.tree import Tree
+from algorithms.exact.values import Measure, evaluate_policy
 from algorithms.games import KUHN, Game, as_game, kuhn, same_game
+from algorithms.support.arrays import Float64Array
 from algorithms.support.files import read_bytes
 from kuhn_bridge.encoding import frozen
-from kuhn_bridge.errors import PolicyError, shown
+from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.policy import FORMAT, ROW_SUM_TOLERANCE, TabularPolicy, as_numbers
 from kuhn_bridge.policy import VERSION as KUHN_VERSION
 from kuhn_bridge.rules import as_seed
@@ -25,7 +26,7 @@ MAX_BYTES = 512 * 2**20  # of a file
 MAX_CONTAINERS = 4_000_000  # of its JSON: one map per information set
 
 
-class GamePolicy:
+class Policy:
     """What every player of a game does at each of its information sets: frozen and validated.
 
     `table` is float64 `(I, A)`, read-only, rows and columns as in the game's tree. Every row sums
@@ -34,7 +35,7 @@ class GamePolicy:
 
     __slots__ = ("game", "table")
     game: Game
-    table: Policy
+    table: Float64Array
 
     def __init__(self, game: Game | str, table: npt.ArrayLike) -> None:
         loaded = as_game(game)
@@ -42,24 +43,24 @@ class GamePolicy:
         object.__setattr__(self, "table", _validated(loaded.tree, table))
 
     def __setattr__(self, name: str, value: Any = None) -> None:
-        raise AttributeError("a GamePolicy is frozen; make a new one")
+        raise AttributeError("a Policy is frozen; make a new one")
 
     __delattr__ = __setattr__
 
     @classmethod
-    def uniform(cls, game: Game | str) -> GamePolicy:
+    def uniform(cls, game: Game | str) -> Policy:
         """Every legal action equally often."""
         loaded = as_game(game)
         return cls(loaded, loaded.tree.uniform())
 
     @classmethod
-    def random(cls, game: Game | str, seed: int) -> GamePolicy:
+    def random(cls, game: Game | str, seed: int) -> Policy:
         """A policy drawn uniformly from all policies."""
         loaded = as_game(game)
         return cls(loaded, loaded.tree.random(as_seed(seed)))
 
     @classmethod
-    def from_kuhn(cls, policy: TabularPolicy) -> GamePolicy:
+    def from_kuhn(cls, policy: TabularPolicy) -> Policy:
         """The public Kuhn policy, without loss."""
         return cls(kuhn(), policy.probabilities)
 
@@ -69,16 +70,20 @@ class GamePolicy:
             raise PolicyError(f"a policy of {self.game.name} is not one of {KUHN}")
         return TabularPolicy(self.table)
 
-    def nash_conv(self) -> NashConv:
-        """What all players together could still gain by best-responding, in chips per hand."""
-        return nash_conv(self.game.tree, self.table)
+    def nash_conv(self) -> float:
+        """Sum over players of (value of a best response - value of the policy), chips per hand."""
+        return self.measure().nash_conv
 
-    def likeliest(self) -> GamePolicy:
+    def measure(self) -> Measure:
+        """Values, gains and best responses, in chips per hand."""
+        return evaluate_policy(self.game.tree, self.table)
+
+    def likeliest(self) -> Policy:
         """Always the likeliest action, the lowest ID among equals."""
-        return GamePolicy(self.game, np.eye(self.table.shape[1])[self.table.argmax(axis=1)])
+        return Policy(self.game, np.eye(self.table.shape[1])[self.table.argmax(axis=1)])
 
     @classmethod
-    def from_players(cls, game: Game | str, players: Any) -> GamePolicy:
+    def from_players(cls, game: Game | str, players: Any) -> Policy:
         """From one map per player: `{information state: {"action ID": probability}}`."""
         loaded = as_game(game)
         tree = loaded.tree
@@ -109,7 +114,7 @@ class GamePolicy:
         return players
 
     @classmethod
-    def from_json(cls, text: str | bytes, game: Game | str | None = None) -> GamePolicy:
+    def from_json(cls, text: str | bytes, game: Game | str | None = None) -> Policy:
         """From what `to_json` writes; a `game` other than the one it names is refused."""
         data = _parsed(text)
         wanted = as_game(game) if game is not None else None
@@ -133,7 +138,7 @@ class GamePolicy:
         return json.dumps(head | {"players": self.to_players()})
 
     @classmethod
-    def load(cls, path: str | Path, game: Game | str | None = None) -> GamePolicy:
+    def load(cls, path: str | Path, game: Game | str | None = None) -> Policy:
         """From a JSON file of any game."""
         try:
             text = read_bytes(path, most=MAX_BYTES)
@@ -148,21 +153,21 @@ class GamePolicy:
         return np.array(self.table, dtype=dtype, copy=copy)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, GamePolicy):
+        if not isinstance(other, Policy):
             return NotImplemented
         return self.game.name == other.game.name and np.array_equal(self.table, other.table)
 
     def __hash__(self) -> int:
         return hash((self.game.name, self.table.tobytes()))
 
-    def __reduce__(self) -> tuple[type[GamePolicy], tuple[Game, Policy]]:
-        return GamePolicy, (self.game, self.table)
+    def __reduce__(self) -> tuple[type[Policy], tuple[Game, Float64Array]]:
+        return Policy, (self.game, self.table)
 
     def __repr__(self) -> str:
-        return f"<GamePolicy of {self.game.name}, {len(self.table):,} information sets>"
+        return f"<Policy of {self.game.name}, {len(self.table):,} information sets>"
 
 
-def _validated(tree: Tree, table: npt.ArrayLike) -> Policy:
+def _validated(tree: Tree, table: npt.ArrayLike) -> Float64Array:
     """A frozen copy `(I, A)`, or an error that names the first row that is no distribution."""
     rows = as_numbers(table)
     if rows is None:
@@ -176,10 +181,10 @@ def _validated(tree: Tree, table: npt.ArrayLike) -> Policy:
         fine &= ~(rows * ~tree.legal).any(axis=1)
     if not fine.all():
         row = int(fine.argmin())
-        where, legal = shown(tree.keys[row]), np.flatnonzero(tree.legal[row]).tolist()
+        where, legal = short_repr(tree.keys[row]), np.flatnonzero(tree.legal[row]).tolist()
         raise PolicyError(
-            f"player_{tree.owner[row]} at {where}: {shown(rows[row].tolist())} are not "
-            f"probabilities of the legal actions {shown(legal)}"
+            f"player_{tree.owner[row]} at {where}: {short_repr(rows[row].tolist())} are not "
+            f"probabilities of the legal actions {short_repr(legal)}"
         )
     return frozen(rows + 0.0)  # -0.0 becomes 0.0
 

@@ -9,10 +9,10 @@ from typing import Any
 from algorithms.exact.elimination import Elimination, Exposure, eliminate, exposures
 from algorithms.exact.kuhn import Nearest, nearest_nash
 from algorithms.exact.losses import Loss, losses
-from algorithms.exact.values import NashConv
+from algorithms.exact.values import Measure
 from algorithms.games import KUHN, Game, kuhn
 from algorithms.policies.openspiel import Theirs, measured_by_openspiel
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.policy import Policy
 from kuhn_bridge.rules import Action
 
 NO_NASH_CONV = 1e-9  # a NashConv below this is 0 up to rounding
@@ -36,8 +36,8 @@ class Report:
     """One policy, measured; `theirs` where OpenSpiel was asked too."""
 
     source: str
-    policy: GamePolicy
-    measure: NashConv
+    policy: Policy
+    measure: Measure
     losses: tuple[Loss, ...]
     uniform: float  # the NashConv of uniform play
     kuhn: KuhnReport | None = None
@@ -51,15 +51,15 @@ class Report:
     @property
     def verdict(self) -> str:
         """The NashConv in words, between equilibrium and uniform play."""
-        return verdict(self.measure.total, self.uniform)
+        return verdict(self.measure.nash_conv, self.uniform)
 
 
-def report(source: str, policy: GamePolicy, *, openspiel: bool = False) -> Report:
+def report(source: str, policy: Policy, *, openspiel: bool = False) -> Report:
     """Measure a policy; `openspiel` has OpenSpiel measure it too."""
     return Report(
         source,
         policy,
-        policy.nash_conv(),
+        policy.measure(),
         losses(policy.game.tree, policy.table),
         uniform_nash_conv(policy.game),
         _kuhn_report(policy) if policy.game.name == KUHN else None,
@@ -71,7 +71,7 @@ def uniform_nash_conv(game: Game) -> float:
     """What playing at random leaves to be gained: known, or else measured."""
     if game.closed_form:
         return float(game.closed_form.uniform_nash_conv)
-    return GamePolicy.uniform(game).nash_conv().total
+    return Policy.uniform(game).nash_conv()
 
 
 def verdict(total: float, uniform: float) -> str:
@@ -92,7 +92,7 @@ def as_json(item: Report) -> dict[str, Any]:
     found: dict[str, Any] = {
         "source": item.source,
         "game": game.name,
-        "nash_conv": measure.total,
+        "nash_conv": measure.nash_conv,
         "exploitability": measure.exploitability,
         "gains": measure.gains,
         "values": measure.values,
@@ -123,7 +123,7 @@ def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
     }
 
 
-def _responses(game: Game, measure: NashConv) -> list[dict[str, int]]:
+def _responses(game: Game, measure: Measure) -> list[dict[str, int]]:
     """By player and information state the ID of the best response's action."""
     players: list[dict[str, int]] = [{} for _ in range(game.num_players)]
     answers = measure.best_responses.tolist()
@@ -132,7 +132,7 @@ def _responses(game: Game, measure: NashConv) -> list[dict[str, int]]:
     return players
 
 
-def _kuhn_report(policy: GamePolicy) -> KuhnReport:
+def _kuhn_report(policy: Policy) -> KuhnReport:
     found = exposures(policy.game.tree, policy.table, _elimination())
     return KuhnReport(nearest_nash(policy.to_kuhn()), found)
 

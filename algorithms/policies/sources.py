@@ -14,10 +14,10 @@ from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.solving import make_solver
 from algorithms.exact.values import pure
 from algorithms.games import KUHN, Game, kuhn, load_game
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.policy import Policy
 from algorithms.policies.styles import STYLES, style
 from algorithms.support.errors import UsageError, unknown
-from kuhn_bridge.errors import shown
+from kuhn_bridge.errors import short_repr
 
 T = TypeVar("T")
 
@@ -41,8 +41,8 @@ def load(
     *,
     trust: bool = False,
     deterministic: bool = False,
-    against: GamePolicy | None = None,
-) -> GamePolicy:
+    against: Policy | None = None,
+) -> Policy:
     """The policy that `source` names.
 
     Args:
@@ -66,10 +66,10 @@ def load_all(
     *,
     trust: bool = False,
     deterministic: bool = False,
-) -> list[GamePolicy]:
+) -> list[Policy]:
     """Policies of the game that `game_of` chooses; `best-response` is one to the first other."""
     chosen = game_of(sources, game, trust=trust)
-    found: dict[str, GamePolicy] = {}
+    found: dict[str, Policy] = {}
     for source in sorted(sources, key=lambda source: source == BEST_RESPONSE):
         found[source] = load(
             source,
@@ -94,15 +94,15 @@ def is_file(source: str) -> bool:
     return Path(source).suffix in FILES
 
 
-def best_response(policy: GamePolicy) -> GamePolicy:
+def best_response(policy: Policy) -> Policy:
     """In every seat the best reply to the others' play of `policy`."""
-    return GamePolicy(policy.game, pure(policy.game.tree, policy.nash_conv().best_responses))
+    return Policy(policy.game, pure(policy.game.tree, policy.measure().best_responses))
 
 
-def _read(path: str, game: Game | None, *, trust: bool) -> GamePolicy:
+def _read(path: str, game: Game | None, *, trust: bool) -> Policy:
     """A policy from a file; what a kind of file needs is imported for it alone."""
     if path.endswith(".json"):
-        return GamePolicy.load(path, game)
+        return Policy.load(path, game)
     if path.endswith(".onnx"):
         from algorithms.policies import onnx
 
@@ -112,7 +112,7 @@ def _read(path: str, game: Game | None, *, trust: bool) -> GamePolicy:
     return sb3.load_policy(path, game=game, trust=trust)
 
 
-def _named(source: str, game: Game, against: GamePolicy | None) -> GamePolicy:
+def _named(source: str, game: Game, against: Policy | None) -> Policy:
     name, colon, argument = source.removesuffix("-legal").partition(":")  # random-legal is random
     if source == BEST_RESPONSE:
         if against is None:
@@ -122,29 +122,29 @@ def _named(source: str, game: Game, against: GamePolicy | None) -> GamePolicy:
         want = f"{name}:<iterations>, from 1 to {MOST_ITERATIONS:,}: {name}:1000"
         solver = make_solver(game.tree, name)
         solver.run(_number(_iterations, argument, want))
-        return GamePolicy(game, solver.average_policy())
+        return Policy(game, solver.average_policy())
     if name in _WITH_ARGUMENT and colon:
         return _WITH_ARGUMENT[name](game, argument)
     if name in {"uniform", "random"} and not colon:
-        return GamePolicy.uniform(game)
+        return Policy.uniform(game)
     if name in STYLES and not colon:
         _require_kuhn(source, game)
-        return GamePolicy.from_kuhn(style(name))
+        return Policy.from_kuhn(style(name))
     forms = (*FORMS, *KUHN_FORMS) if game.name == KUHN else FORMS
     raise unknown("policy", source, (*forms, BEST_RESPONSE, *(f"{v}:1000" for v in VARIANTS)))
 
 
-def _nash(game: Game, argument: str) -> GamePolicy:
+def _nash(game: Game, argument: str) -> Policy:
     _require_kuhn(f"nash:{argument}", game)
     alpha = _number(_fraction, argument, "nash:<alpha>, a number in [0, 1/3]: nash:1/3")
-    return GamePolicy.from_kuhn(nash(alpha))
+    return Policy.from_kuhn(nash(alpha))
 
 
-def _random(game: Game, argument: str) -> GamePolicy:
-    return GamePolicy.random(game, _number(_seed, argument, "random:<seed>, a whole number"))
+def _random(game: Game, argument: str) -> Policy:
+    return Policy.random(game, _number(_seed, argument, "random:<seed>, a whole number"))
 
 
-_WITH_ARGUMENT: Mapping[str, Callable[[Game, str], GamePolicy]] = MappingProxyType(
+_WITH_ARGUMENT: Mapping[str, Callable[[Game, str], Policy]] = MappingProxyType(
     {"nash": _nash, "random": _random}
 )
 
@@ -158,7 +158,7 @@ def _number(parse: Callable[[str], T], text: str, want: str) -> T:
     try:
         return parse(text)
     except (ValueError, ZeroDivisionError):
-        raise UsageError(f"{shown(text)} is not a number here; want {want}") from None
+        raise UsageError(f"{short_repr(text)} is not a number here; want {want}") from None
 
 
 def _fraction(text: str) -> Fraction:
