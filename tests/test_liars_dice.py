@@ -6,13 +6,15 @@ import numpy as np
 import pyspiel
 import pytest
 
+from algorithms.exact.cfr import CFR_SIMULTANEOUS, VARIANTS, Solver
 from algorithms.exact.liars_dice import evaluate, liars_dice_rules, ranges
 from algorithms.exact.liars_dice import losses as exact_losses
+from algorithms.exact.liars_dice_cfr import LiarsDiceSolver
 from algorithms.exact.losses import losses
 from algorithms.exact.values import nash_conv
 from algorithms.games import load_game
 from algorithms.games.liars_dice import find_liars_dice
-from kuhn_bridge.errors import HistoryError, PolicyError
+from kuhn_bridge.errors import HistoryError, KuhnError, PolicyError
 
 
 def name_of(dice, sides, rule=""):
@@ -296,6 +298,51 @@ def test_what_is_no_distribution_is_refused(row, what):
 def test_tables_of_another_game_are_refused():
     with pytest.raises(PolicyError, match=r"two tables of shape \(96, 7\); got"):
         evaluate(liars_dice_rules(1, 3), native(name_of(1, 2)).uniform())
+
+
+ALTERNATING = [name for name, variant in VARIANTS.items() if variant.alternating]
+
+
+@pytest.mark.parametrize("variant", ALTERNATING)
+@pytest.mark.parametrize("name", [name_of(1, 3), name_of(1, 4)])
+def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
+    """Over a few iterations: later a tie may be broken by rounding, in either direction."""
+    game, tree = native(name), load_game(name).tree
+    ours = LiarsDiceSolver(game.rules, VARIANTS[variant], dtype=np.float64)
+    theirs = Solver(tree, VARIANTS[variant])
+    for _ in range(8):
+        ours.run(1)
+        theirs.run(1)
+        found = on_tree(name, ours.average_policy())
+        assert found == pytest.approx(theirs.average_policy(), abs=1e-6)  # tables are float32
+    assert ours.iterations == 8
+
+
+@pytest.mark.parametrize("variant", ["cfr+", "dcfr", "pcfr+"])
+@pytest.mark.parametrize("name", QUICK)
+def test_a_solver_converges_in_float32(name, variant):
+    game = native(name)
+    solver = LiarsDiceSolver(game.rules, VARIANTS[variant])
+    solver.run(300)
+    assert game.measure(solver.average_policy()).nash_conv < 0.002
+
+
+@pytest.mark.parametrize("variant", ALTERNATING)
+def test_a_solver_continues_from_its_state(variant):
+    game = native(name_of(2, 2))
+    whole, begun, resumed = (LiarsDiceSolver(game.rules, VARIANTS[variant]) for _ in range(3))
+    whole.run(9)
+    begun.run(4)
+    resumed.set_state({name: array.copy() for name, array in begun.get_state().items()})
+    resumed.run(5)
+    assert resumed.iterations == 9
+    for one, other in zip(whole.average_policy(), resumed.average_policy(), strict=True):
+        assert (one == other).all()
+
+
+def test_a_simultaneous_variant_is_refused():
+    with pytest.raises(KuhnError, match="alternating variants only"):
+        LiarsDiceSolver(liars_dice_rules(1, 2), CFR_SIMULTANEOUS)
 
 
 @pytest.mark.slow

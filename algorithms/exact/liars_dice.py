@@ -203,7 +203,7 @@ def _walk(
     stack = _new_stack(bids, rules.dice, rules.chance)
     value, top = 0.0, -1
     for code in range(1 << bids):
-        depth = _ones(code)
+        depth = count_ones(code)
         for finished in range(top, depth - 1, -1):
             _leave(stack, finished, best[finished & 1], lost[finished & 1])
         wrong = _enter(stack, depth, code, tables[depth & 1])
@@ -242,7 +242,7 @@ def _new_stack(bids: int, dice: int, chance: Float64Array) -> _Stack:
 
 
 @inlined
-def _ones(code: int) -> int:
+def count_ones(code: int) -> int:
     """The number of ones of a code: how many bids were made."""
     count = 0
     while code:
@@ -252,7 +252,7 @@ def _ones(code: int) -> int:
 
 
 @inlined
-def _zeros_below(code: int) -> int:
+def count_zeros_below(code: int) -> int:
     """The number of zeros below the lowest one of a code > 0: how many bids are left."""
     count = 0
     while not (code >> count) & 1:
@@ -264,7 +264,7 @@ def _zeros_below(code: int) -> int:
 def _enter(stack: _Stack, depth: int, code: int, table: Float32Array) -> int:
     """Put a public state on the stack; return an information set whose row is wrong, or -1."""
     bids, n = len(stack.code) - 1, stack.reach.shape[1]
-    left = _zeros_below(code) if code > 0 else bids
+    left = count_zeros_below(code) if code > 0 else bids
     stack.code[depth], stack.left[depth] = code, left
     if code > 0:
         for x in range(n):
