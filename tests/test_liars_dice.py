@@ -102,7 +102,8 @@ def test_the_losses_are_the_trees(name, kind):
     game, rows = native(name), tree_rows(name)
     tables = POLICIES[kind](game)
     expected = {loss.row: loss for loss in losses(load_game(name).tree, on_tree(name, tables))}
-    found = game.measure(tables).losses(sum(game.num_infosets))
+    measure = game.measure(tables)
+    found = measure.losses(sum(game.num_infosets))
     assert {rows[loss.player][loss.infoset] for loss in found} == set(expected)
     assert [loss.lost for loss in found] == sorted((loss.lost for loss in found), reverse=True)
     for loss in found:
@@ -111,6 +112,7 @@ def test_the_losses_are_the_trees(name, kind):
         assert loss.lost == pytest.approx(other.lost, abs=1e-12)
         assert loss.share == pytest.approx(other.share, abs=1e-12)
         assert loss.played == other.played
+        assert loss.best == measure.best_response[loss.player][loss.infoset]
 
 
 @pytest.mark.parametrize("name", SMALL)
