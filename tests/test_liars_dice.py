@@ -11,10 +11,10 @@ from algorithms.exact.liars_dice import evaluate, liars_dice_rules, ranges
 from algorithms.exact.liars_dice import losses as exact_losses
 from algorithms.exact.liars_dice_cfr import LiarsDiceSolver
 from algorithms.exact.losses import losses
-from algorithms.exact.values import nash_conv
+from algorithms.exact.values import evaluate_policy
 from algorithms.games import load_game
 from algorithms.games.liars_dice import find_liars_dice
-from kuhn_bridge.errors import HistoryError, KuhnError, PolicyError
+from kuhn_bridge.errors import HistoryError, BridgeError, PolicyError
 
 
 def name_of(dice, sides, rule=""):
@@ -87,12 +87,12 @@ POLICIES = {
 def test_the_measure_is_the_trees(name, kind):
     game = native(name)
     tables = POLICIES[kind](game)
-    expected = nash_conv(load_game(name).tree, on_tree(name, tables))
+    expected = evaluate_policy(load_game(name).tree, on_tree(name, tables))
     measure = game.measure(tables)
     assert measure.values == pytest.approx(expected.values, abs=1e-12)
     assert measure.best_values == pytest.approx(expected.best_values, abs=1e-12)
     assert measure.gains == pytest.approx(expected.gains, abs=1e-12)
-    assert measure.nash_conv == pytest.approx(expected.total, abs=1e-12)
+    assert measure.nash_conv == pytest.approx(expected.nash_conv, abs=1e-12)
     assert measure.exploitability == pytest.approx(expected.exploitability, abs=1e-12)
 
 
@@ -128,7 +128,7 @@ def test_the_best_responses_are_the_trees(name):
     """Where two actions are equally good up to rounding, either is right: their values tell."""
     game, tree = native(name), load_game(name).tree
     tables = game.random(6)
-    expected = nash_conv(tree, on_tree(name, tables))
+    expected = evaluate_policy(tree, on_tree(name, tables))
     measure = game.measure(tables)
     agree = [
         np.mean(found == expected.best_responses[rows])
@@ -138,7 +138,7 @@ def test_the_best_responses_are_the_trees(name):
     answers = pure(game, measure.best_response)
     for player in range(2):
         pair = tuple(answers[p] if p == player else tables[p] for p in range(2))
-        assert nash_conv(tree, on_tree(name, pair)).values[player] == pytest.approx(
+        assert evaluate_policy(tree, on_tree(name, pair)).values[player] == pytest.approx(
             measure.best_values[player], abs=1e-12
         )
 
@@ -343,7 +343,7 @@ def test_a_solver_continues_from_its_state(variant):
 
 
 def test_a_simultaneous_variant_is_refused():
-    with pytest.raises(KuhnError, match="alternating variants only"):
+    with pytest.raises(BridgeError, match="alternating variants only"):
         LiarsDiceSolver(liars_dice_rules(1, 2), CFR_SIMULTANEOUS)
 
 

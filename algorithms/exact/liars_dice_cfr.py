@@ -25,7 +25,7 @@ from algorithms.exact.cfr import kept as discount
 from algorithms.exact.liars_dice import Rules, Tables, count_ones, count_zeros_below, num_infosets
 from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
 from algorithms.support.compiled import compiled, inlined
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 
 Vectors: TypeAlias = Float32Array | Float64Array  # (V, n), one vector per legal action
 
@@ -50,7 +50,7 @@ class LiarsDiceSolver:
         self, rules: Rules, variant: Variant, *, dtype: npt.DTypeLike = np.float32
     ) -> None:
         if not variant.alternating:
-            raise KuhnError("Liar's Dice is solved by alternating variants only")
+            raise BridgeError("Liar's Dice is solved by alternating variants only")
         self.rules, self.variant, self.iterations = rules, variant, 0
         bids, n = len(rules.quantity), len(rules.chance)
         shape = _first_vector(1 << bids, bids), n
