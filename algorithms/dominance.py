@@ -80,13 +80,13 @@ def _run(args: argparse.Namespace) -> int:
 def _as_json(game: Game, at: Removal | Exposure) -> dict[str, object]:
     """Round, information set and action; Kuhn's actions by name, others by ID."""
     action = Action(at.action).name if game.name == KUHN else at.action
-    player, key = int(game.tree.owner[at.row]), game.tree.keys[at.row]
+    player, key = int(game.tree.owner[at.infoset]), game.tree.keys[at.infoset]
     return {"round": at.round, "player": player, "key": key, "action": action}
 
 
 def _described(game: Game, at: Removal | Exposure) -> str:
     """E.g. `player_0 with J after check-bet: call`."""
-    return f"{game.infoset_label(at.row)}: {game.action_label(at.row, at.action)}"
+    return f"{game.infoset_label(at.infoset)}: {game.action_label(at.infoset, at.action)}"
 
 
 def _rounds(game: Game, elimination: Elimination) -> list[str]:

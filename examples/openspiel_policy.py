@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pyspiel
 
-from algorithms.exact.losses import losses
 from algorithms.policies import from_openspiel
 
 ITERATIONS = 20
@@ -21,12 +20,12 @@ def main() -> None:
     print(
         f"NashConv {measure.nash_conv:.4f}, gains {measure.gains[0]:.4f} and {measure.gains[1]:.4f}"
     )
-    for loss in losses(policy.game.tree, policy.table)[:3]:
+    for loss in measure.losses[:3]:
         played, best = (
-            policy.game.action_label(loss.row, move) for move in (loss.played, loss.best)
+            policy.game.action_label(loss.infoset, move) for move in (loss.played, loss.best)
         )
-        print(f"loses {loss.lost:.4f} per hand as {policy.game.infoset_label(loss.row)}")
-        print(f"  where it plays {played} with probability {loss.share:.2f}; best: {best}")
+        print(f"loses {loss.lost:.4f} per hand as {policy.game.infoset_label(loss.infoset)}")
+        print(f"  where it plays {played} with probability {loss.probability:.2f}; best: {best}")
     assert abs(measure.nash_conv - pyspiel.nash_conv(game, solver.average_policy())) < 1e-9
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from algorithms.exact.kuhn import nash
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.solving import make_solver
-from algorithms.exact.values import pure
+from algorithms.exact.values import pure_policy
 from algorithms.games import KUHN, Game, kuhn, load_game
 from algorithms.policies.policy import Policy
 from algorithms.policies.styles import STYLES, style
@@ -96,7 +96,7 @@ def is_file(source: str) -> bool:
 
 def best_response(policy: Policy) -> Policy:
     """In every seat the best reply to the others' play of `policy`."""
-    return Policy(policy.game, pure(policy.game.tree, policy.measure().best_responses))
+    return Policy(policy.game, pure_policy(policy.game.tree, policy.measure().best_responses))
 
 
 def _read(path: str, game: Game | None, *, trust: bool) -> Policy:
