@@ -25,7 +25,7 @@ algorithms.support  files progress draws server lanes
 algorithms.support  command sealed
 algorithms.exact    tree
 algorithms.exact    kuhn values cfr linear_program
-algorithms.exact    losses sampling elimination simulation fast
+algorithms.exact    sampling elimination simulation fast
 algorithms.exact    solving
 algorithms.games    game cache
 algorithms.games    kuhn openspiel

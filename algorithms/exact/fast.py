@@ -78,9 +78,9 @@ class FastSolver(BaseSolver):
 _Groups: TypeAlias = tuple[UInt32Array, UInt32Array]
 _Blocks: TypeAlias = tuple[UInt32Array, UInt32Array, UInt32Array]
 _Arrays: TypeAlias = tuple[_Groups, _Blocks, Float64Array, IntpArray, IntpArray]
-# What it writes, by position and lane: regrets; predicted regrets (the same array unless the variant
-# is predictive); by group and lane 1 / the sum of predicted regrets above 0, the scale of regret
-# matching; counterfactual values; reach probabilities; policy sums.
+# What it writes, by position and lane: regrets; predicted regrets (the same array unless the
+# variant is predictive); by group and lane the scale of regret matching, 1 / the sum of predicted
+# regrets above 0; counterfactual values; reach probabilities; policy sums.
 _Tables: TypeAlias = tuple[
     Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array
 ]
@@ -139,9 +139,9 @@ def _group_infosets(tree: Tree, max_width: int) -> tuple[IntpArray, IntpArray, I
     """Group, lane, and the owner's number of earlier decisions of each information set: `(I,)`.
 
     Information sets of a player are similar if they follow the same position, after the same chance
-    events since then (public cards, usually), while the others are at the same positions. A player's
-    first information sets that are similar take lanes in turn, and their successors keep the lane.
-    More of them than lanes, or two in one lane, make another group.
+    events since then (public cards, usually), while the others are at the same positions. Those
+    without a decision of the owner before them take lanes in turn; successors keep the lane. More
+    of them than lanes, or two in one lane, make another group.
     """
     nodes = tree.members[tree.first_member[:-1]].astype(np.intp)  # one of each information set
     depth, events = tree.depths()[nodes], _chance_events(tree, nodes)
@@ -170,7 +170,7 @@ def _group_infosets(tree: Tree, max_width: int) -> tuple[IntpArray, IntpArray, I
 
 
 def _chance_events(tree: Tree, nodes: IntpArray) -> IntpArray:
-    """A number for chance's actions since the owner's last decision, from a hash of them: `(I,)`."""
+    """A number for chance's actions since the owner's last decision, from their hash: `(I,)`."""
     parents = np.append(0, np.repeat(np.arange(tree.num_nodes), np.diff(tree.first_child)))
     events, owner = np.zeros(len(nodes), np.intp), tree.owner
     active = tree.parent_sequence > 0
@@ -188,8 +188,8 @@ def _blocks(
 ) -> tuple[_Blocks, Float64Array, IntpArray]:
     """The blocks of all players, the distinct matrices among them, and each player's first block.
 
-    Between more than two players there is one lane. The opponent of a single player is its own empty
-    sequence, which has reach probability 1.
+    Between more than two players there is one lane. The opponent of a single player is its own
+    empty sequence, which has reach probability 1.
     """
     own, others, matrices, first = [], [], [], [0]
     ends = tree.terminal_sequence
@@ -279,7 +279,9 @@ def _add_terminals(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int) -
     _, (own, others, which), matrices, _, first_block = arrays
     _, _, _, value, reach, _ = tables
     for b in range(np.uint64(first_block[player]), np.uint64(first_block[player + 1])):
-        payoff = _matrix_product(zero, matrices, np.uint64(which[b]), reach, np.uint64(others[0, b]))
+        payoff = _matrix_product(
+            zero, matrices, np.uint64(which[b]), reach, np.uint64(others[0, b])
+        )
         rest = 1.0  # reach of players beyond the second: there is one lane then
         for k in range(1, len(others)):
             rest *= reach[np.uint64(others[k, b]), 0]

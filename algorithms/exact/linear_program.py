@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import GameError, Tree, ranges
+from algorithms.exact.tree import Tree, ranges
 from algorithms.support.arrays import Float64Array
+from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import PLAYERS
 
 
@@ -31,7 +32,7 @@ def solve_zero_sum(tree: Tree) -> Solution:
 
 
 def _maxmin(tree: Tree, player: int) -> tuple[Float64Array, float]:
-    """The realization plan `(S + 1,)` of `player` with the highest guaranteed value, and that value.
+    """The realization plan `(S + 1,)` of a player with the highest guaranteed value, and the value.
 
     Maximize q[0] over plans x and values q of the opponent's information sets, subject to E x = e
     (x is a plan) and F^T q <= A^T x (no sequence of the opponent gives it more than q says).

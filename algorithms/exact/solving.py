@@ -1,11 +1,10 @@
-"""Solve a tree with a named variant of CFR, measuring NashConv along the way."""
+"""Solvers by the name of their variant, and runs that measure NashConv along the way."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
@@ -13,7 +12,7 @@ from algorithms.exact.cfr import VARIANTS, BaseSolver, Solver, Variant
 from algorithms.exact.fast import FastSolver
 from algorithms.exact.sampling import SamplingSolver, Scheme
 from algorithms.exact.tree import Tree
-from algorithms.exact.values import Measure, evaluate_policy
+from algorithms.exact.values import Measure
 from algorithms.support.errors import unknown
 from kuhn_bridge.errors import BridgeError
 
@@ -49,26 +48,6 @@ class Solved:
     def iterations(self) -> int:
         """How many iterations were run."""
         return self.curve[-1][0]
-
-
-def solve(
-    tree: Tree,
-    variant: str | Variant = DEFAULT_VARIANT,
-    *,
-    iterations: int = DEFAULT_ITERATIONS,
-    until: float = -math.inf,
-    discounts: Sequence[float] | None = None,
-    seed: int = 0,
-    mode: Mode = "fast",
-    progress: Callable[[int, str], None] = lambda done, note: None,
-) -> Solved:
-    """Run a variant for `iterations`, or until NashConv is at most `until`.
-
-    The other options are those of `make_solver` and `run_solver`.
-    """
-    solver = make_solver(tree, variant, discounts=discounts, seed=seed, mode=mode)
-    measure = partial(evaluate_policy, tree)
-    return run_solver(solver, measure, iterations=iterations, until=until, progress=progress)
 
 
 def make_solver(

@@ -1,10 +1,10 @@
 """Any finite sequential game with perfect recall as flat, read-only arrays.
 
-A joint policy is float64 `(information sets, actions)`: one row per information set, one column per
-action ID, illegal actions 0. A *slot* is one legal action at one information set; slots are numbered
-by information set, then by action ID. A *sequence* is everything that a player has done so far: with
-perfect recall its last slot says that, so sequence 0 is empty and sequence `slot + 1` ends in `slot`
-(the sequence form of von Stengel 1996).
+A joint policy is float64 `(information sets, actions)`: one row per information set, one column
+per action ID, illegal actions 0. A *slot* is one legal action at one information set; slots are
+numbered by information set, then by action ID. A *sequence* is all that a player has done so far.
+With perfect recall its last slot determines it, so sequence 0 is the empty one, and sequence
+`slot + 1` ends in `slot` (the sequence form, von Stengel 1996).
 """
 
 from __future__ import annotations
@@ -27,13 +27,9 @@ from algorithms.support.arrays import (
     IntpArray,
     UInt32Array,
 )
-from kuhn_bridge.errors import BridgeError
+from kuhn_bridge.errors import GameError
 
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
-
-
-class GameError(BridgeError):
-    """The game is unknown, or not suitable for what was asked."""
 
 
 class Visit(NamedTuple):
@@ -142,7 +138,7 @@ class Tree:
         return table
 
     def normalized(self, slot_weights: Float64Array, above: float = 0.0) -> Float64Array:
-        """The policy `(I, A)` in proportion to weights `(S,)`; uniform where they sum to `above`."""
+        """The policy `(I, A)` in proportion to weights `(S,)`; uniform if they sum to `above`."""
         table = self.table_of(slot_weights)
         sums = table.sum(axis=1, keepdims=True)
         return np.where(sums > above, table / np.where(sums > above, sums, 1), self.uniform())
@@ -214,7 +210,9 @@ class TreeBuilder:
         owner = np.array([owner for owner, _ in self.infosets], np.int8)
         parent = sequence[owner, members[first_member[:-1]]]
         slot_infoset, slot_action = np.nonzero(legal)
-        slots = [slot_infoset, owner[slot_infoset], parent[slot_infoset], slot_action]
+        slots = np.column_stack(
+            [slot_infoset, owner[slot_infoset], parent[slot_infoset], slot_action]
+        )
         chance_reach = _chance_reach(first_child, probability)
         terminals = np.flatnonzero(player == TERMINAL).astype(np.int32)
         returns = np.zeros((self.num_players, len(order)))
@@ -239,7 +237,7 @@ class TreeBuilder:
             owner=owner,
             legal=legal,
             first_slot=first_slot,
-            slots=np.column_stack(slots).astype(np.int32),
+            slots=slots.astype(np.int32),
             parent_sequence=parent,
             members=members,
             first_member=first_member,

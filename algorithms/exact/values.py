@@ -10,8 +10,8 @@ z terminal nodes, u returns, and s sequences (see `algorithms.exact.tree`). Then
     gain_p  = q_p(empty sequence) - v_p;   NashConv = sum over p of gain_p
     loss(I) = pi_p(I) (best(I) - sum over a of policy(a | I) q_p(I, a))
 
-With perfect recall no nodes but the terminal ones are needed. A player's losses sum to its gain (the
-performance difference lemma of Kakade and Langford 2002), so they say where the chips are lost.
+With perfect recall no nodes but the terminal ones are needed. A player's losses sum to its gain
+(the performance difference lemma, Kakade and Langford 2002): they say where the chips are lost.
 """
 
 from __future__ import annotations
@@ -163,7 +163,10 @@ def _multiply_along_sequences(
 def returns_std(tree: Tree, policy: npt.ArrayLike) -> float:
     """The standard deviation of a player's return in a hand under `(I, A)`, over all players."""
     reach = reach_probabilities(tree, policy)[tree.terminal_sequence].prod(axis=0)
-    probability, returns = reach * tree.chance_reach[tree.terminals], tree.returns[:, tree.terminals]
+    probability, returns = (
+        reach * tree.chance_reach[tree.terminals],
+        tree.returns[:, tree.terminals],
+    )
     means = (returns * probability).sum(axis=1, keepdims=True)
     return float(np.sqrt(((returns - means) ** 2 * probability).sum(axis=1).mean()))
 
@@ -261,7 +264,7 @@ def _evaluate(
     indices: UInt32Array, payoffs: Float64Array, table: Float64Array, results: Float64Array
 ) -> float:
     """Fill in `results` for one policy; its NashConv, or -1 if a row is not a distribution."""
-    if _sweep((0.0,), indices, payoffs, table, (0, 1), results) >= 0:
+    if _sweep((0.0,), (indices, payoffs), table, (0, 1), results) >= 0:
         return -1.0
     return _gains_sum(payoffs, results, 0)
 
@@ -279,7 +282,7 @@ def _nash_convs(
     results = _empty_results(indices, payoffs, width)
     for first in range(0, len(totals), width):
         stop = min(first + width, len(totals))
-        invalid = _sweep(zero, indices, payoffs, policies, (first, stop), results)
+        invalid = _sweep(zero, (indices, payoffs), policies, (first, stop), results)
         if invalid >= 0:
             return invalid
         for number in range(first, stop):
@@ -302,16 +305,15 @@ def _gains_sum(payoffs: Float64Array, results: Float64Array, lane: int) -> float
 @part
 def _sweep(
     zero: Lanes,
-    indices: UInt32Array,
-    payoffs: Float64Array,
+    sequence_form: tuple[UInt32Array, Float64Array],
     policies: Float64Array,
     span: tuple[int, int],
     results: Float64Array,
 ) -> int:
     """Fill in `results` for the policies of a span; the first that is invalid, or -1."""
+    indices, payoffs = sequence_form
     first, stop = span
-    players = payoffs.shape[1]
-    reach, counterfactual, values = _split(players, results)
+    reach, counterfactual, values = _split(payoffs.shape[1], results)
     slots = indices[: len(indices) + 1 - len(payoffs)]
     errors = _fill_reach(zero, slots, policies, span, reach)
     for number in range(first, stop):
