@@ -14,7 +14,13 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
 from algorithms.exact.kuhn import nash
-from algorithms.exact.values import evaluate_policy, joint_policy, nash_conv, reach_probabilities, returns_std
+from algorithms.exact.values import (
+    evaluate_policy,
+    joint_policy,
+    nash_conv,
+    reach_probabilities,
+    returns_std,
+)
 from algorithms.games import load_game
 from algorithms.learning import building
 from algorithms.learning.average import Average
@@ -44,7 +50,9 @@ def test_the_average_of_two_policies_plays_like_one_of_them_drawn_for_the_whole_
     average = Average(tree)
     for policy in (one, two):
         average.add(policy)
-    won = [evaluate_policy(tree, joint_policy(tree, [mine, other])).values[0] for mine in (one, two)]
+    won = [
+        evaluate_policy(tree, joint_policy(tree, [mine, other])).values[0] for mine in (one, two)
+    ]
     mixed = evaluate_policy(tree, joint_policy(tree, [average.mean, other])).values[0]
     assert mixed == pytest.approx((won[0] + 4 * won[1]) / 5)  # the t-th counts t² times
     assert reach_probabilities(tree, one).min() > 0

@@ -199,7 +199,9 @@ def test_json_says_where_chips_are_lost_and_how_to_take_them(capsys):
     found = json.loads(capsys.readouterr().out)
     policy = from_names(found["policy"])
     first, wanted = found["losses"][0], policy.measure().losses[0]
-    assert (first["reach"], first["probability"]) == (wanted.reach, wanted.probability) == (1 / 3, 1)
+    assert (
+        (first["reach"], first["probability"]) == (wanted.reach, wanted.probability) == (1 / 3, 1)
+    )
     assert (first["key"], first["played"], first["best"]) == ("0", Action.BET, Action.CHECK_OR_CALL)
     answers = {
         key: action for rows in found["best_response_players"] for key, action in rows.items()

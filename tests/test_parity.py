@@ -702,7 +702,11 @@ EACH = [
     ("selfplay", after_the_step(3, more_at_the_end), "ours shows [1.0, 1.0"),
     ("selfplay", after_the_step(1, lambda rewards: 2 * rewards), "ours pays 2, the plain one"),
     ("selfplay", of_vector("step_wait", over_at_once), "ours is over: True"),
-    ("lcfr", a_little_more(cfr.BaseSolver, "average_policy", 1e-6), "average_policy, '0': ours plays"),
+    (
+        "lcfr",
+        a_little_more(cfr.BaseSolver, "average_policy", 1e-6),
+        "average_policy, '0': ours plays",
+    ),
     ("lcfr", a_little_more(cfr.Solver, "current_policy", 1e-6), "current_policy, '0': ours plays"),
     (
         "lcfr",
