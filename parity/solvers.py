@@ -12,6 +12,7 @@ from open_spiel.python.algorithms import discounted_cfr, expected_game_score, ex
 from open_spiel.python.games import data
 
 from algorithms.exact import values
+from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.kuhn import nash
 from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.solving import Mode, make_solver
@@ -53,7 +54,7 @@ def iterates(
     """Average and current rows of both sides after iterations 1..10, 100, 1,000 up to `upto`."""
     loaded = pyspiel.load_game(game)
     tree, solver = openspiel_tree(loaded), theirs(loaded)
-    ours = make_solver(tree, variant, mode=mode)
+    ours = make_solver(tree, VARIANTS[variant], mode=mode)
     for iteration in [*range(1, 11), 100, 1000]:
         if iteration > upto:
             return

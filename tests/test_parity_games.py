@@ -200,6 +200,15 @@ def set_to(thing, name, value):
     return lambda monkeypatch: monkeypatch.setattr(thing, name, value)
 
 
+def wrong_best_values(monkeypatch):
+    right = values.evaluate_policy
+
+    def wrong(tree, policy):
+        return replace(right(tree, policy), best_values=(7.0,) * 3)
+
+    monkeypatch.setattr(values, "evaluate_policy", wrong)
+
+
 def fast_mode_off(monkeypatch):
     right = games.make_solver
 
@@ -234,7 +243,7 @@ EACH = [
     (
         "best-response",
         lambda: load_game(KUHN3),
-        set_to(values.Measure, "best_values", property(lambda self: (7.0,) * 3)),
+        wrong_best_values,
         "random policy 0: ours lets player_0 win 7",
     ),
     (
