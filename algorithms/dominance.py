@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command.Parser(prog="python -m algorithms.dominance", description=__doc__)
     parser.add_argument("policy", nargs="?", metavar="POLICY", help=sources.HELP)
     parser.add_argument("--game", metavar="NAME", help=sources.GAME_HELP)
-    parser.add_argument("--strict", action="store_true", help="remove only strategies that are always worse")
+    parser.add_argument("--strict", action="store_true", help="remove only what is always worse")
     parser.add_argument(
         "--max",
         type=float,

@@ -14,18 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.exact import solving
 from algorithms.exact.kuhn import nearest_nash
-from algorithms.exact.solving import (
-    DEFAULT_ITERATIONS,
-    DEFAULT_VARIANT,
-    MODES,
-    NAMES,
-    SAMPLING,
-    CurvePoint,
-    Solved,
-    make_solver,
-    run_solver,
-)
+from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES, SAMPLING
 from algorithms.exact.values import evaluate_policy
 from algorithms.games import KUHN, MAX_NODES, load_game
 from algorithms.policies import Policy
@@ -48,36 +39,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--game", default=KUHN, help=f"{KUHN} or any small OpenSpiel game (%(default)s)")
     add("--variant", default=DEFAULT_VARIANT, help=f"{', '.join(NAMES)} (%(default)s)")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument(
-        "--iterations",
-        type=int,
-        default=DEFAULT_ITERATIONS,
-        metavar="N",
-        help="run N iterations (%(default)s)",
-    )
-    length.add_argument(
-        "--until", type=float, metavar="NASHCONV", help="run until NashConv is at most this"
-    )
-    add(
-        "--discounts",
-        type=float,
-        nargs=3,
-        metavar=("ALPHA", "BETA", "GAMMA"),
-        help="exponents of discounted CFR instead of the variant's own",
-    )
-    add(
-        "--mode",
-        choices=MODES,
-        default="fast",
-        help="exact: OpenSpiel's iterates bit for bit; fast: the same up to rounding (%(default)s)",
-    )
+    stop = length.add_argument
+    stop("--iterations", type=int, default=DEFAULT_ITERATIONS, metavar="N", help="(%(default)s)")
+    stop("--until", type=float, metavar="NASHCONV", help="run until NashConv is at most this")
+    exponents = "alpha, beta and gamma of discounted CFR instead of the variant's own"
+    add("--discounts", type=float, nargs=3, metavar=("A", "B", "G"), help=exponents)
+    modes = "exact: OpenSpiel's iterates bit for bit; fast: the same up to rounding (%(default)s)"
+    add("--mode", choices=MODES, default="fast", help=modes)
     add("--seed", type=int, default=0, help="random seed of a sampling variant (%(default)s)")
-    add(
-        "--max-nodes",
-        type=int,
-        default=MAX_NODES,
-        help="refuse games with more nodes (%(default)s)",
-    )
+    add("--max-nodes", type=int, default=MAX_NODES, help="refuse larger games (%(default)s)")
     add("--no-cache", action="store_true", help="neither read nor write the cached tree")
     add("--out", metavar="FILE.json", help="write the average policy")
     add("--plot", metavar="FILE.png", help="draw NashConv over iterations")
@@ -92,11 +62,11 @@ def _run(args: argparse.Namespace) -> int:
     with ExitStack() as held:  # an output that cannot be written fails before the work starts
         out, plot = (p and held.enter_context(files.replacing(p)) for p in (args.out, args.plot))
         game = load_game(args.game, max_nodes=args.max_nodes, cached=not args.no_cache)
-        solver = make_solver(
+        solver = solving.make_solver(
             game.tree, args.variant, discounts=args.discounts, seed=args.seed, mode=args.mode
         )
         with progress("solving", None if args.until else limit) as bar:
-            solved = run_solver(
+            solved = solving.run_solver(
                 solver,
                 partial(evaluate_policy, game.tree),
                 iterations=limit,
@@ -136,7 +106,7 @@ def _require(args: argparse.Namespace) -> None:
         )
 
 
-def _summary(args: argparse.Namespace, policy: Policy, solved: Solved) -> dict[str, Any]:
+def _summary(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -> dict[str, Any]:
     measure = solved.measure
     summary = {
         "game": policy.game.name,
@@ -156,7 +126,7 @@ def _summary(args: argparse.Namespace, policy: Policy, solved: Solved) -> dict[s
     return summary
 
 
-def _report(args: argparse.Namespace, policy: Policy, solved: Solved) -> Iterator[str]:
+def _report(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -> Iterator[str]:
     measure, game = solved.measure, policy.game
     tree, known = game.tree, game.closed_form
     yield f"{game.name}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
@@ -198,7 +168,7 @@ def _strategy(policy: Policy) -> Iterator[str]:
         yield f"... and {more:,} more (--out writes all)"
 
 
-def _plot(path: Path, title: str, curve: Sequence[CurvePoint]) -> None:
+def _plot(path: Path, title: str, curve: Sequence[solving.CurvePoint]) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")

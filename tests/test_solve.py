@@ -95,7 +95,7 @@ def test_options_reach_the_solver(monkeypatch, capsys):
         used.append((variant, options["mode"], options["seed"]))
         return make_solver(tree, variant, **options)
 
-    monkeypatch.setattr("algorithms.solve.make_solver", recording)
+    monkeypatch.setattr("algorithms.solve.solving.make_solver", recording)
     main(["--iterations", "1"])
     main(["--iterations", "1", "--mode", "exact", "--variant", "cfr", "--seed", "7"])
     assert used == [("cfr+", "fast", 0), ("cfr", "exact", 7)]

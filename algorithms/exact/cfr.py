@@ -30,8 +30,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from algorithms.exact.tree import CHANCE, Tree, ranges, unsigned
-from algorithms.support.arrays import Float64Array, Int8Array, IntpArray, UInt32Array
+from algorithms.exact.tree import Tree, unsigned
+from algorithms.support.arrays import Float64Array, UInt32Array
 from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import BridgeError
 
@@ -123,16 +123,16 @@ class Solver(BaseSolver):
     def __init__(self, tree: Tree, variant: Variant = CFR) -> None:
         super().__init__(tree)
         self.variant = variant
-        self._layout, order = _layout(tree)
+        self._arrays = _arrays(tree)
         self._last_regret = np.zeros(tree.num_slots)
         self._probability = np.concatenate([np.zeros(tree.num_slots), tree.chance_probability])
         self._reach = np.ones(tree.num_slots + 1)
-        self._values = np.ascontiguousarray(tree.returns[:, order])
+        self._values = tree.returns.copy()
         self._advance(0)
 
     def _advance(self, iterations: int) -> None:
         _iterate(
-            self._layout,
+            self._arrays,
             (self._probability, self._reach, self._values),
             (self._regret, self._last_regret, self._policy_sum),
             self.variant.numbers,
@@ -149,76 +149,50 @@ def _frozen(table: Float64Array) -> Float64Array:
     return table
 
 
-# What the kernel reads. Nodes that are visited alike (those of one information set at one depth, or
-# one chance node) form a group. Groups, their nodes and the edges below are stored in the order of
-# the sweep, deepest first, so that all but the children's values is read sequentially.
-#   Groups: owner, first slot or chance edge, number of actions, number of nodes, parent sequence.
-#   Nodes: sequences (P, nodes), chance's reach, children edge by edge, number of groups per player.
-#   Infosets by owner: each owner's first, then first slot, end of slots, parent sequence.
-_Groups: TypeAlias = tuple[Int8Array, UInt32Array, UInt32Array, UInt32Array, UInt32Array]
-_Nodes: TypeAlias = tuple[UInt32Array, Float64Array, UInt32Array, UInt32Array]
-_Infosets: TypeAlias = tuple[UInt32Array, UInt32Array, UInt32Array, UInt32Array]
-_Layout: TypeAlias = tuple[_Groups, _Nodes, _Infosets]
-# What it writes. The policy: probabilities by slot (then by chance edge), reach probabilities by
-# sequence, values by player and node. Sums: regrets, those before this iteration, policies.
+# What the kernel reads, each list in the order in which it is used:
+#   nodes with children, last first: number, first child, number of children, first probability
+#   decision nodes as in `Tree.members`: number, first child, sequences (P, nodes), chance's reach
+#   information sets by owner: first slot, end of slots, parent sequence, first member, end of
+#   members; and each owner's first information set.
+_Nodes: TypeAlias = tuple[UInt32Array, UInt32Array, UInt32Array, UInt32Array]
+_Members: TypeAlias = tuple[UInt32Array, UInt32Array, UInt32Array, Float64Array]
+_Infosets: TypeAlias = tuple[
+    UInt32Array, UInt32Array, UInt32Array, UInt32Array, UInt32Array, UInt32Array
+]
+_Arrays: TypeAlias = tuple[_Nodes, _Members, _Infosets]
+# What it writes. The policy: probabilities by slot, then by chance's edges; reach probabilities by
+# sequence; values by player and node. Sums: regrets, those of the last iteration, policies.
 _Policy: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 _Sums: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 
 
-def _layout(tree: Tree) -> tuple[_Layout, IntpArray]:
-    """The kernel's arrays, and the order `(N,)` in which it numbers the nodes."""
-    inner, heads, sizes = _groups(tree)
-    order = np.concatenate([inner, tree.terminals])
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
-    infosets, owner = tree.infoset[heads], tree.player[heads]
-    first, after = tree.first_child[:-1], tree.first_child[1:]
-    slots = np.where(infosets >= 0, tree.first_slot[infosets], tree.num_slots + first[heads])
-    # Above a player's first decisions its values are not needed.
-    needed = [
-        np.max(1 + np.flatnonzero(owner == player), initial=0) for player in range(tree.num_players)
-    ]
+def _arrays(tree: Tree) -> _Arrays:
+    first, counts = tree.first_child[:-1], np.diff(tree.first_child)
+    inner = np.flatnonzero(counts)[::-1]
+    slots = np.where(tree.infoset >= 0, tree.first_slot[tree.infoset], tree.num_slots + first)
     by_owner = np.argsort(tree.owner, kind="stable")
-    groups = (
-        owner,
-        unsigned(slots),
-        unsigned((after - first)[heads]),
-        unsigned(sizes),
-        unsigned(np.where(infosets >= 0, tree.parent_sequence[infosets], 0)),
+    owners = np.searchsorted(tree.owner[by_owner], np.arange(tree.num_players + 1))
+    nodes = unsigned(inner), unsigned(first[inner]), unsigned(counts[inner]), unsigned(slots[inner])
+    members = (
+        unsigned(tree.members),
+        unsigned(first[tree.members]),
+        unsigned(tree.sequence[:, tree.members]),
+        tree.chance_reach[tree.members],
     )
-    nodes = (
-        unsigned(tree.sequence[:, inner]),
-        tree.chance_reach[inner],
-        unsigned(number[ranges(first[inner], after[inner])]),
-        unsigned(needed),
-    )
-    by_infoset = (
-        unsigned(np.searchsorted(tree.owner[by_owner], np.arange(tree.num_players + 1))),
+    infosets = (
         unsigned(tree.first_slot[by_owner]),
         unsigned(tree.first_slot[by_owner + 1]),
         unsigned(tree.parent_sequence[by_owner]),
+        unsigned(tree.first_member[by_owner]),
+        unsigned(tree.first_member[by_owner + 1]),
+        unsigned(owners),
     )
-    return (groups, nodes, by_infoset), order
-
-
-def _groups(tree: Tree) -> tuple[IntpArray, IntpArray, IntpArray]:
-    """The nodes that have children, in the order of the sweep; each group's first, and its size.
-
-    Within a group the order is depth first, as OpenSpiel sums regrets; groups of one depth are
-    sorted by their number of actions, which makes loops predictable for the processor.
-    """
-    inner = np.concatenate([tree.members, np.flatnonzero(tree.player == CHANCE)])
-    depth, counts = tree.depths(), np.diff(tree.first_child)
-    inner = inner[np.lexsort((tree.infoset[inner], counts[inner], -depth[inner]))]  # stable
-    infosets, levels = tree.infoset[inner], depth[inner]
-    new = (infosets[1:] != infosets[:-1]) | (levels[1:] != levels[:-1]) | (infosets[1:] < 0)
-    starts = np.flatnonzero(np.append(True, new))
-    return inner, inner[starts], np.diff(starts, append=len(inner))
+    return nodes, members, infosets
 
 
 @compiled
 def _iterate(
-    layout: _Layout,
+    arrays: _Arrays,
     policy: _Policy,
     sums: _Sums,
     numbers: tuple[float, float, float, float],
@@ -227,19 +201,21 @@ def _iterate(
     """Run iterations `first + 1` to `last` in place; at first set the uniform policy."""
     first, last, alternating = span
     alpha, beta, gamma, prediction = numbers
+    nodes, members, infosets = arrays
     players = len(policy[2])
     if first == 0:
         for player in range(players):
-            _update_policy(layout[2], policy, sums, (1.0, 1.0, 0.0, 0.0), player)
+            _update_policy(infosets, policy, sums, (1.0, 1.0, 0.0, 0.0), player)
     for t in range(first + 1, last + 1):
         weights = (discount(t, alpha), discount(t, beta), float(t) ** gamma, prediction)
         for player in range(players):
-            _add_regrets(layout, policy, sums[0], player)
+            _fill_values(nodes, policy, player)
+            _add_regrets(members, infosets, policy, sums[0], player)
             if alternating:
-                _update_policy(layout[2], policy, sums, weights, player)
+                _update_policy(infosets, policy, sums, weights, player)
         if not alternating:
             for player in range(players):
-                _update_policy(layout[2], policy, sums, weights, player)
+                _update_policy(infosets, policy, sums, weights, player)
 
 
 @compiled
@@ -252,39 +228,41 @@ def discount(t: int, exponent: float) -> float:
 
 
 @compiled
-def _add_regrets(layout: _Layout, policy: _Policy, regret: Float64Array, player: int) -> None:
-    """Add one iteration's regrets of a player, from the last nodes to the first.
-
-    Skips the nodes of an opponent that it never reaches. Their values are stale, but a probability
-    of 0 above them multiplies those.
-    """
-    (owner, first_slot, counts, sizes, parent), (sequence, chance, child, needed), _ = layout
-    probability, reach, values = policy
+def _fill_values(nodes: _Nodes, policy: _Policy, player: int) -> None:
+    """Fill in what a player wins on average from each node on, from the last nodes to the first."""
+    number, first_child, counts, first_probability = nodes
+    probability, _, values = policy
     value = values[player]
-    node, edge = np.uint64(0), np.uint64(0)
-    one = np.uint64(1)
-    for g in range(needed[player]):
-        slot, count, size = np.uint64(first_slot[g]), np.uint64(counts[g]), np.uint64(sizes[g])
-        own = owner[g] == player
-        if not own and reach[parent[g]] == 0:
-            node += size
-            edge += size * count
-            continue
-        for _ in range(size):
-            mean = 0.0
+    for i in range(np.uint64(len(number))):
+        child, slot = np.uint64(first_child[i]), np.uint64(first_probability[i])
+        mean = 0.0
+        for k in range(np.uint64(counts[i])):
+            mean += probability[slot + k] * value[child + k]
+        value[np.uint64(number[i])] = mean
+
+
+@compiled
+def _add_regrets(
+    members: _Members, infosets: _Infosets, policy: _Policy, regret: Float64Array, player: int
+) -> None:
+    """Add one iteration's regrets of a player."""
+    number, first_child, sequence, chance = members
+    starts, stops, _, first_member, last_member, first_infoset = infosets
+    _, reach, values = policy
+    value = values[player]
+    for i in range(np.uint64(first_infoset[player]), np.uint64(first_infoset[player + 1])):
+        start, count = np.uint64(starts[i]), np.uint64(stops[i] - starts[i])
+        for m in range(np.uint64(first_member[i]), np.uint64(last_member[i])):
+            others = 1.0
+            for other in range(len(sequence)):
+                if other != player:
+                    others *= reach[np.uint64(sequence[other, m])]
+            if others == 0:
+                continue
+            others *= chance[m]
+            child, mean = np.uint64(first_child[m]), value[np.uint64(number[m])]
             for k in range(count):
-                mean += probability[slot + k] * value[child[edge + k]]
-            value[node] = mean
-            if own:
-                others = 1.0
-                for other in range(len(sequence)):
-                    if other != player:
-                        others *= reach[sequence[other, node]]
-                others *= chance[node]
-                for k in range(count):
-                    regret[slot + k] += others * (value[child[edge + k]] - mean)
-            node += one
-            edge += count
+                regret[start + k] += others * (value[child + k] - mean)
 
 
 @compiled
@@ -296,7 +274,7 @@ def _update_policy(
     player: int,
 ) -> None:
     """Add a player's policy to the average, discount its regrets, and match them."""
-    first_infoset, starts, stops, parent = infosets
+    starts, stops, parent, _, _, first_infoset = infosets
     probability, reach, _ = policy
     regret, last_regret, policy_sum = sums
     discount_positive, discount_negative, weight, prediction = weights

@@ -38,21 +38,11 @@ class SamplingSolver(BaseSolver):
 
     def _advance(self, iterations: int) -> None:
         """Take one sample per player and iteration."""
-        tree = self.tree
+        t = self.tree
+        nodes = t.first_child, t.player, t.infoset, t.first_slot, t.chance_probability, t.returns
         sample = _external if self.scheme == "external" else _outcome
-        sample(
-            (
-                tree.first_child,
-                tree.player,
-                tree.infoset,
-                tree.first_slot,
-                tree.chance_probability,
-                tree.returns,
-            ),
-            (self._regret, self._policy_sum, self._policy),
-            self._random,
-            iterations,
-        )
+        sums = self._regret, self._policy_sum, self._policy
+        sample(nodes, sums, self._random, iterations)
 
 
 _Arrays: TypeAlias = tuple[
