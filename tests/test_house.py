@@ -25,7 +25,7 @@ algorithms.support  files progress draws server lanes
 algorithms.support  command sealed
 algorithms.exact    tree
 algorithms.exact    kuhn values cfr linear_program
-algorithms.exact    losses sampling elimination simulation fast
+algorithms.exact    sampling elimination simulation fast
 algorithms.exact    solving
 algorithms.games    game cache
 algorithms.games    kuhn openspiel
@@ -124,7 +124,7 @@ def test_values_are_frozen_and_take_no_other_names():
     assert len(found) > 20
     usual = "dataclass(frozen=True, slots=True"
     assert {name for name, mark in found.items() if not mark.startswith(usual)} == {
-        *("Game", "Tree"),  # frozen, but keep what they have computed
+        *("Game", "Tree", "Measure"),  # frozen, but keep what they have computed
         *("Sitting", "Tally"),  # count as they go
     }
     assert {found["Game"], found["Tree"]} == {"dataclass(frozen=True, eq=False)"}
