@@ -141,7 +141,7 @@ class Policy:
     def load(cls, path: str | Path, game: Game | str | None = None) -> Policy:
         """From a JSON file of any game."""
         try:
-            text = read_bytes(path, most=MAX_BYTES)
+            text = read_bytes(path, max_bytes=MAX_BYTES)
         except OSError as error:
             raise PolicyError(f"{path}: {error.strerror or error}") from None
         try:
