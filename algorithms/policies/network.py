@@ -113,17 +113,27 @@ def require_fits(network: Network, game: Game) -> None:
         )
 
 
+def load_model(
+    path: str | Path, *, game: Game | None = None, trust: bool = False
+) -> tuple[Network, Game]:
+    """The network in a file, and its game as `model_game` finds it; the file is opened once."""
+    network = read_model(path, trust=trust)
+    try:
+        return network, model_game(network, game)
+    except BridgeError as error:
+        raise PolicyError(f"{path}: {error}") from None
+
+
 def load_network_policy(
     path: str | Path, *, game: Game | None = None, trust: bool = False
 ) -> Policy:
-    """The policy of an SB3 zip or an ONNX file, of the game that `model_game` finds."""
+    """The policy of an SB3 zip or an ONNX file in a game with a tree."""
     from algorithms.policies.policy import Policy
 
-    network = read_model(path, trust=trust)
+    network, found = load_model(path, game=game, trust=trust)
     try:
-        found = model_game(network, game)
         return Policy(found, network_table(network, found))
-    except BridgeError as error:
+    except PolicyError as error:
         raise PolicyError(f"{path}: {error}") from None
 
 
