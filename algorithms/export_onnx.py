@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.games import KUHN, Game, load_game
-from algorithms.policies.network import Network, as_network, load_model, network_table
+from algorithms.policies.models import load_model
+from algorithms.policies.network import Network, as_network, network_table
 from algorithms.policies.policy import Policy
 from algorithms.support.command import EXIT_OK, Parser, run
 from algorithms.support.errors import UsageError

@@ -67,7 +67,7 @@ def exported(settings: Settings) -> tuple[TabularPolicy, Path]:
         return policy, model
     try:
         from algorithms.export_onnx import export
-        from algorithms.policies.network import read_model
+        from algorithms.policies.models import read_model
 
         path = scratch() / "policy.onnx"
         export(read_model(model), kuhn(), path)

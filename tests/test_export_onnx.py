@@ -18,7 +18,8 @@ from torch import nn
 from algorithms import export_onnx
 from algorithms.exact.values import nash_conv
 from algorithms.games import kuhn, load_game
-from algorithms.policies.network import load_model, network_table
+from algorithms.policies.models import load_model
+from algorithms.policies.network import network_table
 from algorithms.support.arrays import Float64Array
 from kuhn_bridge import __version__
 from tests.models import Spaces, save_model

@@ -19,8 +19,8 @@ from torch import nn
 from algorithms import dominance, evaluate, export_onnx, nashconv, play, simulate
 from algorithms.games import Game, kuhn, load_game
 from algorithms.policies import network as network_module
-from algorithms.policies.network import load_model, network_table, read_model
-from algorithms.policies.sb3 import load_policy
+from algorithms.policies.models import load_model, load_policy, read_model
+from algorithms.policies.network import network_table
 from algorithms.support.arrays import Float64Array
 from kuhn_bridge import BridgeError
 from tests.models import Spaces, graph, save_model, sound_zip, with_data

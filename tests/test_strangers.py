@@ -29,8 +29,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from algorithms.policies import onnx as onnx_module
-from algorithms.policies.network import load_model, network_table, read_model
-from algorithms.policies.sb3 import load_policy
+from algorithms.policies.models import load_model, load_policy, read_model
+from algorithms.policies.network import network_table
 from kuhn_bridge import BridgeError
 from tests.models import (
     graph,

@@ -1,23 +1,22 @@
-"""Policy networks: read from a file or made from a function, and evaluated in batches."""
+"""Policy networks: their shapes, their games, and their policies, evaluated in batches."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from algorithms.games import LONGEST_NAME, Game, as_game, kuhn, load_game, same_game
+from algorithms.policies.policy import Policy
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.errors import first_line
 from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
-
-if TYPE_CHECKING:
-    from algorithms.policies.policy import Policy
 
 BATCH = 4_096  # rows evaluated at a time
 
@@ -58,30 +57,9 @@ class Network:
                 )
             table[part] = normalise(found, legal[part])
         if not np.isfinite(table).all():
-            raise PolicyError("the model's output is not finite")
+            zero = "" if self.output == "logits" else ", or 0 for all legal actions"
+            raise PolicyError(f"the model's output is not finite{zero}")
         return table
-
-
-def read_model(path: str | Path, *, trust: bool = False) -> Network:
-    """The network in an SB3 `.zip` or an `.onnx` file, without running code from the file.
-
-    Args:
-        path: the file.
-        trust: let SB3 load a zip, which runs code from it; do not limit what ONNX files compute.
-    """
-    path = Path(path)
-    try:
-        if path.suffix == ".onnx":
-            from algorithms.policies.onnx import read_onnx
-
-            return read_onnx(path, trust=trust)
-        from algorithms.policies.sb3 import read_sb3
-
-        return read_sb3(path, trust=trust)
-    except OSError as error:
-        raise PolicyError(f"{path}: {error.strerror or error}") from None
-    except PolicyError as error:
-        raise PolicyError(f"{path}: {error}") from None
 
 
 def model_game(network: Network, game: Game | None = None) -> Game:
@@ -113,28 +91,21 @@ def require_fits(network: Network, game: Game) -> None:
         )
 
 
-def load_model(
-    path: str | Path, *, game: Game | None = None, trust: bool = False
-) -> tuple[Network, Game]:
-    """The network in a file, and its game as `model_game` finds it; the file is opened once."""
-    network = read_model(path, trust=trust)
+def network_policy(network: Network, game: Game | None = None) -> Policy:
+    """The policy of a network in a game with a tree, which `model_game` finds."""
+    found = model_game(network, game)
+    return Policy(found, network_table(network, found))
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Turn an error in the block into a `PolicyError` that begins with the name of the file."""
     try:
-        return network, model_game(network, game)
+        yield
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror or error}") from None
     except BridgeError as error:
-        raise PolicyError(f"{path}: {error}") from None
-
-
-def load_network_policy(
-    path: str | Path, *, game: Game | None = None, trust: bool = False
-) -> Policy:
-    """The policy of an SB3 zip or an ONNX file in a game with a tree."""
-    from algorithms.policies.policy import Policy
-
-    network, found = load_model(path, game=game, trust=trust)
-    try:
-        return Policy(found, network_table(network, found))
-    except PolicyError as error:
-        raise PolicyError(f"{path}: {error}") from None
+        raise PolicyError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def network_table(
@@ -159,8 +130,6 @@ def from_network(
     game: Game | str, network: Callable[[Any], Any], *, output: Output = "logits"
 ) -> Policy:
     """The `Policy` of a network; see `network_table`."""
-    from algorithms.policies.policy import Policy
-
     loaded = as_game(game)
     return Policy(loaded, network_table(network, loaded, output=output))
 

@@ -17,13 +17,13 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper, shape_inference
 
-from algorithms.policies.network import Network, Output, load_network_policy
+from algorithms.games import Game
+from algorithms.policies.network import Network, Output, naming, network_policy
+from algorithms.policies.policy import Policy
 from algorithms.support.arrays import BoolArray, Float32Array
 from algorithms.support.errors import first_line
 from algorithms.support.files import read_bytes
 from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
-
-load_policy = load_network_policy
 
 MAX_BYTES = 16 * 2**20  # of the file; empty messages take 80 times their size when parsed
 MAX_TRUSTED_BYTES = 2**31 - 1  # of a file that the user trusts: protobuf's own limit
@@ -70,6 +70,12 @@ def read_onnx(path: Path, *, trust: bool = False) -> Network:
         raise
     except Exception as error:  # the errors of these libraries have no common base
         raise PolicyError(f"onnxruntime cannot run it ({first_line(error)})") from None
+
+
+def load_policy(path: str | Path, *, game: Game | None = None) -> Policy:
+    """The policy of an ONNX file; `algorithms.policies.models.load_policy` reads all files."""
+    with naming(path):
+        return network_policy(read_onnx(Path(path)), game)
 
 
 def _fix_batch(graph: Any) -> int:

@@ -15,12 +15,11 @@ from torch import nn
 
 from algorithms.games import Game, kuhn
 from algorithms.policies.archive import NotOnlyTensorsError, Tensors, read_zip
-from algorithms.policies.network import Network, load_network_policy, network_table
+from algorithms.policies.network import Network, naming, network_policy, network_table
+from algorithms.policies.policy import Policy
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.errors import first_line
 from kuhn_bridge.errors import PolicyError
-
-load_policy = load_network_policy
 
 _POLICY_MODULES = (
     "algorithms.",
@@ -60,6 +59,12 @@ def read_sb3(path: Path, *, trust: bool = False) -> Network:
     if not all(tensor.isfinite().all() for tensor in network.module.state_dict().values()):
         raise PolicyError("the network has weights that are not finite")
     return network
+
+
+def load_policy(path: str | Path, *, game: Game | None = None, trust: bool = False) -> Policy:
+    """The policy of a zip; `algorithms.policies.models.load_policy` reads all model files."""
+    with naming(path):
+        return network_policy(read_sb3(Path(path), trust=trust), game)
 
 
 def actor_of(policy: Any) -> nn.Module:

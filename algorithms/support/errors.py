@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from kuhn_bridge.errors import BridgeError
 
+MAX_CHARS = 300  # of another library's error
+
 
 class UsageError(BridgeError):
     """The user asked for something that cannot be done."""
@@ -14,7 +16,7 @@ class UsageError(BridgeError):
 
 def first_line(error: Exception) -> str:
     """The first line of another library's error, or the name of its class if it has no text."""
-    return (str(error) or type(error).__name__).strip().splitlines()[0]
+    return (str(error) or type(error).__name__).strip().splitlines()[0][:MAX_CHARS]
 
 
 def unknown(what: str, given: str, known: Iterable[str]) -> UsageError:
