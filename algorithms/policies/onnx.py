@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime
-from onnx import helper, numpy_helper, shape_inference
+from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 from algorithms.games import Game
 from algorithms.policies.network import Network, Output, naming, network_policy
@@ -27,11 +27,12 @@ from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
 MAX_BYTES = 16 * 2**20  # of the file; empty messages take 80 times their size when parsed
 MAX_TRUSTED_BYTES = 2**31 - 1  # of a file that the user trusts: protobuf's own limit
-MAX_NODES = 1_000  # also of inputs, outputs and weights
+MAX_NODES = 1_000  # also of inputs, outputs, weights and metadata
 MAX_NODE_BYTES = 2**20  # of all nodes, their constants included
-MAX_ELEMENTS = 2**27  # of all values of a batch
-MAX_OPERATIONS = 2**33  # of a batch: multiplications, and elements read or written
-BATCH = 1_024
+MAX_ELEMENTS = 2**26  # of all values of a batch
+MAX_OPERATIONS = 2**23  # per row: multiplications, and elements read or written
+MIN_ROWS = 16  # small batches may use as many operations as this many rows
+BATCH = 1_024  # rows, if the file leaves the number open
 
 OPERATORS = {
     *("Abs", "Add", "And", "BatchNormalization", "Cast", "Celu", "Clip", "Concat", "Constant"),
@@ -62,9 +63,11 @@ def read_onnx(path: Path, *, trust: bool = False) -> Network:
     content = read_bytes(path, max_bytes=MAX_TRUSTED_BYTES if trust else MAX_BYTES)
     try:
         model = onnx.load_model_from_string(content)
+        if not trust:
+            _require_few_parts(model)
         game = {entry.key: entry.value for entry in model.metadata_props}.get("game")
         rows = _fix_batch(model.graph)
-        session = _session(model if trust else _bounded(model))
+        session = _session(model if trust else _bounded(model, rows))
         return _network(session, rows, game)
     except BridgeError:
         raise
@@ -92,12 +95,20 @@ def _fix_batch(graph: Any) -> int:
     return rows
 
 
-def _bounded(model: Any) -> Any:
-    """A copy with nothing but nodes and weights, all of which are within the limits."""
+def _require_few_parts(model: Any) -> None:
+    """Raise an error if a parsed model has too many parts to look at one by one."""
     graph = model.graph
-    parts = graph.node, graph.initializer, graph.input, graph.output
+    parts = (
+        *(graph.node, graph.initializer, graph.input, graph.output),
+        *(model.metadata_props, model.opset_import),
+    )
     if max(map(len, parts)) > MAX_NODES or sum(n.ByteSize() for n in graph.node) > MAX_NODE_BYTES:
         raise _needs_trust(f"more than {MAX_NODES:,} nodes or {MAX_NODE_BYTES:,} bytes of nodes")
+
+
+def _bounded(model: Any, rows: int) -> Any:
+    """A copy with nothing but nodes and weights, all of which are within the limits."""
+    graph = model.graph
     for node in graph.node:
         kinds = {attribute.type for attribute in node.attribute}
         if node.op_type not in OPERATORS or node.domain or kinds - _PLAIN_ATTRIBUTES:
@@ -107,43 +118,45 @@ def _bounded(model: Any) -> Any:
         onnx.external_data_helper.uses_external_data(t) for t in (*graph.initializer, *constants)
     ):
         raise PolicyError("its weights must be in the file itself")
+    weights = {tensor.name for tensor in graph.initializer}
     copy = helper.make_model(
         helper.make_graph(
             graph.node,
             "policy",
-            graph.input,
+            [given for given in graph.input if given.name not in weights],
             [helper.make_empty_tensor_value_info(output.name) for output in graph.output],
             [numpy_helper.from_array(numpy_helper.to_array(t), t.name) for t in graph.initializer],
         ),
         opset_imports=[entry for entry in model.opset_import if not entry.domain],
-        ir_version=model.ir_version,
+        ir_version=max(4, model.ir_version),  # from 4 on weights need not be inputs too
     )
     inferred = shape_inference.infer_shapes(copy, strict_mode=True, data_prop=True)
-    _require_small(inferred.graph)
+    _require_small(inferred.graph, rows)
     return inferred
 
 
-def _require_small(graph: Any) -> None:
+def _require_small(graph: Any, rows: int) -> None:
     """Raise an error if the values or the operations of a batch exceed the limits."""
-    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    sizes = {tensor.name: math.prod(tensor.dims) for tensor in graph.initializer}
+    last = {}
     for value in (*graph.input, *graph.value_info, *graph.output):
-        dimensions = value.type.tensor_type.shape.dim
-        if value.type.tensor_type.HasField("shape") and all(
-            d.HasField("dim_value") for d in dimensions
-        ):
-            shapes[value.name] = tuple(d.dim_value for d in dimensions)
-    elements = operations = 0
+        kind = value.type.tensor_type
+        shape = [d.dim_value if d.HasField("dim_value") else -1 for d in kind.shape.dim]
+        is_known = kind.HasField("shape") and min(shape, default=0) >= 0
+        if is_known and kind.elem_type != TensorProto.STRING:
+            sizes[value.name], last[value.name] = math.prod(shape), [1, *shape][-1]
+    elements, operations = sum(sizes.get(given.name, 0) for given in graph.input), 0
     for node in graph.node:
         names = [name for name in (*node.input, *node.output) if name]
-        if unknown := [name for name in names if name not in shapes]:
+        if unknown := [name for name in names if name not in sizes]:
             raise _needs_trust(f"the value {short_repr(unknown[0])} of unknown shape")
-        elements += sum(math.prod(shapes[name]) for name in node.output if name)
-        operations += sum(math.prod(shapes[name]) for name in names)
-        if node.op_type in ("Gemm", "MatMul"):
-            rows = math.prod(shapes[node.output[0]][:-1])
-            operations += rows * math.prod(shapes[node.input[1]])
-        if elements > MAX_ELEMENTS or operations > MAX_OPERATIONS:
-            raise _needs_trust("a graph that takes too much memory or time")
+        elements += sum(sizes[name] for name in node.output if name)
+        operations += sum(sizes[name] for name in names)
+        if node.op_type in ("Gemm", "MatMul"):  # each row of the output takes all of the weights
+            output = node.output[0]
+            operations += sizes[output] * sizes[node.input[1]] // max(1, last[output])
+    if elements > MAX_ELEMENTS or operations > MAX_OPERATIONS * max(rows, MIN_ROWS):
+        raise _needs_trust("a graph that takes so much memory or time")
 
 
 def _session(model: Any) -> Any:

@@ -85,8 +85,9 @@ def _resolved(path: str | Path) -> Path:
     if _is_special(target):
         return target
     real = Path(os.path.realpath(target))
-    if not real.parent.is_dir():
-        raise UsageError(f"{target}: there is no directory {real.parent}")
+    for parent in (target.parent, real.parent):
+        if not parent.is_dir():
+            raise UsageError(f"{target}: there is no directory {parent}")
     return real
 
 
