@@ -181,10 +181,10 @@ def test_what_a_network_is_shown_is_its_own_and_its_gradients_stay_there():
 @pytest.mark.parametrize(
     ("network", "options", "words"),
     [
-        (lambda seen: seen, {}, r"answers \(936, 30\); leduc_poker wants 936 x 3"),
-        (lambda seen: np.full((936, 3), np.nan), {}, "not probabilities"),
+        (lambda seen: seen, {}, r"has shape \(936, 30\); want \(936, 3\)"),
+        (lambda seen: np.full((936, 3), np.nan), {}, "output is not finite"),
         (lambda seen: -np.ones((936, 3)), {"output": "shares"}, "'logits' or 'probabilities'"),
-        (lambda seen: np.zeros((936, 3)), {"output": "probabilities"}, "not probabilities"),
+        (lambda seen: np.zeros((936, 3)), {"output": "probabilities"}, "0 for all legal actions"),
     ],
 )
 def test_networks_that_are_no_policies(network, options, words):

@@ -22,7 +22,8 @@ kuhn_bridge       policy
 kuhn_bridge       kuhn_v0 openspiel shimmy web.check
 algorithms.support  errors compiled garbage arrays
 algorithms.support  files progress draws server lanes
-algorithms.support  command sealed
+algorithms.support  command checksummed
+algorithms.support  sealed
 algorithms.exact    tree
 algorithms.exact    kuhn values cfr linear_program
 algorithms.exact    sampling elimination simulation fast
@@ -31,10 +32,11 @@ algorithms.games    game cache
 algorithms.games    kuhn openspiel
 algorithms          games
 algorithms.policies policy styles
-algorithms.policies answers openspiel archive onnx_worker features
-algorithms.policies network report
+algorithms.policies openspiel archive network
+algorithms.policies answers report
 algorithms          policies
 algorithms.policies onnx sb3
+algorithms.policies models
 algorithms.policies sources
 algorithms.playing  opponents
 algorithms.playing  page terminal
@@ -50,7 +52,6 @@ algorithms.learning sweeping.plan sweeping.cluster
 algorithms.learning sweeping.results sweeping.trial
 algorithms.learning sweeping.running
 algorithms.learning sweeping.driving
-algorithms          features networks recipes
 algorithms          train_ppo nashconv solve evaluate simulate dominance sweep play export_onnx\
  curves rps
 parity              tally

@@ -10,11 +10,10 @@ from algorithms.exact.cfr import CFR_SIMULTANEOUS, VARIANTS, Solver
 from algorithms.exact.liars_dice import evaluate, liars_dice_rules, ranges
 from algorithms.exact.liars_dice import losses as exact_losses
 from algorithms.exact.liars_dice_cfr import LiarsDiceSolver
-from algorithms.exact.losses import losses
 from algorithms.exact.values import evaluate_policy
 from algorithms.games import load_game
 from algorithms.games.liars_dice import find_liars_dice
-from kuhn_bridge.errors import HistoryError, BridgeError, PolicyError
+from kuhn_bridge.errors import BridgeError, HistoryError, PolicyError
 
 
 def name_of(dice, sides, rule=""):

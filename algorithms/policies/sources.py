@@ -16,6 +16,8 @@ from algorithms.exact.values import pure_policy
 from algorithms.games import KUHN, Game, as_game, load_game, same_game
 from algorithms.policies import json_format
 from algorithms.policies.kuhn import STYLES, style
+from algorithms.policies.models import read_model
+from algorithms.policies.network import naming, network_table
 from algorithms.policies.policy import Policy
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_bytes
@@ -133,7 +135,7 @@ def best_response(policy: Policy) -> Policy:
 
 def _open_json(path: str) -> Source:
     try:
-        document = json_format.parse(read_bytes(path, most=json_format.MAX_BYTES))
+        document = json_format.parse(read_bytes(path, max_bytes=json_format.MAX_BYTES))
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror or error}") from None
     except PolicyError as error:
@@ -149,16 +151,13 @@ def _open_json(path: str) -> Source:
 
 
 def _open_model(path: str, *, trust: bool) -> Source:
-    """A network from a file; the libraries of each kind of file are imported for it alone."""
-    if path.endswith(".onnx"):
-        from algorithms.policies import onnx
+    network = read_model(path, trust=trust)
 
-        own = onnx.load_policy(path).game.name
-        return Source(path, own, lambda game, _: onnx.load_policy(path, game=game))
-    from algorithms.policies import sb3
+    def build(game: Game, _: Policy | None) -> Policy:
+        with naming(path):
+            return Policy(game, network_table(network, game))
 
-    own = sb3.load_policy(path, trust=trust).game.name
-    return Source(path, own, lambda game, _: sb3.load_policy(path, game=game, trust=trust))
+    return Source(path, network.game, build)
 
 
 def _named(name: str, game: Game, other: Policy | None) -> Policy:
