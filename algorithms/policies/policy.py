@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import ROW_SUM_TOLERANCE, Measure, evaluate_policy
-from algorithms.games import KUHN, Game, as_game, kuhn
+from algorithms.games import KUHN, Game, as_game, kuhn, same_game
 from algorithms.policies import json_format
 from algorithms.policies import kuhn as kuhn_policies
 from algorithms.support import files
@@ -126,7 +126,10 @@ class Policy:
         """From the JSON object of `to_document`, or its text."""
         text = document if isinstance(document, str) else json.dumps(document)
         parsed = json_format.parse(text)
-        loaded = as_game(json_format.game_name(parsed) if game is None else game)
+        own = json_format.game_name(parsed)
+        loaded = as_game(own if game is None else game)
+        if not same_game(own, loaded.name):
+            raise PolicyError(f"a policy of {own}, not of {loaded.name}")
         return cls(loaded, json_format.to_table(parsed, loaded))
 
     def save(self, path: str | Path) -> None:
