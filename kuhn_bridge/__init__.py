@@ -68,8 +68,10 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    return load_attribute(__name__, _LAZY, name)
+if not TYPE_CHECKING:  # a type checker should report unknown names
+
+    def __getattr__(name: str) -> Any:
+        return load_attribute(__name__, _LAZY, name)
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ from algorithms import export_onnx, play
 from algorithms.games import MAX_NODES, cache
 from algorithms.games.openspiel import MAX_BYTES
 from algorithms.learning.recipes import Config, configure
-from algorithms.policies import archive, onnx, policy, sb3
+from algorithms.policies import archive, json_format, onnx, sb3
 from parity.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -83,7 +83,7 @@ MODEL_ZIPS = (
     f"{len(archive._OPCODES)} pickle opcodes",
     f"at most {sb3.MAX_LAYERS} layers",
     f"with {onnx.CPU_SECONDS} s of processor time and {onnx.MEMORY // GIB} GiB of memory",
-    f"at most {policy.MAX_BYTES // MIB} MiB and {policy.MAX_CONTAINERS:,} maps and lists",
+    f"at most {json_format.MAX_BYTES // MIB} MiB and {json_format.MAX_CONTAINERS:,} maps and lists",
 )
 PROMISED = {
     "reliability.md": MODEL_ZIPS,

@@ -408,7 +408,7 @@ def test_openspiel_measures_the_same(name):
 def test_tables_of_openspiel_cannot_hold_players_who_share_a_string():
     policy = Policy.random(SHARED, 1)
     for to_table in (to_python_tabular, to_pyspiel_tabular):
-        with pytest.raises(PolicyError, match="two players share 'saw 0.*use Policy.to_openspiel"):
+        with pytest.raises(PolicyError, match=r"two players share 'saw 0.*use Policy.to_openspiel"):
             to_table(policy.game, policy.table)
 
 
