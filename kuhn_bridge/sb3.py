@@ -1,7 +1,9 @@
 """The Stable-Baselines3 face: self-play environments and the callback that trains on them.
 
+```python
 model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(1024, "leduc_poker"), n_steps=2)
 model.learn(1_000_000, callback=SelfPlay())
+```
 """
 
 from __future__ import annotations

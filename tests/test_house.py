@@ -120,7 +120,9 @@ def test_dataclasses_are_frozen():
 
 
 def test_measuring_kuhn_needs_neither_torch_nor_openspiel():
-    code = "import sys; from algorithms.nashconv import main; main(['uniform']); print(*sys.modules)"
+    code = (
+        "import sys; from algorithms.nashconv import main; main(['uniform']); print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"torch", "pyspiel", "stable_baselines3", "onnxruntime"}
     assert not heavy & set(done.stdout.split())

@@ -176,7 +176,7 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
     if kind == "nash" and colon:
         _require_kuhn(name, game)
         want = "nash:<alpha>, a number in [0, 1/3]: nash:1/3"
-        alpha = _number(argument, Fraction, low=Fraction(0), high=LARGEST_ALPHA, want=want)
+        alpha = _number(argument, _fraction, low=Fraction(0), high=LARGEST_ALPHA, want=want)
         return Policy(game, nash(alpha))
     if kind in STYLES and not colon:
         _require_kuhn(name, game)
@@ -188,6 +188,11 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
 def _require_kuhn(name: str, game: Game) -> None:
     if game.name != KUHN:
         raise UsageError(f"{name} is a policy of {KUHN}, not of {game.name}")
+
+
+def _fraction(text: str) -> Fraction:
+    """`"1/3"` or `"0.2"`; decimals go through float, so that `"1e999999"` is infinite, not long."""
+    return Fraction(text) if "/" in text else Fraction(repr(float(text)))
 
 
 def _number(text: str, kind: Callable[[str], T], *, low: T, high: T, want: str) -> T:
