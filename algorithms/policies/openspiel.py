@@ -91,7 +91,7 @@ def to_openspiel_policy(game: Game, table: Float64Array) -> Any:
 
 
 def to_python_tabular(game: Game, table: Float64Array, target: Any = None) -> Any:
-    """The policy as `open_spiel.python.policy.TabularPolicy` of `target`, a `pyspiel.Game`."""
+    """The policy as an `open_spiel.python.policy.TabularPolicy` of `target`, a `pyspiel.Game`."""
     from open_spiel.python import policy as openspiel_policy
 
     theirs = openspiel_policy.TabularPolicy(target or _default_game(game))
@@ -103,14 +103,14 @@ def to_python_tabular(game: Game, table: Float64Array, target: Any = None) -> An
 
 
 def to_pyspiel_tabular(game: Game, table: Float64Array, target: Any = None) -> Any:
-    """The policy as C++'s `pyspiel.TabularPolicy` of `target`, a `pyspiel.Game`."""
+    """The policy as a `pyspiel.TabularPolicy` (C++) of `target`, a `pyspiel.Game`."""
     import pyspiel
 
     return pyspiel.TabularPolicy(_rows_by_key(game, table, target or _default_game(game)))
 
 
 def measured_by_openspiel(game: Game, table: Float64Array) -> OpenSpielMeasure:
-    """NashConv, gains and values as OpenSpiel's Python finds them on its own states."""
+    """NashConv, gains and values by OpenSpiel's Python algorithms."""
     try:
         from open_spiel.python.algorithms import expected_game_score, exploitability
     except ImportError as error:
@@ -151,7 +151,7 @@ def _require_all_players(policy: Any, game: Game) -> None:
         raise PolicyError(
             f"an incomplete policy: it covers players {sorted(covered)} of {sorted(players)}"
         )
-    if hasattr(policy, "policy_table"):  # C++'s has no game, only names of information states
+    if hasattr(policy, "policy_table"):  # a C++ policy has no game, only information states
         given, wanted = set(policy.policy_table()), set(game.tree.keys)
         if unknown := sorted(given - wanted):
             raise PolicyError(f"a policy of another game than {game.name}: it has {unknown[0]!r}")
@@ -160,7 +160,7 @@ def _require_all_players(policy: Any, game: Game) -> None:
 
 
 def _answers(ask: Callable[[Any], Any], game: Game, theirs: Any) -> list[dict[int, float]]:
-    """What a policy answers at one state of each information set, in the IDs of `theirs`."""
+    """The policy's probabilities at one state of each information set, by the IDs of `theirs`."""
     answers = []
     for infoset, key in enumerate(game.tree.keys):
         state = _kuhn_state(theirs, key) if game.name == KUHN else None

@@ -1,4 +1,4 @@
-"""Policies by name or by file: whatever a command takes where it says POLICY."""
+"""Policies by name or from a file: what commands accept as POLICY."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def game_of(sources: Sequence[Source], game: Game | str | None = None) -> Game:
 
 
 def open_source(name: str, *, trust: bool = False) -> Source:
-    """The source that `name` stands for; a file is opened here, once."""
+    """The source of a name or a file; a file is opened here, once."""
     suffix = Path(name).suffix
     if suffix == ".json":
         return _open_json(name)
@@ -105,7 +105,7 @@ def open_source(name: str, *, trust: bool = False) -> Source:
 
 
 def is_file(name: str) -> bool:
-    """Whether a source is a file, by its ending."""
+    """Whether a source is a file, by its suffix."""
     return Path(name).suffix in FILES
 
 
