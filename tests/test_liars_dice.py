@@ -14,7 +14,7 @@ from algorithms.exact.losses import losses
 from algorithms.exact.values import evaluate_policy
 from algorithms.games import load_game
 from algorithms.games.liars_dice import find_liars_dice
-from kuhn_bridge.errors import HistoryError, BridgeError, PolicyError
+from kuhn_bridge.errors import BridgeError, HistoryError, PolicyError
 
 
 def name_of(dice, sides, rule=""):

@@ -58,15 +58,6 @@ def test_arrays_decode_to_the_state(state):
         assert mask.tolist() == [a in legal for a in Action]
 
 
-def test_an_observation_says_nothing_of_the_other_card():
-    seen = {}
-    for state in ALL:
-        for seat in (0, 1):
-            key = (seat, state.cards[seat], state.letters)
-            arrays = (state.observe(seat).tobytes(), state.mask(seat).tobytes())
-            assert seen.setdefault(key, arrays) == arrays
-
-
 def test_arrays_are_copies():
     state = State.new("K", "J")
     state.observe(0)[:] = 7
