@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import Any
@@ -248,9 +248,14 @@ def _about(count: float) -> str:
 
 def state_of(game: Any, tree: Tree, infoset: int) -> Any:
     """A state of an information set: the first one in the tree."""
+    return replay(game, tree.history(int(tree.members[tree.first_member[infoset]])))
+
+
+def replay(game: Any, actions: Iterable[int]) -> Any:
+    """The state after these actions, chance's included."""
     state = game.new_initial_state()
-    for action in tree.history(int(tree.members[tree.first_member[infoset]])):
-        state.apply_action(action)
+    for action in actions:
+        state.apply_action(int(action))
     return state
 
 
