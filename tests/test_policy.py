@@ -299,6 +299,7 @@ FIRST = load_game(LEDUC).tree.keys[0]  # player_0's
         (kuhn_row(BET="half"), "'0', action BET: 'half' is not a probability"),
         (kuhn_row(BET=True), "True is not a probability"),
         (kuhn_row(BET=1.5), "1.5 is not a probability"),
+        (kuhn_row(BET=-0.1), "-0.1 is not a probability"),
         (kuhn_row(BET=float("nan")), "nan is not a probability"),
         (kuhn_row(BET=10**400), "is not a probability"),
         (kuhn_row(BET=0.7), "player_0 at '0': .* are not probabilities of the legal actions"),
