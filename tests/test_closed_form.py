@@ -23,7 +23,7 @@ from algorithms.exact.kuhn import (
     nearest_nash,
 )
 from algorithms.exact.linear_program import solve_zero_sum
-from algorithms.exact.values import evaluate_policy, expected_values, nash_conv, seated
+from algorithms.exact.values import evaluate_policy, nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import INFORMATION_STATES, Action, State
 from kuhn_bridge.errors import GameError, PolicyError
@@ -203,7 +203,8 @@ def test_the_family_is_the_whole_set():
 
 def values(first, second):
     """What player_0 wins with the table `first` against `second`."""
-    return expected_values(TREE, seated(TREE, [first, second]))[0]
+    joint = np.where(TREE.owner[:, np.newaxis] == 0, first, second)
+    return evaluate_policy(TREE, joint).values[0]
 
 
 def test_only_two_player_zero_sum_games_have_such_programs():

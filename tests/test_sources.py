@@ -7,7 +7,6 @@ import pytest
 
 from algorithms.exact.kuhn import nash
 from algorithms.exact.solving import NAMES, make_solver
-from algorithms.exact.values import expected_values, seated
 from algorithms.games import load_game
 from algorithms.policies.kuhn import STYLES
 from algorithms.policies.sources import MAX_ITERATIONS, best_response, load_policies
@@ -41,9 +40,9 @@ def test_a_thousand_iterations_of_cfr_plus_by_default():
 def test_best_response_answers_the_first_other_policy():
     uniform, response, _ = load_policies(["uniform", "best-response", "random:1"], LEDUC)
     assert response == best_response(uniform)
-    seats = seated(LEDUC.tree, [response, uniform])
-    expected = uniform.measure().best_values[0]
-    assert expected_values(LEDUC.tree, seats)[0] == pytest.approx(expected)
+    first = LEDUC.tree.owner[:, np.newaxis] == 0
+    against = Policy(LEDUC, np.where(first, response.table, uniform.table))
+    assert against.measure().values[0] == pytest.approx(uniform.measure().best_values[0])
     assert load_policies(["best-response", "uniform"], LEDUC)[0] == response
 
 

@@ -128,9 +128,8 @@ def openspiel_tree(
 
 
 def _tree(game: Any, name: str, max_nodes: int, progress: Advance | None) -> Tree:
-    if (
-        nodes := estimated_nodes(game, enough=_REFUSED_FACTOR * max_nodes)
-    ) >= _REFUSED_FACTOR * max_nodes:
+    refused = _REFUSED_FACTOR * max_nodes
+    if (nodes := estimated_nodes(game, enough=refused)) >= refused:
         raise _too_large(name, game, f"{_about(nodes)} nodes or more", nodes, max_nodes)
     walk = Walk(name, game.num_players(), game.num_distinct_actions())
     for count in _walked(game, walk):
