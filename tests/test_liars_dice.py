@@ -100,7 +100,10 @@ def test_the_measure_is_the_trees(name, kind):
 def test_the_losses_are_the_trees(name, kind):
     game, rows = native(name), tree_rows(name)
     tables = POLICIES[kind](game)
-    expected = {loss.row: loss for loss in losses(load_game(name).tree, on_tree(name, tables))}
+    expected = {
+        loss.infoset: loss
+        for loss in evaluate_policy(load_game(name).tree, on_tree(name, tables)).losses
+    }
     measure = game.measure(tables)
     found = measure.losses(sum(game.num_infosets))
     assert {rows[loss.player][loss.infoset] for loss in found} == set(expected)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.policies import load_policy
 from kuhn_bridge import BridgeError
 
 ROOT = Path(__file__).parent.parent
@@ -64,7 +65,7 @@ def files(row: Row, count: int, contents: Iterator[bytes], path: Path) -> Row:
 
     for _ in range(count):
         path.write_bytes(next(contents))
-        policy = row.call(load, str(path))
+        policy = row.call(load_policy, str(path))
         if policy is not None and not np.allclose(policy.table.sum(axis=1), 1, atol=1e-5):
             row.failed.append(f"accepted: {policy!r}"[:200])
     return row
@@ -72,8 +73,6 @@ def files(row: Row, count: int, contents: Iterator[bytes], path: Path) -> Row:
 
 def policy_files(count: int, draw: random.Random, folder: Path) -> Row:
     """JSON files with bytes or values changed."""
-    from algorithms.policies import load_policy
-
     text = json.dumps(load_policy("uniform").to_document())
     values = ["1", "-1", "0.5001", "NaN", "1e999", "null", "true", '"x"', "[]", "{}", "9" * 5_000]
 
