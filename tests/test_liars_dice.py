@@ -112,7 +112,7 @@ def test_the_losses_are_the_trees(name, kind):
         other = expected[rows[loss.player][loss.infoset]]
         assert loss.reach == pytest.approx(other.reach, abs=1e-12)
         assert loss.lost == pytest.approx(other.lost, abs=1e-12)
-        assert loss.share == pytest.approx(other.share, abs=1e-12)
+        assert loss.probability == pytest.approx(other.probability, abs=1e-12)
         assert loss.played == other.played
         assert loss.best == measure.best_response[loss.player][loss.infoset]
 

@@ -553,10 +553,10 @@ def test_a_torch_module_is_a_network():
 @pytest.mark.parametrize(
     ("network", "output", "message"),
     [
-        (lambda x: x, "logits", r"gives \(936, 30\); leduc_poker needs 936 x 3 numbers"),
-        (lambda x: np.full((936, 3), np.nan), "logits", "not"),
-        (lambda x: np.zeros((936, 3)), "probabilities", "not probabilities"),
-        (lambda x: np.ones((936, 3)), "shares", "gives 'logits' or 'probabilities'"),
+        (lambda x: x, "logits", r"has shape \(936, 30\); want \(936, 3\)"),
+        (lambda x: np.full((len(x), 3), np.nan), "logits", "output is not finite"),
+        (lambda x: np.zeros((len(x), 3)), "probabilities", "or 0 for all legal actions"),
+        (lambda x: np.ones((len(x), 3)), "shares", "want 'logits' or 'probabilities'"),
     ],
 )
 def test_networks_that_are_no_policies(network, output, message):

@@ -18,8 +18,9 @@ from torch import nn
 
 from algorithms import dominance, evaluate, export_onnx, nashconv, play, simulate
 from algorithms.games import Game, kuhn, load_game
+from algorithms.policies import load_policy
 from algorithms.policies import network as network_module
-from algorithms.policies.models import load_model, load_policy, read_model
+from algorithms.policies.models import load_model, read_model
 from algorithms.policies.network import network_table
 from algorithms.support.arrays import Float64Array
 from kuhn_bridge import BridgeError
