@@ -29,7 +29,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from algorithms.policies.models import load_model, load_policy, read_model
+from algorithms.policies import load_policy
+from algorithms.policies.models import load_model, read_model
 from algorithms.policies.network import network_table
 from kuhn_bridge import BridgeError
 from tests.models import (
