@@ -40,8 +40,9 @@ thresholds share a sum.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from math import comb, factorial, perm
@@ -51,8 +52,16 @@ import numpy as np
 
 from algorithms.exact.phantom.rules import Rules
 from algorithms.exact.phantom.sequences import Sequences, block_of
-from algorithms.support.arrays import Float64Array, Int16Array, Int64Array
+from algorithms.support.arrays import (
+    Float64Array,
+    Int16Array,
+    Int64Array,
+    UInt16Array,
+    UInt64Array,
+)
 from algorithms.support.compiled import compiled, part
+
+NARROW = 6  # rows of so few numbers are summed in a register
 
 _Times: TypeAlias = tuple[int, ...]
 _Thresholds: TypeAlias = tuple[int, ...]
@@ -61,18 +70,20 @@ _Thresholds: TypeAlias = tuple[int, ...]
 class Side(NamedTuple):
     """What a product needs to know of one of its players: G groups of P patterns.
 
-    Patterns of a group have the same times of taken cells, and the same thresholds for the other
-    player's orders; these fall into classes.
+    Patterns of a group have the same times of taken cells. Their failures are cells of the other
+    player's set, whose orders fall into classes.
     """
 
     size: int  # of the set of taken cells
+    other_size: int  # of the other player's set
     first_pattern: Int64Array  # (G + 1,): the patterns of each group
     outcomes: Int64Array  # (P,)
     failures: Int64Array  # (P,): how many
-    first_list: Int64Array  # (P,): where lists of failures that satisfy the thresholds begin
-    list_length: Int64Array  # (P,): of the list of one class
+    first_list: Int64Array  # (P,): where the lists of failures and classes that fit begin
+    num_lists: Int64Array  # (P,): one per class for the source, one per failures for the target
+    list_length: Int64Array  # (P,)
     classes: Int64Array  # (G,): how many
-    class_of: Int16Array  # (G, orders of the other player's set)
+    class_of: UInt16Array  # (G, orders of the other player's set)
 
 
 class Product(NamedTuple):
@@ -84,7 +95,31 @@ class Product(NamedTuple):
     target: Side
     first_link: Int64Array  # (groups of the source + 1,)
     links: Int64Array  # (L,): groups of the target whose patterns fit those of the source
-    lists: Int16Array  # all lists of failures
+
+
+class Shared(NamedTuple):
+    """What all products of a game read."""
+
+    lists: UInt16Array
+    spread: Int16Array  # (2**cells, 2**cells): the cells of a set that a mask within it selects
+    subsets: Int16Array  # (cells + 1, cells + 1, most subsets): `_subsets(size, chosen)`
+
+
+class Buffers(NamedTuple):
+    """What a product writes on its way, large enough for all products of a game."""
+
+    nodes: UInt64Array  # the first sequence with each sequence of failures
+    gathered: Float64Array  # Y of a group of the source: (classes, orders of the source)
+    folded: Float64Array  # the same, summed: (classes of the source's orders, classes)
+    sums: Float64Array  # Y of all groups of the target: (classes of the source's orders, orders)
+
+
+class Products(NamedTuple):
+    """All ends of a game."""
+
+    by_target: tuple[tuple[Product, ...], tuple[Product, ...]]
+    shared: Shared
+    buffers: Buffers
 
 
 class _Pattern(NamedTuple):
@@ -97,31 +132,39 @@ class _Pattern(NamedTuple):
 
 # A pattern's outcomes, and the thresholds of its failures in the order of the other player's set.
 _Member: TypeAlias = tuple[int, _Thresholds]
-# The times at which a player takes cells, and the patterns with these times.
+# The times at which a player takes cells, and those patterns with these times that fit.
 _Group: TypeAlias = tuple[_Times, tuple[_Member, ...]]
+# Groups of player 0 and of player 1 that fit.
+_Link: TypeAlias = tuple[_Group, _Group]
 
 
-def make_products(rules: Rules, sequences: tuple[Sequences, Sequences], target: int) -> list[Product]:
-    """All ends of the game, as products that give the target's gains."""
-    return list(_products(rules, sequences, target))
+def make_products(rules: Rules, sequences: tuple[Sequences, Sequences]) -> Products:
+    """The products of a game, for either player as the target."""
+    lists = _Lists()
+    found: tuple[list[Product], list[Product]] = [], []
+    for winner, pairs, links in _ends(rules, sequences):
+        for target, products in enumerate(found):
+            sign = 1.0 if target == winner else -1.0
+            products.append(_product(sign, pairs, links, target, lists))
+    by_target = tuple(found[0]), tuple(found[1])
+    shared = Shared(np.concatenate(lists.tables), _spread(rules.cells), _all_subsets(rules.cells))
+    return Products(by_target, shared, _buffers(found[0] + found[1]))
 
 
-def _products(
-    rules: Rules, sequences: tuple[Sequences, Sequences], target: int
-) -> Iterator[Product]:
+def _ends(
+    rules: Rules, sequences: tuple[Sequences, Sequences]
+) -> Iterator[tuple[int, Int64Array, list[_Link]]]:
+    """The winner, pairs of the players' sets `(N, 2)`, and links between patterns."""
     for turn, winner in product(range(1, rules.cells + 1), (0, 1)):
-        # Player 0 has one turn more if it moved last.
-        turns = (turn, turn - 1) if winner == 0 else (turn, turn)
+        turns = turn, turn - (winner == 0)  # player 0 has moved once more if it moved last
         patterns = [
             _patterns(sequences[player], rules.abrupt, turns[player], player == winner)
             for player in (0, 1)
         ]
-        for target_size, source_size in product(patterns[target], patterns[1 - target]):
-            pairs = _pairs(rules, target, winner, (target_size, source_size))
-            targets, sources = patterns[target][target_size], patterns[1 - target][source_size]
-            links = _links(sources, targets)
-            if links and len(pairs):
-                yield _product(1.0 if target == winner else -1.0, pairs, links)
+        for sizes in product(*patterns):
+            pairs = _pairs(rules, winner, sizes)
+            if len(pairs) and (links := _links(patterns[0][sizes[0]], patterns[1][sizes[1]])):
+                yield winner, pairs, links
 
 
 def _patterns(
@@ -132,109 +175,137 @@ def _patterns(
     for outcomes in np.flatnonzero(sequences.first_block >= 0).tolist():
         length, successes = outcomes.bit_length() - 1, outcomes.bit_count() - 1
         last_succeeds = bool(outcomes >> (length - 1) & 1) if length else not wins
-        ends_turn = last_succeeds or (abrupt and not wins)
-        if ends_turn and (length if abrupt else successes) == turns:
+        if (length if abrupt else successes) == turns and (last_succeeds or (abrupt and not wins)):
             times: tuple[list[int], list[int]] = [], []
             for action in range(length):
                 turn = action if abrupt else len(times[0])
-                time = 2 * turn + 1 + sequences.player
-                times[not outcomes >> action & 1].append(time)
-            found[successes].append(_Pattern(*map(tuple, times), outcomes))
+                times[not outcomes >> action & 1].append(2 * turn + 1 + sequences.player)
+            found[successes].append(_Pattern(tuple(times[0]), tuple(times[1]), outcomes))
     return dict(found)
 
 
-def _pairs(rules: Rules, target: int, winner: int, sizes: tuple[int, int]) -> Int64Array:
-    """Pairs of disjoint sets of these sizes, one of the target and one of the source: `(N, 2)`."""
+def _pairs(rules: Rules, winner: int, sizes: Sequence[int]) -> Int64Array:
+    """Pairs of disjoint sets of these sizes, of which the winner's has just won: `(N, 2)`."""
     sets = np.arange(2**rules.cells)
     held = []
-    for player, size in zip((target, 1 - target), sizes, strict=True):
-        wins = rules.wins[player]
-        last_stone = np.any([(sets >> i & 1) & ~wins[sets & ~(1 << i)] for i in range(rules.cells)], 0)
-        possible = wins & last_stone if player == winner else ~wins
+    for player, size in enumerate(sizes):
+        wins, possible = rules.wins[player], ~rules.wins[player]
+        if player == winner:
+            one_less = [(sets >> i & 1 == 1) & ~wins[sets & ~(1 << i)] for i in range(rules.cells)]
+            possible = wins & np.any(one_less, axis=0)
         held.append(sets[possible & (np.bitwise_count(sets) == size)])
-    disjoint = held[0][:, np.newaxis] & held[1] == 0
-    return np.stack([held[side][found] for side, found in enumerate(np.nonzero(disjoint))], axis=1)
+    disjoint = np.nonzero(held[0][:, np.newaxis] & held[1] == 0)
+    return np.stack([held[player][disjoint[player]] for player in (0, 1)], axis=1)
 
 
-def _links(sources: list[_Pattern], targets: list[_Pattern]) -> list[tuple[_Group, _Group]]:
-    """Groups of patterns of the source and of the target that fit."""
-    source_times, target_times = ({x.taken for x in patterns} for patterns in (sources, targets))
+def _links(*patterns: list[_Pattern]) -> list[_Link]:
+    """Groups of patterns of player 0 and of player 1 that fit."""
+    by_times: list[dict[_Times, list[_Pattern]]] = [defaultdict(list), defaultdict(list)]
+    for found, some in zip(by_times, patterns, strict=True):
+        for pattern in some:
+            found[pattern.taken].append(pattern)
     links = []
-    for source, target in product(sorted(source_times), sorted(target_times)):
-        ours = tuple(_members((x for x in sources if x.taken == source), target))
-        theirs = tuple(_members((x for x in targets if x.taken == target), source))
-        if ours and theirs:
-            links.append(((source, ours), (target, theirs)))
+    for (times0, some0), (times1, some1) in product(by_times[0].items(), by_times[1].items()):
+        members0, members1 = _fitting(some0, times1), _fitting(some1, times0)
+        if members0 and members1:
+            links.append(((times0, members0), (times1, members1)))
     return links
 
 
-def _members(patterns: Iterable[_Pattern], times: _Times) -> Iterator[_Member]:
+def _fitting(patterns: list[_Pattern], times: _Times) -> tuple[_Member, ...]:
     """Those patterns whose failures can be at cells that the other player takes at `times`."""
+    members = []
     for pattern in patterns:
-        thresholds = tuple(sum(time < failure for time in times) for failure in pattern.failed)
+        thresholds = tuple([bisect(times, failure) for failure in pattern.failed])
         if all(count > i for i, count in enumerate(thresholds)):
-            yield pattern.outcomes, thresholds
+            members.append((pattern.outcomes, thresholds))
+    return tuple(members)
 
 
-def _product(sign: float, pairs: Int64Array, links: list[tuple[_Group, _Group]]) -> Product:
-    lists = _Lists()
-    sources, targets = (list(dict.fromkeys(link[side] for link in links)) for side in (0, 1))
-    target_size, source_size = (int(cells[0]).bit_count() for cells in pairs.T)
-    source = _side(sources, source_size, target_size, lists)
-    target = _side(targets, target_size, source_size, lists)
-    number = {group: i for i, group in enumerate(targets)}
-    by_source = {group: [number[y] for x, y in links if x == group] for group in sources}
-    first_link = np.cumsum([0, *map(len, by_source.values())])
+def _product(
+    sign: float, pairs: Int64Array, links: list[_Link], target: int, lists: _Lists
+) -> Product:
+    source = 1 - target
+    groups = [list(dict.fromkeys(link[player] for link in links)) for player in (0, 1)]
+    sizes = [int(cells).bit_count() for cells in pairs[0]]
+    number = {group: i for i, group in enumerate(groups[target])}
+    links_of: dict[_Group, list[int]] = {group: [] for group in groups[source]}
+    for link in links:
+        links_of[link[source]].append(number[link[target]])
     return Product(
         sign,
-        pairs,
-        source,
-        target,
-        first_link,
-        np.concatenate([*by_source.values()]),
-        np.concatenate(lists.tables),
+        np.ascontiguousarray(pairs[:, [target, source]]),
+        _side(groups[source], sizes[source], sizes[target], lists, by_class=True),
+        _side(groups[target], sizes[target], sizes[source], lists, by_class=False),
+        np.cumsum([0, *map(len, links_of.values())]),
+        np.concatenate(list(links_of.values())),
+    )
+
+
+def _side(
+    groups: list[_Group], size: int, other_size: int, lists: _Lists, *, by_class: bool
+) -> Side:
+    class_of, classes, places = [], [], []
+    for _, members in groups:
+        distinct = tuple(sorted({count for _, thresholds in members for count in thresholds}))
+        class_of.append(_classes(other_size, distinct)[0])
+        classes.append(len(_classes(other_size, distinct)[1]))
+        places += [lists.place(other_size, distinct, x, by_class=by_class) for _, x in members]
+    every = [member for _, members in groups for member in members]
+    return Side(
+        size,
+        other_size,
+        np.cumsum([0, *(len(members) for _, members in groups)]),
+        np.array([outcomes for outcomes, _ in every]),
+        np.array([len(thresholds) for _, thresholds in every]),
+        *np.ascontiguousarray(np.transpose(places)),
+        np.array(classes),
+        np.array(class_of),
     )
 
 
 class _Lists:
-    """Lists of failures, each kept once, one after another."""
+    """Lists of what fits, each table kept once, one after another."""
 
     def __init__(self) -> None:
-        self.tables: list[Int16Array] = []
-        self._found: dict[tuple[_Thresholds, _Thresholds], tuple[int, int]] = {}
+        self.tables: list[UInt16Array] = []
+        self._places: dict[tuple[object, ...], tuple[int, int, int]] = {}
         self._length = 0
 
-    def place(self, size: int, distinct: _Thresholds, thresholds: _Thresholds) -> tuple[int, int]:
-        """Where the lists of all classes begin, and the length of one."""
-        key = ((size, *distinct), thresholds)
-        if key not in self._found:
+    def place(
+        self, size: int, distinct: _Thresholds, thresholds: _Thresholds, *, by_class: bool
+    ) -> tuple[int, int, int]:
+        """Where a table begins, how many lists it has, and the length of each."""
+        key = size, distinct, thresholds, by_class
+        if key not in self._places:
             table = _fitting_failures(size, distinct, thresholds)
-            self._found[key] = self._length, table.shape[1]
+            if not by_class:
+                table = _transposed(table, perm(size, len(thresholds)))
+            self._places[key] = self._length, *table.shape
             self._length += table.size
             self.tables.append(table.ravel())
-        return self._found[key]
+        return self._places[key]
 
 
-def _side(groups: list[_Group], size: int, other_size: int, lists: _Lists) -> Side:
-    class_of, classes, places = [], [], []
-    for _, members in groups:
-        distinct = tuple(sorted({count for _, thresholds in members for count in thresholds}))
-        found, firsts = _classes(other_size, distinct)
-        class_of.append(found)
-        classes.append(len(firsts))
-        places += [lists.place(other_size, distinct, thresholds) for _, thresholds in members]
-    members = [member for _, group in groups for member in group]
-    first_list, list_length = np.array(places).T
-    return Side(
-        size,
-        np.cumsum([0, *(len(group) for _, group in groups)]),
-        np.array([outcomes for outcomes, _ in members]),
-        np.array([len(thresholds) for _, thresholds in members]),
-        np.ascontiguousarray(first_list),
-        np.ascontiguousarray(list_length),
-        np.array(classes),
-        np.array(class_of),
-    )
+def _fitting_failures(size: int, distinct: _Thresholds, thresholds: _Thresholds) -> UInt16Array:
+    """Per class of orders of `size` cells, the sequences of failures that satisfy the thresholds.
+
+    `(classes, prod_i (thresholds[i] - i))`, numbered as in `_failure_numbers`.
+    """
+    places = np.zeros((1, 0), np.int64)  # of the failures in the order
+    for threshold in thresholds:
+        old = np.repeat(places, threshold, axis=0)
+        new = np.tile(np.arange(threshold), len(places))[:, np.newaxis]
+        places = np.hstack([old, new])[(old != new).all(axis=1)]
+    orders = _orders(size)[_classes(size, distinct)[1]]
+    codes = orders[:, places] @ size ** np.arange(len(thresholds))
+    return _failure_numbers(size, len(thresholds))[codes]
+
+
+def _transposed(lists: UInt16Array, numbers: int) -> UInt16Array:
+    """Per number, the lists that contain it; by symmetry they are equally many."""
+    containing = np.argsort(lists.ravel(), kind="stable") // lists.shape[1]
+    return containing.reshape(numbers, -1).astype(np.uint16)
 
 
 @cache
@@ -242,185 +313,189 @@ def _orders(size: int) -> Int64Array:
     """All orders of `size` cells by rank: `(size!, size)`."""
     orders = np.zeros((1, 0), np.int64)
     for last in range(size):
-        # The last cell of an order moves the cells above it up by one.
-        longer = [np.column_stack([orders + (orders >= cell), np.full(len(orders), cell)])
-                  for cell in range(last + 1)]
-        orders = np.concatenate(longer)
+        # The cells before the last one are those below it and those above it.
+        orders = np.concatenate(
+            [np.insert(orders + (orders >= cell), last, cell, axis=1) for cell in range(last + 1)]
+        )
     return orders
 
 
 @cache
-def _classes(size: int, distinct: _Thresholds) -> tuple[Int16Array, Int64Array]:
+def _classes(size: int, distinct: _Thresholds) -> tuple[UInt16Array, Int64Array]:
     """The class of each order `(size!,)`, and the first order of each class."""
     orders = _orders(size)
     key = np.zeros(len(orders), np.int64)
     for threshold in distinct:
         key = key << size | (1 << orders[:, :threshold]).sum(axis=1)
     _, firsts, classes = np.unique(key, return_index=True, return_inverse=True)
-    return classes.astype(np.int16), firsts
+    return classes.astype(np.uint16), firsts
 
 
 @cache
+def _failure_numbers(size: int, failures: int) -> UInt16Array:
+    """Sequences of failures at `size` cells: `rank of the set * failures! + rank of the order`.
+
+    Indexed by `sum_i cell_i * size**i`.
+    """
+    numbers = np.zeros(size**failures, np.uint16)
+    for i, subset in enumerate(_subsets(size, failures)):
+        cells = np.flatnonzero(subset >> np.arange(size) & 1)
+        codes = cells[_orders(failures)] @ size ** np.arange(failures)
+        numbers[codes] = i * len(codes) + np.arange(len(codes))
+    return numbers
+
+
 def _subsets(size: int, chosen: int) -> Int64Array:
     """The subsets of that many out of `size` cells, as masks."""
     sets = np.arange(2**size)
     return sets[np.bitwise_count(sets) == chosen]
 
 
-@cache
-def _failure_numbers(size: int, failures: int) -> Int16Array:
-    """The number of a sequence of failures at `size` cells: `rank of its set * f! + of its order`.
-
-    Indexed by `sum_i cell_i * size**i`.
-    """
-    numbers = np.zeros(size**failures, np.int16)
-    for i, subset in enumerate(_subsets(size, failures)):
-        cells = np.flatnonzero(subset >> np.arange(size) & 1)
-        sequences = cells[_orders(failures)]
-        places = sequences @ size ** np.arange(failures)
-        numbers[places] = i * len(sequences) + np.arange(len(sequences))
-    return numbers
+def _all_subsets(cells: int) -> Int16Array:
+    subsets = np.zeros((cells + 1, cells + 1, comb(cells, cells // 2)), np.int16)
+    for size in range(cells + 1):
+        for chosen in range(size + 1):
+            subsets[size, chosen, : comb(size, chosen)] = _subsets(size, chosen)
+    return subsets
 
 
-def _fitting_failures(size: int, distinct: _Thresholds, thresholds: _Thresholds) -> Int16Array:
-    """Per class of orders of `size` cells, the failures of which each is among the first cells.
-
-    `(classes, prod_i (thresholds[i] - i))`, numbered as in `_failure_numbers`.
-    """
-    places = np.zeros((1, 0), np.int64)  # in the order
-    for threshold in thresholds:
-        old = np.repeat(places, threshold, axis=0)
-        new = np.tile(np.arange(threshold), len(places))
-        fresh = (old != new[:, np.newaxis]).all(axis=1)
-        places = np.column_stack([old, new])[fresh]
-    orders = _orders(size)[_classes(size, distinct)[1]]
-    codes = orders[:, places] @ size ** np.arange(len(thresholds))
-    return _failure_numbers(size, len(thresholds))[codes]
-
-
-class Workspace(NamedTuple):
-    """Arrays that all products of a game share, so that none is allocated twice."""
-
-    spread: Int16Array  # (2**cells, 2**cells): the cells of a set that a mask within it means
-    subsets: Int16Array  # (cells + 1, cells + 1, most subsets): `_subsets`
-    nodes: Int64Array  # the first sequence of each sequence of failures
-    gathered: Float64Array  # Y of one group of the source: by class of the target's orders
-    folded: Float64Array  # Y by classes of both players' orders
-    sums: Float64Array  # Y of all groups of the target: by class of the source's orders
-
-
-def make_workspace(rules: Rules, products: Iterable[Product]) -> Workspace:
-    """Arrays that are large enough for all products."""
-    cells = rules.cells
+def _spread(cells: int) -> Int16Array:
+    """The cells of a set that a mask within it selects: `(2**cells, 2**cells)`."""
     sets = np.arange(2**cells)
     spread = np.zeros((2**cells, 2**cells), np.int16)
     for cell in range(cells):
         held = sets[sets >> cell & 1 == 1]
         place = np.bitwise_count(held & ((1 << cell) - 1)).astype(np.int64)
         spread[held] |= ((sets >> place[:, np.newaxis] & 1) << cell).astype(np.int16)
-    subsets = np.zeros((cells + 1, cells + 1, comb(cells, cells // 2)), np.int16)
-    for size in range(cells + 1):
-        for chosen in range(size + 1):
-            subsets[size, chosen, : comb(size, chosen)] = _subsets(size, chosen)
-    sizes = np.ones((4, 1), np.int64)
-    for x in products:
-        rows, columns = factorial(x.source.size), factorial(x.target.size)
-        nodes = max(perm(x.source.size, x.target.failures.max()), perm(x.target.size, x.source.failures.max()))
-        sizes = np.maximum(sizes.ravel(), [
-            nodes,
-            x.source.classes.max() * rows,
-            x.source.classes.max() * x.target.classes.max(),
-            x.target.classes.sum() * columns,
-        ])
-    return Workspace(spread, subsets, np.empty(sizes[0], np.int64), *map(np.empty, sizes[1:]))
+    return spread
+
+
+def _buffers(products: Iterable[Product]) -> Buffers:
+    sizes = []
+    for source, target in ((x.source, x.target) for x in products):
+        failures = [perm(side.other_size, int(side.failures.max())) for side in (source, target)]
+        rows, columns = factorial(source.size), factorial(target.size)
+        classes = int(source.classes.max())
+        folded, sums = classes * target.classes.max(), target.classes.sum() * columns
+        sizes.append((max(failures), classes * rows, int(folded), int(sums)))
+    nodes, *others = (max(column) for column in zip(*sizes, strict=True))
+    return Buffers(np.empty(nodes, np.uint64), *map(np.empty, others))
 
 
 @compiled
-def multiply(
+def add_gains(
     product: Product,
-    work: Workspace,
+    shared: Shared,
+    buffers: Buffers,
     source: Sequences,
     target: Sequences,
     reach: Float64Array,
     gain: Float64Array,
 ) -> None:
     """Add to the target's gains what these ends are worth, given the source's reach."""
-    rows = source.factorials[product.source.size]
-    columns = source.factorials[product.target.size]
+    ours, theirs = product.source, product.target
+    rows, columns = theirs.class_of.shape[1], ours.class_of.shape[1]
+    row_starts = np.arange(ours.classes.max()).astype(np.uint64) * np.uint64(rows)
+    column_starts = np.arange(theirs.classes.max()).astype(np.uint64) * np.uint64(columns)
+    first_sum = np.append(0, np.cumsum(theirs.classes * columns))
     for pair in range(len(product.pairs)):
         target_set, source_set = product.pairs[pair]
-        work.sums[: product.target.classes.sum() * columns] = 0.0
-        for group in range(len(product.source.classes)):
-            classes = product.source.classes[group]
-            gathered = work.gathered[: classes * rows]
+        buffers.sums[: first_sum[-1]] = 0.0
+        for group in range(len(ours.classes)):
+            gathered = buffers.gathered[: ours.classes[group] * rows]
             gathered[:] = 0.0
-            for pattern in range(product.source.first_pattern[group], product.source.first_pattern[group + 1]):
-                _locate(product.source, pattern, work, source, source_set, target_set)
-                _gather(product, pattern, classes, rows, work.nodes, reach, gathered)
+            for pattern in range(ours.first_pattern[group], ours.first_pattern[group + 1]):
+                _locate(ours, pattern, shared, source, source_set, target_set, buffers.nodes)
+                lists = _lists(ours, pattern, shared)
+                _add_lists(lists, reach, buffers.nodes, gathered, row_starts, rows)
             for link in range(product.first_link[group], product.first_link[group + 1]):
-                _fold(product, group, product.links[link], rows, columns, work)
-        first = 0
-        for group in range(len(product.target.classes)):
-            classes = product.target.classes[group]
-            sums = work.sums[first : first + classes * columns]
-            first += classes * columns
-            for pattern in range(product.target.first_pattern[group], product.target.first_pattern[group + 1]):
-                _locate(product.target, pattern, work, target, target_set, source_set)
-                _scatter(product, pattern, classes, columns, work.nodes, sums, gain)
+                other = product.links[link]
+                folded = buffers.folded[: theirs.classes[other] * ours.classes[group]]
+                _fold(gathered, theirs.class_of[other], folded)
+                sums = buffers.sums[first_sum[other] : first_sum[other + 1]]
+                _unfold(folded, ours.class_of[group], sums)
+        for group in range(len(theirs.classes)):
+            sums = buffers.sums[first_sum[group] : first_sum[group + 1]]
+            sums *= product.sign
+            for pattern in range(theirs.first_pattern[group], theirs.first_pattern[group + 1]):
+                _locate(theirs, pattern, shared, target, target_set, source_set, buffers.nodes)
+                lists = _lists(theirs, pattern, shared)
+                _add_lists(lists, sums, column_starts, gain, buffers.nodes, columns)
 
 
 @part
-def _locate(side: Side, pattern: int, work: Workspace, sequences: Sequences, taken: int, other: int) -> None:
+def _locate(
+    side: Side,
+    pattern: int,
+    shared: Shared,
+    sequences: Sequences,
+    taken: int,
+    other: int,
+    nodes: UInt64Array,
+) -> None:
     """Write the first node of each sequence of failures at cells of the other player's set."""
-    failures, size = side.failures[pattern], 0
-    while other >> size:
-        size += 1
-    size = 0
-    rest = other
-    while rest:
-        rest &= rest - 1
-        size += 1
-    orders, length = sequences.factorials[failures], sequences.factorials[side.size]
-    subsets = sequences.factorials[size] // (orders * sequences.factorials[size - failures])
+    failures, factorials = side.failures[pattern], sequences.factorials
+    orders, length = factorials[failures], factorials[side.size]
+    subsets = factorials[side.other_size] // (orders * factorials[side.other_size - failures])
     for i in range(subsets):
-        failed = work.spread[other, work.subsets[size, failures, i]]
+        failed = shared.spread[other, shared.subsets[side.other_size, failures, i]]
         node = sequences.first_node[block_of(sequences, side.outcomes[pattern], taken, failed)]
         for order in range(orders):
-            work.nodes[i * orders + order] = node + order * length
+            nodes[i * orders + order] = node + order * length
 
 
 @part
-def _gather(product: Product, pattern: int, classes: int, rows: int, nodes: Int64Array, reach: Float64Array, gathered: Float64Array) -> None:
-    """Y[class] += sum over its failures of the source's reach."""
-    first, length = product.source.first_list[pattern], product.source.list_length[pattern]
-    for c in range(classes):
-        for i in range(length):
-            node = nodes[product.lists[first + c * length + i]]
-            for row in range(rows):
-                gathered[c * rows + row] += reach[node + row]
+def _lists(side: Side, pattern: int, shared: Shared) -> UInt16Array:
+    """The lists of a pattern: `(lists, length)`."""
+    first, shape = side.first_list[pattern], (side.num_lists[pattern], side.list_length[pattern])
+    return shared.lists[first : first + shape[0] * shape[1]].reshape(shape)
+
+
+# Numba checks indices for negative ones unless they are unsigned.
+@part
+def _add_lists(
+    lists: UInt16Array,
+    values: Float64Array,
+    sources: UInt64Array,
+    sums: Float64Array,
+    targets: UInt64Array,
+    width: int,
+) -> None:
+    """sums[targets[i]] += sum over j in list i of values[sources[j]], rows of `width` numbers."""
+    width, length = np.uint64(width), np.uint64(lists.shape[1])
+    for i in range(np.uint64(len(lists))):
+        target = targets[i]
+        if width <= NARROW:
+            for column in range(width):
+                total = 0.0
+                for j in range(length):
+                    total += values[sources[lists[i, j]] + column]
+                sums[target + column] += total
+        else:
+            for j in range(length):
+                source = sources[lists[i, j]]
+                for column in range(width):
+                    sums[target + column] += values[source + column]
 
 
 @part
-def _fold(product: Product, group: int, other: int, rows: int, columns: int, work: Workspace) -> None:
-    """Add Y of a group of the source to the sums of a group of the target."""
-    ours, theirs = product.source.classes[group], product.target.classes[other]
-    folded = work.folded[: ours * theirs]
+def _fold(gathered: Float64Array, class_of: UInt16Array, folded: Float64Array) -> None:
+    """Sum over the orders of each class: (classes, orders) to (classes of orders, classes)."""
     folded[:] = 0.0
-    for c in range(ours):
+    rows, entry = np.uint64(len(class_of)), np.uint64(0)
+    classes = np.uint64(len(gathered)) // rows
+    for c in range(classes):
         for row in range(rows):
-            folded[product.target.class_of[other, row] * ours + c] += work.gathered[c * rows + row]
-    first = product.target.classes[:other].sum() * columns
-    for c in range(theirs):
-        for column in range(columns):
-            work.sums[first + c * columns + column] += folded[c * ours + product.source.class_of[group, column]]
+            folded[class_of[row] * classes + c] += gathered[entry]
+            entry += np.uint64(1)
 
 
 @part
-def _scatter(product: Product, pattern: int, classes: int, columns: int, nodes: Int64Array, sums: Float64Array, gain: Float64Array) -> None:
-    """gain[failures] += sum over classes that they satisfy of the sums."""
-    first, length = product.target.first_list[pattern], product.target.list_length[pattern]
-    for c in range(classes):
-        for i in range(length):
-            node = nodes[product.lists[first + c * length + i]]
-            for column in range(columns):
-                gain[node + column] += product.sign * sums[c * columns + column]
+def _unfold(folded: Float64Array, class_of: UInt16Array, sums: Float64Array) -> None:
+    """Add to each order what its class has: (rows, classes) to (rows, orders)."""
+    columns = np.uint64(len(class_of))
+    rows = np.uint64(len(sums)) // columns
+    classes = np.uint64(len(folded)) // rows
+    for row in range(rows):
+        for column in range(columns):
+            sums[row * columns + column] += folded[row * classes + class_of[column]]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.exact.phantom.products import Product, Workspace, make_products, make_workspace, multiply
+from algorithms.exact.phantom.products import add_gains, make_products
 from algorithms.exact.phantom.rules import Rules
 from algorithms.exact.phantom.sequences import Sequences, block_of, make_sequences
 from algorithms.support.arrays import Float32Array, Float64Array, Int8Array, Int64Array
@@ -28,18 +28,18 @@ class PhantomGame:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.sequences = make_sequences(rules, 0), make_sequences(rules, 1)
-        self.products = tuple(make_products(rules, self.sequences, target) for target in (0, 1))
-        self.work = make_workspace(rules, self.products[0] + self.products[1])
+        self.products = make_products(rules, self.sequences)
         self.reach = tuple(map(node_array, self.sequences))
         self.gain = tuple(map(node_array, self.sequences))
 
     def add_gains(self, player: int) -> None:
         """Set the player's counterfactual values of all ends, given the other player's reach."""
         self.gain[player][:] = 0.0
-        for product in self.products[player]:
-            multiply(
+        for product in self.products.by_target[player]:
+            add_gains(
                 product,
-                self.work,
+                self.products.shared,
+                self.products.buffers,
                 self.sequences[1 - player],
                 self.sequences[player],
                 self.reach[1 - player],
