@@ -144,7 +144,7 @@ def _largest_sets(wins: BoolArray, cells: int) -> Int8Array:
         held = rest = every ^ avoided
         while True:
             if not wins[held]:
-                size = _size(held)
+                size = size_of(held)
                 included = held
                 while True:
                     most[avoided, included] = max(most[avoided, included], size)
@@ -158,7 +158,7 @@ def _largest_sets(wins: BoolArray, cells: int) -> Int8Array:
 
 
 @part
-def _size(cells: int) -> int:
+def size_of(cells: int) -> int:
     size = 0
     while cells:
         cells &= cells - 1
@@ -181,20 +181,20 @@ def _fill_blocks(
     for outcomes in range(1, len(first_block)):
         if first_block[outcomes] < 0:
             continue
-        length = _length(outcomes)
-        num_taken = _size(outcomes) - 1
+        length = length_of(outcomes)
+        num_taken = size_of(outcomes) - 1
         for taken in range(len(wins)):
-            if _size(taken) != num_taken:
+            if size_of(taken) != num_taken:
                 continue
             for failed in range(len(wins)):
-                if failed & taken == 0 and _size(failed) == length - num_taken:
+                if failed & taken == 0 and size_of(failed) == length - num_taken:
                     blocks[0, block], blocks[1, block], blocks[2, block] = outcomes, taken, failed
                     kinds[block] = _kind(wins, most, player, abrupt, outcomes, taken, failed)
                     block += 1
 
 
 @part
-def _length(outcomes: int) -> int:
+def length_of(outcomes: int) -> int:
     """The number of actions."""
     length = 0
     while outcomes >> (length + 1):
@@ -213,8 +213,8 @@ def _kind(
     failed: int,
 ) -> int:
     """Whether the player acts after these sequences, or at least the game may end there."""
-    length, held, lost = _length(outcomes), _size(taken), _size(failed)
-    full = _size(len(wins) - 1)
+    length, held, lost = length_of(outcomes), size_of(taken), size_of(failed)
+    full = size_of(len(wins) - 1)
     turns = length if abrupt else held
     limit = most[taken, failed]
     room = full - 1 - held  # stones that the other player may hold on a board that is not full
@@ -246,13 +246,13 @@ def _fits(outcomes: int, player: int, abrupt: bool, others: int, fewest: int, mo
     """Whether the other player can have made `others` turns with `fewest` to `most` successes."""
     if not abrupt:
         return fewest <= others <= most
-    length = _length(outcomes)
+    length = length_of(outcomes)
     for successes in range(fewest, min(most, others) + 1):
         possible = True
         # The other player does best to succeed first and to fail at the latest turns.
         for failures in range(1, others - successes + 1):
             before = min(successes + failures - player, length)  # own turns before that failure
-            if _size(outcomes & ((1 << before) - 1)) < failures:
+            if size_of(outcomes & ((1 << before) - 1)) < failures:
                 possible = False
                 break
         if possible:
@@ -270,7 +270,7 @@ def block_of(sequences: Sequences, outcomes: int, taken: int, failed: int) -> in
 @part
 def write_order(factorials: Int64Array, cells: int, rank: int, order: Int64Array) -> int:
     """Write the order of that rank of a set of cells; the size of the set."""
-    size = left = _size(cells)
+    size = left = size_of(cells)
     while left:
         left -= 1
         place, rank = divmod(rank, factorials[left])
@@ -279,7 +279,7 @@ def write_order(factorials: Int64Array, cells: int, rank: int, order: Int64Array
             rest &= rest - 1
         cell = rest & -rest
         cells ^= cell
-        order[left] = _length(cell)
+        order[left] = length_of(cell)
     return size
 
 
@@ -298,13 +298,13 @@ def histories(sequences: Sequences, start: int, stop: int) -> tuple[Int8Array, I
         while decision + 1 < len(first) and first[decision + 1] <= infoset:
             decision += 1
         block = sequences.decisions[decision]
-        orders = sequences.factorials[_size(sequences.taken[block])]
+        orders = sequences.factorials[size_of(sequences.taken[block])]
         by_failed, by_taken = divmod(infoset - first[decision], orders)
         write_order(sequences.factorials, sequences.taken[block], by_taken, taken)
         write_order(sequences.factorials, sequences.failed[block], by_failed, failed)
         code, hits, misses = sequences.outcomes[block], 0, 0
         outcomes[infoset - start] = code
-        for action in range(_length(code)):
+        for action in range(length_of(code)):
             if code >> action & 1:
                 actions[infoset - start, action] = taken[hits]
                 hits += 1

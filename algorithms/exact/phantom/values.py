@@ -1,4 +1,4 @@
-"""Reach probabilities, values, best responses and losses of a joint policy."""
+"""Reach probabilities, values, best responses and losses of a joint policy of a phantom game."""
 
 from __future__ import annotations
 
@@ -9,8 +9,23 @@ import numpy as np
 
 from algorithms.exact.phantom.products import add_gains, make_products
 from algorithms.exact.phantom.rules import Rules
-from algorithms.exact.phantom.sequences import Sequences, block_of, make_sequences
-from algorithms.support.arrays import Float32Array, Float64Array, Int8Array, Int64Array
+from algorithms.exact.phantom.sequences import (
+    Sequences,
+    block_of,
+    histories,
+    length_of,
+    make_sequences,
+    size_of,
+    write_order,
+)
+from algorithms.support.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    UInt64Array,
+)
 from algorithms.support.compiled import compiled, part
 
 
@@ -22,157 +37,310 @@ class Evaluation(NamedTuple):
     best_response: tuple[Int8Array, Int8Array]  # (I_p,) actions
 
 
-class PhantomGame:
-    """The sequences and products of a game, and arrays for evaluating policies, kept for reuse."""
+class Evaluator:
+    """A game's sequences and products, with arrays that all evaluations share.
+
+    `reach[p]` has the probability of each node of player p by its own choices, `gain[p]` its
+    counterfactual values. Both end with two spare blocks: products find a block that cannot occur
+    in the first of them, and actions lead to the second where an outcome is impossible. So the
+    first one of `reach` and the second one of `gain` are only read and stay 0.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.sequences = make_sequences(rules, 0), make_sequences(rules, 1)
         self.products = make_products(rules, self.sequences)
-        self.reach = tuple(map(node_array, self.sequences))
-        self.gain = tuple(map(node_array, self.sequences))
-
-    def add_gains(self, player: int) -> None:
-        """Set the player's counterfactual values of all ends, given the other player's reach."""
-        self.gain[player][:] = 0.0
-        for product in self.products.by_target[player]:
-            add_gains(
-                product,
-                self.products.shared,
-                self.products.buffers,
-                self.sequences[1 - player],
-                self.sequences[player],
-                self.reach[1 - player],
-                self.gain[player],
-            )
+        self.reach = _node_array(self.sequences[0]), _node_array(self.sequences[1])
+        self.gain = _node_array(self.sequences[0]), _node_array(self.sequences[1])
+        self.holder: object = None  # whose numbers the arrays hold
 
     def evaluate(self, tables: Sequence[Float32Array]) -> Evaluation:
+        """Values and best responses of the joint policy with tables `(I_p, A)`."""
+        self.holder = None
         for player in (0, 1):
             write_reach(self.sequences[player], tables[player], self.reach[player])
-        best, responses, value = [], [], 0.0
+        best_values, best_response = [], []
         for player in (0, 1):
-            self.add_gains(player)
+            self.set_gains(player)
             if player == 0:
-                value = float(self.reach[0] @ self.gain[0])
+                nodes = self.sequences[0].num_nodes
+                value = float(self.reach[0][:nodes] @ self.gain[0][:nodes])
             actions = np.empty(self.sequences[player].num_infosets, np.int8)
-            best.append(respond(self.sequences[player], self.gain[player], actions))
-            responses.append(actions)
-        return Evaluation((value, -value), (best[0], best[1]), (responses[0], responses[1]))
+            best_values.append(_respond(self.sequences[player], self.gain[player], actions))
+            best_response.append(actions)
+        found = Evaluation(
+            (value, -value),
+            (best_values[0], best_values[1]),
+            (best_response[0], best_response[1]),
+        )
+        self.holder = found
+        return found
+
+    def set_gains(self, player: int) -> None:
+        """Write the counterfactual values of the ends right after each node of a player."""
+        sequences, reach, gain = self.sequences, self.reach[1 - player], self.gain[player]
+        gain[:] = 0.0
+        _, shared, buffers = self.products
+        for product in self.products.by_target[player]:
+            add_gains(
+                product, shared, buffers, sequences[1 - player], sequences[player], reach, gain
+            )
+
+    def losses(self, player: int, table: Float32Array) -> Float64Array:
+        """What the player loses at each information set to its best response: `(I_p,)`.
+
+        Reach of the player * (value of the best action - value of the policy's mixture), both with
+        best play from there on. The arrays must hold the evaluation of that policy.
+        """
+        lost = np.empty(self.sequences[player].num_infosets)
+        _write_losses(
+            self.sequences[player], table, self.reach[player], self.gain[player], lost
+        )
+        return lost
+
+    def infoset_reach(self, player: int, infoset: int) -> float:
+        """The probability that play comes to an information set, by the policy last evaluated."""
+        sequences, other = self.sequences[player], self.sequences[1 - player]
+        actions, outcomes = histories(sequences, infoset, infoset + 1)
+        own = self.reach[player][_node_of(sequences, infoset)]
+        return float(own) * _fitting_reach(
+            other,
+            self.reach[1 - player],
+            self.rules.wins[1 - player],
+            self.rules.abrupt,
+            actions[0],
+            int(outcomes[0]),
+        )
 
 
-def node_array(sequences: Sequences) -> Float64Array:
-    """A number for each node, and a spare block for those that cannot be reached."""
-    return np.zeros(sequences.num_nodes + sequences.factorials[-1])
+def _node_array(sequences: Sequences) -> Float64Array:
+    """A number per node, and the two spare blocks."""
+    return np.zeros(sequences.num_nodes + 2 * sequences.factorials[-1])
 
 
 @part
-def children(sequences: Sequences, block: int, actions: Int64Array, success: Int64Array, failure: Int64Array) -> int:
-    """Write a block's legal actions and where the runs of its children begin; how many actions.
+def find_children(
+    sequences: Sequences,
+    block: int,
+    actions: UInt64Array,
+    success: UInt64Array,
+    failure: UInt64Array,
+) -> tuple[int, int, int, int]:
+    """Write a block's legal actions and the first nodes after their success and their failure.
 
-    `success` gives the node of the first order, `failure` likewise; num_nodes or above: there is none.
+    Returns how many actions there are, the number of orders of the taken and of the failed cells,
+    and how far apart the children of consecutive orders of the failed cells are upon success.
     """
-    outcomes, taken, failed = np.int64(sequences.outcomes[block]), np.int64(sequences.taken[block]), np.int64(sequences.failed[block])
-    longer = 1
-    while longer << 1 <= outcomes:
-        longer <<= 1
+    outcomes, factorials = np.int64(sequences.outcomes[block]), sequences.factorials
+    taken, failed = np.int64(sequences.taken[block]), np.int64(sequences.failed[block])
+    orders, failed_orders = factorials[size_of(taken)], factorials[size_of(failed)]
+    more = 1 << length_of(outcomes)
     count = 0
-    num_taken, num_failed = 0, 0
-    for cell in range(sequences.cells):
-        num_taken += (taken >> cell) & 1
-        num_failed += (failed >> cell) & 1
-    taken_before, failed_before = 0, 0
     for cell in range(sequences.cells):
         bit = 1 << cell
-        if taken & bit:
-            taken_before += 1
-        elif failed & bit:
-            failed_before += 1
-        else:
-            actions[count] = cell
-            success[count] = failure[count] = sequences.num_nodes
-            if sequences.first_block[outcomes + 2 * longer] >= 0:
-                node = sequences.first_node[block_of(sequences, outcomes + 2 * longer, taken | bit, failed)]
-                if node < sequences.num_nodes:
-                    success[count] = node + taken_before * sequences.factorials[num_taken]
-            if sequences.first_block[outcomes + longer] >= 0:
-                node = sequences.first_node[block_of(sequences, outcomes + longer, taken, failed | bit)]
-                if node < sequences.num_nodes:
-                    failure[count] = node + failed_before * sequences.factorials[num_failed] * sequences.factorials[num_taken]
-            count += 1
-    return count
+        if (taken | failed) & bit:
+            continue
+        # The new cell is the last of its order: it moves the run by its place in the set.
+        actions[count] = cell
+        success[count] = _run(
+            sequences, outcomes + 2 * more, taken | bit, failed, size_of(taken & (bit - 1)) * orders
+        )
+        failure[count] = _run(
+            sequences,
+            outcomes + more,
+            taken,
+            failed | bit,
+            size_of(failed & (bit - 1)) * failed_orders * orders,
+        )
+        count += 1
+    return count, orders, failed_orders, orders * (size_of(taken) + 1)
+
+
+@part
+def _run(sequences: Sequences, outcomes: int, taken: int, failed: int, place: int) -> int:
+    """The node at a place in a block, or the second spare block if that one cannot occur."""
+    if sequences.first_block[outcomes] >= 0:
+        node = sequences.first_node[block_of(sequences, outcomes, taken, failed)]
+        if node < sequences.num_nodes:
+            return node + place
+    return sequences.num_nodes + sequences.factorials[-1]
 
 
 @compiled
-def write_reach(sequences: Sequences, table: Float32Array, reach: Float64Array) -> None:
-    """Write the probability of each sequence by its owner's choices under `(I, A)`."""
-    actions, success, failure = np.empty((3, sequences.cells), np.int64)
-    none = sequences.num_nodes
+def write_reach(sequences: Sequences, weights: Float32Array, reach: Float64Array) -> None:
+    """Write the probability of each node by its owner's choices.
+
+    The policy is proportional to the weights `(I, A)` above 0, and uniform where there are none.
+    """
+    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
     reach[0] = 1.0
     for block in sequences.decisions:
-        count = children(sequences, block, actions, success, failure)
-        orders, failed_orders = orders_of(sequences, block)
-        node, infoset = sequences.first_node[block], sequences.first_infoset[block]
-        for i in range(failed_orders):
-            for j in range(orders):
-                total = 0.0
-                for a in range(count):
-                    total += table[infoset, actions[a]]
-                for a in range(count):
-                    probability = reach[node] * (table[infoset, actions[a]] / total)
-                    if success[a] < none:
-                        reach[success[a] + j] = probability
-                    if failure[a] < none:
-                        reach[failure[a] + j] = probability
-                node += 1
-                infoset += 1
-            for a in range(count):
-                success[a] += orders * (taken_of(sequences, block) + 1) if success[a] < none else 0
-                failure[a] += orders if failure[a] < none else 0
+        node = np.uint64(sequences.first_node[block])
+        infoset = np.uint64(sequences.first_infoset[block])
+        count, orders, failed_orders, step = find_children(
+            sequences, block, actions, success, failure
+        )
+        for _ in range(failed_orders):
+            for i in range(np.uint64(orders)):
+                total = sum_positive(weights, infoset, actions, np.uint64(count))
+                slope = reach[node] / total if total > 0 else 0.0
+                offset = 0.0 if total > 0 else reach[node] / count
+                for k in range(np.uint64(count)):
+                    weight = max(np.float64(weights[infoset, actions[k]]), 0.0)
+                    reach[success[k] + i] = reach[failure[k] + i] = slope * weight + offset
+                node += np.uint64(1)
+                infoset += np.uint64(1)
+            success += np.uint64(step)
+            failure += np.uint64(orders)
 
 
 @part
-def orders_of(sequences: Sequences, block: int) -> tuple[int, int]:
-    taken, failed = 0, 0
-    for cell in range(sequences.cells):
-        taken += (sequences.taken[block] >> cell) & 1
-        failed += (sequences.failed[block] >> cell) & 1
-    return sequences.factorials[taken], sequences.factorials[failed]
-
-
-@part
-def taken_of(sequences: Sequences, block: int) -> int:
-    taken = 0
-    for cell in range(sequences.cells):
-        taken += (sequences.taken[block] >> cell) & 1
-    return taken
+def sum_positive(weights: Float32Array, infoset: int, actions: UInt64Array, count: int) -> float:
+    """The sum of the legal actions' weights above 0."""
+    total = 0.0
+    for k in range(count):
+        total += max(np.float64(weights[infoset, actions[k]]), 0.0)
+    return total
 
 
 @compiled
-def respond(sequences: Sequences, gain: Float64Array, best: Int8Array) -> float:
-    """Turn gains into values of best responses, from the last decisions to the first."""
-    actions, success, failure = np.empty((3, sequences.cells), np.int64)
-    none = sequences.num_nodes
-    for i in range(len(sequences.decisions) - 1, -1, -1):
-        block = sequences.decisions[i]
-        count = children(sequences, block, actions, success, failure)
-        orders, failed_orders = orders_of(sequences, block)
-        node, infoset = sequences.first_node[block], sequences.first_infoset[block]
+def _respond(sequences: Sequences, gain: Float64Array, best: Int8Array) -> float:
+    """Add to each node's gain the value of best play from there on; write best actions `(I,)`."""
+    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
+    for d in range(len(sequences.decisions) - 1, -1, -1):
+        block = sequences.decisions[d]
+        node = np.uint64(sequences.first_node[block])
+        infoset = np.uint64(sequences.first_infoset[block])
+        count, orders, failed_orders, step = find_children(
+            sequences, block, actions, success, failure
+        )
         for _ in range(failed_orders):
-            for j in range(orders):
-                top = -np.inf
-                for a in range(count):
-                    value = 0.0
-                    if success[a] < none:
-                        value += gain[success[a] + j]
-                    if failure[a] < none:
-                        value += gain[failure[a] + j]
+            for i in range(np.uint64(orders)):
+                top, action = -np.inf, np.uint64(0)
+                for k in range(np.uint64(count)):
+                    value = gain[success[k] + i] + gain[failure[k] + i]
                     if value > top:
-                        top = value
-                        best[infoset] = actions[a]
+                        top, action = value, actions[k]
                 gain[node] += top
-                node += 1
-                infoset += 1
-            for a in range(count):
-                success[a] += orders * (taken_of(sequences, block) + 1) if success[a] < none else 0
-                failure[a] += orders if failure[a] < none else 0
+                best[infoset] = action
+                node += np.uint64(1)
+                infoset += np.uint64(1)
+            success += np.uint64(step)
+            failure += np.uint64(orders)
     return gain[0]
+
+
+@compiled
+def _write_losses(
+    sequences: Sequences,
+    table: Float32Array,
+    reach: Float64Array,
+    gain: Float64Array,
+    lost: Float64Array,
+) -> None:
+    """Write what is lost at each information set `(I,)`, given values of best play in `gain`."""
+    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
+    for block in sequences.decisions:
+        node = np.uint64(sequences.first_node[block])
+        infoset = np.uint64(sequences.first_infoset[block])
+        count, orders, failed_orders, step = find_children(
+            sequences, block, actions, success, failure
+        )
+        for _ in range(failed_orders):
+            for i in range(np.uint64(orders)):
+                total = sum_positive(table, infoset, actions, np.uint64(count))
+                top, mean = -np.inf, 0.0
+                for k in range(np.uint64(count)):
+                    value = gain[success[k] + i] + gain[failure[k] + i]
+                    top = max(top, value)
+                    weight = max(np.float64(table[infoset, actions[k]]), 0.0)
+                    mean += value * (weight / total if total > 0 else 1.0 / count)
+                lost[infoset] = reach[node] * (top - mean)
+                node += np.uint64(1)
+                infoset += np.uint64(1)
+            success += np.uint64(step)
+            failure += np.uint64(orders)
+
+
+def _node_of(sequences: Sequences, infoset: int) -> int:
+    """The node of an information set."""
+    first = sequences.first_infoset[sequences.decisions]
+    block = sequences.decisions[np.searchsorted(first, infoset, side="right") - 1]
+    return int(sequences.first_node[block] + infoset - sequences.first_infoset[block])
+
+
+@compiled
+def _fitting_reach(
+    other: Sequences,
+    reach: Float64Array,
+    wins: BoolArray,
+    abrupt: bool,
+    actions: Int8Array,
+    outcomes: int,
+) -> float:
+    """The other player's reach, summed over its sequences that fit one at which a player acts."""
+    cells, player = other.cells, 1 - other.player
+    times = np.zeros(cells, np.int64)
+    taken, failed, turn = 0, 0, 0
+    for i in range(length_of(outcomes)):
+        success = outcomes >> i & 1
+        times[actions[i]] = 2 * turn + 1 + player
+        taken |= success << actions[i]
+        failed |= (1 - success) << actions[i]
+        turn += 1 if abrupt else success
+    turns = turn + player  # of the other player, before the action
+    hits, misses = np.empty(cells, np.int64), np.empty(cells, np.int64)
+    total = 0.0
+    for block in range(len(other.taken)):
+        code = np.int64(other.outcomes[block])
+        theirs, missed = np.int64(other.taken[block]), np.int64(other.failed[block])
+        length = length_of(code)
+        complete = length == 0 or abrupt or code >> (length - 1) & 1
+        if (
+            not complete
+            or (length if abrupt else size_of(theirs)) != turns
+            or wins[theirs]
+            or theirs & taken
+            or failed & ~theirs
+            or missed & ~taken
+            or size_of(taken) + size_of(theirs) == cells
+        ):
+            continue
+        node = other.first_node[block]
+        for by_failed in range(other.factorials[size_of(missed)]):
+            write_order(other.factorials, missed, by_failed, misses)
+            for by_taken in range(other.factorials[size_of(theirs)]):
+                write_order(other.factorials, theirs, by_taken, hits)
+                if _orders_fit(code, abrupt, other.player, hits, misses, times, failed):
+                    total += reach[node]
+                node += 1
+    return total
+
+
+@part
+def _orders_fit(
+    outcomes: int,
+    abrupt: bool,
+    player: int,
+    hits: Int64Array,
+    misses: Int64Array,
+    times: Int64Array,
+    failed: int,
+) -> bool:
+    """Whether failures of either player come after the other player took the cell.
+
+    `times` and `failed` are the other player's.
+    """
+    taken = missed = 0
+    for i in range(length_of(outcomes)):
+        time = 2 * (i if abrupt else taken) + 1 + player
+        if outcomes >> i & 1:
+            cell = hits[taken]
+            taken += 1
+            if failed >> cell & 1 and times[cell] < time:
+                return False
+        else:
+            if times[misses[missed]] > time:
+                return False
+            missed += 1
+    return True
