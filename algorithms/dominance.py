@@ -55,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(f"--max {args.max}: want a probability, 0 to 1")
     policy = None
     if args.policy is not None:
-        [policy] = sources.load_all([args.policy], args.game, trust=args.trust)
+        [policy] = sources.load_policies([args.policy], args.game, trust=args.trust)
     game = policy.game if policy else load_game(args.game or KUHN)
     elimination = eliminate(game.tree, strict=args.strict)
     removals = [_as_json(game, removal) for removal in elimination.removals]

@@ -118,9 +118,9 @@ def _run(options: argparse.Namespace) -> int:
     model = load_model(options.model, game=game, trust=options.trust)
     policy, difference = export(model.network, model.game, options.out)
     if options.json:
-        print(policy.to_json())
+        print(json.dumps(policy.to_document()))
         return EXIT_OK
-    print(policy.to_kuhn() if model.game.name == KUHN else model.game)
+    print(policy if model.game.name == KUHN else model.game)
     print(
         f"{options.out}: {Path(options.out).stat().st_size:,} bytes, "
         f"NashConv {policy.nash_conv():.6f}, differs from torch by {difference:.1e}"

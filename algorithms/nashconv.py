@@ -43,7 +43,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("--max nan: want a number")
     if args.losses < 0:
         raise UsageError(f"--losses {args.losses}: want a whole number from 0 up")
-    policies = sources.load_all(
+    policies = sources.load_policies(
         args.policies, args.game, trust=args.trust, deterministic=args.deterministic
     )
     reports = []
@@ -177,7 +177,7 @@ def _kuhn_rows(item: Report, known: KuhnReport) -> str:
     """The twelve rows, the nearest equilibrium beside each, and what the owner should answer."""
     names, tree = ("check/call", "bet", "fold"), item.game.tree
     header = ("state", *names, *(f"~{name}" for name in names), "best response")
-    both = np.hstack([item.policy.table, known.nearest.policy.probabilities])
+    both = np.hstack([item.policy.table, known.nearest.table])
     legal = np.hstack([tree.legal, tree.legal])
     rows = [
         (

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     require_hands(args.hands, args.seed)
-    policies = sources.load_all(args.policies, args.game, trust=args.trust)
+    policies = sources.load_policies(args.policies, args.game, trust=args.trust)
     game = policies[0].game
     with progress("playing", game.num_players * args.hands) as bar:
         tables = [policy.table for policy in policies]

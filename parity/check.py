@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from algorithms.games import KUHN, load_game
+from algorithms.policies import load_policy
 from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
@@ -69,11 +70,9 @@ def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> No
 
 def _require_model(path: Path) -> None:
     """Refuse what cannot be read: that is no mismatch."""
-    from algorithms.policies import sources
-
     if path.suffix not in {".zip", ".onnx"}:
         raise UsageError(f"--model {path}: give a model.zip or a policy.onnx")
-    sources.load(str(path))
+    load_policy(path)
 
 
 def _chosen(names: Sequence[str] | None, known: Mapping[str, Check]) -> list[Check]:

@@ -239,7 +239,7 @@ def test_training_leaves_the_policy_free_and_counts_its_last() -> None:
 
 
 def test_a_table_plays_what_it_is_told_to() -> None:
-    made, table = Training(configure({"n_envs": 2})), nash(0).probabilities
+    made, table = Training(configure({"n_envs": 2})), nash(0)
     made.model.policy.play(table)
     assert np.abs(made.last - table).max() < 1e-6
 

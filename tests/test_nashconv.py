@@ -20,7 +20,8 @@ from algorithms.policies import report as module
 from algorithms.policies.openspiel import Theirs, measured_by_openspiel
 from algorithms.policies.report import report, verdict
 from algorithms.solve import main as solve
-from kuhn_bridge import Action, TabularPolicy
+from kuhn_bridge import Action
+from tests.games import from_names
 from tests.strategies import policies
 
 
@@ -60,11 +61,11 @@ def test_json(capsys):
     assert found["source"] == "random:1"
     assert found["nash_conv"] == pytest.approx(sum(found["gains"]))
     assert found["openspiel"]["gap"] < 1e-9
-    assert TabularPolicy.from_dict(found["policy"]) == TabularPolicy.random(1)
+    assert from_names(found["policy"]) == Policy.random("kuhn", 1)
     assert found["values"] == pytest.approx(found["openspiel"]["values"])
     assert found["value"] == found["values"][0]
     assert found["game"] == "kuhn"
-    assert Policy.from_players("kuhn", found["players"]).to_kuhn() == TabularPolicy.random(1)
+    assert Policy.from_players("kuhn", found["players"]) == Policy.random("kuhn", 1)
     assert main(["random:1", "uniform", "--json"]) == 0
     assert [item["source"] for item in json.loads(capsys.readouterr().out)] == [
         "random:1",
@@ -108,11 +109,11 @@ BROKEN = {
     "single.json": json.dumps(
         {"format": "kuhn-bridge-policy", "version": 2, "game": "kuhn_poker", "players": [{}]}
     ),
-    "cut.json": TabularPolicy.uniform().to_json()[:100],
+    "cut.json": Policy.uniform("kuhn").to_json()[:100],
     "half.json": json.dumps(
         {"format": "kuhn-bridge-policy", "version": 1, "policy": {"0": {"BET": 1.0}}}
     ),
-    "sum.json": TabularPolicy.uniform().to_json().replace("0.5", "0.4"),
+    "sum.json": Policy.uniform("kuhn").to_json().replace("0.5", "0.4"),
     "binary.json": "\udcff",
     "cut.zip": "PK",
 }
@@ -132,10 +133,10 @@ def test_bad_input(name, tmp_path, monkeypatch, capsys):
 
 @given(policies())
 def test_openspiel_agrees_on_everything(policy):
-    item = report("any", Policy.from_kuhn(policy), openspiel=True)
+    item = report("any", policy, openspiel=True)
     assert item.theirs.gap(item.measure) < 1e-10
     removed = [(r.row, r.action) for r in eliminate(item.policy.game.tree).removals]
-    assert item.kuhn.dominated == max(policy.probabilities[place] for place in removed)
+    assert item.kuhn.dominated == max(policy.table[place] for place in removed)
 
 
 def test_a_disagreement_would_be_noticed(monkeypatch, capsys):
@@ -177,9 +178,9 @@ def test_verdicts(total, words):
 
 
 def test_the_report_is_the_measure():
-    policy = TabularPolicy.random(9)
-    measure = evaluate_policy(kuhn().tree, policy.probabilities)
-    found = report("x", Policy.from_kuhn(policy)).measure
+    policy = Policy.random("kuhn", 9)
+    measure = evaluate_policy(kuhn().tree, policy.table)
+    found = report("x", policy).measure
     assert (found.nash_conv, found.gains) == (measure.nash_conv, measure.gains)
     assert (found.values, found.best_values) == (measure.values, measure.best_values)
 
@@ -197,7 +198,7 @@ def test_openspiel_is_held_to_every_figure():
 def test_json_says_where_chips_are_lost_and_how_to_take_them(capsys):
     assert main(["always-bet", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    policy = Policy.from_kuhn(TabularPolicy.from_dict(found["policy"]))
+    policy = from_names(found["policy"])
     first, wanted = found["losses"][0], losses(policy.game.tree, policy.table)[0]
     assert (first["reach"], first["probability"]) == (wanted.reach, wanted.share) == (1 / 3, 1)
     assert (first["key"], first["played"], first["best"]) == ("0", Action.BET, Action.CHECK_OR_CALL)

@@ -26,7 +26,7 @@ from algorithms.exact.linear_program import Solution, solve_zero_sum
 from algorithms.games.kuhn import kuhn
 from algorithms.playing import page
 from algorithms.policies import sources
-from kuhn_bridge import BridgeError, TabularPolicy, bridge, encoding, kuhn_v0, openspiel, rules
+from kuhn_bridge import BridgeError, Policy, bridge, encoding, kuhn_v0, openspiel, rules
 from kuhn_bridge import state as state_module
 from kuhn_bridge.kuhn_v0 import KuhnEnv
 from kuhn_bridge.rules import BETTING, Action
@@ -258,7 +258,7 @@ def the_linear_program_rounds(monkeypatch, stack):
 
 
 def policies_come_back_sharpened(monkeypatch, stack):
-    back = lambda policy: openspiel.from_openspiel_policy(policy).likeliest()  # noqa: E731
+    back = lambda policy: openspiel.Policy.from_openspiel(policy, "kuhn").greedy()  # noqa: E731
     monkeypatch.setattr(policies, "from_openspiel_policy", back)
 
 
@@ -267,7 +267,7 @@ def sb3_would_play_otherwise(monkeypatch, stack):
 
     def other(source, *games, trust=False):
         policy = honest(source, *games, trust=trust)
-        return policy.likeliest() if trust else policy
+        return policy.greedy() if trust else policy
 
     monkeypatch.setattr(sources, "load", other)
 
@@ -284,7 +284,7 @@ def the_exported_file_answers_otherwise(monkeypatch, stack):
 def the_page_answers_otherwise(monkeypatch, stack):
     """In a page that has the runtime, whether or not this machine has it."""
     honest = web_check.report
-    table = policies.exported(QUICK)[0].probabilities[::-1].tolist()
+    table = policies.exported(QUICK)[0].table[::-1].tolist()
 
     def other(*args, onnx=None, **kwargs):
         return {"probabilities": table} if onnx else honest(*args, **kwargs)
@@ -718,7 +718,7 @@ EACH = [
     ),
     (
         "equilibria",
-        patched(solvers, "nash", instead(TabularPolicy.uniform())),
+        patched(solvers, "nash", instead(Policy.uniform("kuhn"))),
         "ours has NashConv 0, OpenSpiel has NashConv 0.916666667",
     ),
     ("equilibria", patched(solvers, "worth", instead((5, -5))), "OpenSpiel is worth 5"),
@@ -728,7 +728,7 @@ EACH = [
         patched(
             solvers,
             "solve_zero_sum",
-            instead(Solution(TabularPolicy.uniform().probabilities, -1 / 18)),
+            instead(Solution(Policy.uniform("kuhn").table, -1 / 18)),
         ),
         "the LP's policy: ours has NashConv 0, OpenSpiel has NashConv 0.916666667",
     ),

@@ -31,14 +31,14 @@ from algorithms import dominance, evaluate, export_onnx, nashconv, play, simulat
 from algorithms.games import kuhn, load_game
 from algorithms.learning.networks import DistinctPolicy
 from algorithms.learning.selfplay import SelfPlayVecEnv
+from algorithms.policies import load_policy
 from algorithms.policies import onnx as onnx_policy
-from algorithms.policies import sources
 from algorithms.policies.features import CardTimesHistory
-from algorithms.policies.sb3 import load_model, load_policy, network_probabilities
+from algorithms.policies.sb3 import load_model, network_probabilities
 from kuhn_bridge import INFORMATION_STATES, BridgeError, State
 from kuhn_bridge.bridge import parse_information_state
-from kuhn_bridge.policy import LEGAL
 from kuhn_bridge.rules import BETTING, DEALS
+from tests.games import LEGAL
 
 OBSERVATIONS = kuhn().observations
 
@@ -118,7 +118,7 @@ def test_every_command_that_reads_models_can_be_told_to_trust_one(
     saved(tmp_path / "model.zip", activation_fn=nn.Tanhshrink)  # on no list of ours
     monkeypatch.setattr("sys.stdin", io.StringIO())
     monkeypatch.setattr(play.Server, "serve_forever", lambda self: None)
-    written = sources.load("uniform"), 0.0  # not in earnest: that takes seconds
+    written = load_policy("uniform"), 0.0  # not in earnest: that takes seconds
     monkeypatch.setattr(export_onnx, "export", lambda *args: written)
     for command, arguments in (
         (nashconv, [path]),
@@ -144,7 +144,7 @@ def test_a_network_is_asked_about_its_game() -> None:
 def test_the_likeliest_actions_can_be_read(tmp_path: Path) -> None:
     saved(tmp_path / "model.zip")
     table = load_policy(tmp_path / "model.zip").table
-    greedy = sources.load(str(tmp_path / "model.zip"), deterministic=True).table
+    greedy = load_policy(str(tmp_path / "model.zip"), deterministic=True).table
     assert (greedy.argmax(axis=1) == table.argmax(axis=1)).all()
     assert set(greedy.flat) == {0.0, 1.0}
 

@@ -20,10 +20,10 @@ from algorithms.games import load_game
 from algorithms.learning.board import _deals, board_of, cumulative, deal_of
 from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.learning.tutorial import TurnsEnv
-from kuhn_bridge import BridgeError, State, TabularPolicy
+from kuhn_bridge import BridgeError, Policy, State
 from kuhn_bridge.errors import IllegalActionError
-from kuhn_bridge.policy import LEGAL
 from kuhn_bridge.rules import DEALS, DECISIONS, Action, Card
+from tests.games import LEGAL
 from tests.test_own_game import NAME as OWN_GAME
 
 KUHN = load_game("kuhn")
@@ -83,7 +83,7 @@ def test_one_slot_is_the_plain_environment_draw_by_draw(name: str, numbered: boo
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 2**32))
 def test_they_are_one_on_kuhn_with_any_seed(seed: int, choices: int) -> None:
-    policy = TabularPolicy.random(seed).probabilities
+    policy = Policy.random("kuhn", seed).table
     plain = seated(SelfPlayEnv(), policy)
     fast = seated(SelfPlayVecEnv(1, seed=seed), policy)
     (seen, _), block = plain.reset(seed=seed), fast.reset()
@@ -338,7 +338,7 @@ def test_loops_pass_over_dones_and_infos_only_for_training(numbered: bool, passe
 
 def test_running_sums_end_in_one() -> None:
     assert (cumulative(KUHN.tree.uniform())[:, -1] == 1).all()
-    assert (cumulative(TabularPolicy.random(0).probabilities).max(axis=1) == 1).all()
+    assert (cumulative(Policy.random("kuhn", 0).table).max(axis=1) == 1).all()
     board = board_of(load_game("leduc_poker"))
     last = board.first_child[1:][board.player == -1] - 1
     assert (board.chance[last] == 1).all()

@@ -10,21 +10,21 @@ from algorithms.exact.solving import NAMES, make_solver
 from algorithms.exact.values import expected_values, seated
 from algorithms.games import load_game
 from algorithms.policies import Policy, onnx, sb3
+from algorithms.policies.kuhn import STYLES
 from algorithms.policies.sources import MOST_ITERATIONS, best_response, game_of, load, load_all
-from algorithms.policies.styles import STYLES
-from kuhn_bridge import Action, BridgeError, TabularPolicy
+from kuhn_bridge import Action, BridgeError
 
 LEDUC = load_game("leduc_poker")
 
 
 def test_names(tmp_path):
-    assert load("uniform").to_kuhn() == TabularPolicy.uniform()
-    assert load("random:7").to_kuhn() == TabularPolicy.random(7)
-    assert load("nash:1/3").to_kuhn() == nash(Fraction(1, 3))
-    assert load("nash:0.2").to_kuhn()["0"][Action.BET] == 0.2
+    assert load("uniform") == Policy.uniform("kuhn")
+    assert load("random:7") == Policy.random("kuhn", 7)
+    assert load("nash:1/3") == nash(Fraction(1, 3))
+    assert load("nash:0.2")["0"][Action.BET] == 0.2
     file = tmp_path / "policy.json"
-    file.write_text(TabularPolicy.random(3).to_json())
-    assert load(str(file)).to_kuhn() == TabularPolicy.random(3)
+    file.write_text(Policy.random("kuhn", 3).to_json())
+    assert load(str(file)) == Policy.random("kuhn", 3)
 
 
 @pytest.mark.parametrize("variant", NAMES)
@@ -57,7 +57,7 @@ def test_the_game_is_the_first_files(tmp_path):
 def test_the_likeliest_action():
     greedy = load("nash:0.1", deterministic=True)
     assert set(greedy.table.ravel()) == {0, 1}
-    assert greedy.to_kuhn()["1pb"] == {Action.CHECK_OR_CALL: 0, Action.FOLD: 1}
+    assert greedy["1pb"] == {Action.CHECK_OR_CALL: 0, Action.FOLD: 1}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_refusals_name_what_would_be_right(source, words):
 
 
 def test_the_least_that_is_a_number_here():
-    assert load("random:0").to_kuhn() == TabularPolicy.random(0)
+    assert load("random:0") == Policy.random("kuhn", 0)
     solver = make_solver(LEDUC.tree, "cfr+")
     solver.run(1)
     assert np.array_equal(load("cfr+:1", LEDUC).table, solver.average_policy())

@@ -12,6 +12,7 @@ from algorithms.exact import values
 from algorithms.exact.kuhn import nash
 from algorithms.exact.tree import TERMINAL, Visit, compile_tree
 from algorithms.exact.values import (
+    ROW_SUM_TOLERANCE,
     evaluate_policy,
     expected_values,
     measuring,
@@ -21,10 +22,9 @@ from algorithms.exact.values import (
     seated,
 )
 from algorithms.games.kuhn import kuhn_tree
-from kuhn_bridge import TabularPolicy
+from algorithms.policies.openspiel import to_python_tabular
+from kuhn_bridge import Policy
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.openspiel import to_python_policy
-from kuhn_bridge.policy import ROW_SUM_TOLERANCE
 from tests.games import DICE, KUHN, KUHN3, LEDUC, game, tabular, tree
 from tests.strategies import policies
 
@@ -32,7 +32,7 @@ TREE = kuhn_tree()
 
 
 def test_uniform_play_in_kuhn():
-    measure = evaluate_policy(TREE, TabularPolicy.uniform().probabilities)
+    measure = evaluate_policy(TREE, Policy.uniform("kuhn").table)
     assert measure.nash_conv == pytest.approx(11 / 12, abs=1e-15)
     assert measure.gains == pytest.approx((3 / 8, 13 / 24))
     assert measure.values == pytest.approx((1 / 8, -1 / 8))
@@ -41,7 +41,7 @@ def test_uniform_play_in_kuhn():
 
 @pytest.mark.parametrize("alpha", np.linspace(0, 1 / 3, 7))
 def test_equilibria_leave_nothing_to_gain(alpha):
-    measure = evaluate_policy(TREE, nash(alpha).probabilities)
+    measure = evaluate_policy(TREE, nash(alpha))
     assert measure.nash_conv == pytest.approx(0, abs=1e-15)
     assert measure.values[0] == pytest.approx(-1 / 18, abs=1e-15)
 
@@ -57,9 +57,9 @@ def test_nash_conv_is_openspiels(name, seed):
 
 @given(policies())
 def test_every_number_is_that_of_openspiels_python(policy):
-    ours = evaluate_policy(TREE, policy.probabilities)
+    ours = evaluate_policy(TREE, policy.table)
     theirs = exploitability.nash_conv(
-        game(KUHN), to_python_policy(policy), return_only_nash_conv=False
+        game(KUHN), to_python_tabular(policy.game, policy.table), return_only_nash_conv=False
     )
     assert ours.nash_conv == pytest.approx(theirs.nash_conv, abs=1e-12)
     assert ours.gains == pytest.approx(theirs.player_improvements, abs=1e-12)
@@ -80,13 +80,13 @@ def test_a_best_response_wins_what_it_promises(name):
 
 @given(policies(), policies())
 def test_no_policy_beats_the_best_response(policy, other):
-    measure = evaluate_policy(TREE, policy.probabilities)
+    measure = evaluate_policy(TREE, policy.table)
     for gain, best, value in zip(measure.gains, measure.best_values, measure.values, strict=True):
         assert best >= value - 1e-12  # gains themselves are never shown below 0
         assert gain == pytest.approx(best - value, abs=1e-12)
     for player in (0, 1):
-        sides = [policy.probabilities] * 2
-        sides[player] = other.probabilities
+        sides = [policy.table] * 2
+        sides[player] = other.table
         won = expected_values(TREE, seated(TREE, sides))[player]
         assert won <= measure.best_values[player] + 1e-12
 
@@ -219,7 +219,7 @@ def test_a_policy_of_another_shape_is_refused():
 def test_a_wrong_payoff_would_be_noticed():
     """The circulating mistake, 2 chips at check-check, undoes every equilibrium."""
     wrong = np.sign(TREE.returns[:, TREE.terminals]) * TREE.chance[TREE.terminals] * 2
-    assert nash_conv(replace(TREE, stakes=wrong), nash(0.2).probabilities) > 0.01
+    assert nash_conv(replace(TREE, stakes=wrong), nash(0.2)) > 0.01
 
 
 def test_a_best_response_that_loses_would_be_noticed():
@@ -264,7 +264,7 @@ def test_many_are_measured_as_one_is_where_values_do_not_cancel_out(name):
     flat = tree(name)
     tables = np.stack([flat.random(seed) for seed in range(3)] + [flat.uniform()])
     assert nash_convs(flat, tables) == pytest.approx([nash_conv(flat, t) for t in tables])
-    equilibria = np.stack([nash(alpha).probabilities for alpha in (0.0, 0.25)])
+    equilibria = np.stack([nash(alpha) for alpha in (0.0, 0.25)])
     assert nash_convs(kuhn_tree(), equilibria) == pytest.approx([0, 0], abs=1e-12)
 
 

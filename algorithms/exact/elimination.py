@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algorithms.exact.tree import GameError, Tree
+from algorithms.exact.tree import Tree
 from algorithms.support.arrays import BoolArray, Float64Array
 from algorithms.support.compiled import compiled
+from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import PLAYERS
 
 MAX_STRATEGIES = 2_000

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import GameError, Tree, ranges
+from algorithms.exact.tree import Tree, ranges
 from algorithms.support.arrays import Float64Array
+from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import PLAYERS
 
 

@@ -26,14 +26,10 @@ from algorithms.support.arrays import (
     IntpArray,
     UInt32Array,
 )
-from kuhn_bridge.errors import BridgeError
+from kuhn_bridge.errors import GameError
 
 SequenceForm: TypeAlias = tuple[UInt32Array, Float64Array]  # see `Tree.sequence_form`
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
-
-
-class GameError(BridgeError):
-    """Not a game that fits into a tree."""
 
 
 class Visit(NamedTuple):

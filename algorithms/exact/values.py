@@ -19,8 +19,8 @@ from algorithms.support.arrays import Float64Array, Int32Array, UInt32Array
 from algorithms.support.compiled import compiled, part
 from algorithms.support.lanes import Lanes, larger, plus, put, row, times, zeros
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.policy import ROW_SUM_TOLERANCE
 
+ROW_SUM_TOLERANCE = 1e-6  # allows for rows that were computed in float32
 SLACK = 1e-4  # of the largest return: what such rows, multiplied along a hand, may cost
 SIDE_BY_SIDE = 8  # policies of a batch that are measured together
 _FLOAT64 = np.dtype(np.float64)

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import GameError, Tree
+from algorithms.exact.tree import Tree
 from algorithms.support.arrays import Float32Array
 from kuhn_bridge.encoding import frozen
+from kuhn_bridge.errors import GameError
 
 
 @dataclass(frozen=True, slots=True)

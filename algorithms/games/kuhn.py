@@ -21,7 +21,7 @@ NAME = "kuhn"
 
 @cache
 def kuhn() -> Game:
-    """Kuhn poker; its tables are `TabularPolicy.probabilities`."""
+    """Kuhn poker; rows of its tables are `INFORMATION_STATES`, columns our action IDs."""
     closed_form = ClosedForm(value=VALUE, uniform_nash_conv=UNIFORM_NASH_CONV)
     source = Source(kuhn_tree, lambda: True, _observations, _infoset_label, _action_label)
     return Game(NAME, len(PLAYERS), len(Action), source, OBSERVATION_SIZE, closed_form=closed_form)

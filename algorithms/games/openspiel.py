@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Tree, Walk
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree, Walk
 from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Source
 from algorithms.support.arrays import Float32Array
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import Advance
 from algorithms.support.progress import progress as progress_bar
-from kuhn_bridge.errors import BridgeError, short_repr
+from kuhn_bridge.errors import BridgeError, GameError, short_repr
 
 MAX_NODES = 10_000_000
 MAX_BYTES = 4 * 2**30  # what a tree and a solver of it may take, as `_bytes_of` reckons

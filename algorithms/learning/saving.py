@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import kuhn_bridge
-from algorithms.exact.tree import GameError
 from algorithms.exact.values import nash_conv
 from algorithms.games import Game
 from algorithms.learning.curve import draw, to_csv
@@ -18,6 +17,7 @@ from algorithms.learning.training import Training
 from algorithms.policies.policy import Policy
 from algorithms.policies.sb3 import load_policy
 from algorithms.support import files
+from kuhn_bridge.errors import GameError
 
 PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
 LAST = ".last.zip"  # where `which="both"` puts the last policy
@@ -48,7 +48,7 @@ def save_results(
         policy, source = Policy(game, tables[holds]), out.with_suffix(".json")
     measured = policy.measure()
     result = {
-        **json.loads(policy.to_json()),
+        **policy.to_document(),
         "source": str(source),
         "game": game.name,
         "holds": holds,

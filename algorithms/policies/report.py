@@ -11,7 +11,9 @@ from algorithms.exact.kuhn import Nearest, nearest_nash
 from algorithms.exact.losses import Loss, losses
 from algorithms.exact.values import Measure
 from algorithms.games import KUHN, Game, kuhn
-from algorithms.policies.openspiel import Theirs, measured_by_openspiel
+from algorithms.policies.json_format import to_players
+from algorithms.policies.kuhn import to_names
+from algorithms.policies.openspiel import OpenSpielMeasure, measured_by_openspiel
 from algorithms.policies.policy import Policy
 from kuhn_bridge.rules import Action
 
@@ -41,7 +43,7 @@ class Report:
     losses: tuple[Loss, ...]
     uniform: float  # the NashConv of uniform play
     kuhn: KuhnReport | None = None
-    theirs: Theirs | None = None
+    theirs: OpenSpielMeasure | None = None
 
     @property
     def game(self) -> Game:
@@ -63,7 +65,7 @@ def report(source: str, policy: Policy, *, openspiel: bool = False) -> Report:
         losses(policy.game.tree, policy.table),
         uniform_nash_conv(policy.game),
         _kuhn_report(policy) if policy.game.name == KUHN else None,
-        measured_by_openspiel(policy) if openspiel else None,
+        measured_by_openspiel(policy.game, policy.table) if openspiel else None,
     )
 
 
@@ -100,7 +102,7 @@ def as_json(item: Report) -> dict[str, Any]:
         "uniform_nash_conv": item.uniform,
         "verdict": item.verdict,
         "losses": [_loss_as_json(game, loss) for loss in item.losses],
-        "players": item.policy.to_players(),
+        "players": to_players(game.tree, item.policy.table),
         "best_response_players": _responses(game, measure),
     }
     if theirs:
@@ -134,7 +136,7 @@ def _responses(game: Game, measure: Measure) -> list[dict[str, int]]:
 
 def _kuhn_report(policy: Policy) -> KuhnReport:
     found = exposures(policy.game.tree, policy.table, _elimination())
-    return KuhnReport(nearest_nash(policy.to_kuhn()), found)
+    return KuhnReport(nearest_nash(policy.table), found)
 
 
 @cache
@@ -147,7 +149,7 @@ def _kuhn_as_json(item: Report, known: KuhnReport) -> dict[str, Any]:
     answers = zip(item.game.tree.keys, item.measure.best_responses.tolist(), strict=True)
     return {
         "value": item.measure.values[0],
-        "policy": item.policy.to_kuhn().to_dict(),
+        "policy": to_names(item.policy.table),
         "best_response": {key: Action(action).name for key, action in answers},
         "distance": known.nearest.distance,
         "alpha": known.nearest.alpha,
