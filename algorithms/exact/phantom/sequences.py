@@ -314,24 +314,24 @@ def histories(sequences: Sequences, start: int, stop: int) -> tuple[Int8Array, I
     return actions, outcomes
 
 
-def infoset_of(sequences: Sequences, history: Sequence[tuple[int, bool]]) -> int:
-    """The information set of a player that tried these cells, each with success or not."""
-    taken = [cell for cell, success in history if success]
-    failed = [cell for cell, success in history if not success]
-    outcomes = 1 << len(history) | sum(success << i for i, (_, success) in enumerate(history))
-    if len(set(taken + failed)) == len(history) <= sequences.cells:
-        if (first := int(sequences.first_block[outcomes])) >= 0:
-            sets = [sum(1 << cell for cell in cells) for cells in (taken, failed)]
-            within = sequences.rank_within[sets[0], sets[1]]
-            block = first + sequences.rank[sets[0]] * sequences.stride[outcomes] + within
-            if sequences.first_infoset[block] >= 0:
-                at = order_rank(failed) * factorial(len(taken)) + order_rank(taken)
-                return int(sequences.first_infoset[block]) + at
-    raise HistoryError(f"player_{sequences.player} never acts after {history}")
-
-
-def order_rank(order: Sequence[int]) -> int:
-    """The rank of an order among the orders of the same cells."""
-    return sum(
-        factorial(i) * sum(earlier < cell for earlier in order[:i]) for i, cell in enumerate(order)
-    )
+@compiled
+def infosets_of(sequences: Sequences, actions: Int8Array, outcomes: Int16Array) -> Int64Array:
+    """The information sets `(n,)` of histories as `histories` gives them; -1: there is none."""
+    found = np.full(len(actions), -1)
+    for row in range(len(actions)):
+        code = np.int64(outcomes[row])
+        taken, failed, by_taken, by_failed = 0, 0, 0, 0
+        for i in range(length_of(code)):
+            bit = 1 << actions[row, i]
+            if code >> i & 1:
+                by_taken += sequences.factorials[size_of(taken)] * size_of(taken & (bit - 1))
+                taken |= bit
+            else:
+                by_failed += sequences.factorials[size_of(failed)] * size_of(failed & (bit - 1))
+                failed |= bit
+        if sequences.first_block[code] >= 0:
+            first = sequences.first_infoset[block_of(sequences, code, taken, failed)]
+            if first >= 0:
+                orders = sequences.factorials[size_of(taken)]
+                found[row] = first + by_failed * orders + by_taken
+    return found

@@ -21,7 +21,13 @@ import numpy.typing as npt
 
 from algorithms.exact.cfr import Variant
 from algorithms.exact.phantom.sequences import Sequences
-from algorithms.exact.phantom.values import Evaluator, find_children, sum_positive, write_reach
+from algorithms.exact.phantom.values import (
+    Evaluator,
+    find_children,
+    normalise,
+    sum_positive,
+    write_reach,
+)
 from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
 from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import BridgeError
@@ -110,7 +116,7 @@ class PhantomSolver:
 
     def get_state(self) -> dict[str, npt.NDArray[np.generic]]:
         """Everything that a resumed run needs, as arrays: these are not copies."""
-        return {name: array for name, array in self._arrays()}
+        return dict(self._arrays())
 
     def set_state(self, state: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Go on from what `get_state` gave."""
@@ -183,20 +189,3 @@ def _update_regrets(
             success += np.uint64(step)
             failure += np.uint64(orders)
     updates[0] += 1
-
-
-@compiled
-def normalise(sequences: Sequences, table: Float32Array) -> None:
-    """Make rows `(I, A)` of weights probabilities of the legal actions, in place."""
-    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
-    for block in sequences.decisions:
-        infoset = np.uint64(sequences.first_infoset[block])
-        count, orders, failed_orders, _ = find_children(
-            sequences, block, actions, success, failure
-        )
-        for _ in range(orders * failed_orders):
-            total = sum_positive(table, infoset, actions, np.uint64(count))
-            for k in range(np.uint64(count)):
-                weight = max(np.float64(table[infoset, actions[k]]), 0.0)
-                table[infoset, actions[k]] = weight / total if total > 0 else 1.0 / count
-            infoset += np.uint64(1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.exact.phantom.products import add_gains, make_products
+from algorithms.exact.phantom.products import Products, add_gains, make_products
 from algorithms.exact.phantom.rules import Rules
 from algorithms.exact.phantom.sequences import (
     Sequences,
@@ -27,6 +28,9 @@ from algorithms.support.arrays import (
     UInt64Array,
 )
 from algorithms.support.compiled import compiled, part
+from kuhn_bridge.errors import PolicyError
+
+ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 1
 
 
 class Evaluation(NamedTuple):
@@ -49,39 +53,57 @@ class Evaluator:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.sequences = make_sequences(rules, 0), make_sequences(rules, 1)
-        self.products = make_products(rules, self.sequences)
-        self.reach = _node_array(self.sequences[0]), _node_array(self.sequences[1])
-        self.gain = _node_array(self.sequences[0]), _node_array(self.sequences[1])
-        self.holder: object = None  # whose numbers the arrays hold
+        self.holder: object = None  # whose numbers `reach` and `gain` are
+
+    @cached_property
+    def products(self) -> Products:
+        """All ends of the game."""
+        return make_products(self.rules, self.sequences)
+
+    @cached_property
+    def reach(self) -> tuple[Float64Array, Float64Array]:
+        """One number per node, for each player."""
+        return _node_array(self.sequences[0]), _node_array(self.sequences[1])
+
+    @cached_property
+    def gain(self) -> tuple[Float64Array, Float64Array]:
+        """One number per node, for each player."""
+        return _node_array(self.sequences[0]), _node_array(self.sequences[1])
 
     def evaluate(self, tables: Sequence[Float32Array]) -> Evaluation:
-        """Values and best responses of the joint policy with tables `(I_p, A)`."""
+        """Exact values and best responses; rows `(I_p, A)` are normalised in float64."""
+        self._check(tables)
         self.holder = None
         for player in (0, 1):
             write_reach(self.sequences[player], tables[player], self.reach[player])
-        best_values, best_response = [], []
-        for player in (0, 1):
-            self.set_gains(player)
-            if player == 0:
-                nodes = self.sequences[0].num_nodes
-                value = float(self.reach[0][:nodes] @ self.gain[0][:nodes])
-            actions = np.empty(self.sequences[player].num_infosets, np.int8)
-            best_values.append(_respond(self.sequences[player], self.gain[player], actions))
-            best_response.append(actions)
-        found = Evaluation(
-            (value, -value),
-            (best_values[0], best_values[1]),
-            (best_response[0], best_response[1]),
-        )
+        self.set_gains(0)
+        self.set_gains(1)
+        nodes = self.sequences[0].num_nodes
+        value = float(self.reach[0][:nodes] @ self.gain[0][:nodes])
+        best = [np.empty(sequences.num_infosets, np.int8) for sequences in self.sequences]
+        best_values = [_respond(self.sequences[p], self.gain[p], best[p]) for p in (0, 1)]
+        found = Evaluation((value, -value), (best_values[0], best_values[1]), (best[0], best[1]))
         self.holder = found
         return found
+
+    def _check(self, tables: Sequence[Float32Array]) -> None:
+        shapes = [(sequences.num_infosets, sequences.cells) for sequences in self.sequences]
+        if (got := [np.shape(table) for table in tables]) != shapes:
+            raise PolicyError(f"a policy of this game is tables of shapes {shapes}; got {got}")
+        for player in (0, 1):
+            wrong = _first_invalid(self.sequences[player], tables[player])
+            if wrong >= 0:
+                raise PolicyError(
+                    f"player {player}, information set {wrong}: {tables[player][wrong].tolist()} "
+                    "are not probabilities of its legal actions"
+                )
 
     def set_gains(self, player: int) -> None:
         """Write the counterfactual values of the ends right after each node of a player."""
         sequences, reach, gain = self.sequences, self.reach[1 - player], self.gain[player]
         gain[:] = 0.0
-        _, shared, buffers = self.products
-        for product in self.products.by_target[player]:
+        by_target, shared, buffers = self.products
+        for product in by_target[player]:
             add_gains(
                 product, shared, buffers, sequences[1 - player], sequences[player], reach, gain
             )
@@ -89,21 +111,18 @@ class Evaluator:
     def losses(self, player: int, table: Float32Array) -> Float64Array:
         """What the player loses at each information set to its best response: `(I_p,)`.
 
-        Reach of the player * (value of the best action - value of the policy's mixture), both with
+        The player's reach * (value of the best action - value of the policy's mixture), both with
         best play from there on. The arrays must hold the evaluation of that policy.
         """
         lost = np.empty(self.sequences[player].num_infosets)
-        _write_losses(
-            self.sequences[player], table, self.reach[player], self.gain[player], lost
-        )
+        _write_losses(self.sequences[player], table, self.reach[player], self.gain[player], lost)
         return lost
 
     def infoset_reach(self, player: int, infoset: int) -> float:
         """The probability that play comes to an information set, by the policy last evaluated."""
         sequences, other = self.sequences[player], self.sequences[1 - player]
         actions, outcomes = histories(sequences, infoset, infoset + 1)
-        own = self.reach[player][_node_of(sequences, infoset)]
-        return float(own) * _fitting_reach(
+        fitting = _fitting_reach(
             other,
             self.reach[1 - player],
             self.rules.wins[1 - player],
@@ -111,6 +130,7 @@ class Evaluator:
             actions[0],
             int(outcomes[0]),
         )
+        return float(self.reach[player][node_of(sequences, infoset)]) * fitting
 
 
 def _node_array(sequences: Sequences) -> Float64Array:
@@ -262,7 +282,45 @@ def _write_losses(
             failure += np.uint64(orders)
 
 
-def _node_of(sequences: Sequences, infoset: int) -> int:
+@compiled
+def normalise(sequences: Sequences, table: Float32Array) -> None:
+    """Make rows `(I, A)` of weights probabilities of the legal actions, in place."""
+    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
+    for block in sequences.decisions:
+        infoset = np.uint64(sequences.first_infoset[block])
+        count, orders, failed_orders, _ = find_children(sequences, block, actions, success, failure)
+        for _ in range(orders * failed_orders):
+            total = sum_positive(table, infoset, actions, np.uint64(count))
+            k = np.uint64(0)
+            for action in range(np.uint64(sequences.cells)):
+                if k < count and actions[k] == action:
+                    weight = max(np.float64(table[infoset, action]), 0.0)
+                    table[infoset, action] = weight / total if total > 0 else 1.0 / count
+                    k += np.uint64(1)
+                else:
+                    table[infoset, action] = 0.0
+            infoset += np.uint64(1)
+
+
+@compiled
+def _first_invalid(sequences: Sequences, table: Float32Array) -> int:
+    """The first information set whose row is not a distribution over legal actions, or -1."""
+    for block in sequences.decisions:
+        tried = sequences.taken[block] | sequences.failed[block]
+        infoset = sequences.first_infoset[block]
+        size = sequences.factorials[size_of(sequences.taken[block])]
+        size *= sequences.factorials[size_of(sequences.failed[block])]
+        for row in range(infoset, infoset + size):
+            legal = every = 0.0
+            for action in range(sequences.cells):
+                every += abs(table[row, action])
+                legal += 0.0 if tried >> action & 1 else table[row, action]
+            if not (abs(legal - 1) <= ROW_SUM_TOLERANCE and every == legal):
+                return row
+    return -1
+
+
+def node_of(sequences: Sequences, infoset: int) -> int:
     """The node of an information set."""
     first = sequences.first_infoset[sequences.decisions]
     block = sequences.decisions[np.searchsorted(first, infoset, side="right") - 1]
