@@ -107,7 +107,7 @@ class Phantom:
         found = np.searchsorted(first, np.arange(start, stop), side="right") - 1
         blocks = sequences.decisions[found]
         tried = sequences.taken[blocks] | sequences.failed[blocks]
-        return (tried[:, np.newaxis] >> np.arange(self.num_actions) & 1) == 0
+        return np.asarray(tried[:, np.newaxis] >> np.arange(self.num_actions) & 1 == 0)
 
     def observations(self, player: int, start: int, stop: int) -> Float32Array:
         """OpenSpiel's information state tensors of those: `(n, observation_size)`."""

@@ -18,7 +18,7 @@ which player 1 failed; (B) only concerns the order of S1 and the cells F0. A seq
 (order of S0, F0) and one of player 1 is (order of S1, F1), so the sum over v falls into two:
 
     Y[order of S0, order of S1] = sum over F1 that satisfy (A) of reach1[order of S1, F1]
-    gain0[order of S0, F0]      = sum over orders of S1 that satisfy (B) of Y[order of S0, order of S1]
+    gain0[order of S0, F0] = sum over orders of S1 that satisfy (B) of Y[order of S0, order of S1]
 
 The payoff is a constant: whoever moved last has won, which its own set alone decides.
 
@@ -97,29 +97,23 @@ class Product(NamedTuple):
     links: Int64Array  # (L,): groups of the target whose patterns fit those of the source
 
 
-class Shared(NamedTuple):
-    """What all products of a game read."""
+class Workspace(NamedTuple):
+    """What the products of a game share: tables, and arrays large enough for all of them."""
 
     lists: UInt16Array
     spread: Int16Array  # (2**cells, 2**cells): the cells of a set that a mask within it selects
     subsets: Int16Array  # (cells + 1, cells + 1, most subsets): `_subsets(size, chosen)`
-
-
-class Buffers(NamedTuple):
-    """What a product writes on its way, large enough for all products of a game."""
-
-    nodes: UInt64Array  # the first sequence with each sequence of failures
+    nodes: UInt64Array  # the first node with each sequence of failures
     gathered: Float64Array  # Y of a group of the source: (classes, orders of the source)
     folded: Float64Array  # the same, summed: (classes of the source's orders, classes)
     sums: Float64Array  # Y of all groups of the target: (classes of the source's orders, orders)
 
 
 class Products(NamedTuple):
-    """All ends of a game."""
+    """All ends of a game, with player 0 and with player 1 as the target."""
 
     by_target: tuple[tuple[Product, ...], tuple[Product, ...]]
-    shared: Shared
-    buffers: Buffers
+    work: Workspace
 
 
 class _Pattern(NamedTuple):
@@ -146,9 +140,13 @@ def make_products(rules: Rules, sequences: tuple[Sequences, Sequences]) -> Produ
         for target, products in enumerate(found):
             sign = 1.0 if target == winner else -1.0
             products.append(_product(sign, pairs, links, target, lists))
-    by_target = tuple(found[0]), tuple(found[1])
-    shared = Shared(np.concatenate(lists.tables), _spread(rules.cells), _all_subsets(rules.cells))
-    return Products(by_target, shared, _buffers(found[0] + found[1]))
+    work = Workspace(
+        np.concatenate(lists.tables),
+        _spread(rules.cells),
+        _all_subsets(rules.cells),
+        *_buffers(found[0] + found[1]),
+    )
+    return Products((tuple(found[0]), tuple(found[1])), work)
 
 
 def _ends(
@@ -252,13 +250,16 @@ def _side(
         classes.append(len(_classes(other_size, distinct)[1]))
         places += [lists.place(other_size, distinct, x, by_class=by_class) for _, x in members]
     every = [member for _, members in groups for member in members]
+    first_list, num_lists, list_length = np.ascontiguousarray(np.transpose(places))
     return Side(
         size,
         other_size,
         np.cumsum([0, *(len(members) for _, members in groups)]),
         np.array([outcomes for outcomes, _ in every]),
         np.array([len(thresholds) for _, thresholds in every]),
-        *np.ascontiguousarray(np.transpose(places)),
+        first_list,
+        num_lists,
+        list_length,
         np.array(classes),
         np.array(class_of),
     )
@@ -299,13 +300,13 @@ def _fitting_failures(size: int, distinct: _Thresholds, thresholds: _Thresholds)
         places = np.hstack([old, new])[(old != new).all(axis=1)]
     orders = _orders(size)[_classes(size, distinct)[1]]
     codes = orders[:, places] @ size ** np.arange(len(thresholds))
-    return _failure_numbers(size, len(thresholds))[codes]
+    return np.asarray(_failure_numbers(size, len(thresholds))[codes])
 
 
 def _transposed(lists: UInt16Array, numbers: int) -> UInt16Array:
     """Per number, the lists that contain it; by symmetry they are equally many."""
     containing = np.argsort(lists.ravel(), kind="stable") // lists.shape[1]
-    return containing.reshape(numbers, -1).astype(np.uint16)
+    return np.asarray(containing.reshape(numbers, -1), np.uint16)
 
 
 @cache
@@ -348,7 +349,7 @@ def _failure_numbers(size: int, failures: int) -> UInt16Array:
 def _subsets(size: int, chosen: int) -> Int64Array:
     """The subsets of that many out of `size` cells, as masks."""
     sets = np.arange(2**size)
-    return sets[np.bitwise_count(sets) == chosen]
+    return np.asarray(sets[np.bitwise_count(sets) == chosen])
 
 
 def _all_subsets(cells: int) -> Int16Array:
@@ -370,29 +371,40 @@ def _spread(cells: int) -> Int16Array:
     return spread
 
 
-def _buffers(products: Iterable[Product]) -> Buffers:
+def _buffers(
+    products: Iterable[Product],
+) -> tuple[UInt64Array, Float64Array, Float64Array, Float64Array]:
+    """The last four arrays of a `Workspace`."""
     sizes = []
     for source, target in ((x.source, x.target) for x in products):
         failures = [perm(side.other_size, int(side.failures.max())) for side in (source, target)]
         rows, columns = factorial(source.size), factorial(target.size)
         classes = int(source.classes.max())
-        folded, sums = classes * target.classes.max(), target.classes.sum() * columns
-        sizes.append((max(failures), classes * rows, int(folded), int(sums)))
-    nodes, *others = (max(column) for column in zip(*sizes, strict=True))
-    return Buffers(np.empty(nodes, np.uint64), *map(np.empty, others))
+        folded, sums = classes * int(target.classes.max()), int(target.classes.sum()) * columns
+        sizes.append((max(failures), classes * rows, folded, sums))
+    nodes, gathered, folded, sums = (max(column) for column in zip(*sizes, strict=True))
+    return np.empty(nodes, np.uint64), np.empty(gathered), np.empty(folded), np.empty(sums)
+
+
+class _Rows(NamedTuple):
+    """Rows of equal width somewhere in an array."""
+
+    numbers: Float64Array
+    starts: UInt64Array
 
 
 @compiled
 def add_gains(
     product: Product,
-    shared: Shared,
-    buffers: Buffers,
-    source: Sequences,
-    target: Sequences,
+    work: Workspace,
+    sequences: tuple[Sequences, Sequences],
     reach: Float64Array,
     gain: Float64Array,
 ) -> None:
-    """Add to the target's gains what these ends are worth, given the source's reach."""
+    """Add to the target's gains what these ends are worth, given the source's reach.
+
+    `sequences` are those of the source and of the target.
+    """
     ours, theirs = product.source, product.target
     rows, columns = theirs.class_of.shape[1], ours.class_of.shape[1]
     row_starts = np.arange(ours.classes.max()).astype(np.uint64) * np.uint64(rows)
@@ -400,82 +412,69 @@ def add_gains(
     first_sum = np.append(0, np.cumsum(theirs.classes * columns))
     for pair in range(len(product.pairs)):
         target_set, source_set = product.pairs[pair]
-        buffers.sums[: first_sum[-1]] = 0.0
+        work.sums[: first_sum[-1]] = 0.0
         for group in range(len(ours.classes)):
-            gathered = buffers.gathered[: ours.classes[group] * rows]
+            gathered = work.gathered[: ours.classes[group] * rows]
             gathered[:] = 0.0
             for pattern in range(ours.first_pattern[group], ours.first_pattern[group + 1]):
-                _locate(ours, pattern, shared, source, source_set, target_set, buffers.nodes)
-                lists = _lists(ours, pattern, shared)
-                _add_lists(lists, reach, buffers.nodes, gathered, row_starts, rows)
+                _locate(ours, pattern, sequences[0], (source_set, target_set), work)
+                lists = _lists(ours, pattern, work)
+                _add_lists(lists, rows, _Rows(reach, work.nodes), _Rows(gathered, row_starts))
             for link in range(product.first_link[group], product.first_link[group + 1]):
                 other = product.links[link]
-                folded = buffers.folded[: theirs.classes[other] * ours.classes[group]]
+                folded = work.folded[: theirs.classes[other] * ours.classes[group]]
                 _fold(gathered, theirs.class_of[other], folded)
-                sums = buffers.sums[first_sum[other] : first_sum[other + 1]]
+                sums = work.sums[first_sum[other] : first_sum[other + 1]]
                 _unfold(folded, ours.class_of[group], sums)
         for group in range(len(theirs.classes)):
-            sums = buffers.sums[first_sum[group] : first_sum[group + 1]]
+            sums = work.sums[first_sum[group] : first_sum[group + 1]]
             sums *= product.sign
             for pattern in range(theirs.first_pattern[group], theirs.first_pattern[group + 1]):
-                _locate(theirs, pattern, shared, target, target_set, source_set, buffers.nodes)
-                lists = _lists(theirs, pattern, shared)
-                _add_lists(lists, sums, column_starts, gain, buffers.nodes, columns)
+                _locate(theirs, pattern, sequences[1], (target_set, source_set), work)
+                lists = _lists(theirs, pattern, work)
+                _add_lists(lists, columns, _Rows(sums, column_starts), _Rows(gain, work.nodes))
 
 
 @part
 def _locate(
-    side: Side,
-    pattern: int,
-    shared: Shared,
-    sequences: Sequences,
-    taken: int,
-    other: int,
-    nodes: UInt64Array,
+    side: Side, pattern: int, sequences: Sequences, sets: tuple[int, int], work: Workspace
 ) -> None:
     """Write the first node of each sequence of failures at cells of the other player's set."""
     failures, factorials = side.failures[pattern], sequences.factorials
     orders, length = factorials[failures], factorials[side.size]
     subsets = factorials[side.other_size] // (orders * factorials[side.other_size - failures])
     for i in range(subsets):
-        failed = shared.spread[other, shared.subsets[side.other_size, failures, i]]
-        node = sequences.first_node[block_of(sequences, side.outcomes[pattern], taken, failed)]
+        failed = work.spread[sets[1], work.subsets[side.other_size, failures, i]]
+        block = block_of(sequences, side.outcomes[pattern], sets[0], failed)
         for order in range(orders):
-            nodes[i * orders + order] = node + order * length
+            work.nodes[i * orders + order] = sequences.first_node[block] + order * length
 
 
 @part
-def _lists(side: Side, pattern: int, shared: Shared) -> UInt16Array:
+def _lists(side: Side, pattern: int, work: Workspace) -> UInt16Array:
     """The lists of a pattern: `(lists, length)`."""
     first, shape = side.first_list[pattern], (side.num_lists[pattern], side.list_length[pattern])
-    return shared.lists[first : first + shape[0] * shape[1]].reshape(shape)
+    return work.lists[first : first + shape[0] * shape[1]].reshape(shape)
 
 
-# Numba checks indices for negative ones unless they are unsigned.
+# From here on indices are unsigned: compiled code checks signed ones for being negative.
 @part
-def _add_lists(
-    lists: UInt16Array,
-    values: Float64Array,
-    sources: UInt64Array,
-    sums: Float64Array,
-    targets: UInt64Array,
-    width: int,
-) -> None:
-    """sums[targets[i]] += sum over j in list i of values[sources[j]], rows of `width` numbers."""
-    width, length = np.uint64(width), np.uint64(lists.shape[1])
+def _add_lists(lists: UInt16Array, width: int, sources: _Rows, targets: _Rows) -> None:
+    """Add to row i of the targets the rows of the sources in list i."""
+    columns, length = np.uint64(width), np.uint64(lists.shape[1])
     for i in range(np.uint64(len(lists))):
-        target = targets[i]
-        if width <= NARROW:
-            for column in range(width):
+        target = targets.starts[i]
+        if columns <= NARROW:
+            for column in range(columns):
                 total = 0.0
                 for j in range(length):
-                    total += values[sources[lists[i, j]] + column]
-                sums[target + column] += total
+                    total += sources.numbers[sources.starts[lists[i, j]] + column]
+                targets.numbers[target + column] += total
         else:
             for j in range(length):
-                source = sources[lists[i, j]]
-                for column in range(width):
-                    sums[target + column] += values[source + column]
+                source = sources.starts[lists[i, j]]
+                for column in range(columns):
+                    targets.numbers[target + column] += sources.numbers[source + column]
 
 
 @part

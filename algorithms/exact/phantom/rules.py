@@ -51,21 +51,21 @@ def hex_board(rows: int, cols: int, *, abrupt: bool = False) -> Rules:
         for row, col in cells
     ]
     edges = [
-        [sum(1 << i for i, cell in enumerate(cells) if cell[axis] == end) for end in (0, last)]
+        tuple(sum(1 << i for i, cell in enumerate(cells) if cell[axis] == end) for end in (0, last))
         for axis, last in enumerate((rows - 1, cols - 1))
     ]
-    wins = [[_connects(held, *ends, adjacent) for held in range(2 ** len(cells))] for ends in edges]
+    wins = [[_connects(held, ends, adjacent) for held in range(2 ** len(cells))] for ends in edges]
     return Rules(len(cells), np.array(wins), abrupt)
 
 
-def _connects(held: int, first: int, last: int, adjacent: list[int]) -> bool:
+def _connects(held: int, edges: tuple[int, ...], adjacent: list[int]) -> bool:
     """Whether a set of cells connects one edge of the board with the other."""
-    reached, fresh = 0, held & first
+    reached, fresh = 0, held & edges[0]
     while fresh:
         reached |= fresh
         near = sum(1 << i for i, cells in enumerate(adjacent) if cells & fresh)
         fresh = held & near & ~reached
-    return bool(reached & last)
+    return bool(reached & edges[1])
 
 
 def with_public_stones(rules: Rules, stones: tuple[int, int]) -> Rules:

@@ -23,7 +23,6 @@ in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import comb, factorial
 from typing import NamedTuple
 
@@ -32,7 +31,6 @@ import numpy as np
 from algorithms.exact.phantom.rules import Rules
 from algorithms.support.arrays import BoolArray, Int8Array, Int16Array, Int64Array, UInt8Array
 from algorithms.support.compiled import compiled, part
-from kuhn_bridge.errors import HistoryError
 
 _ABSENT, _NODE, _DECISION = 0, 1, 2  # what a block is
 
@@ -44,9 +42,9 @@ class Sequences(NamedTuple):
     cells: int
     num_nodes: int
     num_infosets: int
-    outcomes: Int16Array  # (B,)
-    taken: Int16Array  # (B,)
-    failed: Int16Array  # (B,)
+    outcomes: Int64Array  # (B,)
+    taken: Int64Array  # (B,)
+    failed: Int64Array  # (B,)
     first_node: Int64Array  # (B,); num_nodes where there is none
     first_infoset: Int64Array  # (B,); -1 where the player does not act
     decisions: Int64Array  # (D,): blocks in which the player acts, in the order of information sets
@@ -68,13 +66,13 @@ def make_sequences(rules: Rules, player: int) -> Sequences:
             first_block[outcomes] = total
             stride[outcomes] = comb(rules.cells - taken, failed)
             total += comb(rules.cells, taken) * int(stride[outcomes])
-    blocks = np.empty((3, total), np.int16)
-    kinds = np.empty(total, np.uint8)
+    blocks, kinds = np.empty((3, total), np.int64), np.empty(total, np.uint8)
     most = _largest_sets(rules.wins[1 - player], rules.cells)
-    _fill_blocks(rules.wins[player], most, player, rules.abrupt, first_block, blocks, kinds)
+    board = _Board(player, rules.abrupt, rules.cells, rules.wins[player], most)
+    _fill_blocks(board, first_block, blocks, kinds)
     factorials = np.array([factorial(i) for i in range(rules.cells + 1)])
-    taken, failed = np.bitwise_count(blocks[1:])
-    lengths = factorials[taken] * factorials[failed]
+    num_taken, num_failed = np.bitwise_count(blocks[1:])
+    lengths = factorials[num_taken] * factorials[num_failed]
     first_node, num_nodes = _first_numbers(lengths, kinds != _ABSENT)
     first_infoset, num_infosets = _first_numbers(lengths, kinds == _DECISION)
     return Sequences(
@@ -82,7 +80,9 @@ def make_sequences(rules: Rules, player: int) -> Sequences:
         rules.cells,
         num_nodes,
         num_infosets,
-        *blocks,
+        blocks[0],
+        blocks[1],
+        blocks[2],
         np.where(kinds != _ABSENT, first_node, num_nodes),
         np.where(kinds == _DECISION, first_infoset, -1),
         np.flatnonzero(kinds == _DECISION),
@@ -159,6 +159,7 @@ def _largest_sets(wins: BoolArray, cells: int) -> Int8Array:
 
 @part
 def size_of(cells: int) -> int:
+    """How many cells a set has."""
     size = 0
     while cells:
         cells &= cells - 1
@@ -166,30 +167,34 @@ def size_of(cells: int) -> int:
     return size
 
 
+class _Board(NamedTuple):
+    """What decides which blocks there are."""
+
+    player: int
+    abrupt: bool
+    cells: int
+    wins: BoolArray  # (2**cells,): whether the player wins with a set
+    most: Int8Array  # (2**cells, 2**cells): `_largest_sets` of the other player
+
+
 @compiled
 def _fill_blocks(
-    wins: BoolArray,
-    most: Int8Array,
-    player: int,
-    abrupt: bool,
-    first_block: Int64Array,
-    blocks: Int16Array,
-    kinds: UInt8Array,
+    board: _Board, first_block: Int64Array, blocks: Int64Array, kinds: UInt8Array
 ) -> None:
-    """Write outcomes, taken and failed cells of all blocks `(3, B)`, and what each is."""
+    """Write outcomes, taken and failed cells of all blocks `(3, B)`, and what each is `(B,)`."""
     block = 0
     for outcomes in range(1, len(first_block)):
         if first_block[outcomes] < 0:
             continue
-        length = length_of(outcomes)
         num_taken = size_of(outcomes) - 1
-        for taken in range(len(wins)):
+        num_failed = length_of(outcomes) - num_taken
+        for taken in range(1 << board.cells):
             if size_of(taken) != num_taken:
                 continue
-            for failed in range(len(wins)):
-                if failed & taken == 0 and size_of(failed) == length - num_taken:
+            for failed in range(1 << board.cells):
+                if failed & taken == 0 and size_of(failed) == num_failed:
                     blocks[0, block], blocks[1, block], blocks[2, block] = outcomes, taken, failed
-                    kinds[block] = _kind(wins, most, player, abrupt, outcomes, taken, failed)
+                    kinds[block] = _kind(board, outcomes, taken, failed)
                     block += 1
 
 
@@ -203,29 +208,20 @@ def length_of(outcomes: int) -> int:
 
 
 @part
-def _kind(
-    wins: BoolArray,
-    most: Int8Array,
-    player: int,
-    abrupt: bool,
-    outcomes: int,
-    taken: int,
-    failed: int,
-) -> int:
+def _kind(board: _Board, outcomes: int, taken: int, failed: int) -> int:
     """Whether the player acts after these sequences, or at least the game may end there."""
     length, held, lost = length_of(outcomes), size_of(taken), size_of(failed)
-    full = size_of(len(wins) - 1)
-    turns = length if abrupt else held
-    limit = most[taken, failed]
-    room = full - 1 - held  # stones that the other player may hold on a board that is not full
-    if not wins[taken] and _fits(outcomes, player, abrupt, turns + player, lost, min(limit, room)):
+    others = (length if board.abrupt else held) + board.player  # turns of the other player
+    limit = board.most[taken, failed]
+    room = board.cells - 1 - held  # for the other player's stones on a board that is not full
+    wins = board.wins[taken]
+    if not wins and _fits(board, outcomes, others, lost, min(limit, room)):
         return _DECISION
-    ends_turn = length > 0 and (abrupt or outcomes >> (length - 1) & 1)
-    if wins[taken]:
-        if not (ends_turn and outcomes >> (length - 1) & 1 and _has_last_stone(wins, taken)):
-            return _ABSENT
-        room += 1
-    if ends_turn and _fits(outcomes, player, abrupt, turns + player - 1, lost, min(limit, room)):
+    succeeds = length > 0 and outcomes >> (length - 1) & 1 == 1
+    if wins and not (succeeds and _has_last_stone(board.wins, taken)):
+        return _ABSENT
+    ends_turn = succeeds or (length > 0 and board.abrupt)
+    if ends_turn and _fits(board, outcomes, others - 1, lost, min(limit, room + wins)):
         return _NODE
     return _ABSENT
 
@@ -242,16 +238,16 @@ def _has_last_stone(wins: BoolArray, taken: int) -> bool:
 
 
 @part
-def _fits(outcomes: int, player: int, abrupt: bool, others: int, fewest: int, most: int) -> bool:
+def _fits(board: _Board, outcomes: int, others: int, fewest: int, most: int) -> bool:
     """Whether the other player can have made `others` turns with `fewest` to `most` successes."""
-    if not abrupt:
+    if not board.abrupt:
         return fewest <= others <= most
     length = length_of(outcomes)
     for successes in range(fewest, min(most, others) + 1):
         possible = True
-        # The other player does best to succeed first and to fail at the latest turns.
+        # The other player does best to succeed first and to fail in its last turns.
         for failures in range(1, others - successes + 1):
-            before = min(successes + failures - player, length)  # own turns before that failure
+            before = min(successes + failures - board.player, length)  # own turns before that one
             if size_of(outcomes & ((1 << before) - 1)) < failures:
                 possible = False
                 break
@@ -263,8 +259,11 @@ def _fits(outcomes: int, player: int, abrupt: bool, others: int, fewest: int, mo
 @part
 def block_of(sequences: Sequences, outcomes: int, taken: int, failed: int) -> int:
     """The number of a block."""
-    at = sequences.rank[taken] * sequences.stride[outcomes] + sequences.rank_within[taken, failed]
-    return sequences.first_block[outcomes] + at
+    place = (
+        sequences.rank[taken] * sequences.stride[outcomes] + sequences.rank_within[taken, failed]
+    )
+    block: int = sequences.first_block[outcomes] + place
+    return block
 
 
 @part
@@ -319,7 +318,7 @@ def infosets_of(sequences: Sequences, actions: Int8Array, outcomes: Int16Array) 
     """The information sets `(n,)` of histories as `histories` gives them; -1: there is none."""
     found = np.full(len(actions), -1)
     for row in range(len(actions)):
-        code = np.int64(outcomes[row])
+        code = int(outcomes[row])
         taken, failed, by_taken, by_failed = 0, 0, 0, 0
         for i in range(length_of(code)):
             bit = 1 << actions[row, i]

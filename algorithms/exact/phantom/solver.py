@@ -85,8 +85,7 @@ class PhantomSolver:
         _update_regrets(
             evaluator.sequences[player],
             (self._regret[player], self._predicted[player], self._average[player]),
-            evaluator.reach[player],
-            evaluator.gain[player],
+            (evaluator.reach[player], evaluator.gain[player]),
             (
                 _discount(t, variant.alpha),
                 _discount(t, variant.beta),
@@ -139,24 +138,26 @@ def _discount(t: int, exponent: float) -> float:
     """t^exponent / (t^exponent + 1)."""
     if np.isinf(exponent):
         return 1.0 if exponent > 0 else 0.0
-    return float(t) ** exponent / (float(t) ** exponent + 1)
+    power: float = float(t) ** exponent
+    return power / (power + 1)
 
 
 @compiled
 def _update_regrets(
     sequences: Sequences,
     tables: tuple[Float32Array, Float32Array, Float32Array],
-    reach: Float64Array,
-    gain: Float64Array,
+    numbers: tuple[Float64Array, Float64Array],
     weights: tuple[float, float, float, float],
     updates: Int64Array,
 ) -> None:
     """Update regrets, predicted regrets and average `(I, A)`, from the last decisions to the first.
 
-    `gain` has the counterfactual values of ends; values of the current policy are added to it.
+    `numbers` are reach and gain: the latter has the counterfactual values of ends, to which values
+    of the current policy are added.
     Without prediction the first two tables are the same.
     """
     regrets, predicted, average = tables
+    reach, gain = numbers
     keep_positive, keep_negative, weight, prediction = weights
     actions, success, failure = np.empty((3, sequences.cells), np.uint64)
     for d in range(len(sequences.decisions) - 1, -1, -1):

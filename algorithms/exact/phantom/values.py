@@ -100,13 +100,11 @@ class Evaluator:
 
     def set_gains(self, player: int) -> None:
         """Write the counterfactual values of the ends right after each node of a player."""
-        sequences, reach, gain = self.sequences, self.reach[1 - player], self.gain[player]
+        sequences = self.sequences[1 - player], self.sequences[player]
+        reach, gain = self.reach[1 - player], self.gain[player]
         gain[:] = 0.0
-        by_target, shared, buffers = self.products
-        for product in by_target[player]:
-            add_gains(
-                product, shared, buffers, sequences[1 - player], sequences[player], reach, gain
-            )
+        for product in self.products.by_target[player]:
+            add_gains(product, self.products.work, sequences, reach, gain)
 
     def losses(self, player: int, table: Float32Array) -> Float64Array:
         """What the player loses at each information set to its best response: `(I_p,)`.
@@ -120,17 +118,11 @@ class Evaluator:
 
     def infoset_reach(self, player: int, infoset: int) -> float:
         """The probability that play comes to an information set, by the policy last evaluated."""
-        sequences, other = self.sequences[player], self.sequences[1 - player]
-        actions, outcomes = histories(sequences, infoset, infoset + 1)
-        fitting = _fitting_reach(
-            other,
-            self.reach[1 - player],
-            self.rules.wins[1 - player],
-            self.rules.abrupt,
-            actions[0],
-            int(outcomes[0]),
-        )
-        return float(self.reach[player][node_of(sequences, infoset)]) * fitting
+        own = self.reach[player][node_of(self.sequences[player], infoset)]
+        known = _known(self.sequences[player], self.rules.abrupt, infoset)
+        other, reach = self.sequences[1 - player], self.reach[1 - player]
+        wins = self.rules.wins[1 - player]
+        return float(own) * _fitting_reach(other, reach, wins, self.rules.abrupt, known)
 
 
 def _node_array(sequences: Sequences) -> Float64Array:
@@ -151,8 +143,8 @@ def find_children(
     Returns how many actions there are, the number of orders of the taken and of the failed cells,
     and how far apart the children of consecutive orders of the failed cells are upon success.
     """
-    outcomes, factorials = np.int64(sequences.outcomes[block]), sequences.factorials
-    taken, failed = np.int64(sequences.taken[block]), np.int64(sequences.failed[block])
+    outcomes, factorials = sequences.outcomes[block], sequences.factorials
+    taken, failed = sequences.taken[block], sequences.failed[block]
     orders, failed_orders = factorials[size_of(taken)], factorials[size_of(failed)]
     more = 1 << length_of(outcomes)
     count = 0
@@ -180,10 +172,11 @@ def find_children(
 def _run(sequences: Sequences, outcomes: int, taken: int, failed: int, place: int) -> int:
     """The node at a place in a block, or the second spare block if that one cannot occur."""
     if sequences.first_block[outcomes] >= 0:
-        node = sequences.first_node[block_of(sequences, outcomes, taken, failed)]
+        node: int = sequences.first_node[block_of(sequences, outcomes, taken, failed)]
         if node < sequences.num_nodes:
             return node + place
-    return sequences.num_nodes + sequences.factorials[-1]
+    spare: int = sequences.num_nodes + sequences.factorials[-1]
+    return spare
 
 
 @compiled
@@ -215,7 +208,9 @@ def write_reach(sequences: Sequences, weights: Float32Array, reach: Float64Array
 
 
 @part
-def sum_positive(weights: Float32Array, infoset: int, actions: UInt64Array, count: int) -> float:
+def sum_positive(
+    weights: Float32Array, infoset: np.uint64, actions: UInt64Array, count: np.uint64
+) -> float:
     """The sum of the legal actions' weights above 0."""
     total = 0.0
     for k in range(count):
@@ -247,7 +242,8 @@ def _respond(sequences: Sequences, gain: Float64Array, best: Int8Array) -> float
                 infoset += np.uint64(1)
             success += np.uint64(step)
             failure += np.uint64(orders)
-    return gain[0]
+    best_value: float = gain[0]
+    return best_value
 
 
 @compiled
@@ -327,49 +323,56 @@ def node_of(sequences: Sequences, infoset: int) -> int:
     return int(sequences.first_node[block] + infoset - sequences.first_infoset[block])
 
 
+class _Known(NamedTuple):
+    """A sequence of a player to act: its sets of cells, and when it tried each."""
+
+    taken: int
+    failed: int
+    times: Int64Array  # (cells,), as in `algorithms.exact.phantom.products`
+    others: int  # the other player's turns so far
+
+
+def _known(sequences: Sequences, abrupt: bool, infoset: int) -> _Known:
+    actions, outcomes = histories(sequences, infoset, infoset + 1)
+    times, sets, turn = np.zeros(sequences.cells, np.int64), [0, 0], 0
+    for i, cell in enumerate(actions[0, : int(outcomes[0]).bit_length() - 1].tolist()):
+        success = int(outcomes[0]) >> i & 1
+        times[cell] = 2 * turn + 1 + sequences.player
+        sets[success] |= 1 << cell
+        turn += success or abrupt
+    return _Known(sets[1], sets[0], times, turn + sequences.player)
+
+
 @compiled
 def _fitting_reach(
-    other: Sequences,
-    reach: Float64Array,
-    wins: BoolArray,
-    abrupt: bool,
-    actions: Int8Array,
-    outcomes: int,
+    other: Sequences, reach: Float64Array, wins: BoolArray, abrupt: bool, known: _Known
 ) -> float:
-    """The other player's reach, summed over its sequences that fit one at which a player acts."""
-    cells, player = other.cells, 1 - other.player
-    times = np.zeros(cells, np.int64)
-    taken, failed, turn = 0, 0, 0
-    for i in range(length_of(outcomes)):
-        success = outcomes >> i & 1
-        times[actions[i]] = 2 * turn + 1 + player
-        taken |= success << actions[i]
-        failed |= (1 - success) << actions[i]
-        turn += 1 if abrupt else success
-    turns = turn + player  # of the other player, before the action
-    hits, misses = np.empty(cells, np.int64), np.empty(cells, np.int64)
+    """The other player's reach, summed over its sequences that fit what a player knows.
+
+    This tests one sequence after another, which takes milliseconds.
+    """
     total = 0.0
+    orders = np.empty(other.cells, np.int64), np.empty(other.cells, np.int64)
     for block in range(len(other.taken)):
-        code = np.int64(other.outcomes[block])
-        theirs, missed = np.int64(other.taken[block]), np.int64(other.failed[block])
-        length = length_of(code)
-        complete = length == 0 or abrupt or code >> (length - 1) & 1
+        taken, failed = other.taken[block], other.failed[block]
+        length = length_of(other.outcomes[block])
+        complete = length == 0 or abrupt or other.outcomes[block] >> (length - 1) & 1
         if (
             not complete
-            or (length if abrupt else size_of(theirs)) != turns
-            or wins[theirs]
-            or theirs & taken
-            or failed & ~theirs
-            or missed & ~taken
-            or size_of(taken) + size_of(theirs) == cells
+            or (length if abrupt else size_of(taken)) != known.others
+            or taken & known.taken
+            or known.failed & ~taken
+            or failed & ~known.taken
+            or wins[taken]
+            or size_of(taken) + size_of(known.taken) == other.cells
         ):
             continue
         node = other.first_node[block]
-        for by_failed in range(other.factorials[size_of(missed)]):
-            write_order(other.factorials, missed, by_failed, misses)
-            for by_taken in range(other.factorials[size_of(theirs)]):
-                write_order(other.factorials, theirs, by_taken, hits)
-                if _orders_fit(code, abrupt, other.player, hits, misses, times, failed):
+        for by_failed in range(other.factorials[size_of(failed)]):
+            write_order(other.factorials, failed, by_failed, orders[1])
+            for by_taken in range(other.factorials[size_of(taken)]):
+                write_order(other.factorials, taken, by_taken, orders[0])
+                if _orders_fit(known, other.outcomes[block], abrupt, other.player, orders):
                     total += reach[node]
                 node += 1
     return total
@@ -377,28 +380,26 @@ def _fitting_reach(
 
 @part
 def _orders_fit(
+    known: _Known,
     outcomes: int,
     abrupt: bool,
     player: int,
-    hits: Int64Array,
-    misses: Int64Array,
-    times: Int64Array,
-    failed: int,
+    orders: tuple[Int64Array, Int64Array],
 ) -> bool:
-    """Whether failures of either player come after the other player took the cell.
+    """Whether failures of either player come after the other one took the cell.
 
-    `times` and `failed` are the other player's.
+    `orders` are those in which the other player takes cells and fails.
     """
-    taken = missed = 0
+    taken = failed = 0
     for i in range(length_of(outcomes)):
         time = 2 * (i if abrupt else taken) + 1 + player
         if outcomes >> i & 1:
-            cell = hits[taken]
+            cell = orders[0][taken]
             taken += 1
-            if failed >> cell & 1 and times[cell] < time:
+            if known.failed >> cell & 1 and known.times[cell] < time:
                 return False
         else:
-            if times[misses[missed]] > time:
+            if known.times[orders[1][failed]] > time:
                 return False
-            missed += 1
+            failed += 1
     return True

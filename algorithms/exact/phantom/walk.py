@@ -29,7 +29,7 @@ _OPEN, _DRAW, _WIN = 0, 1, 2  # what a move does to the game
 # A position as (2, 3): what the players hold, what they have tried, and whether they are to move.
 _Position: TypeAlias = Int64Array
 _Children: TypeAlias = tuple[Int32Array, Int32Array]
-_Numbers: TypeAlias = tuple[Float64Array, Float64Array]
+_Numbers: TypeAlias = tuple[Float64Array, Float64Array]  # one per player
 
 
 class Tries(NamedTuple):
@@ -74,7 +74,8 @@ def _discover(rules: Rules, position: _Position) -> tuple[_Children, int]:
         capacity *= 4
         first, second = np.zeros((2, capacity, rules.cells, 2), np.int32)
         sizes = np.ones(2, np.int64)
-        histories = _visit(rules.wins, rules.abrupt, position, (first, second), sizes, nothing, nothing)
+        tries = first, second, sizes
+        histories = _visit(rules.wins, rules.abrupt, position, tries, (nothing, nothing))
     return (first[: sizes[0]].copy(), second[: sizes[1]].copy()), histories
 
 
@@ -96,7 +97,7 @@ def walk(rules: Rules, tries: Tries, policies: _Numbers) -> Values:
     first, second = (_sequence_reach(tries.children[p], policies[p]) for p in (0, 1))
     reach, gain = (first, second), (np.zeros_like(first), np.zeros_like(second))
     sizes = np.array([len(children) for children in tries.children])
-    _visit(rules.wins, rules.abrupt, tries.position, tries.children, sizes, reach, gain)
+    _visit(rules.wins, rules.abrupt, tries.position, (*tries.children, sizes), (reach, gain))
     value = float(first @ gain[0])
     best0, best1 = (_best_value(tries.children[p], tries.actions[p], gain[p]) for p in (0, 1))
     return Values((value, -value), (best0, best1))
@@ -123,17 +124,16 @@ def _visit(
     wins: BoolArray,
     abrupt: bool,
     start: _Position,
-    children: _Children,
-    sizes: Int64Array,
-    reach: _Numbers,
-    gain: _Numbers,
+    tries: tuple[Int32Array, Int32Array, Int64Array],
+    numbers: tuple[_Numbers, _Numbers],
 ) -> int:
     """Walk over all histories from a position; how many there are, or 0 if there is no room left.
 
-    New nodes are added to the tries, whose sizes `(2,)` grow. If `reach` is not empty, every end
-    adds the payoff times the other player's reach to each player's gain.
+    New nodes are added to the tries, children and sizes `(2,)`. `numbers` are reach and gain:
+    unless they are empty, every end adds to a player's gain the payoff times the other's reach.
     """
-    cells = children[0].shape[1]
+    (reach, gain), sizes = numbers, tries[2]
+    cells = tries[0].shape[1]
     depths = 2 * cells + 1
     position, tried = np.empty((depths, 2, 3), np.int64), np.zeros(depths, np.int64)
     node, sequence = np.zeros((depths, 2), np.int64), np.zeros((depths, 2), np.int64)
@@ -159,7 +159,7 @@ def _visit(
             gain[1][second] -= payoff * reach[0][first]
         if end != _OPEN:
             continue
-        trie = children[0] if player == 0 else children[1]
+        trie = tries[0] if player == 0 else tries[1]
         child = trie[node[depth, player], cell, int(success)]
         if child == 0:
             if sizes[player] == len(trie):
@@ -217,4 +217,5 @@ def _best_value(children: Int32Array, actions: Int8Array, gain: Float64Array) ->
                         value += values[child]
                 best = max(best, value)
         values[node] = best
-    return values[0] + gain[0]
+    best_value: float = values[0] + gain[0]
+    return best_value
