@@ -15,6 +15,7 @@ import numpy as np
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Source
+from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import Advance
@@ -69,12 +70,18 @@ def openspiel_game(
         state = state_of(game, tree, infoset)
         return str(state.action_to_string(int(tree.owner[infoset]), int(action)))
 
+    def native() -> NativeGame | None:
+        from algorithms.games.liars_dice import find_liars_dice
+        from algorithms.games.phantom import find_phantom
+
+        return find_phantom(game) or find_liars_dice(game)
+
     has_tensor = game.get_type().provides_information_state_tensor
     return Game(
         name,
         game.num_players(),
         game.num_distinct_actions(),
-        Source(tree, fits_tree, observations, infoset_label, action_label),
+        Source(tree, fits_tree, observations, infoset_label, action_label, native),
         game.information_state_tensor_size() if has_tensor else 0,
         origin=game,
     )
