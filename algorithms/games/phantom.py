@@ -95,8 +95,7 @@ class Phantom:
     def legal(self, player: int, start: int, stop: int) -> BoolArray:
         """Which actions are legal at information sets `start` to `stop - 1`: `(n, A)`."""
         sequences = self.sequences[player]
-        first = sequences.first_infoset[sequences.decisions]
-        found = np.searchsorted(first, np.arange(start, stop), side="right") - 1
+        found = np.searchsorted(sequences.starts, np.arange(start, stop), side="right") - 1
         blocks = sequences.decisions[found]
         tried = sequences.taken[blocks] | sequences.failed[blocks]
         return np.asarray(tried[:, np.newaxis] >> np.arange(self.num_actions) & 1 == 0)
