@@ -27,10 +27,9 @@ from algorithms.policies.openspiel import (
 from algorithms.support.arrays import Float64Array
 from kuhn_bridge.errors import GameError
 from parity.registry import GAME, Settings, Skipped, check
-from parity.solvers import SolverFactory
+from parity.solvers import ITERATES, SolverFactory, compare_iterates
 from parity.tally import Tally
 
-ITERATES = 1e-9
 EXACT = 1e-10  # per chip at stake
 TIE = 1e-11  # policies that differ by more come from regrets that are 0 up to rounding
 HANDS, REPLAYED = 2048, 16  # at a time in the environment, and replayed step by step
@@ -142,16 +141,29 @@ def check_nashconv(
 
 @check("cfr", GAME, "CFR, iterate by iterate, against OpenSpiel's C++ solver")
 def check_cfr(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average policies; alternating updates."""
-    ours = make(_game(settings).tree, "cfr", mode="exact")
-    _compare_iterates(tally, settings, ours, pyspiel.CFRSolver)
+    """Average policies, in two-player games also current ones; alternating updates."""
+    _compare_solver(
+        tally, settings, lambda tree: make(tree, "cfr", mode="exact"), pyspiel.CFRSolver
+    )
 
 
 @check("cfr+", GAME, "CFR+, iterate by iterate, against OpenSpiel's C++ solver")
 def check_cfr_plus(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average policies."""
-    ours = make(_game(settings).tree, "cfr+", mode="exact")
-    _compare_iterates(tally, settings, ours, pyspiel.CFRPlusSolver)
+    """Average policies, in two-player games also current ones."""
+    _compare_solver(
+        tally, settings, lambda tree: make(tree, "cfr+", mode="exact"), pyspiel.CFRPlusSolver
+    )
+
+
+def _compare_solver(
+    tally: Tally, settings: Settings, ours: Callable[[Tree], Any], theirs: Callable[[Any], Any]
+) -> None:
+    game = _game(settings)
+    if not _keys_are_unique(game.tree):
+        raise Skipped("OpenSpiel's solvers need different information state strings per player")
+    if game.num_players == 1:
+        raise Skipped("OpenSpiel's solvers need two players or more")
+    compare_iterates(tally, game, ours, theirs, upto=5 if settings.quick else 10)
 
 
 @check("fast", GAME, "the fast mode of the CFR family, iterate by iterate, against the exact mode")
@@ -297,27 +309,6 @@ def _compare_mean(
     error = float(np.std(won) / np.sqrt(len(won)))
     claim = f"{len(won):,} hands win {np.mean(won):.4f} on average, {exact:.4f} exactly"
     tally.holds(f"seat {seat}", claim, bool(abs(np.mean(won) - exact) <= 5 * error + 1e-6))
-
-
-def _compare_iterates(
-    tally: Tally, settings: Settings, ours: Any, theirs: Callable[[Any], Any]
-) -> None:
-    game = _game(settings)
-    if not _keys_are_unique(game.tree):
-        raise Skipped("OpenSpiel's solvers need different information state strings per player")
-    if game.num_players == 1:
-        raise Skipped("OpenSpiel's solvers need two players or more")
-    solver = theirs(game.origin)
-    for iteration in range(1, 6 if settings.quick else 11):
-        ours.run(1)
-        solver.evaluate_and_update_policy()
-        mine = ours.average_policy()
-        right = Policy.from_openspiel(solver.average_policy(), game).table
-        for infoset, key in enumerate(game.tree.keys):
-            for action in np.flatnonzero(game.tree.legal[infoset]).tolist():
-                where, at = f"iteration {iteration}, {key!r}", (infoset, action)
-                phrase = f"plays {action} with probability {{}}"
-                tally.close(where, phrase, float(mine[at]), float(right[at]), ITERATES)
 
 
 def _random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Any, TypeAlias
 
 import pyspiel
@@ -16,9 +17,8 @@ from algorithms.exact.kuhn import nash
 from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.solving import make_solver
 from algorithms.exact.tree import Tree
-from algorithms.games import kuhn
+from algorithms.games import Game, kuhn, load_game
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.games.openspiel import openspiel_tree
 from algorithms.policies import Policy
 from algorithms.policies.openspiel import to_pyspiel_tabular, to_python_tabular
 from algorithms.support.arrays import Float64Array
@@ -28,6 +28,7 @@ from parity.registry import Settings, check
 from parity.tally import Tally
 
 GROUP = "algorithms"
+KUHN_POKER, LEDUC = "kuhn_poker", "leduc_poker"
 ITERATES = 1e-9
 EXACT = 1e-12
 VALUE = -1 / 18
@@ -46,25 +47,27 @@ def random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:
 
 def compare_iterates(
     tally: Tally,
+    game: Game,
     ours: Callable[[Tree], Any],
-    theirs: Callable[[pyspiel.Game], Any],
+    theirs: Callable[[Any], Any],
     *,
-    game: str = "kuhn_poker",
-    upto: int = 100,
+    upto: int,
 ) -> None:
-    """Require the same policies after iterations 1..10, 100 and 1,000, up to `upto`."""
-    loaded = pyspiel.load_game(game)
-    tree = openspiel_tree(loaded)
-    mine, right, done = ours(tree), theirs(loaded), 0
+    """Require the same policies after iterations 1..10, 100 and 1,000, up to `upto`.
+
+    Current policies are compared in two-player games: with more players rounding decides ties.
+    """
+    mine, right, done = ours(game.tree), theirs(game.origin), 0
+    kinds = ("average_policy", "current_policy")[: 2 if game.num_players == len(AGENTS) else 1]
     for iteration in [n for n in (*range(1, 11), 100, 1000) if n <= upto]:
         mine.run(iteration - done)
         for _ in range(done, iteration):
             right.evaluate_and_update_policy()
         done = iteration
-        for kind in ("average_policy", "current_policy"):
-            where = f"{game}, iteration {iteration}, {kind}"
-            rows = _table_rows(tree, getattr(mine, kind)())
-            compare_rows(tally, where, rows, _policy_rows(getattr(right, kind)(), tree.keys))
+        for kind in kinds:
+            where = f"{game.name}, iteration {iteration}, {kind}"
+            rows = _table_rows(game.tree, getattr(mine, kind)())
+            compare_rows(tally, where, rows, _policy_rows(getattr(right, kind)(), game.tree.keys))
 
 
 def compare_rows(tally: Tally, where: str, ours: Rows, theirs: Rows) -> None:
@@ -123,36 +126,36 @@ def _compare_with_both(
 ) -> None:
     """Kuhn with OpenSpiel's C++ and Python solvers, Leduc with C++'s."""
     far, few = (100, 1) if settings.quick else (1000, 5)
-    compare_iterates(tally, ours, peers[0], upto=far)
-    compare_iterates(tally, ours, peers[1])
-    compare_iterates(tally, ours, peers[0], game="leduc_poker", upto=few)
+    compare_iterates(tally, load_game(KUHN_POKER), ours, peers[0], upto=far)
+    compare_iterates(tally, load_game(KUHN_POKER), ours, peers[1], upto=100)
+    compare_iterates(tally, load_game(LEDUC), ours, peers[0], upto=few)
 
 
 @check("lcfr", GROUP, "linear CFR, every iterate, against OpenSpiel's Python solver")
 def check_lcfr(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
     """Average and current policies."""
-    solver = discounted_cfr.LCFRSolver
-    compare_iterates(tally, lambda tree: make(tree, "lcfr", mode="exact"), solver)
+    game, solver = load_game(KUHN_POKER), discounted_cfr.LCFRSolver
+    compare_iterates(tally, game, lambda tree: make(tree, "lcfr", mode="exact"), solver, upto=100)
 
 
 @check("dcfr", GROUP, "discounted CFR, every iterate, against OpenSpiel's Python solver")
 def check_dcfr(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
     """Average and current policies."""
-    solver = discounted_cfr.DCFRSolver
-    compare_iterates(tally, lambda tree: make(tree, "dcfr", mode="exact"), solver)
+    game, solver = load_game(KUHN_POKER), discounted_cfr.DCFRSolver
+    compare_iterates(tally, game, lambda tree: make(tree, "dcfr", mode="exact"), solver, upto=100)
 
 
 @check("fast", GROUP, "the fast mode of CFR and CFR+, against OpenSpiel's C++ solvers")
 def check_fast(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
     """Average and current policies, which differ from the exact mode's by rounding only."""
-    far, few = (100, 3) if settings.quick else (1000, 10)
-    for variant, solver in (("cfr", pyspiel.CFRSolver), ("cfr+", pyspiel.CFRPlusSolver)):
+    solvers = {"cfr": pyspiel.CFRSolver, "cfr+": pyspiel.CFRPlusSolver}
+    sizes = {KUHN_POKER: 100, LEDUC: 3} if settings.quick else {KUHN_POKER: 1000, LEDUC: 10}
+    for (variant, solver), (name, upto) in product(solvers.items(), sizes.items()):
 
-        def ours(tree: Tree, name: str = variant) -> Any:
-            return make(tree, name, mode="fast")
+        def ours(tree: Tree, variant: str = variant) -> Any:
+            return make(tree, variant, mode="fast")
 
-        compare_iterates(tally, ours, solver, upto=far)
-        compare_iterates(tally, ours, solver, game="leduc_poker", upto=few)
+        compare_iterates(tally, load_game(name), ours, solver, upto=upto)
 
 
 @check("nashconv", GROUP, "NashConv of random policies against OpenSpiel's in C++")
@@ -164,22 +167,18 @@ def check_nashconv(
     nash_convs: Callable[..., Any] = values.nash_convs,
 ) -> None:
     """Kuhn with few information sets and Leduc with many; one at a time and in a batch."""
-    tree, game = kuhn_tree(), pyspiel.load_game("kuhn_poker")
-    policies = [policy for _, policy in random_policies(settings)]
-    batch = nash_convs(tree, [policy.table for policy in policies])
-    for number, policy in enumerate(policies):
-        ours = nash_conv(tree, policy.table)
-        theirs = pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table))
-        tally.close(f"random policy {number}", "has NashConv {}", ours, theirs, EXACT)
-        tally.close(f"policy {number} of a batch", "has NashConv {}", batch[number], theirs, EXACT)
-    leduc = pyspiel.load_game("leduc_poker")
-    tree = openspiel_tree(leduc)
-    for seed in range(1 if settings.quick else 3):
-        table = tree.random(seed)
-        rows = {key: list(row.items()) for key, row in _table_rows(tree, table).items()}
-        ours = nash_conv(tree, table)
-        theirs = pyspiel.nash_conv(leduc, pyspiel.TabularPolicy(rows))
-        tally.close(f"leduc_poker, random policy {seed}", "has NashConv {}", ours, theirs, EXACT)
+    leduc = load_game(LEDUC)
+    policies = dict(random_policies(settings))
+    more = {f"{LEDUC}, policy {seed}": Policy.random(leduc, seed) for seed in range(3)}
+    for group, name in ((policies, KUHN_POKER), (more, LEDUC)):
+        theirs = pyspiel.load_game(name)
+        tree = next(iter(group.values())).game.tree
+        batch = nash_convs(tree, [policy.table for policy in group.values()])
+        for (where, policy), of_batch in zip(group.items(), batch, strict=True):
+            right = pyspiel.nash_conv(theirs, to_pyspiel_tabular(policy.game, policy.table))
+            ours = nash_conv(tree, policy.table)
+            tally.close(where, "has NashConv {}", ours, right, EXACT)
+            tally.close(f"{where} of a batch", "has NashConv {}", of_batch, right, EXACT)
 
 
 @check("best-response", GROUP, "what each player gains by best-responding to random policies")

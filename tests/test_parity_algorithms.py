@@ -66,7 +66,7 @@ PLANTED = [
     ("fast", variant("cfr-simultaneous"), "iteration 1, current_policy"),
     ("fast", shifted("average_policy"), "leduc_poker, iteration 1, average_policy"),
     ("nashconv", zero_where(len(UNIFORM)), "random policy 0: ours has NashConv 0, "),
-    ("nashconv", zero_where(LEDUC_INFOSETS), "leduc_poker, random policy 0: ours has NashConv 0, "),
+    ("nashconv", zero_where(LEDUC_INFOSETS), "leduc_poker, policy 0: ours has NashConv 0, "),
     ("nashconv", {"nash_convs": halved(values.nash_convs)}, "policy 0 of a batch: ours has"),
     ("best-response", {"evaluate": swapped_gains}, "random policy 0: ours lets player_0 gain"),
     (

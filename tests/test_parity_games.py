@@ -149,7 +149,7 @@ PLANTED = [
         {"nash_convs": lambda *args: values.nash_convs(*args) + 1e-6},
         "random policy 0 of a batch: ours has NashConv",
     ),
-    ("cfr", variant("lcfr"), "iteration 2, '0': ours plays 0 with probability"),
+    ("cfr", variant("lcfr"), "iteration 2, average_policy, '0': ours plays 0"),
     ("cfr+", variant("lcfr"), "ours plays"),
     ("fast", {"make": fast_average_differs}, "dcfr, iteration 2"),
     (

@@ -313,20 +313,6 @@ def test_a_body_is_never_read_as_a_request(server: Server, method: str, header: 
     assert answer.startswith(b"HTTP/1.1 501" if method == "POST" else b"HTTP/1.1 400")
 
 
-def test_one_connection_serves_many_requests_without_waiting(server: Server) -> None:
-    """A response in two packets would take 40 milliseconds (delayed acknowledgement)."""
-    connection = http.client.HTTPConnection("localhost", server.server_port, timeout=10)
-    connection.connect()
-    first = connection.sock
-    started = time.perf_counter()
-    for _ in range(100):
-        connection.request("GET", "/app.js")
-        assert len(connection.getresponse().read()) > 1000
-    assert time.perf_counter() - started < 2
-    assert connection.sock is first
-    connection.close()
-
-
 def test_a_browser_that_hangs_up_prints_nothing(
     server: Server, capfd: pytest.CaptureFixture[str]
 ) -> None:
