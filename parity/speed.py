@@ -160,9 +160,7 @@ def draw(ratios: Iterable[Ratio], path: Path) -> None:
 def _parser() -> Parser:
     parser = Parser(prog="python -m parity.speed", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", help="time this; repeatable")
-    parser.add_argument(
-        "--rounds", type=int, default=5, help="the median is over so many rounds (%(default)s)"
-    )
+    parser.add_argument("--rounds", type=int, default=5, help="the number of rounds (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON list")
     parser.add_argument("--chart", type=Path, metavar="PNG", help="draw the ratios as bars")
     return parser

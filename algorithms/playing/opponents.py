@@ -15,8 +15,8 @@ PERFECT = f"nash:{PERFECT_ALPHA}"
 
 _DESCRIPTIONS = {
     PERFECT: ("Perfect play", "It gives nothing away: in the long run nobody wins from it."),
-    "uniform": ("Coin flips", "It tosses a coin over every move, whatever its card."),
-    "heuristic": ("Never bluffs", "It bets with the King alone, and folds the Jack to a bet."),
+    "uniform": ("Coin flips", "It decides every move by a coin toss, with every card."),
+    "heuristic": ("Never bluffs", "It bets only with the King, and folds the Jack to a bet."),
     "always-bet": ("Always bets", "It bets and calls with every card."),
     "always-check": ("Always checks", "It checks with every card, and folds to every bet."),
 }

@@ -97,7 +97,7 @@ export const mask = (state, seat) =>
     Number(betting(state).actor === seat && Object.hasOwn(betting(state).after, action)),
   );
 
-/** @param {Decision} decision @returns {number[]} the observation of whoever decides, 10 numbers. */
+/** @param {Decision} decision @returns {number[]} the observation of the player to act, 10 numbers. */
 export const observation = ({ card, letters }) => encode(card, letters, BETTING[letters].actor);
 
 /** @param {Decision} decision @returns {number[]} */
