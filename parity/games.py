@@ -53,7 +53,7 @@ def check_tree(tally: Tally, settings: Settings) -> None:
             tally.same(where, "pays {}", tree.returns[:, node].tolist(), list(state.returns()))
         elif player == CHANCE:
             edges = zip(actions, children, strict=True)
-            ours = [(action, float(tree.edge[child])) for action, child in edges]
+            ours = [(action, float(tree.chance_probability[child])) for action, child in edges]
             tally.same(where, "draws {}", ours, state.chance_outcomes())
         else:
             infoset = int(tree.infoset[node])
@@ -106,14 +106,14 @@ def check_best_response(
     for where, policy in _random_policies(settings):
         theirs, tree = policy.to_openspiel(), policy.game.tree
         measure = evaluate(tree, policy.table)
-        responses = values.pure(tree, measure.best_responses)
+        responses = values.pure_policy(tree, measure.best_responses)
         for player in range(tree.num_players):
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
             best = float(response.value(theirs.game.new_initial_state()))
             phrase = f"lets player_{player} win {{}}"
             tally.close(where, phrase, measure.best_values[player], best, _tolerance(policy))
             joint = [responses if p == player else policy.table for p in range(tree.num_players)]
-            won = values.expected_values(tree, values.seated(tree, joint))[player]
+            won = values.expected_values(tree, values.joint_policy(tree, joint))[player]
             tally.close(f"{where}, played out", phrase, won, best, _tolerance(policy))
 
 
@@ -300,9 +300,9 @@ def _compare_mean(
 ) -> None:
     """The mean reward is the exact value, over hands in which the seat has a decision."""
     tree = game.tree
-    reach = values.reach(tree, policy)
-    decided = tree.ends[seat] > 0
-    weights = (tree.chance[tree.terminals] * reach[tree.ends].prod(axis=0))[decided]
+    reach, ends = values.reach_probabilities(tree, policy), tree.terminal_sequence
+    decided = ends[seat] > 0
+    weights = (tree.chance_reach[tree.terminals] * reach[ends].prod(axis=0))[decided]
     if not weights.sum():
         return
     exact = float(weights @ tree.returns[seat, tree.terminals[decided]] / weights.sum())

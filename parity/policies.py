@@ -65,10 +65,10 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
         return policy, model
     try:
         from algorithms.export_onnx import export
-        from algorithms.policies.sb3 import load_model
+        from algorithms.policies.models import read_model
 
         path = scratch_folder() / "policy.onnx"
-        export(load_model(model).network, kuhn(), path)
+        export(read_model(model), kuhn(), path)
     except ImportError as missing:
         raise Skipped(f"{missing.name} is not installed") from None
     return policy, path
@@ -76,9 +76,10 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
 
 def run_in_onnxruntime(path: Path) -> Sequence[Sequence[float]]:
     """The probabilities by Python's onnxruntime."""
-    from algorithms.export_onnx import run_onnx
+    from algorithms.export_onnx import example_inputs, run_onnx
 
-    found: list[list[float]] = run_onnx(path, kuhn())["probabilities"].tolist()
+    outputs = run_onnx(path, example_inputs(kuhn()))
+    found: list[list[float]] = outputs["probabilities"].tolist()
     return found
 
 

@@ -70,7 +70,7 @@ FIRST_CHILD = int(TREE.first_child[DECISION])
 WRONG_GAMES = [
     ("tree", tree(player=at(DECISION, 2)), "ours lets 2 act"),
     ("tree", tree(returns=at((1, TERMINAL), -9.0)), "-9.0"),
-    ("tree", tree(edge=at(1, 0.3)), "after []: ours draws [(0, 0.3)"),
+    ("tree", tree(chance_probability=at(1, 0.3)), "after []: ours draws [(0, 0.3)"),
     ("tree", tree(keys=lambda keys: ("other", *keys[1:])), "ours knows (0, 'other')"),
     ("tree", tree(infoset=at(DECISION, 9)), "OpenSpiel is infoset 9"),
     ("tree", tree(action=at(FIRST_CHILD, 2)), "ours allows [2, 1]"),
@@ -82,10 +82,10 @@ WRONG_GAMES = [
     ),
     ("observations", observations(), "ours observes ["),
     ("observations", tree(infoset=at(DECISION, 9)), "ours observes ["),
-    ("values", tree(stakes=at((1, 3), 0.7)), "ours gives player_1"),
-    ("best-response", tree(stakes=at((1, 3), 0.7)), "ours lets player_1 win"),
-    ("nashconv", tree(stakes=at((1, 3), 0.7)), "ours has NashConv"),
-    ("fast", tree(stakes=at((1, 3), 0.7)), "the fast mode has"),
+    ("values", tree(terminal_payoff=at((1, 3), 0.7)), "ours gives player_1"),
+    ("best-response", tree(terminal_payoff=at((1, 3), 0.7)), "ours lets player_1 win"),
+    ("nashconv", tree(terminal_payoff=at((1, 3), 0.7)), "ours has NashConv"),
+    ("fast", tree(terminal_payoff=at((1, 3), 0.7)), "the fast mode has"),
     ("cfr", tree(returns=at((1, TERMINAL), -9.0)), "ours plays"),
     ("cfr+", tree(returns=at((1, TERMINAL), -9.0)), "ours plays"),
 ]
