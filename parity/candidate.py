@@ -8,37 +8,33 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import permutations, product
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyspiel
 from pettingzoo import AECEnv
 
 from algorithms.support.command import EXIT_FAILED, EXIT_OK
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import BridgeError
-from kuhn_bridge.rules import BETTING, DEALS, PLAYERS, Card
+from kuhn_bridge.rules import DEALS, PLAYERS, Card
 from parity.sides import (
     Deal,
     Encoding,
     Side,
-    UnreachableError,
-    View,
-    action_words,
     compare,
     compare_information_states,
     compare_observations,
     error_text,
-    final_rewards,
-    legal_ids,
-    mask_of,
+    observation_bytes,
     openspiel,
+    record_hands,
+    recorded,
     reference,
     rulebook,
 )
@@ -54,7 +50,6 @@ KINDS = (
 )
 Observations: TypeAlias = tuple[bytes, bytes]
 """The first observations of both players."""
-Moves: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,17 +246,6 @@ def _history_first(book: Any) -> Any:
 # and actions that agrees best with OpenSpiel is taken.
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedNode:
-    """One node of a recorded hand, in the environment's own action IDs."""
-
-    actor: int
-    legal: tuple[int, ...]
-    end: str = ""  # how the hand ended, if it did
-    rewards: tuple[float, ...] = ()
-    observation: bytes = b""
-
-
 def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
     kind = "a PettingZoo AEC environment"
     seeds, counts = _deals(env)
@@ -273,12 +257,15 @@ def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
     ]
     if faults:
         return Candidate(kind, (), tuple(faults))
-    records = {pair: record_hands(env, seed) for pair, seed in seeds.items()}
+    records = {pair: record_hands(partial(_reset, env, seed)) for pair, seed in seeds.items()}
     possible = encodings(int(env.action_space(env.possible_agents[0]).n), encoding)
     deals = list(_card_names(observed, records))
     if not deals:
         return Candidate(kind, (), ("both players can hold the same card",))
-    sides = tuple(_recorded_side(one, named, records) for one, named in product(possible, deals))
+    sides = tuple(
+        recorded({deal: records[pair] for deal, pair in named.items()}, one, name="the candidate")
+        for one, named in product(possible, deals)
+    )
     fair, most = SEEDS / len(DEALS), max(counts.values())
     if most - fair > MAX_DEVIATIONS * math.sqrt(fair):
         faults = [f"one deal comes up {most} times in {SEEDS} seeds, where {fair:.0f} are fair"]
@@ -301,60 +288,15 @@ def _deals(env: AECEnv) -> tuple[dict[Observations, int], Counter[Observations]]
     return seeds, counts
 
 
+def _reset(env: AECEnv, seed: int) -> AECEnv:
+    env.reset(seed=seed)
+    return env
+
+
 def _first_observations(env: AECEnv, seed: int) -> Observations:
     env.reset(seed=seed)
     first, second = (observation_bytes(env.observe(agent)) for agent in env.possible_agents)
     return first, second
-
-
-def observation_bytes(observation: Any) -> bytes:
-    """An observation as bytes, without its mask."""
-    if isinstance(observation, Mapping):
-        keys = sorted(key for key in observation if key != "action_mask")
-        return b"".join(observation_bytes(observation[key]) for key in keys)
-    if isinstance(observation, (list, tuple)):
-        return b"".join(map(observation_bytes, observation))
-    if isinstance(observation, str):
-        return observation.encode()
-    return np.asarray(observation, np.float64).tobytes()
-
-
-def record_hands(env: AECEnv, seed: int) -> dict[Moves, RecordedNode]:
-    """Every sequence of legal actions from one deal, up to one move more than Kuhn's longest."""
-    env.reset(seed=seed)
-    has_mask = mask_of(env) is not None
-    record: dict[Moves, RecordedNode] = {}
-    queue: list[Moves] = [()]
-    for path in queue:
-        env.reset(seed=seed)
-        try:
-            for action in path:
-                env.step(action)
-        except (Exception, SystemExit) as error:
-            parent = record[path[:-1]]
-            if has_mask:
-                record[path] = RecordedNode(parent.actor, (), f"broken off by {error_text(error)}")
-            else:  # without masks, an illegal action is one that raises
-                legal = tuple(action for action in parent.legal if action != path[-1])
-                record[path[:-1]] = replace(parent, legal=legal)
-            continue
-        record[path] = node = _recorded_node(env)
-        if not node.end and len(path) <= max(map(len, BETTING)):
-            queue.extend((*path, action) for action in node.legal)
-    return record
-
-
-def _recorded_node(env: AECEnv) -> RecordedNode:
-    actor = env.possible_agents.index(env.agent_selection)
-    if any(env.truncations.values()):
-        return RecordedNode(actor, (), "truncated")
-    if any(env.terminations.values()):
-        try:
-            return RecordedNode(actor, (), "over", tuple(final_rewards(env)))
-        except UnreachableError as error:
-            return RecordedNode(actor, (), f"over, but {error},")
-    observation = observation_bytes(env.observe(env.agent_selection))
-    return RecordedNode(actor, legal_ids(env), observation=observation)
 
 
 def _card_names(
@@ -367,28 +309,3 @@ def _card_names(
         deals = {(first[a], second[b]): (a, b) for a, b in pairs}
         if all(deal[0] != deal[1] for deal in deals):
             yield deals
-
-
-def _recorded_side(
-    encoding: Encoding,
-    deals: dict[Deal, Observations],
-    records: dict[Observations, dict[Moves, RecordedNode]],
-) -> Side:
-    def view(deal: Deal, letters: str) -> View:
-        if deal not in deals:
-            raise UnreachableError("this deal never comes up")
-        record, words = records[deals[deal]], BETTING[letters].words
-        path = tuple(encoding[word] for word in words)
-        for depth in range(len(path) + 1):
-            if path[:depth] not in record:
-                raise UnreachableError(f"{words[depth - 1]} is not possible there")
-            node = record[path[:depth]]
-            if node.end and (depth < len(path) or node.end != "over"):
-                moves = ", ".join(words[:depth])
-                raise UnreachableError(f"the hand is {node.end} after [{moves}]")
-        if node.end:
-            return View(None, frozenset(), node.rewards)
-        legal = action_words(node.legal, letters, encoding)
-        return View(node.actor, legal, (0, 0), (node.actor, node.observation))
-
-    return Side("the candidate", view)

@@ -7,6 +7,7 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,11 +25,12 @@ from parity.sides import (
     PASS_BET,
     Deal,
     Side,
-    aec,
     compare,
     compare_information_states,
     hand,
     openspiel,
+    record_hands,
+    recorded,
     reference,
 )
 from parity.tally import Tally
@@ -45,23 +47,25 @@ def our_aec(make_env: EnvFactory = kuhn_v0.env) -> Side:
         env.reset(options={"cards": deal})
         return env
 
-    return aec(reset, OURS, name="the AEC face")
+    records = {deal: record_hands(partial(reset, deal)) for deal in DEALS}
+    return recorded(records, OURS, name="the AEC face")
 
 
 def shimmy_aec(make_env: EnvFactory) -> Side:
     """A Shimmy wrapper of `kuhn_poker`, with a seed for each deal."""
-    env, seeds = make_env(), dict[Deal, int]()
-    for seed in range(1000):
-        env.reset(seed=seed)
-        seeds.setdefault(tuple(env.game_state.history()), seed)
-        if len(seeds) == len(DEALS):
-            break
+    env, records = make_env(), dict[Deal, Any]()
 
-    def reset(deal: Deal) -> Any:
-        env.reset(seed=seeds[deal])
+    def reset(seed: int) -> Any:
+        env.reset(seed=seed)
         return env
 
-    return aec(reset, PASS_BET, name="Shimmy")
+    for seed in range(1000):
+        deal = tuple(reset(seed).game_state.history())
+        if deal not in records:
+            records[deal] = record_hands(partial(reset, seed))
+        if len(records) == len(DEALS):
+            break
+    return recorded(records, PASS_BET, name="Shimmy")
 
 
 def shimmed() -> Any:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyspiel
 
 from kuhn_bridge.bridge import information_state, letters_to_actions
-from kuhn_bridge.rules import AGENTS, BETTING, DEALS, DECISIONS, Card
+from kuhn_bridge.rules import BETTING, DEALS, DECISIONS, Card
 from kuhn_bridge.state import State
 from parity.tally import Tally, format_value
 
@@ -24,6 +25,7 @@ Chance: TypeAlias = Mapping[tuple[int, ...], Mapping[int, float]]
 """The probability of each card after the cards dealt so far."""
 Encoding: TypeAlias = Mapping[str, int]
 """The action ID of each word: check, bet, call, fold."""
+Moves: TypeAlias = tuple[int, ...]
 
 OURS: Encoding = {"check": 0, "bet": 1, "call": 0, "fold": 2}
 PASS_BET: Encoding = {"check": 0, "bet": 1, "call": 1, "fold": 0}
@@ -140,27 +142,89 @@ def reference() -> Side:
     return openspiel(pyspiel.load_game("kuhn_poker"))
 
 
-def aec(reset: Callable[[Deal], Any], encoding: Encoding = OURS, *, name: str) -> Side:
-    """A PettingZoo AEC environment; `reset` returns it with a hand dealt."""
+# An AEC environment is played once through every action sequence of each deal. What is recorded
+# can then be read with any meaning of its action IDs.
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedNode:
+    """One node of a recorded hand, in the environment's own action IDs."""
+
+    actor: int
+    legal: Moves
+    end: str = ""  # how the hand ended, if it did
+    rewards: tuple[float, ...] = ()
+    observation: bytes = b""
+
+
+def recorded(
+    records: Mapping[Deal, Mapping[Moves, RecordedNode]], encoding: Encoding = OURS, *, name: str
+) -> Side:
+    """A recorded AEC environment."""
 
     def view(deal: Deal, letters: str) -> View:
-        env = reset(deal)
-        for depth, word in enumerate(BETTING[letters].words):
-            if _is_over(env):
-                raise UnreachableError(_end_text(env, letters[:depth]))
-            env.step(encoding[word])
-        if _is_over(env):
-            if any(env.truncations.values()):
-                raise UnreachableError(_end_text(env, letters))
-            return View(None, frozenset(), tuple(final_rewards(env)))
-        actor = AGENTS.index(env.agent_selection)
-        legal = action_words(legal_ids(env), letters, encoding)
-        return View(actor, legal, tuple(env.rewards.values()))
+        if deal not in records:
+            raise UnreachableError("this deal never comes up")
+        record, words = records[deal], BETTING[letters].words
+        path = tuple(encoding[word] for word in words)
+        for depth in range(len(path) + 1):
+            if path[:depth] not in record:
+                raise UnreachableError(f"{words[depth - 1]} is not possible there")
+            node = record[path[:depth]]
+            if node.end and (depth < len(path) or node.end != "over"):
+                moves = ", ".join(words[:depth])
+                raise UnreachableError(f"the hand is {node.end} after [{moves}]")
+        if node.end:
+            return View(None, frozenset(), node.rewards)
+        legal = action_words(node.legal, letters, encoding)
+        return View(node.actor, legal, (0, 0), (node.actor, node.observation))
 
     return Side(name, view)
 
 
-def mask_of(env: Any) -> list[int] | None:
+def record_hands(reset: Callable[[], Any]) -> dict[Moves, RecordedNode]:
+    """Every sequence of legal actions from one deal, up to one move more than Kuhn's longest.
+
+    `reset` returns the environment with that deal.
+    """
+    has_mask = _mask(reset()) is not None
+    record: dict[Moves, RecordedNode] = {}
+    queue: list[Moves] = [()]
+    for path in queue:
+        env = reset()
+        try:
+            for action in path:
+                env.step(action)
+        except (Exception, SystemExit) as error:  # the code of a candidate may fail in any way
+            parent = record[path[:-1]]
+            if has_mask:
+                record[path] = RecordedNode(parent.actor, (), f"broken off by {error_text(error)}")
+            else:  # without masks, an illegal action is one that raises
+                legal = tuple(action for action in parent.legal if action != path[-1])
+                record[path[:-1]] = replace(parent, legal=legal)
+            continue
+        record[path] = node = _recorded_node(env)
+        if not node.end and len(path) <= max(map(len, BETTING)):
+            queue.extend((*path, action) for action in node.legal)
+    return record
+
+
+def _recorded_node(env: Any) -> RecordedNode:
+    actor = env.possible_agents.index(env.agent_selection)
+    if any(env.truncations.values()):
+        return RecordedNode(actor, (), "truncated")
+    if any(env.terminations.values()):
+        try:
+            return RecordedNode(actor, (), "over", tuple(final_rewards(env)))
+        except UnreachableError as error:
+            return RecordedNode(actor, (), f"over, but {error},")
+    mask = _mask(env) or [1] * int(env.action_space(env.agent_selection).n)
+    legal = tuple(action for action, allowed in enumerate(mask) if allowed)
+    observation = observation_bytes(env.observe(env.agent_selection))
+    return RecordedNode(actor, legal, observation=observation)
+
+
+def _mask(env: Any) -> list[int] | None:
     """The mask of the agent to act, from its observation or its info."""
     observation, _, _, _, info = env.last()
     for source in (observation, info):
@@ -169,10 +233,16 @@ def mask_of(env: Any) -> list[int] | None:
     return None
 
 
-def legal_ids(env: Any) -> tuple[int, ...]:
-    """The action IDs that the mask allows; all IDs if there is no mask."""
-    mask = mask_of(env) or [1] * int(env.action_space(env.agent_selection).n)
-    return tuple(i for i, allowed in enumerate(mask) if allowed)
+def observation_bytes(observation: Any) -> bytes:
+    """An observation as bytes, without its mask."""
+    if isinstance(observation, Mapping):
+        keys = sorted(key for key in observation if key != "action_mask")
+        return b"".join(observation_bytes(observation[key]) for key in keys)
+    if isinstance(observation, (list, tuple)):
+        return b"".join(map(observation_bytes, observation))
+    if isinstance(observation, str):
+        return observation.encode()
+    return np.asarray(observation, np.float64).tobytes()
 
 
 def final_rewards(env: Any) -> list[float]:
@@ -184,15 +254,6 @@ def final_rewards(env: Any) -> list[float]:
     if env.agents:
         raise UnreachableError("finished agents do not leave on step(None)")
     return list(rewards.values())
-
-
-def _is_over(env: Any) -> bool:
-    return bool(any(env.terminations.values()) or any(env.truncations.values()))
-
-
-def _end_text(env: Any, letters: str) -> str:
-    how = "truncated" if any(env.truncations.values()) else "over"
-    return f"the hand is {how} after [{', '.join(BETTING[letters].words)}]"
 
 
 def hand(deal: Deal, letters: str) -> str:

@@ -7,15 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pyspiel
 import pytest
-import shimmy
 
 from kuhn_bridge import BridgeError
 from kuhn_bridge.kuhn_v0 import KuhnEnv
 from kuhn_bridge.openspiel import KuhnBridgeGame, KuhnBridgeState
 from kuhn_bridge.rules import DEALS
-from parity import candidate, check, sides
+from parity import candidate, check, faces, sides
 from tests.candidates import FILES
-from tests.test_shimmy import dealt
 
 
 @pytest.fixture
@@ -254,17 +252,14 @@ class Particular(KuhnEnv):
 
 
 def test_hands_are_recorded_beyond_the_length_of_kuhn():
-    record = candidate.record_hands(Particular(), 0)
+    env = Particular()
+    record = sides.record_hands(lambda: env.reset(seed=0) or env)
     assert {record[path].legal for path in record if len(path) == 3} == {(0,)}
 
 
 def test_a_mask_is_not_part_of_an_observation():
     seen = {"observation": np.ones(2), "action_mask": np.ones(3)}
-    assert candidate.observation_bytes(seen) == np.ones(2).tobytes()
-
-
-def shimmy_with(deal):
-    return dealt(shimmy.OpenSpielCompatibilityV0(game_name="kuhn_poker"), deal)
+    assert sides.observation_bytes(seen) == np.ones(2).tobytes()
 
 
 @pytest.mark.parametrize(
@@ -283,7 +278,7 @@ def shimmy_with(deal):
             "chance deals a third time",
         ),
         (
-            lambda: sides.aec(shimmy_with, sides.PASS_BET, name="Shimmy"),
+            lambda: faces.shimmy_aec(faces.upstream),
             "pb",
             r"^the hand is truncated after \[check\]$",
         ),
