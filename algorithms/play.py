@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("policy", nargs="?", default=PERFECT, help=f"{HELP} (default %(default)s, perfect play)")
     add("--terminal", action="store_true", help="play here instead of in the browser")
-    add("--seed", type=int, help="of the cards and the bot's moves, with --terminal")
+    add("--seed", type=int, help="the seed of cards and bot moves, with --terminal")
     add("--port", type=int, help=f"the port to serve on ({PORT}, or any free one)")
     add("--no-open", action="store_true", help="do not open the browser")
     add("--trust", action="store_true", help="let a model's file run code")
@@ -42,7 +42,7 @@ def _run(options: argparse.Namespace) -> int:
     with _server(options) as server:
         print(f"Play against {options.policy}: {server.url} (Ctrl-C stops)", flush=True)
         if not options.no_open:
-            # A browser in the terminal would keep us from serving what it waits for.
+            # In a thread: a text browser would block the server that it waits for.
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         try:
             server.serve_forever()
@@ -52,7 +52,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _server(options: argparse.Namespace) -> Server:
-    """On the port asked for; else on the usual one, or on any if somebody has taken that."""
+    """On the given port, or on the usual one, or on any free one if that is taken."""
     table = assets(options.policy, trust=options.trust)
     if options.port is not None:
         return Server(table, port=options.port)

@@ -19,7 +19,7 @@ LAYERS = (
     ("algorithms.games",),
     ("algorithms.policies",),
     ("algorithms.learning",),
-    ("algorithms.sweeping", "algorithms.learning.sweeping", "algorithms.playing"),
+    ("algorithms.sweeping", "algorithms.playing"),
     ("algorithms",),
     ("parity",),
 )
