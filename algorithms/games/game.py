@@ -29,12 +29,14 @@ class ClosedForm:
 class Looks:
     """How a game shows itself: to networks, `sights` of `(I, size)`; to people, words.
 
-    `where` names an information set and `word` an action there, both by row.
+    `where` names an information set and `word` an action there, both by row; `chance` names the
+    outcomes of a chance node, in the order of its children.
     """
 
     sights: Callable[[], Sights]
     where: Callable[[int], str]
     word: Callable[[int, int], str]
+    chance: Callable[[int], list[str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,10 @@ class Game:
     def word(self, row: int, action: int) -> str:
         """An action there in a word, e.g. `call`."""
         return self.looks.word(row, action)
+
+    def chance_labels(self, node: int) -> list[str]:
+        """The outcomes of a chance node in words, e.g. `player_0 gets J`."""
+        return self.looks.chance(node)
 
     def __repr__(self) -> str:
         tree = self.tree

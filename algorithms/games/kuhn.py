@@ -22,7 +22,7 @@ NAME = "kuhn"
 def kuhn() -> Game:
     """Kuhn poker; its tables are `TabularPolicy.probabilities`."""
     closed_form = ClosedForm(value=VALUE, uniform_nash_conv=UNIFORM_NASH_CONV)
-    return Game(NAME, kuhn_tree(), Looks(_sights, _where, _word), closed_form)
+    return Game(NAME, kuhn_tree(), Looks(_sights, _where, _word, _chance), closed_form)
 
 
 def kuhn_tree() -> Tree:
@@ -45,6 +45,13 @@ def _where(row: int) -> str:
 def _word(row: int, action: int) -> str:
     after = BETTING[parse_information_state(INFORMATION_STATES[row])[1]].after
     return BETTING[after[Action(action)]].words[-1]
+
+
+def _chance(node: int) -> list[str]:
+    tree = kuhn().tree
+    children = range(tree.first_child[node], tree.first_child[node + 1])
+    player = AGENTS[len(tree.history(node))]
+    return [f"{player} gets {Card(tree.action[child]).name}" for child in children]
 
 
 def _kuhn_visits() -> Iterator[Visit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Tree, Walk
+from algorithms.games import leduc
 from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Looks, Sights
 from algorithms.support.errors import UsageError, first_line, unknown
@@ -47,13 +48,28 @@ def openspiel_game(
         if cached:
             keep_tree(game, tree)
 
+    known = leduc.labels(game)
+
     def where(row: int) -> str:
+        if known:
+            return known.infoset(tree.keys[row])
         return f"player_{tree.owner[row]} at {' '.join(tree.keys[row].split())!r}"
 
     def word(row: int, action: int) -> str:
+        if known:
+            return known.action(tree.keys[row], int(action))
         return str(state_of(game, tree, row).action_to_string(int(tree.owner[row]), int(action)))
 
-    return Game(name, tree, Looks(lambda: _sights(name, game, tree), where, word), origin=game)
+    def chance(node: int) -> list[str]:
+        history, children = tree.history(node), range(*tree.first_child[node : node + 2].tolist())
+        outcomes = [int(tree.action[child]) for child in children]
+        if known:
+            return [known.chance(history, outcome) for outcome in outcomes]
+        state = state_after(game, history)
+        return [str(state.action_to_string(CHANCE, outcome)) for outcome in outcomes]
+
+    looks = Looks(lambda: _sights(name, game, tree), where, word, chance)
+    return Game(name, tree, looks, origin=game)
 
 
 def identity(game: Any) -> tuple[str, str]:
@@ -222,8 +238,13 @@ def _about(count: float) -> str:
 
 def state_of(game: Any, tree: Tree, row: int) -> Any:
     """A state of an information set: the first that a walk meets."""
+    return state_after(game, tree.history(int(tree.members[tree.first_member[row]])))
+
+
+def state_after(game: Any, history: Iterable[int]) -> Any:
+    """The state that the actions of a history lead to, chance's included."""
     state = game.new_initial_state()
-    for action in tree.history(int(tree.members[tree.first_member[row]])):
+    for action in history:
         state.apply_action(action)
     return state
 

@@ -21,6 +21,7 @@ from algorithms.support.server import Asset
 
 PAGE = (
     "index.html",
+    "palette.css",
     "style.css",
     "favicon.svg",
     "app.js",
@@ -33,6 +34,7 @@ PAGE = (
     "opponents.js",
     "policy.js",
     "score.js",
+    "text.js",
     "values.js",
 )
 # What `npm ci` fetches of onnxruntime-web: its loader, and the code that the loader asks for.

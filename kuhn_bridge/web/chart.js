@@ -1,7 +1,7 @@
 // A chart of the person's chips over the hands, beside the fair share and its band.
 
 import { byId } from "./dom.js";
-import { signed } from "./score.js";
+import { signed } from "./text.js";
 
 const WITHIN = 1.96; // standard deviations: 95 of 100
 const POINTS = 300; // more would not show

@@ -1,0 +1,17 @@
+"""Type aliases of arrays, named by their dtype."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Int8Array: TypeAlias = npt.NDArray[np.int8]
+Int32Array: TypeAlias = npt.NDArray[np.int32]
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+IntpArray: TypeAlias = npt.NDArray[np.intp]
+UInt32Array: TypeAlias = npt.NDArray[np.uint32]
+Float32Array: TypeAlias = npt.NDArray[np.float32]
+Float64Array: TypeAlias = npt.NDArray[np.float64]
