@@ -11,8 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from algorithms.policies import sources
-from algorithms.reporting.writing import NO_REFERENCE, USUAL_REFERENCE, report_document
-from algorithms.reporting.writing import write_document
+from algorithms.reporting.writing import (
+    NO_REFERENCE,
+    USUAL_REFERENCE,
+    report_document,
+    write_document,
+)
 from algorithms.support import command, files
 
 OUT = Path("report.html")

@@ -17,6 +17,7 @@ COMMANDS = MappingProxyType(
         "train-ppo": ("algorithms.train_ppo", "train MaskablePPO by self-play"),
         "nashconv": ("algorithms.nashconv", "how exploitable policies are, exactly, and where"),
         "solve": ("algorithms.solve", "solve a game with the CFR family"),
+        "report": ("algorithms.report", "policies as one HTML file: to read, explore and play"),
         "evaluate": ("algorithms.evaluate", "what a policy wins from opponents"),
         "simulate": ("algorithms.simulate", "play two policies against each other, hand by hand"),
         "dominance": ("algorithms.dominance", "dominated actions, and what playing them costs"),

@@ -50,7 +50,7 @@ class LeducLabels:
         return f"{to} {self.card(outcome)}"
 
 
-def labels(game: Any) -> LeducLabels | None:
+def leduc_labels(game: Any) -> LeducLabels | None:
     """The labels of a `pyspiel.Game` if it is Leduc poker of two or three players."""
     players = game.num_players()
     if game.get_type().short_name != "leduc_poker" or players >= len(RANKS):

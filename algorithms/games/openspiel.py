@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Tree, Walk
-from algorithms.games import leduc
 from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Looks, Sights
+from algorithms.games.leduc import leduc_labels
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import Advance
 from kuhn_bridge.errors import KuhnError, shown
@@ -48,7 +48,7 @@ def openspiel_game(
         if cached:
             keep_tree(game, tree)
 
-    known = leduc.labels(game)
+    known = leduc_labels(game)
 
     def where(row: int) -> str:
         if known:

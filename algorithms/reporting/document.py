@@ -22,10 +22,11 @@ information set), `tree` has
     slot_action    (S,) action IDs; `slot_label` (S,) indices into `labels`
     labels         the different labels of actions and of chance outcomes
 
-and a policy, as `algorithms.exact.action_values` defines them, `probabilities`, `values` and
-`costs` (S,), `reach` and `losses` (I,), `beliefs` (D,), and `ranking`: the information sets that
-lose chips, the largest loss first. `seats` has for each player what a best response and what the
-reference win per hand when all others play the policy.
+and the `tables` of a policy have, as `algorithms.exact.action_values` defines them,
+`probabilities`, `values` and `costs` (S,), `reach` and `losses` (I,), `beliefs` (D,), and
+`ranking`: the information sets that lose chips, the largest loss first. The `seats` of a policy
+have for each player what a best response and what the reference win per hand when all others play
+the policy.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ import kuhn_bridge
 from algorithms.exact.action_values import action_values
 from algorithms.exact.losses import NOTHING
 from algorithms.exact.solving import NAMES as VARIANTS
-from algorithms.exact.tree import CHANCE, Tree
+from algorithms.exact.tree import CHANCE, Tree, ranges
 from algorithms.exact.values import nash_conv, seated
 from algorithms.games import Game
 from algorithms.policies.report import uniform_nash_conv, verdict
@@ -111,7 +112,8 @@ def tree_document(
     found = summary_document(facts_of(game), entries, reference, why="", mode=mode)
     against = None if reference is None else reference.table
     for policy, one in zip(found["policies"], _all(entries, reference), strict=True):
-        policy |= _tables(game.tree, one, against)
+        policy["tables"] = _tables(game.tree, one)
+        policy["seats"] = _seats(game.tree, one, against)
     return found | {"tree": _tree(game)}
 
 
@@ -141,7 +143,7 @@ def _all(entries: Sequence[Entry], reference: Entry | None) -> list[Entry]:
 
 
 def _versions() -> dict[str, str]:
-    """This package's version, and OpenSpiel's where it is installed."""
+    """The versions of kuhn-bridge, and of OpenSpiel where it is installed."""
     found = {"kuhn-bridge": kuhn_bridge.__version__}
     try:
         return found | {"open_spiel": metadata.version("open_spiel")}
@@ -166,11 +168,13 @@ def _summary(facts: GameFacts, one: Entry, reference: Entry | None) -> Json:
         "curve": _curve(one),
         "notes": {name: _plain(values) for name, values in one.notes.items()},
         "losses": [asdict(line) for line in one.losses],
+        "tables": None,
+        "seats": [],
     }
 
 
 def _role(facts: GameFacts, reference: Entry) -> str:
-    """What stands beside the policies: CFR approaches equilibria where two players' sum is fixed."""
+    """What the reference is called: CFR approaches equilibria of two-player constant-sum games."""
     if facts.num_players == 2 and facts.constant_sum:
         return "equilibrium"
     variant, colon, _ = reference.name.partition(":")
@@ -204,7 +208,7 @@ def _is_constant_sum(tree: Tree) -> bool:
     return bool(np.ptp(sums) <= 1e-9 * max(1.0, float(np.abs(tree.returns).max())))
 
 
-def _tables(tree: Tree, one: Entry, reference: Float64Array | None) -> Json:
+def _tables(tree: Tree, one: Entry) -> Json:
     """What the explorer and the table show of one policy."""
     table = _table(one)
     found = action_values(tree, table)
@@ -217,7 +221,6 @@ def _tables(tree: Tree, one: Entry, reference: Float64Array | None) -> Json:
         "losses": _floats(found.losses),
         "beliefs": _floats(found.beliefs),
         "ranking": _integers(order[found.losses[order] > NOTHING]),
-        "seats": _seats(tree, one, reference),
     }
 
 
@@ -276,8 +279,7 @@ def _tree(game: Game) -> Json:
     tree, labels = game.tree, _Labels()
     children = np.diff(tree.first_child)
     chance = np.flatnonzero((tree.player == CHANCE) & (children > 0))
-    outcomes = np.concatenate([np.arange(*tree.first_child[n : n + 2]) for n in chance] or [[]])
-    outcomes = outcomes.astype(np.intp)
+    outcomes = ranges(tree.first_child[chance], tree.first_child[chance + 1])
     outcome_labels = [label for node in chance.tolist() for label in game.chance_labels(node)]
     rows, index = np.unique(tree.returns[:, tree.terminals].T, axis=0, return_inverse=True)
     slots = [(int(infoset), int(action)) for infoset, action in tree.slots[:, [0, 3]]]
@@ -305,8 +307,9 @@ def _infoset_labels(game: Game) -> list[str] | None:
     """Names in words; None where they only quote the information state strings."""
     tree = game.tree
     found = [game.where(infoset) for infoset in range(len(tree.keys))]
-    quoted = (repr(" ".join(key.split())) in label for key, label in zip(tree.keys, found, strict=True))
-    return None if all(quoted) else found
+    quotes = (repr(" ".join(key.split())) for key in tree.keys)
+    same = all(quote in label for quote, label in zip(quotes, found, strict=True))
+    return None if same else found
 
 
 class _Labels:
@@ -340,5 +343,3 @@ def _integers(values: npt.ArrayLike) -> Json:
 
 def _encoded(array: npt.NDArray[Any], dtype: str) -> Json:
     return {"dtype": dtype, "data": base64.b64encode(array.tobytes()).decode()}
-
-

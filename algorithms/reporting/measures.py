@@ -25,7 +25,7 @@ NOTED = ("config", "versions")
 class Measure:
     """NashConv of a policy in chips per hand: exact, or at least that much.
 
-    A lower bound has its 95% `interval`, and no `gains` or `best_values` unless they are bounds too.
+    A lower bound has its 95% `interval`; what is not known of the players is left empty.
     """
 
     nash_conv: float

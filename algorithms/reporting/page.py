@@ -1,4 +1,4 @@
-"""The page around a document: one self-contained HTML file, or the files that a server answers with.
+"""The page around a document: one self-contained HTML file, or the files of a server.
 
 Browsers load no ES modules from `file://`. The modules are therefore joined into one script: the
 imports are removed and the exported names are declared once, in the order of their use.

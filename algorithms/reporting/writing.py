@@ -7,7 +7,7 @@ from pathlib import Path
 
 from algorithms.games import KUHN, Game
 from algorithms.policies import sources
-from algorithms.reporting.document import MAX_NODES, Json, Mode, tree_document
+from algorithms.reporting.document import Json, Mode, tree_document
 from algorithms.reporting.measures import entry
 from algorithms.reporting.page import page_html
 from algorithms.support import files
@@ -29,7 +29,6 @@ def report_document(
     equilibrium: str | None = None,
     trust: bool = False,
     mode: Mode = "report",
-    max_nodes: int = MAX_NODES,
 ) -> Json:
     """The document of the policies that `given` names.
 
@@ -40,7 +39,6 @@ def report_document(
             `none`. If it is one of `given`, it is not shown twice.
         trust: lets a model's file run code.
         mode: whether the page opens as a report or at the table.
-        max_nodes: of the largest game that the page can be walked through.
     """
     policies = dict(zip(given, sources.load_all(given, game, trust=trust), strict=True))
     chosen = next(iter(policies.values())).game
@@ -50,7 +48,7 @@ def report_document(
         reference = sources.load(beside, chosen, trust=trust)
     entries = [entry(source, policy) for source, policy in policies.items()]
     last = None if reference is None else entry(beside, reference)
-    return tree_document(chosen, entries, last, mode=mode, max_nodes=max_nodes)
+    return tree_document(chosen, entries, last, mode=mode)
 
 
 def write_report(
@@ -60,12 +58,9 @@ def write_report(
     *,
     equilibrium: str | None = None,
     trust: bool = False,
-    max_nodes: int = MAX_NODES,
 ) -> int:
     """Write the report of the policies that `given` names, and return its size in bytes."""
-    document = report_document(
-        given, game, equilibrium=equilibrium, trust=trust, max_nodes=max_nodes
-    )
+    document = report_document(given, game, equilibrium=equilibrium, trust=trust)
     return write_document(path, document)
 
 
@@ -74,5 +69,3 @@ def write_document(path: str | Path, document: Json) -> int:
     content = page_html(document).encode()
     files.write_bytes(path, content)
     return len(content)
-
-

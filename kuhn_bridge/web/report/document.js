@@ -33,9 +33,8 @@ export function decodeArray({ dtype, data }) {
 
 /** @param {any} raw @param {number} index @returns {Policy} */
 function decodePolicy(raw, index) {
-  const tables = raw.probabilities
-    ? Object.fromEntries(TABLES.map((name) => [name, decodeArray(raw[name])]))
-    : null;
+  const tables =
+    raw.tables && Object.fromEntries(TABLES.map((name) => [name, decodeArray(raw.tables[name])]));
   return { ...raw, index, tables };
 }
 

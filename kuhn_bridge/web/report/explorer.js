@@ -1,7 +1,7 @@
 // The explorer: the game from its root, step by step, with what each policy does and what is best.
 
 import { byId, make } from "../dom.js";
-import { figure, plural, share, signed } from "../text.js";
+import { plural, share, signed } from "../text.js";
 import { bestText, colourOf, data, likeliestNode, linkTo, nameTag } from "./parts.js";
 import { CHANCE, actorOf, childrenOf, historyOf, infosetLabel, kindOf } from "./tree.js";
 import { membersOfInfoset, nodeAfter, pathTo, range, returnsAt, search, stepTo } from "./tree.js";
@@ -22,24 +22,24 @@ export function startExplorer(report) {
   const go = (/** @type {number} */ node) => {
     location.hash = `${HASH}${historyOf(tree, node)}`;
   };
-  const follow = (/** @type {boolean} */ moved) => {
+  const follow = () => {
     if (!location.hash.startsWith(HASH)) return false;
     const node = nodeAfter(tree, decodeURIComponent(location.hash.slice(HASH.length)));
     show(report, node ?? 0);
     byId("explorer-trouble").textContent =
       node === null ? "The address names a history that this game does not have." : "";
-    if (moved) arrive();
+    arrive();
     return true;
   };
-  window.addEventListener("hashchange", () => follow(true));
+  window.addEventListener("hashchange", follow);
   byId("explorer").addEventListener("keydown", (event) => onExplorerKey(event, tree));
   byId("explorer-up").addEventListener("click", () => go(Math.max(0, tree.parent[current()])));
   document.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
-    if (link?.hash.startsWith(HASH) && link.hash === location.hash) follow(true); // no hashchange
+    if (link?.hash.startsWith(HASH) && link.hash === location.hash) follow(); // no hashchange
   });
   startSearch(report, go);
-  if (!follow(false)) show(report, startingNode(report));
+  if (!follow()) show(report, startingNode(report));
 }
 
 /** Where a reader looks first: the largest loss of the first policy, or else the root.
@@ -202,7 +202,7 @@ function bar(policy, slot) {
   const isBest = costs[slot] === 0;
   const verdict = isBest
     ? make("span", { class: "mark best" }, "best")
-    : make("span", { class: "mark" }, isKnown ? `costs ${figure(costs[slot])}` : "");
+    : make("span", { class: "mark" }, isKnown ? `costs ${smallText(costs[slot])}` : "");
   return make(
     "li",
     { class: colourOf(policy), "data-policy": policy.index, "data-slot": slot },
@@ -213,6 +213,9 @@ function bar(policy, slot) {
     verdict,
   );
 }
+
+/** @param {number} cost above 0 @returns {string} "0.058", "<0.001" */
+const smallText = (cost) => (cost < 0.001 ? "<0.001" : cost.toFixed(3));
 
 /** The histories that the player cannot tell apart, and how likely each is under each policy.
  * @param {Report} report @param {number} node @param {Policy[]} policies @returns {HTMLElement} */

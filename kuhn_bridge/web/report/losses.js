@@ -37,7 +37,7 @@ export function showLosses(report) {
     const largest = lines.length ? lines[0].lost : 0;
     byId("losses-list").replaceChildren(...lines.map((line) => item(line, policy, report, largest)));
     byId("losses-count").textContent = count
-      ? `${plural(count, "information set")} of ${policy.name} lose chips here; ${lines.length} shown`
+      ? `${plural(count, "information set")} of ${policy.name} lose chips; ${lines.length} shown`
       : `No loss of ${policy.name} matches`;
     controls.more.hidden = lines.length >= count;
   };

@@ -9,7 +9,8 @@ import { infosetLabel } from "./tree.js";
 /** @typedef {import("./document.js").Policy} Policy */
 /** @typedef {ReturnType<typeof import("./document.js").decodeDocument>} Report */
 
-const PLACE_OF_ZERO = 6; // percent of the scale that is set apart for 0
+const PLACE_OF_ZERO = 16; // percent of the scale that is set apart for 0
+const ZERO_AT = 3; // percent
 
 /** @param {Report} report */
 export function showSummary(report) {
@@ -26,7 +27,7 @@ const allValues = ({ policies, game }) =>
 /** @param {number} value @param {{low: number, high: number}} scale @returns {number} percent */
 const placeOf = (value, scale) =>
   value <= ZERO
-    ? PLACE_OF_ZERO / 2
+    ? ZERO_AT
     : PLACE_OF_ZERO + (100 - PLACE_OF_ZERO) * position(value, scale);
 
 /** One line per policy, the best first; uniform play among them.
@@ -75,12 +76,18 @@ function card(report, policy) {
     { class: "panel policy" },
     title,
     headline(policy, report.game.num_players),
-    ...(policy.verdict ? [make("p", { class: "verdict" }, `${capital(policy.verdict)}.`)] : []),
-    ...worst(report, policy),
+    ...(policy.role === null ? judgement(report, policy) : []),
     playersTable(report, policy),
     ...notes(policy),
   );
 }
+
+/** How far from equilibrium a policy is and where it loses most, in words.
+ * @param {Report} report @param {Policy} policy @returns {HTMLElement[]} */
+const judgement = (report, policy) => [
+  ...(policy.verdict ? [make("p", {}, `${capital(policy.verdict)}.`)] : []),
+  ...worst(report, policy),
+];
 
 /** @param {Policy} policy @param {number} players @returns {HTMLElement} */
 function headline(policy, players) {
