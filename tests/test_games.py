@@ -127,9 +127,10 @@ def test_what_openspiels_games_show(name):
             seen.add((player, state.information_state_string()))
             tensor = np.array(state.information_state_tensor(player), np.float32)
             assert np.array_equal(game.observations[row], tensor)
-            for action in state.legal_actions():
-                assert game.word(row, action) == state.action_to_string(player, action)
-            assert game.where(row).startswith(f"player_{player} at ")
+            if name != LEDUC:  # has words of its own
+                for action in state.legal_actions():
+                    assert game.word(row, action) == state.action_to_string(player, action)
+                assert game.where(row).startswith(f"player_{player} at ")
         stack.extend(state.child(action) for action in state.legal_actions())
     assert len(seen) == len(game.tree.keys)
 

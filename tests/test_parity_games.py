@@ -8,7 +8,7 @@ import pytest
 
 from algorithms.exact import cfr, fast, values
 from algorithms.games import load_game
-from algorithms.games.game import Game, Looks
+from algorithms.games.game import Game
 from algorithms.learning import selfplay
 from algorithms.policies import GamePolicy
 from parity import check, games
@@ -100,7 +100,7 @@ def test_wrong_sights_are_noticed():
         seen[3, 1] += 0.5
         return seen
 
-    looks = Looks(wrong, right.looks.where, right.looks.word)
+    looks = replace(right.looks, sights=wrong)
     assert red(Game(right.name, right.tree, looks, origin=right.origin)) == {"sights"}
 
 

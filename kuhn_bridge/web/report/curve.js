@@ -30,15 +30,27 @@ const linesOf = ({ policies }) =>
     const { curve, name } = policy;
     if (!curve) return [];
     return [
-      { name: `${name}: average`, className: `average ${colourOf(policy)}`, steps: curve.steps, values: curve.average },
-      { name: `${name}: last`, className: `last ${colourOf(policy)}`, steps: curve.steps, values: curve.last },
+      {
+        name: `${name}: average`,
+        className: `average ${colourOf(policy)}`,
+        steps: curve.steps,
+        values: curve.average,
+      },
+      {
+        name: `${name}: last`,
+        className: `last ${colourOf(policy)}`,
+        steps: curve.steps,
+        values: curve.last,
+      },
     ];
   });
 
 /** @param {Line[]} lines @param {number | null} uniform */
 function scaled(lines, uniform) {
   const values = lines.flatMap((line) => line.values);
-  const longest = lines.reduce((a, b) => (b.steps[b.steps.length - 1] > a.steps[a.steps.length - 1] ? b : a));
+  const longest = lines.reduce((a, b) =>
+    b.steps[b.steps.length - 1] > a.steps[a.steps.length - 1] ? b : a,
+  );
   return {
     scale: decades([...values, ...(uniform ? [uniform] : [])]),
     last: longest.steps[longest.steps.length - 1],
@@ -50,7 +62,8 @@ function scaled(lines, uniform) {
 /** @typedef {ReturnType<typeof scaled>} Chart */
 
 /** @param {number} value @param {Chart} chart @returns {number} percent from the top */
-const height = (value, { scale }) => 100 * (1 - Math.max(0, position(Math.max(value, 1e-300), scale)));
+const height = (value, { scale }) =>
+  100 * (1 - Math.max(0, position(Math.max(value, 1e-300), scale)));
 
 /** @param {Line} line @param {Chart} chart @returns {SVGElement} */
 function polyline({ className, steps, values }, chart) {
@@ -67,7 +80,11 @@ function polyline({ className, steps, values }, chart) {
 function axis(chart) {
   const marks = ticks(chart.scale).map(({ value, text }) => ({ value, text, className: "tick" }));
   if (chart.uniform)
-    marks.push({ value: chart.uniform, text: `uniform play ${figure(chart.uniform)}`, className: "uniform" });
+    marks.push({
+      value: chart.uniform,
+      text: `uniform play ${figure(chart.uniform)}`,
+      className: "uniform",
+    });
   return marks.map(({ value, text, className }) => {
     const mark = make("span", { class: className }, make("span", {}, text));
     mark.style.setProperty("--at", `${height(value, chart)}%`);
@@ -78,7 +95,10 @@ function axis(chart) {
 /** @param {Line[]} lines @returns {string} */
 const inWords = (lines) =>
   lines
-    .map(({ name, values }) => `${name}: NashConv from ${figure(values[0])} to ${figure(values[values.length - 1])}`)
+    .map(
+      ({ name, values }) =>
+        `${name}: NashConv from ${figure(values[0])} to ${figure(values[values.length - 1])}`,
+    )
     .join("; ");
 
 /** Values at the step that the pointer, or the slider below, is at.
@@ -95,7 +115,13 @@ function follow(lines, chart) {
     byId("curve-values").replaceChildren(
       make("b", {}, plural(step, "step")),
       ...lines.map((line) =>
-        make("span", { class: line.className }, make("i", { class: "stroke" }), `${line.name} `, make("b", {}, figure(valueAt(line, step)))),
+        make(
+          "span",
+          { class: line.className },
+          make("i", { class: "stroke" }),
+          `${line.name} `,
+          make("b", {}, figure(valueAt(line, step))),
+        ),
       ),
     );
   };

@@ -115,7 +115,12 @@ function showChance({ tree }, node) {
 /** @param {Report} report @param {number} node */
 function showTerminal({ tree }, node) {
   const rows = returnsAt(tree, node).map((won, player) =>
-    make("div", {}, make("dt", {}, `player_${player}`), make("dd", {}, data(won, signed(won, Number.isInteger(won) ? 0 : 2)))),
+    make(
+      "div",
+      {},
+      make("dt", {}, `player_${player}`),
+      make("dd", {}, data(won, signed(won, Number.isInteger(won) ? 0 : 2))),
+    ),
   );
   fill("The end", "What each player wins, in chips", make("dl", { class: "returns" }, ...rows));
 }
@@ -192,12 +197,19 @@ function moveItem({ tree, policies }, child, place) {
 
 /** @param {Policy} policy @param {number} slot @returns {HTMLElement} */
 function bar(policy, slot) {
-  const { probabilities, values, costs } = /** @type {NonNullable<Policy["tables"]>} */ (policy.tables);
+  const { probabilities, values, costs } = /** @type {NonNullable<Policy["tables"]>} */ (
+    policy.tables
+  );
   const track = make("span", { class: "track", "aria-hidden": "true" }, make("i"));
   track.style.setProperty("--share", String(probabilities[slot]));
   const isKnown = !Number.isNaN(values[slot]);
   const value = isKnown
-    ? make("span", { class: "value" }, make("small", {}, "value "), data(values[slot], signed(values[slot], 3)))
+    ? make(
+        "span",
+        { class: "value" },
+        make("small", {}, "value "),
+        data(values[slot], signed(values[slot], 3)),
+      )
     : make("span", { class: "value" }, make("small", {}, "never reached"));
   const isBest = costs[slot] === 0;
   const verdict = isBest
@@ -253,7 +265,12 @@ function beliefs({ tree }, node, policies) {
     make(
       "thead",
       {},
-      make("tr", {}, make("td"), ...policies.map((policy) => make("th", { scope: "col" }, nameTag(policy)))),
+      make(
+        "tr",
+        {},
+        make("td"),
+        ...policies.map((policy) => make("th", { scope: "col" }, nameTag(policy))),
+      ),
     ),
     make("tbody", {}, ...rows),
   );

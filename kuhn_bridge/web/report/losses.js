@@ -17,7 +17,9 @@ const MORE = 40; // lines per click
 
 /** @param {Report} report @returns {boolean} whether any policy loses chips */
 export function showLosses(report) {
-  const losing = report.policies.filter((policy) => policy.tables?.ranking.length || policy.losses.length);
+  const losing = report.policies.filter(
+    (policy) => policy.tables?.ranking.length || policy.losses.length,
+  );
   if (!losing.length) return false;
   const controls = {
     policy: /** @type {HTMLSelectElement} */ (byId("losses-policy")),
@@ -35,7 +37,9 @@ export function showLosses(report) {
     const player = controls.player.value === "" ? null : Number(controls.player.value);
     const { lines, count } = select(report, policy, player, controls.text.value, most);
     const largest = lines.length ? lines[0].lost : 0;
-    byId("losses-list").replaceChildren(...lines.map((line) => item(line, policy, report, largest)));
+    byId("losses-list").replaceChildren(
+      ...lines.map((line) => item(line, policy, report, largest)),
+    );
     byId("losses-count").textContent = count
       ? `${plural(count, "information set")} of ${policy.name} lose chips; ${lines.length} shown`
       : `No loss of ${policy.name} matches`;
@@ -45,13 +49,16 @@ export function showLosses(report) {
     most = FIRST;
     show();
   };
-  for (const control of [controls.policy, controls.player]) control.addEventListener("change", start);
+  for (const control of [controls.policy, controls.player])
+    control.addEventListener("change", start);
   controls.text.addEventListener("input", start);
   controls.more.addEventListener("click", () => {
     const shown = byId("losses-list").children.length;
     most += MORE;
     show();
-    /** @type {HTMLElement | null} */ (byId("losses-list").children[shown]?.querySelector("a"))?.focus();
+    /** @type {HTMLElement | null} */ (
+      byId("losses-list").children[shown]?.querySelector("a")
+    )?.focus();
   });
   start();
   return true;
@@ -64,7 +71,10 @@ function select(report, policy, player, text, most) {
   if (!report.tree || !policy.tables) return selectInWords(policy, player, text, most);
   const { tree } = report;
   const { ranking } = policy.tables;
-  const own = player === null ? ranking : ranking.filter((/** @type {number} */ i) => tree.owner[i] === player);
+  const own =
+    player === null
+      ? ranking
+      : ranking.filter((/** @type {number} */ i) => tree.owner[i] === player);
   const found = text.trim() ? search(tree, text, own, own.length) : Array.from(own);
   return { count: found.length, lines: found.slice(0, most).map((i) => lineOf(report, policy, i)) };
 }
@@ -111,13 +121,22 @@ function item(line, policy, report, largest) {
   const total = nashConvOf(policy);
   const bar = make("i", { class: "bar", "aria-hidden": "true" });
   bar.style.setProperty("--share", String(line.lost / largest));
-  const title = line.href ? make("a", { href: line.href }, line.label) : make("span", {}, line.label);
+  const title = line.href
+    ? make("a", { href: line.href }, line.label)
+    : make("span", {}, line.label);
   const of = total.exact && total.value > ZERO ? share(line.lost / total.value) : "";
   return make(
     "li",
     {},
     make("p", { class: "place" }, title),
-    make("p", { class: "lost" }, bar, data(line.lost), " chips per hand", ...(of ? [make("small", {}, ` ${of}`)] : [])),
+    make(
+      "p",
+      { class: "lost" },
+      bar,
+      data(line.lost),
+      " chips per hand",
+      ...(of ? [make("small", {}, ` ${of}`)] : []),
+    ),
     make(
       "dl",
       {},
@@ -132,4 +151,3 @@ function item(line, policy, report, largest) {
 /** @param {string} name @param {string} text @param {string} [className] */
 const fact = (name, text, className = "") =>
   make("div", { class: className }, make("dt", {}, name), make("dd", {}, text));
-

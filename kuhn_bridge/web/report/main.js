@@ -34,7 +34,10 @@ function showTitle({ game, policies, madeBy, mode }) {
   byId("size").textContent = size.join(" · ");
   byId("made-by").replaceChildren(
     "Made by ",
-    ...Object.entries(madeBy).flatMap(([name, version], i) => [i ? ", " : "", `${name} ${version}`]),
+    ...Object.entries(madeBy).flatMap(([name, version], i) => [
+      i ? ", " : "",
+      `${name} ${version}`,
+    ]),
     ". All numbers were computed exactly by Python; this page only shows them.",
   );
 }

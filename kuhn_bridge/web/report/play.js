@@ -66,7 +66,8 @@ function seatInputs(players) {
 /** Start a hand, and let chance and the others play until the person is to act.
  * @param {Table} table @param {boolean} [focus] */
 function deal(table, focus = true) {
-  const chosen = /** @type {HTMLInputElement} */ (document.querySelector("[name=seat]:checked")).value;
+  const chosen = /** @type {HTMLInputElement} */ (document.querySelector("[name=seat]:checked"))
+    .value;
   table.seat =
     chosen === "alternate" ? (table.seat + 1) % table.report.game.num_players : Number(chosen);
   table.node = 0;
@@ -133,7 +134,9 @@ function showTable(table, focus) {
   byId("own-seat").textContent = `You are player_${table.seat} against ${table.opponent.name}`;
   byId("situation").textContent = over ? resultText(table) : situationText(table);
   byId("judged").replaceChildren(...table.moves.map((made) => judged(table, made)));
-  const buttons = over ? [] : childrenOf(tree, table.node).map((child, i) => moveButton(tree, child, i));
+  const buttons = over
+    ? []
+    : childrenOf(tree, table.node).map((child, i) => moveButton(tree, child, i));
   byId("own-moves").replaceChildren(...buttons);
   byId("deal").hidden = !over;
   byId("hand").hidden = !over;
@@ -189,7 +192,9 @@ function judged({ report, opponent, reference }, made) {
 
 /** @param {number} cost @param {string} against @returns {string} */
 const costText = (cost, against) =>
-  Number.isNaN(cost) ? `an unknown amount ${against}, which never comes here` : `${chips(cost)} ${against}`;
+  Number.isNaN(cost)
+    ? `an unknown amount ${against}, which never comes here`
+    : `${chips(cost)} ${against}`;
 
 /** Every step of the finished hand, chance's included.
  * @param {Table} table @returns {HTMLElement[]} */
@@ -211,7 +216,9 @@ function showTotals({ hands, opponent, reference, seat }) {
     ["Your chips", withMargin(total, totalMargin, 0)],
     ["Per hand", n ? withMargin(mean, margin, 2) : "–"],
     ["Your moves cost against this opponent", cost.toFixed(2)],
-    ...(reference && reference !== opponent ? [[`Against ${reference.name}`, referenceCost.toFixed(2)]] : []),
+    ...(reference && reference !== opponent
+      ? [[`Against ${reference.name}`, referenceCost.toFixed(2)]]
+      : []),
     ["A best response wins per hand in this seat", signed(seatValues.best_response, 3)],
     ...(reference && reference !== opponent && seatValues.reference !== null
       ? [[`${reference.name} wins per hand in this seat`, signed(seatValues.reference, 3)]]
@@ -235,5 +242,7 @@ function onTableKey(event) {
   const deal = byId("deal");
   if (event.key.toLowerCase() === "n" && !deal.hidden) deal.click();
   if (/^[1-9]$/.test(event.key))
-    /** @type {HTMLElement | undefined} */ (byId("own-moves").children[Number(event.key) - 1])?.click();
+    /** @type {HTMLElement | undefined} */ (
+      byId("own-moves").children[Number(event.key) - 1]
+    )?.click();
 }

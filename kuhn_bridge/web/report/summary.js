@@ -26,9 +26,7 @@ const allValues = ({ policies, game }) =>
 
 /** @param {number} value @param {{low: number, high: number}} scale @returns {number} percent */
 const placeOf = (value, scale) =>
-  value <= ZERO
-    ? ZERO_AT
-    : PLACE_OF_ZERO + (100 - PLACE_OF_ZERO) * position(value, scale);
+  value <= ZERO ? ZERO_AT : PLACE_OF_ZERO + (100 - PLACE_OF_ZERO) * position(value, scale);
 
 /** One line per policy, the best first; uniform play among them.
  * @param {Report} report @returns {HTMLElement[]} */
@@ -39,11 +37,16 @@ function scaleRows(report) {
     return { value, exact, name: nameTag(policy) };
   });
   const uniform = report.game.uniform_nash_conv;
-  if (uniform !== null)
+  if (uniform !== null && report.policies.every(({ name }) => name !== "uniform"))
     rows.push({
       value: uniform,
       exact: true,
-      name: make("span", { class: "name colour-uniform" }, make("i", { class: "dot", "aria-hidden": "true" }), "uniform play"),
+      name: make(
+        "span",
+        { class: "name colour-uniform" },
+        make("i", { class: "dot", "aria-hidden": "true" }),
+        "uniform play",
+      ),
     });
   return rows
     .sort((a, b) => a.value - b.value)
@@ -65,7 +68,11 @@ function scaleAxis(report) {
     mark.style.setProperty("--at", `${placeOf(value, scale)}%`);
     return mark;
   });
-  return make("li", { class: "axis", "aria-hidden": "true" }, make("span", { class: "track" }, ...marks));
+  return make(
+    "li",
+    { class: "axis", "aria-hidden": "true" },
+    make("span", { class: "track" }, ...marks),
+  );
 }
 
 /** @param {Report} report @param {Policy} policy @returns {HTMLElement} */
@@ -103,9 +110,7 @@ function headline(policy, players) {
       {},
       make("dt", {}, "NashConv"),
       make("dd", { class: "large" }, least, data(value)),
-      ...(exact
-        ? []
-        : [make("dd", {}, `95% interval ${figure(low)} to ${figure(high)}`)]),
+      ...(exact ? [] : [make("dd", {}, `95% interval ${figure(low)} to ${figure(high)}`)]),
     ),
     make(
       "div",
@@ -178,14 +183,23 @@ function playersTable({ game }, policy) {
   ];
   const shown = columns.filter(([, values]) => values.length);
   if (!shown.length) return make("p", { hidden: true });
-  const head = make("tr", {}, make("td"), ...shown.map(([name]) => make("th", { scope: "col" }, name)));
+  const head = make(
+    "tr",
+    {},
+    make("td"),
+    ...shown.map(([name]) => make("th", { scope: "col" }, name)),
+  );
   const rows = Array.from({ length: game.num_players }, (_, player) =>
     make(
       "tr",
       {},
       make("th", { scope: "row" }, `player_${player}`),
       ...shown.map(([name, values]) =>
-        make("td", { class: name === "gain" ? "gain" : "" }, data(values[player], signed(values[player], 4))),
+        make(
+          "td",
+          { class: name === "gain" ? "gain" : "" },
+          data(values[player], signed(values[player], 4)),
+        ),
       ),
     ),
   );
@@ -217,5 +231,7 @@ function notes(policy) {
       ),
     ),
   );
-  return [make("details", { class: "notes" }, make("summary", {}, "Settings and versions"), ...lists)];
+  return [
+    make("details", { class: "notes" }, make("summary", {}, "Settings and versions"), ...lists),
+  ];
 }

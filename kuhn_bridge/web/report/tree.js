@@ -15,8 +15,7 @@ export const actorOf = (tree, node) =>
   tree.infoset[node] >= 0 ? tree.owner[tree.infoset[node]] : CHANCE;
 
 /** @param {Tree} tree @param {number} node @returns {number[]} */
-export const childrenOf = (tree, node) =>
-  range(tree.firstChild[node], tree.firstChild[node + 1]);
+export const childrenOf = (tree, node) => range(tree.firstChild[node], tree.firstChild[node + 1]);
 
 /** @param {Tree} tree @param {number} infoset @returns {number[]} */
 export const slotsOf = (tree, infoset) =>
@@ -24,9 +23,7 @@ export const slotsOf = (tree, infoset) =>
 
 /** @param {Tree} tree @param {number} infoset @returns {number[]} nodes that look alike */
 export const membersOfInfoset = (tree, infoset) =>
-  Array.from(
-    tree.members.subarray(tree.firstMember[infoset], tree.firstMember[infoset + 1]),
-  );
+  Array.from(tree.members.subarray(tree.firstMember[infoset], tree.firstMember[infoset + 1]));
 
 /** Where the step to a node stands in the arrays of its parent's slots or outcomes.
  * @param {Tree} tree @param {number} node below the root */
@@ -52,7 +49,13 @@ export function stepTo(tree, node) {
         probability: outcomes.probability[index],
         slot: -1,
       }
-    : { player, action: slotAction[index], label: labels[slotLabel[index]], probability: NaN, slot: index };
+    : {
+        player,
+        action: slotAction[index],
+        label: labels[slotLabel[index]],
+        probability: NaN,
+        slot: index,
+      };
 }
 
 /** @param {Tree} tree @param {number} node @returns {number[]} from below the root to the node */
