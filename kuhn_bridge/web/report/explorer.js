@@ -3,7 +3,7 @@
 import { byId, make } from "../dom.js";
 import { plural, share, signed } from "../text.js";
 import { bestText, colourOf, data, likeliestNode, linkTo, nameTag } from "./parts.js";
-import { CHANCE, actorOf, childrenOf, historyOf, infosetLabel, kindOf } from "./tree.js";
+import { CHANCE, actorOf, childrenOf, hasPhrase, historyOf, infosetLabel, kindOf } from "./tree.js";
 import { membersOfInfoset, nodeAfter, pathTo, range, returnsAt, search, stepTo } from "./tree.js";
 
 /** @typedef {import("./document.js").Policy} Policy */
@@ -235,11 +235,11 @@ function beliefs({ tree }, node, policies) {
   const members = membersOfInfoset(tree, tree.infoset[node]);
   const belief = (/** @type {Policy} */ { tables }, /** @type {number} */ member) =>
     /** @type {NonNullable<Policy["tables"]>} */ (tables).beliefs[tree.decision[member]];
-  const ranked = members
+  const likely = members
     .sort((a, b) => (belief(policies[0], b) || 0) - (belief(policies[0], a) || 0))
     .slice(0, MOST_MEMBERS);
   const steps = different(tree, members);
-  const rows = ranked.map((member) =>
+  const rows = likely.map((member) =>
     make(
       "tr",
       {},
@@ -304,21 +304,21 @@ function different(tree, members) {
 function startSearch({ tree, policies }, go) {
   const input = /** @type {HTMLInputElement} */ (byId("search"));
   const all = range(0, tree.keys.length);
+  const matches = () => (input.value.trim() ? ranked(tree, input.value, all) : []);
   const find = () => {
-    const text = input.value.trim();
-    const found = text ? search(tree, text, all, MOST_RESULTS + 1) : [];
+    const found = matches();
     const items = found.slice(0, MOST_RESULTS).map((infoset) => {
       const node = likeliestNode(tree, policies[0], infoset);
       return make("li", {}, make("a", { href: linkTo(tree, node) }, infosetLabel(tree, infoset)));
     });
     byId("results").replaceChildren(...items);
-    byId("results-count").textContent = text ? foundText(found.length) : "";
+    byId("results-count").textContent = input.value.trim() ? foundText(found.length) : "";
   };
   input.addEventListener("input", find);
   byId("search-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    const [first] = search(tree, input.value, all, 1);
-    if (first !== undefined && input.value.trim()) go(likeliestNode(tree, policies[0], first));
+    const [first] = matches();
+    if (first !== undefined) go(likeliestNode(tree, policies[0], first));
   });
   byId("results").addEventListener("click", (event) => {
     if (!(event.target instanceof HTMLAnchorElement)) return;
@@ -327,11 +327,17 @@ function startSearch({ tree, policies }, go) {
   });
 }
 
+/** What a search finds, first where the text stands as it was typed.
+ * @param {Tree} tree @param {string} text @param {number[]} all @returns {number[]} */
+function ranked(tree, text, all) {
+  const found = search(tree, text, all);
+  const isExact = (/** @type {number} */ infoset) => hasPhrase(tree, infoset, text);
+  return [...found.filter(isExact), ...found.filter((infoset) => !isExact(infoset))];
+}
+
 /** @param {number} count @returns {string} */
 const foundText = (count) =>
-  count > MOST_RESULTS
-    ? `the first ${MOST_RESULTS} information sets`
-    : plural(count, "information set");
+  plural(count, "information set") + (count > MOST_RESULTS ? `; ${MOST_RESULTS} shown` : "");
 
 /** Digits take a step, U goes back up: while the keyboard is in the explorer, but not in a field.
  * @param {KeyboardEvent} event @param {Tree} tree */

@@ -75,7 +75,7 @@ function select(report, policy, player, text, most) {
     player === null
       ? ranking
       : ranking.filter((/** @type {number} */ i) => tree.owner[i] === player);
-  const found = text.trim() ? search(tree, text, own, own.length) : Array.from(own);
+  const found = search(tree, text, Array.from(own));
   return { count: found.length, lines: found.slice(0, most).map((i) => lineOf(report, policy, i)) };
 }
 

@@ -92,19 +92,23 @@ export const infosetLabel = (tree, infoset) =>
 /** @param {Tree} tree @param {number} slot @returns {string} */
 export const slotLabelOf = (tree, slot) => tree.labels[tree.slotLabel[slot]];
 
-/** The information sets whose label or string has all words of a text.
- * @param {Tree} tree @param {string} text @param {Iterable<number>} among @param {number} most
- * @returns {number[]} */
-export function search(tree, text, among, most) {
+/** The information sets whose label or string has all words of a text, in the order given.
+ * @param {Tree} tree @param {string} text @param {readonly number[]} among @returns {number[]} */
+export function search(tree, text, among) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = [];
-  for (const infoset of among) {
-    if (found.length === most) break;
-    const where = `${infosetLabel(tree, infoset)}\n${tree.keys[infoset]}`.toLowerCase();
-    if (words.every((word) => where.includes(word))) found.push(infoset);
-  }
-  return found;
+  return among.filter((infoset) => {
+    const where = textOf(tree, infoset);
+    return words.every((word) => where.includes(word));
+  });
 }
+
+/** @param {Tree} tree @param {number} infoset @param {string} text @returns {boolean} */
+export const hasPhrase = (tree, infoset, text) =>
+  textOf(tree, infoset).includes(text.trim().toLowerCase());
+
+/** @param {Tree} tree @param {number} infoset */
+const textOf = (tree, infoset) =>
+  `${infosetLabel(tree, infoset)}\n${tree.keys[infoset]}`.toLowerCase();
 
 /** @param {number} start @param {number} stop @returns {number[]} */
 export const range = (start, stop) => Array.from({ length: stop - start }, (_, i) => start + i);
