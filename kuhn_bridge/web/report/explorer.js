@@ -163,7 +163,7 @@ function showDecision(report, node) {
 /** Reach probability, best response and loss of each policy here.
  * @param {Report} report @param {number} infoset @returns {HTMLElement} */
 function factsTable({ tree, policies }, infoset) {
-  const head = ["policy", "reached in", "best response", "loses here"];
+  const head = ["policy", "reached in", "best", "loses here"];
   const rows = policies.map((policy) => {
     const { reach, losses } = /** @type {NonNullable<Policy["tables"]>} */ (policy.tables);
     return make(

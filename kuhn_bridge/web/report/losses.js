@@ -124,7 +124,8 @@ function item(line, policy, report, largest) {
   const title = line.href
     ? make("a", { href: line.href }, line.label)
     : make("span", {}, line.label);
-  const of = total.exact && total.value > ZERO ? share(line.lost / total.value) : "";
+  const of =
+    total.exact && total.value > ZERO ? `${share(line.lost / total.value)} of NashConv` : "";
   return make(
     "li",
     {},
