@@ -17,7 +17,10 @@ from algorithms.reporting.writing import write_report
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE / "leduc-report.html"
-LAPTOP, PHONE = {"width": 1180, "height": 860}, {"width": 390, "height": 860}
+LAPTOP, PHONE = (
+    {"viewport": {"width": width, "height": 860}, "color_scheme": "light"} for width in (1180, 390)
+)
+DARK = LAPTOP | {"color_scheme": "dark"}
 FLAGS = ["--no-sandbox", "--disable-gpu"]
 
 
@@ -32,19 +35,17 @@ def main(model: str | None = None) -> None:
         executable = "/usr/bin/chromium-headless-shell"
         path = executable if Path(executable).exists() else None
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        take(browser, "report-summary.png", "#summary", LAPTOP, "light")
-        take(browser, "report-losses.png", "#losses", LAPTOP, "light")
-        take(browser, "report-explorer.png", "#explorer/3,0,1,2", LAPTOP, "dark")
-        take(browser, "report-phone.png", "#explorer/3,0,1,2", PHONE, "light")
-        take(browser, "report-play.png", "#play", LAPTOP, "light", hands=6)
+        take(browser, "report-summary.png", "#summary", LAPTOP)
+        take(browser, "report-losses.png", "#losses", LAPTOP)
+        take(browser, "report-explorer.png", "#explorer/3,0,1,2", DARK)
+        take(browser, "report-phone.png", "#explorer/3,0,1,2", PHONE)
+        take(browser, "report-play.png", "#play", LAPTOP, hands=6)
         browser.close()
 
 
-def take(
-    browser: Any, name: str, place: str, size: dict[str, int], scheme: Any, *, hands: int = 0
-) -> None:
+def take(browser: Any, name: str, place: str, options: dict[str, Any], *, hands: int = 0) -> None:
     """A picture of one place of the example."""
-    view = browser.new_context(viewport=size, color_scheme=scheme)
+    view = browser.new_context(**options)
     view.add_init_script(
         "let state = 7; Math.random = () => (state = (state * 16807) % 2147483647) / 2147483647;"
     )
