@@ -55,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
         curves = {name: from_csv(path) for name, (path,) in groups.items()}
         draw(curves, out, load_game(games.pop()))
     print(f"wrote {out}")
-    return command.HOLDS
+    return command.EXIT_OK
 
 
 def _named(paths: Sequence[Path]) -> dict[str, Path]:

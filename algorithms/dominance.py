@@ -55,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(f"--max {args.max}: want a probability, 0 to 1")
     policy = None
     if args.policy is not None:
-        [policy] = sources.load_all([args.policy], args.game, trust=args.trust)
+        [policy] = sources.load_policies([args.policy], args.game, trust=args.trust)
     game = policy.game if policy else load_game(args.game or KUHN)
     elimination = eliminate(game.tree, strict=args.strict)
     removals = [_as_json(game, removal) for removal in elimination.removals]
@@ -65,7 +65,7 @@ def _run(args: argparse.Namespace) -> int:
     if policy:
         found = exposures(game.tree, policy.table, elimination, above=args.max)
         cleaned = without_dominated(game.tree, policy.table, elimination)
-        before, after = policy.nash_conv().total, nash_conv(game.tree, cleaned).total
+        before, after = policy.nash_conv(), nash_conv(game.tree, cleaned)
         result |= {
             "source": args.policy,
             "exposures": [asdict(exposure) | _as_json(game, exposure) for exposure in found],
@@ -74,7 +74,7 @@ def _run(args: argparse.Namespace) -> int:
         }
         lines += ["", *_verdict(game, args.policy, found, before, after)]
     print(json.dumps(result) if args.json else "\n".join(lines))
-    return command.DOES_NOT_HOLD if found else command.HOLDS
+    return command.EXIT_FAILED if found else command.EXIT_OK
 
 
 def _as_json(game: Game, at: Removal | Exposure) -> dict[str, object]:
@@ -86,7 +86,7 @@ def _as_json(game: Game, at: Removal | Exposure) -> dict[str, object]:
 
 def _described(game: Game, at: Removal | Exposure) -> str:
     """E.g. `player_0 with J after check-bet: call`."""
-    return f"{game.where(at.row)}: {game.word(at.row, at.action)}"
+    return f"{game.infoset_label(at.row)}: {game.action_label(at.row, at.action)}"
 
 
 def _rounds(game: Game, elimination: Elimination) -> list[str]:

@@ -13,8 +13,9 @@ from dataclasses import asdict
 
 from algorithms.exact.simulation import CERTAIN, Sample, all_seats, require_hands, simulate
 from algorithms.games import KUHN, Game
-from algorithms.policies import GamePolicy, sources
-from algorithms.policies.styles import STYLES
+from algorithms.policies import Policy, sources
+from algorithms.policies.kuhn import STYLES
+from algorithms.policies.sources import game_of, open_source
 from algorithms.support import command
 from algorithms.support.progress import progress
 
@@ -60,20 +61,21 @@ def _run(args: argparse.Namespace) -> int:
         print(f"what {args.policy} wins, chips per hand, over {hands:,} hands per match")
         print(_table(policy.game, matches))
     off = [sample.off for samples in matches.values() for sample in samples]
-    return command.DOES_NOT_HOLD if max(off) > CERTAIN else command.HOLDS
+    return command.EXIT_FAILED if max(off) > CERTAIN else command.EXIT_OK
 
 
-def _loaded(args: argparse.Namespace) -> tuple[GamePolicy, dict[str, GamePolicy]]:
+def _loaded(args: argparse.Namespace) -> tuple[Policy, dict[str, Policy]]:
     """The policy, and its opponents by name."""
-    game = sources.game_of([args.policy, *(args.against or ())], args.game, trust=args.trust)
-    policy = sources.load(args.policy, game, trust=args.trust, deterministic=args.deterministic)
-    names = args.against or (KUHN_OPPONENTS if game.name == KUHN else OPPONENTS)
-    return policy, {
-        name: sources.load(name, game, trust=args.trust, against=policy) for name in names
-    }
+    given = [open_source(name, trust=args.trust) for name in (args.policy, *(args.against or ()))]
+    game = game_of(given, args.game)
+    policy = given[0].policy(game)
+    policy = policy.greedy() if args.deterministic else policy
+    usual = KUHN_OPPONENTS if game.name == KUHN else OPPONENTS
+    others = given[1:] or [open_source(name) for name in usual]
+    return policy, {other.name: other.policy(game, against=policy) for other in others}
 
 
-def _match(policy: GamePolicy, other: GamePolicy, args: argparse.Namespace) -> tuple[Sample, ...]:
+def _match(policy: Policy, other: Policy, args: argparse.Namespace) -> tuple[Sample, ...]:
     with progress("playing", policy.game.num_players * args.hands) as bar:
         tables = (policy.table, other.table)
         return simulate(policy.game.tree, tables, hands=args.hands, seed=args.seed, progress=bar)

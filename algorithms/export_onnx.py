@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from algorithms.games import KUHN, Game, load_game
 from algorithms.policies.answers import masked
-from algorithms.policies.policy import GamePolicy
-from algorithms.support.command import HOLDS, Parser, run
+from algorithms.policies.policy import Policy
+from algorithms.support.command import EXIT_OK, Parser, run
 from algorithms.support.errors import UsageError
 from algorithms.support.files import replacing
 from kuhn_bridge import Action, __version__
@@ -43,7 +43,7 @@ def states(game: Game) -> Arrays:
     return dict(zip(INPUTS, (game.observations, game.tree.legal.astype(np.int8)), strict=True))
 
 
-def export(network: nn.Module, game: Game, out: str | Path) -> tuple[GamePolicy, float]:
+def export(network: nn.Module, game: Game, out: str | Path) -> tuple[Policy, float]:
     """Write the file; its policy as onnxruntime computes it, and its largest difference to torch.
 
     Args:
@@ -118,18 +118,18 @@ def _run(options: argparse.Namespace) -> int:
     model = load_model(options.model, game=game, trust=options.trust)
     policy, difference = export(model.network, model.game, options.out)
     if options.json:
-        print(policy.to_json())
-        return HOLDS
-    print(policy.to_kuhn() if model.game.name == KUHN else model.game)
+        print(json.dumps(policy.to_document()))
+        return EXIT_OK
+    print(policy if model.game.name == KUHN else model.game)
     print(
         f"{options.out}: {Path(options.out).stat().st_size:,} bytes, "
-        f"NashConv {policy.nash_conv().total:.6f}, differs from torch by {difference:.1e}"
+        f"NashConv {policy.nash_conv():.6f}, differs from torch by {difference:.1e}"
     )
-    return HOLDS
+    return EXIT_OK
 
 
-def _as_policy(game: Game, outputs: Arrays) -> GamePolicy:
-    return GamePolicy(game, masked(outputs["probabilities"].astype(np.float64), game.tree.legal))
+def _as_policy(game: Game, outputs: Arrays) -> Policy:
+    return Policy(game, masked(outputs["probabilities"].astype(np.float64), game.tree.legal))
 
 
 def _masked(network: nn.Module) -> nn.Module:
@@ -181,14 +181,14 @@ def _to_proto(policy: nn.Module, game: Game) -> Any:
     return program.model_proto if program else None
 
 
-def _properties(policy: GamePolicy) -> dict[str, str]:
+def _properties(policy: Policy) -> dict[str, str]:
     actions = {"actions": json.dumps({action.name: action.value for action in Action})}
     return {
         "name": "kuhn-bridge-policy",
         "version": __version__,
         "game": policy.game.name,
         **(actions if policy.game.name == KUHN else {}),
-        "nash_conv": repr(float(policy.nash_conv().total)),
+        "nash_conv": repr(float(policy.nash_conv())),
     }
 
 

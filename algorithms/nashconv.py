@@ -43,7 +43,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("--max nan: want a number")
     if args.losses < 0:
         raise UsageError(f"--losses {args.losses}: want a whole number from 0 up")
-    policies = sources.load_all(
+    policies = sources.load_policies(
         args.policies, args.game, trust=args.trust, deterministic=args.deterministic
     )
     reports = []
@@ -57,13 +57,13 @@ def _run(args: argparse.Namespace) -> int:
     else:
         one = len(reports) == 1
         print("\n".join(_details(reports[0], args.losses) if one else _overview(reports)))
-    above = [item for item in reports if args.max is not None and item.measure.total > args.max]
+    above = [item for item in reports if args.max is not None and item.measure.nash_conv > args.max]
     apart = [item for item in reports if not _agrees(item)]
     for item in above:
         print(f"{item.source}: NashConv is above {args.max:g}", file=sys.stderr)
     for item in apart:
         print(f"{item.source}: OpenSpiel disagrees", file=sys.stderr)
-    return command.DOES_NOT_HOLD if above or apart else command.HOLDS
+    return command.EXIT_FAILED if above or apart else command.EXIT_OK
 
 
 def _agrees(item: Report) -> bool:
@@ -79,7 +79,7 @@ def _overview(reports: Sequence[Report]) -> Iterator[str]:
     rows = [
         [
             item.source,
-            *(f"{x:.6f}" for x in (item.measure.total, *item.measure.gains)),
+            *(f"{x:.6f}" for x in (item.measure.nash_conv, *item.measure.gains)),
             *_ending(item),
             *([f"{item.theirs.nash_conv:z.6f}"] if item.theirs else []),
         ]
@@ -104,7 +104,7 @@ def _ending(item: Report) -> list[str]:
 
 def _details(item: Report, most: int) -> Iterator[str]:
     measure, theirs, players = item.measure, item.theirs, item.game.num_players
-    yield f"{item.source}: NashConv {measure.total:.6g}, {item.verdict}"
+    yield f"{item.source}: NashConv {measure.nash_conv:.6g}, {item.verdict}"
     if item.kuhn is None:
         tree = item.game.tree
         yield f"{item.game.name}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
@@ -139,13 +139,13 @@ def _details(item: Report, most: int) -> Iterator[str]:
 
 def _losses(item: Report, most: int) -> Iterator[str]:
     """Where the policy gives its chips away, the largest loss first."""
-    game, total = item.game, item.measure.total
+    game, total = item.game, item.measure.nash_conv
     rows = [
         (
-            command.shortened(game.where(loss.row), WIDEST),
+            command.shortened(game.infoset_label(loss.row), WIDEST),
             f"{loss.reach:.4f}",
-            f"{game.word(loss.row, loss.played)} {loss.share:.2f}",
-            game.word(loss.row, loss.best),
+            f"{game.action_label(loss.row, loss.played)} {loss.share:.2f}",
+            game.action_label(loss.row, loss.best),
             f"{loss.lost:.6f}",
             f"{loss.lost / total:.0%}" if total else "-",
         )
@@ -168,21 +168,22 @@ def _kuhn_lines(item: Report, known: KuhnReport) -> Iterator[str]:
     if not shown:
         yield "dominated actions    none played"
     for exposure in shown:
-        where = f"{game.where(exposure.row)}: {game.word(exposure.row, exposure.action)}"
-        yield f"dominated            {exposure.probability:.4f} on {where}"
+        where = game.infoset_label(exposure.row)
+        action = game.action_label(exposure.row, exposure.action)
+        yield f"dominated            {exposure.probability:.4f} on {where}: {action}"
 
 
 def _kuhn_rows(item: Report, known: KuhnReport) -> str:
     """The twelve rows, the nearest equilibrium beside each, and what the owner should answer."""
     names, tree = ("check/call", "bet", "fold"), item.game.tree
     header = ("state", *names, *(f"~{name}" for name in names), "best response")
-    both = np.hstack([item.policy.table, known.nearest.policy.probabilities])
+    both = np.hstack([item.policy.table, known.nearest.table])
     legal = np.hstack([tree.legal, tree.legal])
     rows = [
         (
             key,
             *(f"{p:.4f}" if ok else "-" for p, ok in zip(both[row], legal[row], strict=True)),
-            item.game.word(row, int(item.measure.best_responses[row])),
+            item.game.action_label(row, int(item.measure.best_responses[row])),
         )
         for row, key in enumerate(tree.keys)
     ]

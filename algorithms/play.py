@@ -17,7 +17,7 @@ from algorithms.playing.page import assets
 from algorithms.policies import sources
 from algorithms.reporting.page import page_assets
 from algorithms.reporting.writing import USUAL_REFERENCE, report_document, usual_reference
-from algorithms.support.command import HOLDS, Parser, run
+from algorithms.support.command import EXIT_OK, Parser, run
 from algorithms.support.errors import UsageError
 from algorithms.support.server import Asset, Server
 
@@ -46,11 +46,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.seed is not None and not options.terminal:
         raise UsageError("--seed requires --terminal: the page draws its own cards")
-    game = sources.game_of([options.policy or ""], options.game, trust=options.trust)
+    given = [sources.open_source(options.policy, trust=options.trust)] if options.policy else []
+    game = sources.game_of(given, options.game)
     source = options.policy or (PERFECT if game.name == KUHN else usual_reference(game))
     if options.terminal:
         _play_in_terminal(game, source, options)
-        return HOLDS
+        return EXIT_OK
     with _server(_assets(game, source, trust=options.trust), options.port) as server:
         print(f"Play against {source}: {server.url} (Ctrl-C stops)", flush=True)
         if not options.no_open:
@@ -60,14 +61,14 @@ def _run(options: argparse.Namespace) -> int:
             server.serve_forever()
         except KeyboardInterrupt:
             print("stopped")
-    return HOLDS
+    return EXIT_OK
 
 
 def _assets(game: Game, source: str, *, trust: bool) -> dict[str, Asset]:
     """Kuhn's own page, or the report's page opened at the table."""
     if game.name == KUHN:
         return assets(source, trust=trust)
-    document = report_document(_opponents(source), game.name, trust=trust, mode="play")
+    document = report_document(_opponents(source), game, trust=trust, mode="play")
     if not document["tree"]:
         raise UsageError(document["without_tree"])
     return page_assets(document)
@@ -88,7 +89,7 @@ def _play_in_terminal(game: Game, source: str, options: argparse.Namespace) -> N
 
 
 def _judge(game: Game, source: str, *, trust: bool) -> tree_terminal.Judge:
-    table = sources.load(source, game, trust=trust).table
+    table = sources.load_policy(source, game, trust=trust).table
     name = Path(source).name if sources.is_file(source) else source
     return tree_terminal.Judge(name, table, action_values(game.tree, table))
 

@@ -50,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
     print(f"wrote {args.out}: {size / 1e6:.2f} MB")
     if not document["tree"]:
         print(document["without_tree"])
-    return command.HOLDS
+    return command.EXIT_OK
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from random import Random
 
 import numpy as np
 
-from algorithms.exact.tree import Floats
 from algorithms.support import command
+from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 
 NAMES = ("rock", "paper", "scissors")
@@ -29,11 +29,11 @@ NEAR = 0.05  # points a round that the average may fall short
 class Averages:
     """A player's average policy `(3,)`, and what the best policy would win more, a round."""
 
-    average: Floats
+    average: Float64Array
     shortfall: float
 
 
-def matched(regret: Floats) -> Floats:
+def matched(regret: Float64Array) -> Float64Array:
     """The policy `(3,)` in proportion to the positive regrets; uniform if there are none."""
     positive = np.maximum(regret, 0)
     total = positive.sum()
@@ -113,7 +113,7 @@ def _run(args: argparse.Namespace) -> int:
         ]
         print(command.table((f"average of {args.rounds:,} rounds", *NAMES, "shortfall"), rows))
     near = all(outcome.shortfall <= NEAR for outcome in outcomes.values())
-    return command.HOLDS if near else command.DOES_NOT_HOLD
+    return command.EXIT_OK if near else command.EXIT_FAILED
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     require_hands(args.hands, args.seed)
-    policies = sources.load_all(args.policies, args.game, trust=args.trust)
+    policies = sources.load_policies(args.policies, args.game, trust=args.trust)
     game = policies[0].game
     with progress("playing", game.num_players * args.hands) as bar:
         tables = [policy.table for policy in policies]
@@ -50,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
         print(json.dumps(head | shown))
     else:
         print(_report(args.policies, named))
-    return command.DOES_NOT_HOLD if any(s.off > CERTAIN for s in samples) else command.HOLDS
+    return command.EXIT_FAILED if any(s.off > CERTAIN for s in samples) else command.EXIT_OK
 
 
 def _report(policies: Sequence[str], named: Mapping[str, Sample]) -> str:

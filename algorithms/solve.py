@@ -16,11 +16,12 @@ import numpy as np
 from algorithms.exact.kuhn import nearest_nash
 from algorithms.exact.solving import MODES, NAMES, SAMPLING, Milestone, Solved, make_solver, solve
 from algorithms.games import KUHN, MAX_NODES, load_game
-from algorithms.policies import GamePolicy
+from algorithms.policies import Policy
+from algorithms.policies.json_format import to_players
+from algorithms.policies.kuhn import to_names, to_percentages
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
-from kuhn_bridge.policy import TabularPolicy
 from kuhn_bridge.rules import AGENTS
 
 DEFAULT_ITERATIONS = 1_000
@@ -80,17 +81,17 @@ def _run(args: argparse.Namespace) -> int:
         solver = make_solver(game.tree, args.variant, **how)
         with progress("solving", None if args.until else limit) as bar:
             solved = solve(solver, iterations=limit, until=until, progress=bar)
-        policy = GamePolicy(game, solved.policy)
+        policy = Policy(game, solved.policy)
         if out:
-            out.write_text(f"{policy.to_json()}\n", encoding="utf-8")
+            out.write_text(f"{json.dumps(policy.to_document())}\n", encoding="utf-8")
         if plot:
             _plot(plot, f"{args.variant} on {game.name}", solved.curve)
     if args.json:
         print(json.dumps(_summary(args, policy, solved)))
     else:
         print("\n".join(_report(args, policy, solved)))
-    missed = args.until and solved.measure.total > args.until
-    return command.DOES_NOT_HOLD if missed else command.HOLDS
+    missed = args.until and solved.measure.nash_conv > args.until
+    return command.EXIT_FAILED if missed else command.EXIT_OK
 
 
 def _require(args: argparse.Namespace) -> None:
@@ -111,64 +112,65 @@ def _require(args: argparse.Namespace) -> None:
         raise UsageError(f"--discounts {args.discounts}: {args.variant} cannot use them")
 
 
-def _summary(args: argparse.Namespace, policy: GamePolicy, solved: Solved) -> dict[str, Any]:
+def _summary(args: argparse.Namespace, policy: Policy, solved: Solved) -> dict[str, Any]:
     measure = solved.measure
     summary = {
         "game": policy.game.name,
         "variant": args.variant,
         "iterations": solved.iterations,
-        "nash_conv": measure.total,
+        "nash_conv": measure.nash_conv,
         "exploitability": measure.exploitability,
         "gains": measure.gains,
         "values": measure.values,
         "curve": solved.curve,
-        "players": policy.to_players(),
+        "players": to_players(policy.game.tree, policy.table),
     }
     if policy.game.name == KUHN:
-        ours = policy.to_kuhn()
-        nearest = nearest_nash(ours)
-        summary |= {"value": measure.values[0], "policy": ours.to_dict()}
+        nearest = nearest_nash(policy.table)
+        summary |= {"value": measure.values[0], "policy": to_names(policy.table)}
         summary |= {"distance": nearest.distance, "alpha": nearest.alpha}
     return summary
 
 
-def _report(args: argparse.Namespace, policy: GamePolicy, solved: Solved) -> Iterator[str]:
+def _report(args: argparse.Namespace, policy: Policy, solved: Solved) -> Iterator[str]:
     measure, game = solved.measure, policy.game
     tree, known = game.tree, game.closed_form
     yield f"{game.name}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
     yield f"{args.variant}: {solved.iterations:,} iterations"
     yield ""
-    yield from _kuhn_strategy(policy.to_kuhn()) if game.name == KUHN else _strategy(policy)
+    yield from _kuhn_strategy(policy) if game.name == KUHN else _strategy(policy)
     yield ""
     right = f"  (equilibrium {float(known.value):+.6f} = {known.value})" if known else ""
     yield f"value           {', '.join(f'{value:+.6f}' for value in measure.values)}{right}"
     gains = ", ".join(f"{gain:.2e}" for gain in measure.gains)
-    yield f"NashConv        {measure.total:.4e}  (gains {gains})"
+    yield f"NashConv        {measure.nash_conv:.4e}  (gains {gains})"
     yield f"exploitability  {measure.exploitability:.4e}  (NashConv / {tree.num_players} players)"
     if game.name == KUHN:
-        near = nearest_nash(policy.to_kuhn())
+        near = nearest_nash(policy.table)
         yield f"distance        {near.distance:.4e} to the equilibrium of alpha {near.alpha:.4f}"
-    if args.until and measure.total > args.until:
+    if args.until and measure.nash_conv > args.until:
         yield f"not reached: NashConv {args.until:g}"
 
 
-def _kuhn_strategy(policy: TabularPolicy) -> Iterator[str]:
+def _kuhn_strategy(policy: Policy) -> Iterator[str]:
     yield str(policy)
     yield ""
     yield "percent         [check, bet, fold, call] with J, Q, K"
-    for agent, rows in zip(AGENTS, policy.to_percentages(), strict=True):
+    for agent, rows in zip(AGENTS, to_percentages(policy.table), strict=True):
         yield f"{agent:<15} " + "  ".join(str([round(p, 2) for p in row]) for row in rows)
 
 
-def _strategy(policy: GamePolicy) -> Iterator[str]:
+def _strategy(policy: Policy) -> Iterator[str]:
     game = policy.game
     rows = []
     for row, (shares, legal) in enumerate(zip(policy.table, game.tree.legal, strict=True)):
         if row == SHOWN_ROWS:
             break
         actions = np.flatnonzero(legal).tolist()
-        shown = "  ".join(f"{game.word(row, action)}: {shares[action]:.4f}" for action in actions)
-        rows.append((command.shortened(game.where(row), WIDEST), shown))
+        shown = "  ".join(
+            f"{game.action_label(row, action)}: {shares[action]:.4f}" for action in actions
+        )
+        rows.append((command.shortened(game.infoset_label(row), WIDEST), shown))
     yield command.table(("information set", "action: probability"), rows, left=2)
     if (more := len(policy.table) - SHOWN_ROWS) > 0:
         yield f"... and {more:,} more (--out writes all)"

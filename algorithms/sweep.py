@@ -24,7 +24,7 @@ from algorithms.support.progress import progress
 if TYPE_CHECKING:
     from algorithms.learning.sweeping.plan import Plan
 
-INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,8 +81,8 @@ def _run(args: argparse.Namespace) -> int:
     if not ended:
         again = f"{command.as_called('python -m algorithms.sweep')} --resume --out {folder}"
         print(f"interrupted; what has ended is kept; continue with: {again}", file=sys.stderr)
-        return INTERRUPTED
-    return command.DOES_NOT_HOLD if report.failures else command.HOLDS
+        return EXIT_INTERRUPTED
+    return command.EXIT_FAILED if report.failures else command.EXIT_OK
 
 
 def _planned(args: argparse.Namespace, folder: Path) -> Plan:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from algorithms.learning.curve import Point
     from algorithms.learning.recipes import Config
 
-INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 HELD = ("last", "average")
 WRITTEN = (".zip", ".csv", ".png", ".json", ".ckpt")
 
@@ -115,7 +115,7 @@ def _run(args: argparse.Namespace) -> int:
     say(_report(result, args.out))
     if args.json:
         print(json.dumps(result))
-    return INTERRUPTED if training.stopped else command.HOLDS
+    return EXIT_INTERRUPTED if training.stopped else command.EXIT_OK
 
 
 def _asked(args: argparse.Namespace, kept: Path) -> tuple[Config, dict[str, Any] | None]:

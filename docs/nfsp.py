@@ -15,9 +15,9 @@ import torch
 from open_spiel.python import rl_environment
 from open_spiel.python.pytorch import nfsp
 
-from algorithms.exact.tree import Policy
 from algorithms.exact.values import nash_conv
 from algorithms.games import Game, load_game
+from algorithms.support.arrays import Float64Array
 
 LEDUC = "leduc_poker"
 OUT = Path(__file__).parent / "curves" / "leduc_nfsp.csv"
@@ -42,7 +42,7 @@ def play(env: rl_environment.Environment, players: list[nfsp.NFSP]) -> None:
         player.step(step)
 
 
-def average(players: list[nfsp.NFSP], game: Game) -> Policy:
+def average(players: list[nfsp.NFSP], game: Game) -> Float64Array:
     """The average policy of both seats, `(I, A)`."""
     tree = game.tree
     table = np.zeros(tree.legal.shape)
@@ -72,9 +72,7 @@ def main(seconds: float) -> None:
         hands, spent = hands + HANDS, spent + time.process_time() - began
         if spent >= min(due, seconds):
             due = 1.2 * spent
-            lines.append(
-                f"{hands},{spent:.1f},{nash_conv(game.tree, average(players, game)).total}"
-            )
+            lines.append(f"{hands},{spent:.1f},{nash_conv(game.tree, average(players, game))}")
             print(lines[-1], flush=True)
             OUT.write_text("\n".join(lines) + "\n")
 

@@ -17,7 +17,7 @@ from algorithms.exact.kuhn import LARGEST_ALPHA, UNIFORM_NASH_CONV, nash
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.learning.curve import from_csv
-from kuhn_bridge import Action, TabularPolicy
+from kuhn_bridge import INFORMATION_STATES, Action, Policy
 
 HERE = Path(__file__).parent
 BLUE, RED, GREEN, GREY = "#2f6fb3", "#b3512f", "#3d8b4f", "#8a8a8a"
@@ -63,10 +63,10 @@ def draw_cfr(path: Path, iterations: int = 10_000) -> None:
         current.append(solver.current_policy())
         average.append(solver.average_policy())
     for tables, colour, name in ((current, RED, "current"), (average, BLUE, "average")):
-        costs = [nash_conv(solver.tree, table).total for table in tables]
+        costs = [nash_conv(solver.tree, table) for table in tables]
         left.loglog(points, costs, color=colour, lw=2, label=f"the {name} policy")
         style = "." if name == "current" else ".-"
-        policies = [TabularPolicy(table) for table in tables]
+        policies = [Policy("kuhn", table) for table in tables]
         right.plot(
             [policy["0"][Action.BET] for policy in policies],
             [policy["2"][Action.BET] for policy in policies],
@@ -149,10 +149,10 @@ def draw_leduc(path: Path) -> None:
 
 def _cost(bluffs: float, kings: float) -> float:
     """NashConv of equilibrium play with player_0's bets of jack and king replaced."""
-    rows = nash(min(Fraction(kings) / 3, LARGEST_ALPHA)).to_dict()
-    rows["0"] = {"CHECK_OR_CALL": 1 - bluffs, "BET": bluffs}
-    rows["2"] = {"CHECK_OR_CALL": 1 - kings, "BET": kings}
-    return nash_conv(kuhn_tree(), TabularPolicy.from_dict(rows).probabilities).total
+    table = nash(min(Fraction(kings) / 3, LARGEST_ALPHA))
+    table[INFORMATION_STATES.index("0"), :2] = 1 - bluffs, bluffs
+    table[INFORMATION_STATES.index("2"), :2] = 1 - kings, kings
+    return nash_conv(kuhn_tree(), table)
 
 
 def _panels() -> tuple[Figure, tuple[Axes, Axes]]:

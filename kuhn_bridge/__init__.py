@@ -1,8 +1,9 @@
-"""Kuhn poker for reinforcement learning and game theory: one core, several faces.
+"""Kuhn poker for reinforcement learning and game theory, and exact measures for other games.
 
-The core, the bridge and policies are imported at once and need numpy alone. The PettingZoo face
-(`env`, `raw_env`, `kuhn_v0`) is loaded when first asked for, and `import kuhn_bridge.openspiel`
-registers the OpenSpiel face.
+The core needs numpy alone. Everything else is loaded when a name that needs it is first used:
+`env` and `raw_env` load PettingZoo; `load_game`, `solve`, `Policy` and `load_policy` load the
+algorithms. `import kuhn_bridge.openspiel` registers the game with OpenSpiel, and `kuhn_bridge.sb3`
+has the environments and the callback for Stable-Baselines3.
 """
 
 from __future__ import annotations
@@ -10,34 +11,66 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kuhn_bridge.bridge import INFORMATION_STATES, KuhnPoker, from_openspiel, to_openspiel
-from kuhn_bridge.errors import KuhnError
-from kuhn_bridge.policy import TabularPolicy
+from kuhn_bridge.errors import (
+    ActionError,
+    BridgeError,
+    CardError,
+    GameError,
+    HistoryError,
+    IllegalActionError,
+    PolicyError,
+    SeatError,
+)
+from kuhn_bridge.lazy import load_attribute
 from kuhn_bridge.rules import Action, Card, Phase
 from kuhn_bridge.state import State
 
 if TYPE_CHECKING:
+    from algorithms.games import Game, load_game
+    from algorithms.policies import Policy, load_policy, solve
     from kuhn_bridge.kuhn_v0 import env, raw_env
 
 __version__ = "0.2.0"
 __all__ = [
     "INFORMATION_STATES",
     "Action",
+    "ActionError",
+    "BridgeError",
     "Card",
-    "KuhnError",
+    "CardError",
+    "Game",
+    "GameError",
+    "HistoryError",
+    "IllegalActionError",
     "KuhnPoker",
     "Phase",
+    "Policy",
+    "PolicyError",
+    "SeatError",
     "State",
-    "TabularPolicy",
     "env",
     "from_openspiel",
+    "load_game",
+    "load_policy",
     "raw_env",
+    "solve",
     "to_openspiel",
 ]
 
+_LAZY = {
+    "env": "kuhn_bridge.kuhn_v0",
+    "raw_env": "kuhn_bridge.kuhn_v0",
+    "Game": "algorithms.games",
+    "load_game": "algorithms.games",
+    "Policy": "algorithms.policies",
+    "load_policy": "algorithms.policies",
+    "solve": "algorithms.policies",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name in {"env", "raw_env"}:
-        from kuhn_bridge import kuhn_v0
+    return load_attribute(__name__, _LAZY, name)
 
-        return getattr(kuhn_v0, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

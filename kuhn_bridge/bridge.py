@@ -18,12 +18,12 @@ from typing import Any
 
 from kuhn_bridge.errors import (
     ActionError,
+    BridgeError,
     CardError,
     HistoryError,
     IllegalActionError,
-    KuhnError,
-    shown,
-    spelt,
+    printable,
+    short_repr,
 )
 from kuhn_bridge.rules import (
     BETTING,
@@ -70,7 +70,7 @@ def from_openspiel(action: Any, facing_bet: bool) -> Action:
         return _FROM_OPENSPIEL[as_action(action).value, faces]
     except (ActionError, KeyError):
         raise ActionError(
-            f"{shown(action)} is not an OpenSpiel action; 0 = Pass, 1 = Bet"
+            f"{short_repr(action)} is not an OpenSpiel action; 0 = Pass, 1 = Bet"
         ) from None
 
 
@@ -105,7 +105,9 @@ def state_from_openspiel(history: Iterable[Any]) -> State:
     """The state of an OpenSpiel history in which both cards are dealt."""
     moves = _first(history, len(PLAYERS) + LONGEST + 1)
     if len(moves) < len(PLAYERS):
-        raise HistoryError(f"{shown(list(moves))} is not a dealt hand; it starts with two cards")
+        raise HistoryError(
+            f"{short_repr(list(moves))} is not a dealt hand; it starts with two cards"
+        )
     state = State.new(*moves[: len(PLAYERS)])
     for move in moves[len(PLAYERS) :]:
         state = state.act(from_openspiel(move, BETTING[state.letters].faces_bet))
@@ -121,7 +123,7 @@ def parse_information_state(name: str) -> tuple[Card, str]:
     """The card and letters of a decision, e.g. `"2pb"` -> `(Card.K, "pb")`."""
     if not isinstance(name, str) or name not in INFORMATION_STATES:
         known = ", ".join(INFORMATION_STATES)
-        raise HistoryError(f"{shown(name)} is not an information state; they are {known}")
+        raise HistoryError(f"{short_repr(name)} is not an information state; they are {known}")
     return Card(int(name[0])), name[1:]
 
 
@@ -150,7 +152,7 @@ class KuhnPoker:
 def _dealt(cards: Sequence[Any]) -> tuple[Card, Card]:
     """A deal in the rulebook's own cards, which are numbers only."""
     if isinstance(cards, (list, tuple)) and any(isinstance(card, str) for card in cards):
-        raise CardError(f"{shown(cards)} is not a deal of the rulebook; its cards are 0, 1, 2")
+        raise CardError(f"{short_repr(cards)} is not a deal of the rulebook; its cards are 0, 1, 2")
     return as_deal(cards)
 
 
@@ -158,24 +160,26 @@ def _as_bool(facing_bet: Any) -> bool:
     try:
         return bool(facing_bet)
     except (TypeError, ValueError):  # an array is neither
-        raise KuhnError(f"facing_bet is true or false; got {shown(facing_bet)}") from None
+        raise BridgeError(f"facing_bet is true or false; got {short_repr(facing_bet)}") from None
 
 
 def _first(items: Any, most: int) -> tuple[Any, ...]:
     """The first `most` items, in order: one more than fits is enough to tell that they do not."""
     if isinstance(items, (str, bytes, Set, Mapping)):
-        raise HistoryError(f"{shown(items)} is not a history; give its moves as a list")
+        raise HistoryError(f"{short_repr(items)} is not a history; give its moves as a list")
     try:
         return tuple(islice(items, most))
     except TypeError:
-        raise HistoryError(f"{shown(items)} is not a history; give its moves as a list") from None
+        raise HistoryError(
+            f"{short_repr(items)} is not a history; give its moves as a list"
+        ) from None
 
 
 def _matching(key: tuple[Any, ...], table: Mapping[tuple[Any, ...], str]) -> str:
     try:
         return table[key]
     except (KeyError, TypeError):
-        told = ", ".join(map(spelt, key))
+        told = ", ".join(map(printable, key))
         raise HistoryError(f"[{told[:80]}] is not a history of the game") from None
 
 

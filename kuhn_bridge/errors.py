@@ -1,47 +1,51 @@
-"""Everything that a caller can get wrong, as one family of `ValueError`s."""
+"""Every error that is raised for a user's mistake: subclasses of one `ValueError`."""
 
 from __future__ import annotations
 
-LONGEST_SHOWN = 80
+MAX_REPR = 80  # characters
 
 
-def shown(value: object) -> str:
-    """`repr(value)` as an error can show it: one line, not too long, whatever the value is."""
+def short_repr(value: object) -> str:
+    """`repr(value)` on one line of at most `MAX_REPR` characters."""
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # an integer of too many digits, or somebody's broken __repr__
+    except ValueError:  # an integer with too many digits
         text = f"<{type(value).__name__}>"
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
+    return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 3]}..."
 
 
-def spelt(name: object) -> str:
-    """A name as it is, if it can stand in a line; anything else as it is shown."""
-    return name if isinstance(name, str) and name.isprintable() else shown(name)
+def printable(name: object) -> str:
+    """A string as it is if it can be printed on a line; otherwise its short `repr`."""
+    return name if isinstance(name, str) and name.isprintable() else short_repr(name)
 
 
-class KuhnError(ValueError):
-    """The base of every error this project raises on bad input."""
+class BridgeError(ValueError):
+    """The base class of the errors of this project."""
 
 
-class CardError(KuhnError):
+class CardError(BridgeError):
     """Not a card of the deck, or the same card twice."""
 
 
-class ActionError(KuhnError):
+class ActionError(BridgeError):
     """Not an action ID."""
 
 
 class IllegalActionError(ActionError):
-    """The mask forbids this action here."""
+    """The action is illegal in this state."""
 
 
-class HistoryError(KuhnError):
-    """Not a history of the game, or not one that this question fits."""
+class HistoryError(BridgeError):
+    """Not a history of the game, or not one that this method accepts."""
 
 
-class SeatError(KuhnError):
-    """Not a seat or an agent of this hand."""
+class SeatError(BridgeError):
+    """Not a seat or an agent of this game."""
 
 
-class PolicyError(KuhnError):
+class PolicyError(BridgeError):
     """Not a complete, valid policy."""
+
+
+class GameError(BridgeError):
+    """Not a game that can be loaded, or one that is too large for this."""

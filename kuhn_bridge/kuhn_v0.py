@@ -26,7 +26,7 @@ from kuhn_bridge.encoding import (
     encode_card,
     encode_history,
 )
-from kuhn_bridge.errors import HistoryError, IllegalActionError, KuhnError, SeatError, shown
+from kuhn_bridge.errors import BridgeError, HistoryError, IllegalActionError, SeatError, short_repr
 from kuhn_bridge.rules import AGENTS, BETTING, DEALS, PLAYERS, Action, Card, as_deal, as_seed
 from kuhn_bridge.state import State
 
@@ -71,8 +71,8 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
     def __init__(self, render_mode: str | None = None) -> None:
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
-            raise KuhnError(
-                f"render_mode {shown(render_mode)} is unknown; use one of {modes} or None"
+            raise BridgeError(
+                f"render_mode {short_repr(render_mode)} is unknown; use one of {modes} or None"
             )
         super().__init__()
         self.render_mode = render_mode
@@ -105,8 +105,8 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Deal a hand; `seed` restarts the deals, `options={"cards": ("K", "J")}` fixes one."""
         if not isinstance(options, (dict, type(None))):
-            raise KuhnError(
-                f"options {shown(options)} are not a dict, e.g. {{'cards': ('K', 'J')}}"
+            raise BridgeError(
+                f"options {short_repr(options)} are not a dict, e.g. {{'cards': ('K', 'J')}}"
             )
         deal = as_deal(options["cards"]) if options and "cards" in options else None
         if seed is not None:
@@ -210,7 +210,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         if action is not None:
             where = self._dealt().where()
             raise IllegalActionError(
-                f"illegal action {shown(action)} {where}: the hand is over, step(None)"
+                f"illegal action {short_repr(action)} {where}: the hand is over, step(None)"
             )
         left = self.agent_selection
         self.agents.remove(left)
@@ -230,7 +230,9 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
             return _SEATS[agent]
         except (KeyError, TypeError):
             known = ", ".join(AGENTS)
-            raise SeatError(f"{shown(agent)} is not an agent; the agents are {known}") from None
+            raise SeatError(
+                f"{short_repr(agent)} is not an agent; the agents are {known}"
+            ) from None
 
 
 def raw_env(render_mode: str | None = None) -> KuhnEnv:

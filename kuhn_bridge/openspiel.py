@@ -1,7 +1,7 @@
 """The OpenSpiel face: importing this module registers the game `python_kuhn_bridge`.
 
 The game speaks our three action IDs; its information states read as those of OpenSpiel's
-`kuhn_poker` (`"2pb"`). Policies cross over in both directions.
+`kuhn_poker` (`"2pb"`).
 """
 
 from __future__ import annotations
@@ -12,19 +12,12 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from kuhn_bridge.bridge import (
-    INFORMATION_STATES,
     LONGEST,
-    from_openspiel,
     letters_to_actions,
-    parse_information_state,
-    to_openspiel,
 )
 from kuhn_bridge.encoding import encode_card, encode_history, one_hot
-from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.policy import LEGAL, TabularPolicy
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Betting, Card, as_card, as_deal
 from kuhn_bridge.state import State
 
@@ -237,88 +230,3 @@ class KuhnBridgeObserver:
 
 
 pyspiel.register_game(_TYPE, KuhnBridgeGame)
-
-
-def to_python_policy(
-    policy: TabularPolicy, game: pyspiel.Game | None = None
-) -> openspiel_policy.TabularPolicy:
-    """The policy as `open_spiel.python.policy.TabularPolicy`, on `kuhn_poker` or on our game."""
-    theirs = openspiel_policy.TabularPolicy(game or pyspiel.load_game("kuhn_poker"))
-    theirs.action_probability_array[:] = 0
-    for name, row in _rows_for(policy, theirs.game).items():
-        for action, probability in row:
-            theirs.action_probability_array[theirs.state_lookup[name], action] = probability
-    return theirs
-
-
-def to_pyspiel_policy(
-    policy: TabularPolicy, game: pyspiel.Game | None = None
-) -> pyspiel.TabularPolicy:
-    """The policy as C++'s `pyspiel.TabularPolicy`, on `kuhn_poker` or on our game."""
-    return pyspiel.TabularPolicy(_rows_for(policy, game or pyspiel.load_game("kuhn_poker")))
-
-
-def from_openspiel_policy(policy: Any) -> TabularPolicy:
-    """Any OpenSpiel policy for both players, Python's or C++'s, on `kuhn_poker` or on our game."""
-    if not hasattr(policy, "action_probabilities"):
-        raise PolicyError(f"{type(policy).__name__} is not an OpenSpiel policy")
-    game = getattr(policy, "game", None) or pyspiel.load_game("kuhn_poker")
-    _speaks_our_ids(game)
-    if isinstance(policy, pyspiel.TabularPolicy):
-        strange = [name for name in policy.policy_table() if name not in INFORMATION_STATES]
-        if strange:
-            raise PolicyError(f"a policy of another game: it has {', '.join(strange[:3])}")
-    if set(getattr(policy, "player_ids", PLAYERS)) != set(PLAYERS):
-        raise PolicyError(f"an incomplete policy: it covers players {policy.player_ids}, not both")
-    rows = {name: _ask(policy, game, name) for name in INFORMATION_STATES}
-    missing = [name for name, row in rows.items() if not row]
-    if missing:
-        raise PolicyError(f"an incomplete policy: the information states lack {', '.join(missing)}")
-    answers = {action for name, row in rows.items() if "b" in name for action in row}
-    if answers == {0}:  # folding there in kuhn_poker, calling in ours
-        raise PolicyError("a policy that lists 0 alone facing a bet: list all legal actions")
-    ours = Action.FOLD in answers  # Pass and Bet are 0 and 1
-    table = np.zeros(LEGAL.shape)
-    for index, (name, row) in enumerate(rows.items()):
-        faces = BETTING[parse_information_state(name)[1]].faces_bet
-        for action, probability in row.items():
-            table[index, action if ours else from_openspiel(action, faces)] = probability
-    return TabularPolicy(table)
-
-
-def _speaks_our_ids(game: pyspiel.Game) -> bool:
-    name = game.get_type().short_name
-    if name not in {SHORT_NAME, "kuhn_poker"} or game.num_players() != len(PLAYERS):
-        raise PolicyError(f"policies cross over to kuhn_poker and {SHORT_NAME}, not to {game}")
-    return bool(name == SHORT_NAME)
-
-
-def _rows_for(policy: TabularPolicy, game: pyspiel.Game) -> dict[str, list[tuple[int, float]]]:
-    """`{"2pb": [(action, probability), ...]}` in the IDs of `game`, in ascending order."""
-    ours = _speaks_our_ids(game)
-    rows = {}
-    for name in INFORMATION_STATES:
-        faces = BETTING[parse_information_state(name)[1]].faces_bet
-        rows[name] = sorted(
-            (int(action) if ours else to_openspiel(action, faces), probability)
-            for action, probability in policy[name].items()
-        )
-    return rows
-
-
-def _ask(policy: Any, game: pyspiel.Game, name: str) -> dict[int, float]:
-    """What `policy` does at an information state of `game`; empty where it knows nothing."""
-    card, letters = parse_information_state(name)
-    other = next(c for c in Card if c != card)
-    deal = (card, other) if BETTING[letters].actor == 0 else (other, card)
-    state = game.new_initial_state()
-    for dealt in deal:
-        state.apply_action(dealt)
-    ours, faces = _speaks_our_ids(game), False
-    for action in letters_to_actions(letters):
-        state.apply_action(action if ours else to_openspiel(action, faces))
-        faces = action is Action.BET
-    try:
-        return dict(policy.action_probabilities(state))
-    except (KeyError, RuntimeError):
-        return {}

@@ -16,11 +16,11 @@ from typing import Any
 
 from kuhn_bridge.errors import (
     ActionError,
+    BridgeError,
     CardError,
     HistoryError,
-    KuhnError,
     SeatError,
-    shown,
+    short_repr,
 )
 
 PLAYERS = (0, 1)
@@ -117,7 +117,7 @@ def betting(letters: str) -> Betting:
     except (KeyError, TypeError):
         known = ", ".join(repr(key) for key in BETTING)
         raise HistoryError(
-            f"{shown(letters)} is not a history; the histories are {known}"
+            f"{short_repr(letters)} is not a history; the histories are {known}"
         ) from None
 
 
@@ -128,7 +128,9 @@ def as_card(value: Any) -> Card:
     try:
         return Card[value] if isinstance(value, str) else Card(_index(value))
     except (KeyError, TypeError, ValueError):
-        raise CardError(f"{shown(value)} is not a card; the cards are J, Q, K or 0, 1, 2") from None
+        raise CardError(
+            f"{short_repr(value)} is not a card; the cards are J, Q, K or 0, 1, 2"
+        ) from None
 
 
 def as_deal(cards: Any) -> tuple[Card, Card]:
@@ -138,7 +140,7 @@ def as_deal(cards: Any) -> tuple[Card, Card]:
     except (KeyError, IndexError, TypeError, OverflowError):
         held = []
     if isinstance(cards, str) or not held:
-        raise CardError(f"{shown(cards)} is not a deal; give two cards, e.g. ('K', 'J')")
+        raise CardError(f"{short_repr(cards)} is not a deal; give two cards, e.g. ('K', 'J')")
     if len(held) != 2:
         raise CardError(f"a deal is two cards, player_0's and player_1's; got {len(cards)}")
     card0, card1 = as_card(held[0]), as_card(held[1])
@@ -155,7 +157,7 @@ def as_action(value: Any) -> Action:
         return Action(_index(value))
     except (TypeError, ValueError):
         known = ", ".join(f"{action.value} = {action.name}" for action in Action)
-        raise ActionError(f"{shown(value)} is not an action ID; the IDs are {known}") from None
+        raise ActionError(f"{short_repr(value)} is not an action ID; the IDs are {known}") from None
 
 
 def as_seat(value: Any) -> int:
@@ -163,7 +165,7 @@ def as_seat(value: Any) -> int:
     try:
         return PLAYERS.index(_index(value))
     except (TypeError, ValueError):
-        raise SeatError(f"{shown(value)} is not a seat; the seats are 0 and 1") from None
+        raise SeatError(f"{short_repr(value)} is not a seat; the seats are 0 and 1") from None
 
 
 def as_seed(value: Any) -> int:
@@ -173,7 +175,7 @@ def as_seed(value: Any) -> int:
     except TypeError:
         seed = -1
     if seed < 0:
-        raise KuhnError(f"seed {shown(value)} is not a whole number from 0 up")
+        raise BridgeError(f"seed {short_repr(value)} is not a whole number from 0 up")
     return seed
 
 

@@ -20,9 +20,9 @@ import numpy as np
 import pyspiel
 from pettingzoo import AECEnv
 
-from algorithms.support.command import DOES_NOT_HOLD, HOLDS
+from algorithms.support.command import EXIT_FAILED, EXIT_OK
 from algorithms.support.errors import UsageError
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import BETTING, DEALS, PLAYERS, Card
 from parity.sides import (
     DeadEndError,
@@ -75,7 +75,7 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
     meaning = None if actions is None else parse_actions(actions)
     try:
         candidate = recognise(load(spec), meaning)
-    except KuhnError:
+    except BridgeError:
         raise
     except (Exception, SystemExit) as error:  # a stranger's code may fail in any way
         raise UsageError(f"the candidate {spec!r} cannot be played: {told(error)}") from None
@@ -93,7 +93,7 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
             print(f"hint: {advice}")
         verdict = f"{tally.wrong} differ" if tally.wrong else "it agrees with OpenSpiel"
         print(f"{tally.compared} comparisons over all deals and histories: {verdict}")
-    return DOES_NOT_HOLD if tally.wrong else HOLDS
+    return EXIT_FAILED if tally.wrong else EXIT_OK
 
 
 def judge(candidate: Candidate) -> Tally:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from algorithms.games import KUHN, load_game
-from algorithms.support.command import DOES_NOT_HOLD, HOLDS, Parser, run, table
+from algorithms.policies import load_policy
+from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
 from parity.registry import CHECKS, GAME_CHECKS, GROUPS, Check, Result, Settings
@@ -51,14 +52,14 @@ def _main(arguments: argparse.Namespace) -> int:
         rows = _listed(chosen)
         listed = [dict(zip(header, row, strict=True)) for row in rows]
         print(json.dumps(listed) if arguments.json else table(header, rows, left=3))
-        return HOLDS
+        return EXIT_OK
     settings = Settings(quick=arguments.quick, model=arguments.model, game=game)
     results = _run_all(chosen, settings)
     if arguments.json:
         print(json.dumps([result.as_dict() for result in results], indent=2))
     else:
         _print(results)
-    return DOES_NOT_HOLD if any(result.status == "FAIL" for result in results) else HOLDS
+    return EXIT_FAILED if any(result.status == "FAIL" for result in results) else EXIT_OK
 
 
 def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
@@ -69,11 +70,9 @@ def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> No
 
 def _require_model(path: Path) -> None:
     """Refuse what cannot be read: that is no mismatch."""
-    from algorithms.policies import sources
-
     if path.suffix not in {".zip", ".onnx"}:
         raise UsageError(f"--model {path}: give a model.zip or a policy.onnx")
-    sources.load(str(path))
+    load_policy(path)
 
 
 def _chosen(names: Sequence[str] | None, known: Mapping[str, Check]) -> list[Check]:

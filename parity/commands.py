@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import MappingProxyType
 
-from algorithms.support.command import HOLDS, SCRIPT, run, table
+from algorithms.support.command import EXIT_OK, SCRIPT, run, table
 from algorithms.support.errors import unknown
 from kuhn_bridge import __version__
 
@@ -43,12 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(name: str, rest: Sequence[str]) -> int:
     if name in {"-V", "--version"}:
         print(f"{SCRIPT} {__version__}")
-        return HOLDS
+        return EXIT_OK
     if name in {"", "-h", "--help"}:
         print(f"usage: {SCRIPT} COMMAND ...   ({SCRIPT} COMMAND --help says more)\n")
         rows = [(command, line) for command, (_, line) in COMMANDS.items()]
         print(table(("command", "what it does"), rows, left=2))
-        return HOLDS
+        return EXIT_OK
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
     code: int = import_module(COMMANDS[name][0]).main(rest)

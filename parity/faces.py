@@ -15,7 +15,7 @@ import pyspiel
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.encoding import one_hot
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, DEALS, PLAYERS, Action
 from kuhn_bridge.state import nodes
 from parity.registry import KnownFault, Settings, Skipped, check
@@ -145,7 +145,7 @@ def _refused(env: Any, action: Action) -> bool:
     before = env.state().tolist(), dict(env.rewards), env.agent_selection
     try:
         env.step(action)
-    except KuhnError:
+    except BridgeError:
         return (env.state().tolist(), dict(env.rewards), env.agent_selection) == before
     return False
 
@@ -187,7 +187,7 @@ def check_engine(tally: Tally, settings: Settings) -> None:
     tally.ours, tally.theirs = "engine.js", "the core"
     try:
         found = report()
-    except KuhnError as reason:
+    except BridgeError as reason:
         raise Skipped(str(reason)) from None
     tally.compared += found["compared"] - len(found["mismatches"])
     for miss in found["mismatches"]:

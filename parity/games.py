@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,18 +12,19 @@ from open_spiel.python.algorithms import best_response, expected_game_score
 
 from algorithms.exact import cfr, values
 from algorithms.exact.solving import MODES, AnySolver, in_mode
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Policy, Tree
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.games import Game
 from algorithms.learning.board import cumulative
 from algorithms.learning.selfplay import SelfPlayVecEnv
-from algorithms.policies import (
-    GamePolicy,
-    from_openspiel,
-    to_openspiel,
+from algorithms.policies import Policy
+from algorithms.policies.openspiel import (
+    measured_by_openspiel,
+    to_openspiel_policy,
     to_pyspiel_tabular,
     to_python_tabular,
 )
-from algorithms.policies.openspiel import measured_by_openspiel
+from algorithms.support.arrays import Float64Array
+from kuhn_bridge.errors import GameError
 from parity.registry import Settings, Skipped, game_check
 from parity.tally import Tally
 
@@ -83,7 +85,7 @@ def check_sights(tally: Tally, settings: Settings) -> None:
 def check_values(tally: Tally, settings: Settings) -> None:
     """Every player's value."""
     for where, policy in _random_policies(settings):
-        theirs = to_openspiel(policy)
+        theirs = policy.to_openspiel()
         root, seats = theirs.game.new_initial_state(), [theirs] * policy.game.num_players
         ours = values.expected_values(policy.game.tree, policy.table)
         for player, value in enumerate(expected_game_score.policy_value(root, seats)):
@@ -95,8 +97,8 @@ def check_values(tally: Tally, settings: Settings) -> None:
 def check_best_response(tally: Tally, settings: Settings) -> None:
     """Each player's, and that the actions we name really win it."""
     for where, policy in _random_policies(settings):
-        theirs, tree = to_openspiel(policy), policy.game.tree
-        measure = values.nash_conv(tree, policy.table)
+        theirs, tree = policy.to_openspiel(), policy.game.tree
+        measure = values.evaluate_policy(tree, policy.table)
         answers = values.pure(tree, measure.best_responses)
         for player in range(tree.num_players):
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
@@ -114,8 +116,8 @@ def check_nashconv(tally: Tally, settings: Settings) -> None:
     policies = dict(_random_policies(settings))
     together = values.nash_convs(_game(settings).tree, [p.table for p in policies.values()])
     for (where, policy), many in zip(policies.items(), together, strict=True):
-        theirs, ours = measured_by_openspiel(policy), policy.nash_conv()
-        tally.close(where, "has NashConv {}", ours.total, theirs.nash_conv, _exact(policy))
+        theirs, ours = measured_by_openspiel(policy.game, policy.table), policy.measure()
+        tally.close(where, "has NashConv {}", ours.nash_conv, theirs.nash_conv, _exact(policy))
         tally.close(f"{where} of many", "has NashConv {}", many, theirs.nash_conv, _exact(policy))
         for player, gain in enumerate(theirs.gains):
             phrase = f"lets player_{player} gain {{}}"
@@ -170,13 +172,14 @@ def check_policies(tally: Tally, settings: Settings) -> None:
     """To the last bit."""
     for where, policy in _random_policies(settings):
         game = policy.game
-        back = GamePolicy.from_json(policy.to_json(), game)
+        text = json.dumps(policy.to_document())
+        back = Policy.from_document(text, game)
         tally.holds(where, "JSON gives the same policy back", back == policy)
-        kinds: dict[str, Callable[[GamePolicy], Any]] = {"a Python policy": to_openspiel}
+        kinds: dict[str, Callable[..., Any]] = {"a Python policy": to_openspiel_policy}
         if _keys_are_unique(game.tree):
             kinds |= {"Python's table": to_python_tabular, "C++'s table": to_pyspiel_tabular}
-        for kind, there in kinds.items():
-            back = from_openspiel(there(policy), game)
+        for kind, convert in kinds.items():
+            back = Policy.from_openspiel(convert(game, policy.table), game)
             tally.holds(where, f"{kind} gives the same policy back", back == policy)
 
 
@@ -187,7 +190,7 @@ def check_environment(tally: Tally, settings: Settings) -> None:
     After its own move a seat must meet its next decision or the end, over moves of others alone.
     """
     game = _game(settings)
-    policy = GamePolicy.random(game, 0).table
+    policy = Policy.random(game, 0).table
     env, rng = SelfPlayVecEnv(HANDS, game, numbered=True), np.random.default_rng(1)
     env.set_opponent(policy)
     env.reset()
@@ -261,7 +264,7 @@ def _ends(state: Any, seat: int) -> set[float]:
 
 
 def _compare_mean(
-    game: Game, policy: Policy, seat: int, won: Sequence[float], tally: Tally
+    game: Game, policy: Float64Array, seat: int, won: Sequence[float], tally: Tally
 ) -> None:
     """The mean reward is the exact value, over hands in which the seat decides anything."""
     tree = game.tree
@@ -288,7 +291,10 @@ def _compare_iterates(
     for iteration in range(1, 6 if settings.quick else 11):
         ours.run(1)
         solver.evaluate_and_update_policy()
-        mine, right = ours.average_policy(), from_openspiel(solver.average_policy(), game).table
+        mine, right = (
+            ours.average_policy(),
+            Policy.from_openspiel(solver.average_policy(), game).table,
+        )
         for row, key in enumerate(game.tree.keys):
             where = f"iteration {iteration}, {key!r}"
             for action in np.flatnonzero(game.tree.legal[row]).tolist():
@@ -298,12 +304,12 @@ def _compare_iterates(
                 )
 
 
-def _random_policies(settings: Settings) -> Iterator[tuple[str, GamePolicy]]:
+def _random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:
     """A few policies, fewer of a large game."""
     game = _game(settings)
     few = settings.quick or game.tree.num_nodes > FEW_NODES
     for seed in range(1 if few else 5):
-        yield f"random policy {seed}", GamePolicy.random(game, seed)
+        yield f"random policy {seed}", Policy.random(game, seed)
 
 
 def _lockstep(game: Game) -> Iterator[tuple[int, Any]]:
@@ -325,7 +331,7 @@ def _spelt(state: Any) -> str:
     return f"after {state.history()}"
 
 
-def _exact(policy: GamePolicy) -> float:
+def _exact(policy: Policy) -> float:
     return EXACT * max(1.0, float(np.abs(policy.game.tree.returns).max()))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from algorithms.exact.cfr import CFR
 from algorithms.exact.solving import MODES, in_mode
 from algorithms.games import load_game
-from algorithms.support.command import HOLDS, Parser, run, table
+from algorithms.support.command import EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError
 from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
@@ -72,7 +72,7 @@ def _main(arguments: argparse.Namespace) -> int:
         if arguments.json
         else table(HEADER, map(_row, points), left=1)
     )
-    return HOLDS
+    return EXIT_OK
 
 
 def _points(most: int) -> Iterator[Point]:

@@ -14,18 +14,13 @@ import pyspiel
 
 from algorithms.exact import values
 from algorithms.games.kuhn import kuhn, kuhn_tree
-from algorithms.policies import sources
-from algorithms.support.command import HOLDS, INTERRUPTED
+from algorithms.policies import Policy, load_policy
+from algorithms.policies.openspiel import to_pyspiel_tabular, to_python_tabular
+from algorithms.support.command import EXIT_INTERRUPTED, EXIT_OK
 from algorithms.support.errors import UsageError
 from kuhn_bridge.bridge import INFORMATION_STATES
-from kuhn_bridge.errors import KuhnError
-from kuhn_bridge.openspiel import (
-    SHORT_NAME,
-    from_openspiel_policy,
-    to_pyspiel_policy,
-    to_python_policy,
-)
-from kuhn_bridge.policy import TabularPolicy
+from kuhn_bridge.errors import BridgeError
+from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, Action
 from parity.registry import Settings, Skipped, check
 from parity.solvers import ITERATES, random_policies, worth
@@ -51,18 +46,18 @@ def small_model() -> Path:
 
     path = scratch() / "model.zip"
     code = train_ppo.main(["--steps", str(SMALL), "--out", str(path), "--quiet"])
-    if code == INTERRUPTED:
+    if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
-    if code != HOLDS:
+    if code != EXIT_OK:
         raise UsageError("the small model could not be trained")
     return path
 
 
 @cache
-def exported(settings: Settings) -> tuple[TabularPolicy, Path]:
+def exported(settings: Settings) -> tuple[Policy, Path]:
     """The model's policy, and the ONNX file made of it unless it is one."""
     model = settings.model or small_model()
-    policy = sources.load(str(model), kuhn()).to_kuhn()
+    policy = load_policy(model, kuhn())
     if model.suffix == ".onnx":
         return policy, model
     try:
@@ -76,7 +71,7 @@ def exported(settings: Settings) -> tuple[TabularPolicy, Path]:
     return policy, path
 
 
-def compare_rows(tally: Tally, policy: TabularPolicy, rows: Sequence[Sequence[float]]) -> None:
+def compare_rows(tally: Tally, policy: Policy, rows: Sequence[Sequence[float]]) -> None:
     """Require `rows` `(12, 3)` to be the policy's, and illegal actions to be exactly 0."""
     for name, row in zip(INFORMATION_STATES, rows, strict=True):
         right = policy[name]
@@ -86,14 +81,15 @@ def compare_rows(tally: Tally, policy: TabularPolicy, rows: Sequence[Sequence[fl
             tally.close(repr(name), phrase, row[action], right.get(action, 0.0), tolerance)
 
 
-@check("policies", GROUP, "TabularPolicy to both kinds of OpenSpiel policy and back")
+@check("policies", GROUP, "policies to both kinds of OpenSpiel table and back")
 def check_policies(tally: Tally, settings: Settings) -> None:
     """Nothing is lost, on kuhn_poker and on our game."""
     for game in map(pyspiel.load_game, ("kuhn_poker", SHORT_NAME)):
         for where, policy in islice(random_policies(settings), 8 if settings.quick else 40):
-            for crossed in (to_python_policy(policy, game), to_pyspiel_policy(policy, game)):
-                claim = f"{type(crossed).__name__} comes back as it was"
-                back = from_openspiel_policy(crossed)
+            for convert in (to_python_tabular, to_pyspiel_tabular):
+                theirs = convert(policy.game, policy.table, game)
+                claim = f"{convert.__name__} and back gives the same policy"
+                back = Policy.from_openspiel(theirs, kuhn())
                 tally.holds(f"{where} on {game}", claim, back == policy)
 
 
@@ -101,13 +97,15 @@ def check_policies(tally: Tally, settings: Settings) -> None:
 def check_model(tally: Tally, settings: Settings) -> None:
     """Both sides measure it alike; our own small one is read by SB3's loader too."""
     path = settings.model or small_model()
-    policy = sources.load(str(path), kuhn()).to_kuhn()
+    policy = load_policy(path, kuhn())
     if settings.model is None:
-        trusted = sources.load(str(path), kuhn(), trust=True).to_kuhn()
-        compare_rows(tally, policy, trusted.probabilities.tolist())
-    ours = values.nash_conv(kuhn_tree(), policy.probabilities)
-    theirs = pyspiel.nash_conv(pyspiel.load_game("kuhn_poker"), to_pyspiel_policy(policy))
-    tally.close(path.name, "has NashConv {}", ours.total, theirs, ITERATES)
+        trusted = load_policy(path, kuhn(), trust=True)
+        compare_rows(tally, policy, trusted.table.tolist())
+    ours = values.evaluate_policy(kuhn_tree(), policy.table)
+    theirs = pyspiel.nash_conv(
+        pyspiel.load_game("kuhn_poker"), to_pyspiel_tabular(policy.game, policy.table)
+    )
+    tally.close(path.name, "has NashConv {}", ours.nash_conv, theirs, ITERATES)
     for agent, mine, right in zip(AGENTS, ours.values, worth(policy), strict=True):
         tally.close(path.name, f"pays {agent} {{}}", mine, right, ITERATES)
 
@@ -137,6 +135,6 @@ def check_policy_js(tally: Tally, settings: Settings) -> None:
     policy, path = exported(settings)
     try:
         found = report(onnx=path, runtime=files[RUNTIME[0]])
-    except KuhnError as reason:
+    except BridgeError as reason:
         raise Skipped(str(reason)) from None
     compare_rows(tally, policy, found["probabilities"])

@@ -9,7 +9,7 @@ import pyspiel
 
 from kuhn_bridge import bridge
 from kuhn_bridge.bridge import KuhnPoker, state_to_openspiel
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, DECISIONS, PLAYERS, Action
 from kuhn_bridge.state import State, nodes
 from parity.registry import Settings, check
@@ -94,7 +94,7 @@ def check_bridge(tally: Tally, settings: Settings) -> None:
         for action in Action:
             try:
                 image = bridge.to_openspiel(action, faces)
-            except KuhnError:
+            except BridgeError:
                 tally.holds(where, f"{action.name} is illegal", action not in state.legal_actions)
                 continue
             crossed.append(image)

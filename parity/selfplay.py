@@ -15,8 +15,7 @@ from algorithms.games.kuhn import kuhn
 from algorithms.learning.board import board_of, deal_of
 from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
 from kuhn_bridge import kuhn_v0
-from kuhn_bridge.bridge import letters_to_actions
-from kuhn_bridge.policy import LEGAL
+from kuhn_bridge.bridge import INFORMATION_STATES, letters_to_actions
 from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card
 from parity.registry import Settings, check
 from parity.sides import hand
@@ -114,7 +113,7 @@ def plans() -> Iterator[Plan]:
 
 def as_policy(plan: Plan) -> npt.NDArray[np.float64]:
     """The joint policy `(12, 3)` that follows a plan with every card."""
-    table = np.zeros(LEGAL.shape)
+    table = np.zeros((len(INFORMATION_STATES), len(Action)))
     for row, (letters, _) in enumerate(product(DECISIONS, Card)):
         table[row, plan[letters]] = 1
     return table

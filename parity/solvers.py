@@ -16,11 +16,14 @@ from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.kuhn import nash
 from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.solving import Mode, in_mode
-from algorithms.exact.tree import Policy, Tree
+from algorithms.exact.tree import Tree
+from algorithms.games import kuhn
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.games.openspiel import openspiel_tree
-from kuhn_bridge.openspiel import from_openspiel_policy, to_pyspiel_policy, to_python_policy
-from kuhn_bridge.policy import TabularPolicy
+from algorithms.policies import Policy
+from algorithms.policies.openspiel import to_pyspiel_tabular, to_python_tabular
+from algorithms.support.arrays import Float64Array
+from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.rules import AGENTS
 from parity.registry import Settings, check
 from parity.tally import Tally
@@ -34,10 +37,10 @@ ALPHAS = tuple(Fraction(step, 36) for step in range(13))  # from 0 to 1/3
 Rows: TypeAlias = dict[str, dict[int, float]]
 
 
-def random_policies(settings: Settings) -> Iterator[tuple[str, TabularPolicy]]:
+def random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:
     """The same few hundred policies every time."""
     for seed in range(12 if settings.quick else 300):
-        yield f"random policy {seed}", TabularPolicy.random(seed)
+        yield f"random policy {seed}", Policy.random(kuhn(), seed)
 
 
 def iterates(
@@ -77,7 +80,7 @@ def compare_iterates(tally: Tally, found: Any) -> None:
                 )
 
 
-def _rows(tree: Tree, policy: Policy) -> Rows:
+def _rows(tree: Tree, policy: Float64Array) -> Rows:
     return {
         key: {action: float(policy[row, action]) for action in tree.legal[row].nonzero()[0]}
         for row, key in enumerate(tree.keys)
@@ -97,10 +100,12 @@ def _asked(policy: Any, keys: Sequence[str]) -> Rows:
     }
 
 
-def worth(policy: TabularPolicy) -> Sequence[float]:
+def worth(policy: Policy) -> Sequence[float]:
     """What both players win on average, as OpenSpiel finds by walking over its own tree."""
     root = pyspiel.load_game("kuhn_poker").new_initial_state()
-    found = expected_game_score.policy_value(root, [to_python_policy(policy)] * len(AGENTS))
+    found = expected_game_score.policy_value(
+        root, [to_python_tabular(policy.game, policy.table)] * len(AGENTS)
+    )
     return [float(chips) for chips in found]
 
 
@@ -156,10 +161,10 @@ def check_nashconv(tally: Tally, settings: Settings) -> None:
     """Kuhn with few rows and Leduc with many."""
     tree, game = kuhn_tree(), pyspiel.load_game("kuhn_poker")
     policies = [policy for _, policy in random_policies(settings)]
-    together = values.nash_convs(tree, [policy.probabilities for policy in policies])
+    together = values.nash_convs(tree, [policy.table for policy in policies])
     for number, policy in enumerate(policies):
-        ours = values.nash_conv(tree, policy.probabilities).total
-        theirs = pyspiel.nash_conv(game, to_pyspiel_policy(policy))
+        ours = values.nash_conv(tree, policy.table)
+        theirs = pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table))
         tally.close(f"random policy {number}", "has NashConv {}", ours, theirs, EXACT)
         tally.close(f"policy {number} of many", "has NashConv {}", together[number], theirs, EXACT)
     leduc = pyspiel.load_game("leduc_poker")
@@ -167,7 +172,7 @@ def check_nashconv(tally: Tally, settings: Settings) -> None:
     for seed in range(1 if settings.quick else 3):
         table = tree.random(seed)
         rows = {key: list(row.items()) for key, row in _rows(tree, table).items()}
-        ours = values.nash_conv(tree, table).total
+        ours = values.nash_conv(tree, table)
         theirs = pyspiel.nash_conv(leduc, pyspiel.TabularPolicy(rows))
         tally.close(f"leduc_poker, random policy {seed}", "has NashConv {}", ours, theirs, EXACT)
 
@@ -177,9 +182,12 @@ def check_best_response(tally: Tally, settings: Settings) -> None:
     """Gains player by player, from OpenSpiel's Python best response."""
     tree, game = kuhn_tree(), pyspiel.load_game("kuhn_poker")
     for where, policy in random_policies(settings):
-        ours = values.nash_conv(tree, policy.probabilities)
+        ours = values.evaluate_policy(tree, policy.table)
         found = exploitability.nash_conv(
-            game, to_python_policy(policy), return_only_nash_conv=False, use_cpp_br=True
+            game,
+            to_python_tabular(policy.game, policy.table),
+            return_only_nash_conv=False,
+            use_cpp_br=True,
         )
         for agent, mine, theirs in zip(AGENTS, ours.gains, found.player_improvements, strict=True):
             tally.close(where, f"lets {agent} gain {{}}", mine, theirs, EXACT)
@@ -190,7 +198,7 @@ def check_values(tally: Tally, settings: Settings) -> None:
     """Expected chips of both players, from OpenSpiel's walk over its own tree."""
     tree = kuhn_tree()
     for where, policy in random_policies(settings):
-        ours = values.expected_values(tree, policy.probabilities)
+        ours = values.expected_values(tree, policy.table)
         for agent, mine, right in zip(AGENTS, ours, worth(policy), strict=True):
             tally.close(where, f"pays {agent} {{}}", mine, right, EXACT)
 
@@ -200,13 +208,17 @@ def check_equilibria(tally: Tally, settings: Settings) -> None:
     """NashConv 0 and value -1/18 for every alpha; the same numbers in OpenSpiel's table."""
     game = pyspiel.load_game("kuhn_poker")
     for alpha in ALPHAS:
-        where, policy = f"alpha = {alpha}", nash(alpha)
+        where, policy = f"alpha = {alpha}", Policy(kuhn(), nash(alpha))
         tally.close(
-            where, "has NashConv {}", 0.0, pyspiel.nash_conv(game, to_pyspiel_policy(policy)), EXACT
+            where,
+            "has NashConv {}",
+            0.0,
+            pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table)),
+            EXACT,
         )
         tally.close(where, "is worth {}", VALUE, worth(policy)[0], EXACT)
-        theirs = from_openspiel_policy(data.kuhn_nash_equilibrium(min(float(alpha), 1 / 3)))
-        for name in policy.to_dict():
+        theirs = Policy.from_openspiel(data.kuhn_nash_equilibrium(min(float(alpha), 1 / 3)), kuhn())
+        for name in INFORMATION_STATES:
             for action, probability in policy[name].items():
                 phrase = f"plays {action.name} at {name!r} with probability {{}}"
                 tally.close(where, phrase, probability, theirs[name][action], EXACT)
@@ -220,9 +232,9 @@ def check_lp(tally: Tally, settings: Settings) -> None:
     solver = pyspiel.CFRPlusSolver(game)
     for _ in range(300 if settings.quick else 3000):
         solver.evaluate_and_update_policy()
-    limit = from_openspiel_policy(solver.average_policy())
+    limit = Policy.from_openspiel(solver.average_policy(), kuhn())
     slack = pyspiel.nash_conv(game, solver.average_policy())
     tally.close("kuhn_poker", "is worth {}", solution.value, worth(limit)[0], slack)
     tally.close("kuhn_poker", "is worth {}", solution.value, VALUE, EXACT)
-    mine = to_pyspiel_policy(TabularPolicy(solution.policy))
+    mine = to_pyspiel_tabular(kuhn(), solution.policy)
     tally.close("the LP's policy", "has NashConv {}", 0.0, pyspiel.nash_conv(game, mine), ITERATES)

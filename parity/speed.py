@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from algorithms.support.command import HOLDS, Parser, run, table
+from algorithms.support.command import EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
@@ -68,7 +68,7 @@ def _main(arguments: argparse.Namespace) -> int:
         print(table(HEADER, map(_row, ratios), left=2))
         if missing := [name for name, package in OPTIONAL.items() if not installed(package)]:
             print(f"not installed, so left out: {', '.join(missing)} (the extra [peers])")
-    return HOLDS
+    return EXIT_OK
 
 
 def measure(contest: Contest, *, rounds: int) -> list[Ratio]:

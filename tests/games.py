@@ -8,9 +8,12 @@ import numpy as np
 import pyspiel
 
 import kuhn_bridge.openspiel  # noqa: F401  # registers python_kuhn_bridge
+from algorithms.games import kuhn
 from algorithms.games.openspiel import openspiel_tree
+from algorithms.policies import Policy
 from tests.shared_strings import SHARED
 
+LEGAL = kuhn().tree.legal
 KUHN, KUHN3 = "kuhn_poker", "kuhn_poker(players=3)"
 LEDUC, DICE = "leduc_poker", "liars_dice(numdice=1,dice_sides=4)"
 
@@ -86,3 +89,8 @@ def tabular(tree, policy):
             for key, row, legal in zip(tree.keys, policy, tree.legal, strict=True)
         }
     )
+
+
+def from_names(rows):
+    """Kuhn's policy from `{"2pb": {"CHECK_OR_CALL": 1.0, "FOLD": 0.0}, ...}`."""
+    return Policy.from_document({"format": "kuhn-bridge-policy", "version": 1, "policy": rows})

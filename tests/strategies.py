@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from kuhn_bridge import State, TabularPolicy
-from kuhn_bridge.policy import LEGAL
+from algorithms.games import kuhn
+from kuhn_bridge import Policy, State
 from kuhn_bridge.rules import DEALS, ENDINGS
 
 deals = st.sampled_from(DEALS)
@@ -23,11 +23,11 @@ def lines_of_play(draw: st.DrawFn) -> list[State]:
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> TabularPolicy:
+def policies(draw: st.DrawFn) -> Policy:
     """Any joint policy, corners included."""
     shares = draw(st.lists(st.floats(0, 1), min_size=12, max_size=12))
-    table = np.zeros(LEGAL.shape)
+    table = np.zeros((12, 3))
     for row, share in enumerate(shares):
-        first, second = np.flatnonzero(LEGAL[row])
+        first, second = np.flatnonzero(kuhn().tree.legal[row])
         table[row, first], table[row, second] = share, 1 - share
-    return TabularPolicy(table)
+    return Policy("kuhn", table)

@@ -8,7 +8,7 @@ import pytest
 from algorithms.exact.action_values import action_values
 from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
 from algorithms.exact.losses import losses
-from algorithms.exact.values import nash_conv
+from algorithms.exact.values import evaluate_policy
 from algorithms.games import kuhn, load_game
 from kuhn_bridge.rules import Action
 from tests.games import GAMES, KUHN3
@@ -18,7 +18,7 @@ from tests.games import GAMES, KUHN3
 def test_losses_reach_and_best_actions_are_those_of_best_responses(name):
     tree = load_game(name).tree
     policy = tree.random(4)
-    found, measured = action_values(tree, policy), nash_conv(tree, policy)
+    found, measured = action_values(tree, policy), evaluate_policy(tree, policy)
     for player, gain in enumerate(measured.gains):
         assert found.losses[tree.owner == player].sum() == pytest.approx(gain, abs=1e-10)
     for loss in losses(tree, policy):
@@ -35,7 +35,7 @@ def test_values_are_what_playing_so_wins(name):
     tree = load_game(name).tree
     policy = tree.random(7)
     found = action_values(tree, policy)
-    answers = nash_conv(tree, policy).best_responses
+    answers = evaluate_policy(tree, policy).best_responses
     parents = np.repeat(np.arange(tree.num_nodes), np.diff(tree.first_child))
     for slot, (infoset, owner, _, action) in enumerate(tree.slots.tolist()):
         forced = policy.copy()
@@ -66,7 +66,7 @@ def test_values_are_what_playing_so_wins(name):
 def test_costs_against_an_equilibrium_of_kuhn_are_exact():
     exact = exact_nash(Fraction(1, 6))
     tree = kuhn().tree
-    found = action_values(tree, from_exact(exact).probabilities)
+    found = action_values(tree, from_exact(exact))
     for slot, (infoset, _, _, action) in enumerate(tree.slots.tolist()):
         cost = move_costs(exact)[tree.keys[infoset]][Action(action)]
         assert found.costs[slot] == pytest.approx(float(cost), abs=1e-12)

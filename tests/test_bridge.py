@@ -7,7 +7,7 @@ import pyspiel
 import pytest
 from hypothesis import given
 
-from kuhn_bridge import Action, Card, KuhnError, KuhnPoker, State, from_openspiel, to_openspiel
+from kuhn_bridge import Action, BridgeError, Card, KuhnPoker, State, from_openspiel, to_openspiel
 from kuhn_bridge.bridge import (
     INFORMATION_STATES,
     actions_to_letters,
@@ -41,13 +41,13 @@ def test_single_actions_cross_both_ways(ours, facing_bet, theirs):
 
 @pytest.mark.parametrize(("action", "facing_bet"), [(Action.BET, True), (Action.FOLD, False)])
 def test_what_is_illegal_does_not_cross(action, facing_bet):
-    with pytest.raises(KuhnError, match=f"{action.name} is illegal"):
+    with pytest.raises(BridgeError, match=f"{action.name} is illegal"):
         to_openspiel(action, facing_bet)
 
 
 @pytest.mark.parametrize("action", [2, -1, None, True, 1.0, "Pass"])
 def test_only_pass_and_bet_come_back(action):
-    with pytest.raises(KuhnError, match="0 = Pass, 1 = Bet"):
+    with pytest.raises(BridgeError, match="0 = Pass, 1 = Bet"):
         from_openspiel(action, False)
 
 
@@ -75,7 +75,7 @@ def test_states_cross_to_openspiel_histories_and_back():
     "history", [[], [0], [0, 0], [0, 3], [0, 1, 2], [0, 1, 0, 0, 0], [0, 1, 1, 1, 1]]
 )
 def test_what_is_no_openspiel_history(history):
-    with pytest.raises(KuhnError):
+    with pytest.raises(BridgeError):
         state_from_openspiel(history)
 
 
@@ -86,7 +86,7 @@ NO_HISTORY = [5, None, 1.5, object(), "pb", b"pb", {0, 1}, {0: 1}, [[0], [1]], [
 @pytest.mark.parametrize("reader", [words_to_letters, actions_to_letters, state_from_openspiel])
 @pytest.mark.parametrize("history", ENDLESS + NO_HISTORY, ids=lambda value: str(value)[:20])
 def test_what_is_no_list_of_moves_or_has_no_end_is_refused(reader, history):
-    with pytest.raises(KuhnError) as error:
+    with pytest.raises(BridgeError) as error:
         reader(history)
     assert "\n" not in str(error.value)
 
@@ -99,25 +99,25 @@ def test_histories_may_be_iterators():
 
 def test_facing_a_bet_is_true_or_false():
     for cross in (to_openspiel, from_openspiel):
-        with pytest.raises(KuhnError, match="facing_bet is true or false"):
+        with pytest.raises(BridgeError, match="facing_bet is true or false"):
             cross(0, np.ones(2))
 
 
 def test_an_illegal_action_is_refused_with_its_circumstances():
-    with pytest.raises(KuhnError, match="BET is illegal facing a bet"):
+    with pytest.raises(BridgeError, match="BET is illegal facing a bet"):
         to_openspiel(Action.BET, True)
-    with pytest.raises(KuhnError, match="FOLD is illegal without a bet to face"):
+    with pytest.raises(BridgeError, match="FOLD is illegal without a bet to face"):
         to_openspiel(Action.FOLD, False)
 
 
 def test_words_that_break_a_line_are_shown_in_one():
-    with pytest.raises(KuhnError, match=r"^\['a\\nb', bet\] is not a history"):
+    with pytest.raises(BridgeError, match=r"^\['a\\nb', bet\] is not a history"):
         words_to_letters(["a\nb", "bet"])
 
 
 @pytest.mark.parametrize("words", [["call"], ["bet", "check"], ["bet", "bet"], ["fold"], ["x"]])
 def test_what_is_no_history_in_words(words):
-    with pytest.raises(KuhnError, match="is not a history"):
+    with pytest.raises(BridgeError, match="is not a history"):
         words_to_letters(words)
 
 
@@ -128,7 +128,7 @@ def test_information_states_are_openspiels():
         assert information_state(*parse_information_state(name)) == name
     assert parse_information_state("2pb") == (Card.K, "pb")
     for name in ("2pp", "3", "", "0x", 2, None, ["2pb"], np.array(["2pb", "0"])):
-        with pytest.raises(KuhnError, match="is not an information state; they are 0, 1, 2, 0p"):
+        with pytest.raises(BridgeError, match="is not an information state; they are 0, 1, 2, 0p"):
             parse_information_state(name)
 
 
@@ -176,22 +176,22 @@ def test_the_rulebook_as_a_user_calls_it():
 
 @pytest.mark.parametrize("history", ["", "x", "ppp", "bbb", "pbbp", None, 7])
 def test_the_rulebook_refuses_bad_histories(history):
-    with pytest.raises(KuhnError):
+    with pytest.raises(BridgeError):
         KuhnPoker().get_payoff([2, 1], history)
 
 
 @pytest.mark.parametrize("cards", [[1, 1], [0, 3], [-1, 0], [0], [0, 1, 2], "01", ["K", "J"], None])
 def test_the_rulebook_refuses_bad_cards(cards):
-    with pytest.raises(KuhnError):
+    with pytest.raises(BridgeError):
         KuhnPoker().get_payoff(cards, "pp")
 
 
 def test_nobody_acts_when_the_hand_is_over():
     for letters in ENDINGS:
-        with pytest.raises(KuhnError, match="the hand is over"):
+        with pytest.raises(BridgeError, match="the hand is over"):
             KuhnPoker().get_current_player(letters)
     for letters in DECISIONS:
-        with pytest.raises(KuhnError, match="not over"):
+        with pytest.raises(BridgeError, match="not over"):
             KuhnPoker().get_payoff([2, 1], letters)
 
 

@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
 from algorithms.exact.kuhn import nash
-from algorithms.exact.values import nash_conv, reach, seated, spread
+from algorithms.exact.values import evaluate_policy, nash_conv, reach, seated, spread
 from algorithms.games import load_game
 from algorithms.learning import building
 from algorithms.learning.average import Average
@@ -25,7 +25,7 @@ from algorithms.learning.steering import RowsAtOnce, SampleBySample, Steering
 from algorithms.learning.training import Training
 from algorithms.learning.tutorial import TurnsEnv
 from algorithms.policies.sb3 import load_policy
-from kuhn_bridge import KuhnError
+from kuhn_bridge import BridgeError
 
 KUHN = load_game("kuhn")
 STOCK = {"n_steps": 8, "batch_size": 512, "gamma": 1.0, "gae_lambda": 1.0, "n_epochs": 4}
@@ -44,8 +44,8 @@ def test_the_average_of_two_policies_plays_like_one_of_them_drawn_for_the_whole_
     average = Average(tree)
     for policy in (one, two):
         average.add(policy)
-    won = [nash_conv(tree, seated(tree, [mine, other])).values[0] for mine in (one, two)]
-    mixed = nash_conv(tree, seated(tree, [average.mean, other])).values[0]
+    won = [evaluate_policy(tree, seated(tree, [mine, other])).values[0] for mine in (one, two)]
+    mixed = evaluate_policy(tree, seated(tree, [average.mean, other])).values[0]
     assert mixed == pytest.approx((won[0] + 4 * won[1]) / 5)  # the t-th counts t² times
     assert reach(tree, one).min() > 0
 
@@ -132,7 +132,7 @@ def test_a_curve_has_most_points_where_it_is_steep(
     assert sum(point.steps <= 250 for point in callback.curve) == points // 2 + 1
     last, average = callback.curve[-1][2:]
     assert last == pytest.approx(11 / 12)
-    assert average == pytest.approx(nash_conv(KUHN.tree, KUHN.tree.random(0)).total)
+    assert average == pytest.approx(nash_conv(KUHN.tree, KUHN.tree.random(0)))
     told = callback.logger.name_to_value
     assert (told["game/nash_conv"], told["game/nash_conv_average"]) == (last, average)
 
@@ -239,7 +239,7 @@ def test_training_leaves_the_policy_free_and_counts_its_last() -> None:
 
 
 def test_a_table_plays_what_it_is_told_to() -> None:
-    made, table = Training(configure({"n_envs": 2})), nash(0).probabilities
+    made, table = Training(configure({"n_envs": 2})), nash(0)
     made.model.policy.play(table)
     assert np.abs(made.last - table).max() < 1e-6
 
@@ -263,7 +263,7 @@ def test_a_run_that_is_stopped_ends_its_curve_there() -> None:
 
 def test_self_play_needs_an_environment_of_its_own() -> None:
     model = MaskablePPO("MlpPolicy", DummyVecEnv([TurnsEnv]), n_steps=8, batch_size=8)
-    with pytest.raises(KuhnError, match="SelfPlayVecEnv"):
+    with pytest.raises(BridgeError, match="SelfPlayVecEnv"):
         model.learn(8, callback=SelfPlay())
 
 
@@ -277,7 +277,7 @@ def test_stock_ppo_learns_with_the_callback_and_not_without() -> None:
         model.learn(24_000, callback=callback)
         assert callback.curve[0].last > 0.8
         figures[type(callback)] = callback.curve[-1].average
-        assert nash_conv(KUHN.tree, callback.last).total == pytest.approx(callback.curve[-1].last)
+        assert nash_conv(KUHN.tree, callback.last) == pytest.approx(callback.curve[-1].last)
         assert model.ent_coef == before
         assert not model.policy.action_net._forward_hooks  # it leaves the model as it was
         assert not model.policy.features_extractor._forward_pre_hooks
@@ -310,7 +310,7 @@ def test_a_saved_model_goes_on_learning_the_sb3_way(tmp_path: Path) -> None:
     path = tmp_path / "model.zip"
     first = trained(steps=1_000_000)
     first.save_model(path, first.average, holds="average")
-    before = load_policy(path).nash_conv().total
+    before = load_policy(path).nash_conv()
     for more in ({}, {"learning_rate": 1e-3}):
         model = MaskablePPO.load(path, env=SelfPlayVecEnv(2048), device="cpu", custom_objects=more)
         callback = SelfPlay()
@@ -320,7 +320,7 @@ def test_a_saved_model_goes_on_learning_the_sb3_way(tmp_path: Path) -> None:
         assert np.abs(callback.last - first.average).max() > 1e-3  # and it does learn
         model.save(tmp_path / "more.zip")
         again = load_policy(tmp_path / "more.zip")
-        assert again.nash_conv().total == pytest.approx(callback.curve[-1].last, abs=1e-5)
+        assert again.nash_conv() == pytest.approx(callback.curve[-1].last, abs=1e-5)
 
 
 def after_one_update(monkeypatch: pytest.MonkeyPatch, **other) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State
 from tests.games import DICE, KUHN, KUHN3, LEDUC, apart, game, table, tree
@@ -113,7 +113,7 @@ def test_known_figures(name, figures):
     solver = Solver(kuhn_tree(), VARIANTS[name])
     for iterations, figure in zip((10, 100, 1000), figures, strict=True):
         solver.run(iterations - solver.iteration)
-        found = nash_conv(solver.tree, solver.average_policy()).total
+        found = nash_conv(solver.tree, solver.average_policy())
         assert found == pytest.approx(figure, rel=5e-3)
 
 
@@ -143,13 +143,13 @@ def test_many_iterations_are_many_times_one(variant):
 def test_every_variant_converges(variant):
     solver = Solver(kuhn_tree(), variant)
     solver.run(5_000)
-    assert nash_conv(solver.tree, solver.average_policy()).total < 0.01
+    assert nash_conv(solver.tree, solver.average_policy()) < 0.01
 
 
 def test_there_is_no_way_back():
     solver = Solver(kuhn_tree())
     solver.run(2)
-    with pytest.raises(KuhnError, match="-1 iterations"):
+    with pytest.raises(BridgeError, match="-1 iterations"):
         solver.run(-1)
     assert solver.iteration == 2
 

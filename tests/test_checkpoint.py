@@ -21,7 +21,7 @@ from algorithms.learning.recipes import configure
 from algorithms.learning.training import Training
 from algorithms.support.sealed import write_sealed
 from algorithms.train_ppo import main
-from kuhn_bridge import KuhnError
+from kuhn_bridge import BridgeError
 
 SMALL = {"steps": 4_000, "n_envs": 64}
 OPTIONS = [
@@ -69,19 +69,19 @@ def test_flipped_bits_cuts_and_other_files_are_refused(tmp_path: Path) -> None:
         damaged = bytearray(whole)
         damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
         path.write_bytes(damaged)
-        with pytest.raises(KuhnError, match="not a whole checkpoint"):
+        with pytest.raises(BridgeError, match="not a whole checkpoint"):
             read_checkpoint(path)
     for content in (whole[:-1], whole[:1000], b"", whole + b"\0", b"junk"):
         path.write_bytes(content)
-        with pytest.raises(KuhnError, match="not a whole checkpoint"):
+        with pytest.raises(BridgeError, match="not a whole checkpoint"):
             read_checkpoint(path)
     for sealed in (b"junk", b""):
         write_sealed(path, sealed)
-        with pytest.raises(KuhnError, match="not a whole checkpoint"):
+        with pytest.raises(BridgeError, match="not a whole checkpoint"):
             read_checkpoint(path)
     for thing in ([1], {"steps": 1}, {"config": {}}, {"config": {}, "steps": -1}):
         write_checkpoint(path, thing)  # type: ignore[arg-type]  # that is the point
-        with pytest.raises(KuhnError, match="not a whole checkpoint"):
+        with pytest.raises(BridgeError, match="not a whole checkpoint"):
             read_checkpoint(path)
 
 
@@ -98,13 +98,13 @@ class MakesFolder:
 def test_a_strangers_checkpoint_does_not_run_code(tmp_path: Path) -> None:
     path, mark = tmp_path / "model.ckpt", tmp_path / "ran"
     write_checkpoint(path, {"config": {}, "steps": 1, "more": MakesFolder(mark)})
-    with pytest.raises(KuhnError, match="not a whole checkpoint"):
+    with pytest.raises(BridgeError, match="not a whole checkpoint"):
         read_checkpoint(path)
     assert not mark.exists()
 
 
 def test_where_nothing_was_kept_there_is_nothing_to_resume(tmp_path: Path) -> None:
-    with pytest.raises(KuhnError, match=r"none.ckpt: there is nothing to resume$"):
+    with pytest.raises(BridgeError, match=r"none.ckpt: there is nothing to resume$"):
         read_checkpoint(tmp_path / "none.ckpt")
 
 
@@ -118,7 +118,7 @@ def test_a_state_has_the_keys_and_the_lengths_of_a_fresh_one() -> None:
         {"hands": [3, 4]},
         [3, 4],
     ):
-        with pytest.raises(KuhnError, match="is not what a training run keeps"):
+        with pytest.raises(BridgeError, match="is not what a training run keeps"):
             require_like(wrong, {"hands": [1, 2], "rate": 0.5})
 
 
@@ -172,7 +172,7 @@ def refusal(training: Training, state: dict[str, Any]) -> str:
     """What is said of a state that cannot be; a new line if it is taken."""
     try:
         training.set_state(state)
-    except KuhnError as error:
+    except BridgeError as error:
         return str(error)
     return "\n"
 
@@ -196,7 +196,7 @@ def test_edited_contents_are_refused_in_one_line_wherever_the_edit_is(
         for wrong in wrong_values(value):
             assert "\n" not in refusal(spare, edited(state, path, wrong)), (path, wrong)
     for key in state.keys() - FREE:
-        with pytest.raises(KuhnError):
+        with pytest.raises(BridgeError):
             spare.set_state({name: value for name, value in state.items() if name != key})
 
 
@@ -204,10 +204,10 @@ def test_hands_that_cannot_be_are_not_played(tmp_path: Path) -> None:
     state = state_of(tmp_path)
     spare = Training(configure(state["config"]))
     for name, number in (("node", 10**6), ("node", 0), ("node", 57)):
-        with pytest.raises(KuhnError, match="the learner is not to act"):
+        with pytest.raises(BridgeError, match="the learner is not to act"):
             spare.set_state(edited(state, ("envs", 0, name, 0), number))
     other = state["envs"][0]["hand"][0] + 1  # the other seat's
-    with pytest.raises(KuhnError, match="the learner is not to act"):
+    with pytest.raises(BridgeError, match="the learner is not to act"):
         spare.set_state(edited(state, ("envs", 0, "hand", 0), other))
 
 

@@ -21,11 +21,10 @@ from algorithms.exact.kuhn import (
     nearest_nash,
 )
 from algorithms.exact.linear_program import solve_zero_sum
-from algorithms.exact.tree import GameError
-from algorithms.exact.values import nash_conv
+from algorithms.exact.values import evaluate_policy, nash_conv
 from algorithms.games.kuhn import kuhn_tree
-from kuhn_bridge import INFORMATION_STATES, Action, State, TabularPolicy
-from kuhn_bridge.errors import PolicyError
+from kuhn_bridge import INFORMATION_STATES, Action, Policy, State
+from kuhn_bridge.errors import GameError, PolicyError
 from kuhn_bridge.rules import DEALS
 from tests.games import DICE, KUHN3, LEDUC, tree
 from tests.strategies import policies
@@ -46,7 +45,7 @@ def test_the_certificate(alpha):
 def test_the_certificate_of_uniform_play():
     half = Fraction(1, 2)
     uniform = {
-        name: dict.fromkeys(TabularPolicy.uniform()[name], half) for name in INFORMATION_STATES
+        name: dict.fromkeys(Policy.uniform("kuhn")[name], half) for name in INFORMATION_STATES
     }
     certificate = certify(uniform)
     assert certificate.value == Fraction(1, 8)
@@ -60,7 +59,7 @@ def test_the_certificate_agrees_with_the_arrays(alpha, name, share):
     first, second = exact_nash(alpha)[name]
     spoiled = exact_nash(alpha) | {name: {first: share, second: 1 - share}}
     certificate = certify(spoiled)
-    measure = nash_conv(TREE, from_exact(spoiled).probabilities)
+    measure = evaluate_policy(TREE, from_exact(spoiled))
     assert measure.gains == pytest.approx([float(gain) for gain in certificate.gains], abs=1e-12)
     assert measure.values[0] == pytest.approx(float(certificate.value), abs=1e-12)
 
@@ -137,16 +136,16 @@ def test_members_are_at_distance_nothing(alpha):
 @given(st.floats(0, 1))
 def test_with_king_always_bet_its_answer_is_free(call):
     """At alpha = 1/3 player_0 never checks K, so what it would do then is no part of the set."""
-    table = nash(Fraction(1, 3)).probabilities.copy()
+    table = nash(Fraction(1, 3)).table.copy()
     table[INFORMATION_STATES.index("2pb")] = call, 0, 1 - call
-    assert nash_conv(TREE, table).total == pytest.approx(0, abs=1e-12)
-    nearest = nearest_nash(TabularPolicy(table))
+    assert nash_conv(TREE, table) == pytest.approx(0, abs=1e-12)
+    nearest = nearest_nash(Policy("kuhn", table))
     assert nearest.distance == pytest.approx(0, abs=1e-12)
     assert nearest.alpha == pytest.approx(1 / 3)
 
 
 def test_bolder_than_all_equilibria_is_nearest_to_the_boldest():
-    bold = TabularPolicy(np.eye(3)[[1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0]])
+    bold = Policy("kuhn", np.eye(3)[[1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0]])
     assert nearest_nash(bold).alpha == pytest.approx(float(LARGEST_ALPHA))
 
 
@@ -158,22 +157,22 @@ def test_the_nash_conv_of_uniform_play_is_known():
 @given(policies(), alphas)
 def test_nothing_in_the_family_is_nearer(policy, alpha):
     nearest = nearest_nash(policy)
-    other = nash(alpha).probabilities
-    assert nearest.distance <= np.linalg.norm(policy.probabilities - other) + 1e-12
-    assert nash_conv(TREE, nearest.policy.probabilities).total == pytest.approx(0, abs=1e-12)
+    other = nash(alpha)
+    assert nearest.distance <= np.linalg.norm(policy.table - other) + 1e-12
+    assert nash_conv(TREE, nearest.table) == pytest.approx(0, abs=1e-12)
 
 
 @given(policies())
 def test_distance_nothing_means_nothing_to_gain(policy):
-    total = nash_conv(TREE, policy.probabilities).total
+    total = nash_conv(TREE, policy.table)
     assert total <= 8 * nearest_nash(policy).distance + 1e-12  # 4 chips at most, both players
 
 
 def test_the_linear_program_of_kuhn():
     solution = solve_zero_sum(TREE)
     assert solution.value == pytest.approx(-1 / 18, abs=1e-12)
-    assert nash_conv(TREE, solution.policy).total == pytest.approx(0, abs=1e-12)
-    assert nearest_nash(TabularPolicy(solution.policy)).distance == pytest.approx(0, abs=1e-9)
+    assert nash_conv(TREE, solution.policy) == pytest.approx(0, abs=1e-12)
+    assert nearest_nash(Policy("kuhn", solution.policy)).distance == pytest.approx(0, abs=1e-9)
     assert len({solution, solve_zero_sum(TREE)}) == 2  # no array is compared
 
 
@@ -181,7 +180,7 @@ def test_the_linear_program_of_kuhn():
 def test_linear_programs_of_larger_games(name, value):
     solution = solve_zero_sum(tree(name))
     assert solution.value == pytest.approx(value, abs=1e-6)
-    assert nash_conv(tree(name), solution.policy).total == pytest.approx(0, abs=1e-9)
+    assert nash_conv(tree(name), solution.policy) == pytest.approx(0, abs=1e-9)
 
 
 def test_the_family_is_the_whole_set():
@@ -213,7 +212,7 @@ def _realised(policy, player):
     plan = np.zeros(TREE.num_slots + 1)
     plan[0] = 1
     for slot, (row, owner, before, action) in enumerate(TREE.slots):
-        plan[slot + 1] = (owner == player) * plan[before] * policy.probabilities[row, action]
+        plan[slot + 1] = (owner == player) * plan[before] * policy.table[row, action]
     return plan
 
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from algorithms.dominance import main
 from algorithms.exact.elimination import eliminate, exposures, reduced_strategies, without_dominated
 from algorithms.exact.kuhn import nash
-from algorithms.exact.tree import GameError
 from algorithms.exact.values import expected_values, pure, seated
 from algorithms.games.kuhn import kuhn, kuhn_tree
 from kuhn_bridge import Action
+from kuhn_bridge.errors import GameError
 from tests.games import KUHN3, LEDUC, tree
 from tests.strategies import policies
 
@@ -70,7 +70,7 @@ def test_bad_input(arguments, capsys):
 
 def test_what_an_exposure_costs():
     """Fold K to a bet always: that alone costs 3 chips each time a bettor meets K."""
-    policy = nash(0).probabilities.copy()
+    policy = nash(0).copy()
     policy[TREE.keys.index("2b")] = 0, 0, 1
     (found,) = exposures(TREE, policy, WEAK)
     assert (found.round, TREE.keys[found.row], found.action) == (1, "2b", Action.FOLD)
@@ -80,7 +80,7 @@ def test_what_an_exposure_costs():
 
 @given(policies())
 def test_round_one_never_costs_less_than_nothing(policy):
-    for found in exposures(TREE, policy.probabilities, WEAK):
+    for found in exposures(TREE, policy.table, WEAK):
         assert found.worst >= -1e-12
         if found.round == 1:
             assert found.cost >= -1e-12
@@ -88,7 +88,7 @@ def test_round_one_never_costs_less_than_nothing(policy):
 
 @given(policies())
 def test_a_cleaned_policy_is_clean(policy):
-    cleaned = without_dominated(TREE, policy.probabilities, WEAK)
+    cleaned = without_dominated(TREE, policy.table, WEAK)
     assert exposures(TREE, cleaned, WEAK) == ()
     assert cleaned.sum(axis=1) == pytest.approx(1)
     assert (cleaned[~TREE.legal] == 0).all()
@@ -130,9 +130,9 @@ def test_games_that_are_too_much(name, words):
 
 def test_words():
     row = TREE.keys.index("2pb")
-    assert kuhn().where(row) == "player_0 with K after check-bet"
-    assert kuhn().word(row, Action.FOLD) == "fold"
-    assert kuhn().word(TREE.keys.index("1p"), Action.CHECK_OR_CALL) == "check"
+    assert kuhn().infoset_label(row) == "player_0 with K after check-bet"
+    assert kuhn().action_label(row, Action.FOLD) == "fold"
+    assert kuhn().action_label(TREE.keys.index("1p"), Action.CHECK_OR_CALL) == "check"
 
 
 def test_another_game(capsys):

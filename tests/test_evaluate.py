@@ -11,11 +11,11 @@ import pytest
 from algorithms import evaluate
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
 from algorithms.exact.simulation import Sample
-from algorithms.exact.values import nash_conv, seated
+from algorithms.exact.values import evaluate_policy, seated
 from algorithms.games import load_game
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.policies.sources import BEST_RESPONSE, load
-from kuhn_bridge import TabularPolicy
+from kuhn_bridge import Policy
 
 
 def test_a_policy_meets_every_opponent(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,8 +36,8 @@ def test_exact_values_are_the_known_ones(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_best_response_wins_what_nash_conv_says(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["uniform", "--against", BEST_RESPONSE, "--hands", "1000", "--json"]) == 0
     both = json.loads(capsys.readouterr().out)["against"][BEST_RESPONSE]["both"]
-    measured = nash_conv(kuhn_tree(), TabularPolicy.uniform().probabilities)
-    assert 2 * both["exact"] == pytest.approx(-measured.total)
+    measured = evaluate_policy(kuhn_tree(), Policy.uniform("kuhn").table)
+    assert 2 * both["exact"] == pytest.approx(-measured.nash_conv)
 
 
 @pytest.mark.parametrize("name", KUHN_OPPONENTS)
@@ -47,16 +47,16 @@ def test_nobody_beats_equilibrium(name: str, capsys: pytest.CaptureFixture[str])
 
 
 def test_styles_are_what_they_say() -> None:
-    uniform = TabularPolicy.uniform()
-    assert load("random").to_kuhn() == load("random-legal").to_kuhn() == uniform
-    assert load("always-bet").to_kuhn()["0b"] == {0: 1.0, 2: 0.0}
-    assert load("always-check").to_kuhn()["2b"] == {0: 0.0, 2: 1.0}
-    heuristic = load("heuristic").to_kuhn()
+    uniform = Policy.uniform("kuhn")
+    assert load("random") == load("random-legal") == uniform
+    assert load("always-bet")["0b"] == {0: 1.0, 2: 0.0}
+    assert load("always-check")["2b"] == {0: 0.0, 2: 1.0}
+    heuristic = load("heuristic")
     assert (heuristic["2"], heuristic["0pb"]) == ({0: 0.0, 1: 1.0}, {0: 0.0, 2: 1.0})
 
 
 def test_a_policy_file_is_an_opponent(tmp_path: Path) -> None:
-    (tmp_path / "policy.json").write_text(TabularPolicy.random(1).to_json())
+    (tmp_path / "policy.json").write_text(Policy.random("kuhn", 1).to_json())
     path = str(tmp_path / "policy.json")
     assert (
         main(["random:2", "--against", path, "uniform", "--deterministic", "--hands", "500"]) == 0
@@ -75,10 +75,10 @@ def test_a_seed_is_a_match(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_likeliest_actions_are_played(capsys: pytest.CaptureFixture[str]) -> None:
-    tree, policy = kuhn_tree(), TabularPolicy.random(2)
-    for options, mine in ([], policy), (["--deterministic"], policy.likeliest()):
-        joint = seated(tree, [mine.probabilities, tree.uniform()])
-        wanted = nash_conv(tree, joint).values[0]
+    tree, policy = kuhn_tree(), Policy.random("kuhn", 2)
+    for options, mine in ([], policy), (["--deterministic"], policy.greedy()):
+        joint = seated(tree, [mine.table, tree.uniform()])
+        wanted = evaluate_policy(tree, joint).values[0]
         assert match(capsys, *options)["player_0"]["exact"] == pytest.approx(wanted)
 
 

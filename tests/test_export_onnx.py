@@ -19,11 +19,11 @@ from torch import nn
 
 from algorithms import export_onnx
 from algorithms.games import kuhn, load_game
-from algorithms.policies import sources
+from algorithms.policies import load_policy
 from algorithms.policies.features import CardTimesHistory
-from algorithms.policies.sb3 import load_model, load_policy, network_probabilities
-from kuhn_bridge import TabularPolicy, __version__
-from kuhn_bridge.policy import LEGAL
+from algorithms.policies.sb3 import load_model, network_probabilities
+from kuhn_bridge import Policy, __version__
+from tests.games import LEGAL
 
 
 class Spaces(gymnasium.Env):
@@ -66,7 +66,7 @@ def test_the_command_writes_a_file_that_plays_what_the_model_plays(
     assert "NashConv" in said
     assert "differs from torch by" in said
     wanted = network_probabilities(load_model(model).network)
-    assert np.abs(sources.load(str(exported)).table - wanted).max() < 1e-6
+    assert np.abs(load_policy(str(exported)).table - wanted).max() < 1e-6
 
 
 def test_json_prints_the_policy_alone_and_the_bytes_are_the_same_again(
@@ -74,8 +74,8 @@ def test_json_prints_the_policy_alone_and_the_bytes_are_the_same_again(
 ) -> None:
     again = tmp_path / "again.onnx"
     assert export_onnx.main([str(model), "--out", str(again), "--json"]) == 0
-    policy = TabularPolicy.from_json(capsys.readouterr().out)
-    assert np.abs(policy.probabilities - sources.load(str(again)).table).max() < 1e-6
+    policy = Policy.from_document(capsys.readouterr().out)
+    assert np.abs(policy.table - load_policy(str(again)).table).max() < 1e-6
     assert again.read_bytes() == exported.read_bytes()
 
 
@@ -116,7 +116,7 @@ def test_the_file_tells_of_itself_alone(exported: Path) -> None:
     assert (properties["name"], properties["version"]) == ("kuhn-bridge-policy", __version__)
     assert properties["game"] == "kuhn"
     assert json.loads(properties["actions"]) == {"CHECK_OR_CALL": 0, "BET": 1, "FOLD": 2}
-    measured = sources.load(str(exported)).nash_conv().total
+    measured = load_policy(str(exported)).nash_conv()
     assert float(properties["nash_conv"]) == pytest.approx(measured, abs=1e-6)
     assert (proto.producer_name, proto.graph.name) == ("kuhn-bridge", "policy")
     assert not any(node.metadata_props or node.doc_string for node in proto.graph.node)
@@ -143,7 +143,7 @@ def test_other_networks_go_too(tmp_path: Path, scale: float) -> None:
 
 
 def test_a_difference_or_an_illegal_action_is_seen() -> None:
-    uniform = TabularPolicy.uniform().probabilities
+    uniform = Policy.uniform("kuhn").table
     near, far, illegal = uniform.copy(), uniform.copy(), uniform.copy()
     near[0, 0] += 9e-7
     far[11, 2] -= 2e-6
@@ -173,7 +173,7 @@ def test_a_file_that_disagrees_never_takes_the_place(
 ) -> None:
     out = tmp_path / "policy.onnx"
     out.write_bytes(b"the old one")
-    wrong = {"probabilities": TabularPolicy.random(5).probabilities}
+    wrong = {"probabilities": Policy.random("kuhn", 5).table}
     monkeypatch.setattr(export_onnx, "run_onnx", lambda path, game: wrong)
     assert export_onnx.main([str(model), "--out", str(out)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -207,7 +207,7 @@ def test_a_model_of_another_game_is_read_and_exported_as_one_of_that_game(
     assert export_onnx.main([str(tmp_path / "model.zip"), "--out", str(out)]) == 0
     assert "<Game leduc_poker, " in capsys.readouterr().out
     assert [i.shape for i in session(out).get_inputs()] == [["N", 30], ["N", 3]]
-    read = sources.load(str(out))
+    read = load_policy(str(out))
     assert read.game.name == "leduc_poker"
     assert np.abs(read.table - policy.table).max() < 1e-6
     refused = [str(tmp_path / "model.zip"), "--game", "kuhn", "--out", str(tmp_path / "no.onnx")]

@@ -27,7 +27,7 @@ from algorithms.exact.solving import make_solver
 from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.exact.values import expected_values, nash_conv
 from algorithms.games.kuhn import kuhn_tree
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 from tests.games import DICE, KUHN, KUHN3, LEDUC, apart, tree
 
 DICE3, DICE5 = (f"liars_dice(numdice=1,dice_sides={sides})" for sides in (3, 5))
@@ -106,7 +106,7 @@ APART = [
 
 def _measured(solver, flat, iterations):
     solver.run(iterations - solver.iteration)
-    return nash_conv(flat, solver.average_policy()).total
+    return nash_conv(flat, solver.average_policy())
 
 
 def _rough(flat, seed):
@@ -119,7 +119,7 @@ def _rough(flat, seed):
 def test_both_reach_a_millionth(name, iterations):
     for solver in pair(tree(name), PREDICTIVE_CFR_PLUS):
         solver.run(iterations)
-        assert nash_conv(solver.tree, solver.average_policy()).total < 1e-6
+        assert nash_conv(solver.tree, solver.average_policy()) < 1e-6
 
 
 @pytest.mark.parametrize(("name", "width"), LANES.items())
@@ -175,7 +175,7 @@ def test_before_the_first_iteration_all_is_uniform():
     solver = FastSolver(tree(LEDUC))
     assert solver.current_policy() == pytest.approx(solver.tree.uniform())
     assert solver.average_policy() == pytest.approx(solver.tree.uniform())
-    with pytest.raises(KuhnError, match="-1 iterations"):
+    with pytest.raises(BridgeError, match="-1 iterations"):
         solver.run(-1)
 
 

@@ -3,17 +3,17 @@
 import pickle
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pyspiel
 import pytest
 
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Visit, compile_tree
+from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.games import as_game, kuhn, load_game, openspiel, same_game
-from algorithms.games.game import _told_apart
-from kuhn_bridge import KuhnError, from_openspiel, kuhn_v0
+from kuhn_bridge import BridgeError, from_openspiel, kuhn_v0
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
+from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import AGENTS, BETTING, DEALS, Card
 from tests.games import DICE, GAMES, KUHN3, LEDUC
 
@@ -129,8 +129,8 @@ def test_what_openspiels_games_show(name):
             assert np.array_equal(game.observations[row], tensor)
             if name != LEDUC:  # has words of its own
                 for action in state.legal_actions():
-                    assert game.word(row, action) == state.action_to_string(player, action)
-                assert game.where(row).startswith(f"player_{player} at ")
+                    assert game.action_label(row, action) == state.action_to_string(player, action)
+                assert game.infoset_label(row).startswith(f"player_{player} at ")
         stack.extend(state.child(action) for action in state.legal_actions())
     assert len(seen) == len(game.tree.keys)
 
@@ -206,23 +206,42 @@ def test_the_same_game(one, other, same):
     ],
 )
 def test_refusals(name, words):
-    with pytest.raises(KuhnError, match=words) as refused:
-        load_game(name)
+    with pytest.raises(BridgeError, match=words) as refused:
+        _ = load_game(name).tree
     assert "\n" not in str(refused.value)
 
 
 def test_networks_are_refused_where_tensors_do_not_tell_information_sets_apart():
-    with pytest.raises(GameError, match="134 information sets, but only 70 different"):
+    with pytest.raises(GameError, match="134 information sets, but only 70 distinct"):
         _ = load_game("dark_hex(board_size=2)").observations
     with pytest.raises(GameError, match="no information state tensor"):
         _ = load_game("oshi_zumo(coins=3,horizon=3)").observations
 
 
-def test_tensors_that_players_share_do_not_tell_them_apart():
-    seen = np.array([[0, 1], [1, 0], [0, 1]], np.float32)
-    for owner in ([0, 0, 1], [0, 1, 0]):
-        assert _told_apart(seen, np.array(owner, np.int8)) == 2
-    assert _told_apart(seen[:2], np.array([0, 1], np.int8)) == 2
+def with_observations(observations):
+    """Kuhn with other observations."""
+    source = replace(kuhn().source, observations=lambda _: np.array(observations, np.float32))
+    return replace(kuhn(), source=source, observation_size=1)
+
+
+def test_one_player_with_the_same_observation_twice_is_refused():
+    with pytest.raises(GameError, match="12 information sets, but only 10 distinct"):
+        _ = with_observations([[0], [0], *([i] for i in range(10))]).observations
+
+
+def test_players_who_share_an_observation_get_a_one_hot_of_the_seat():
+    owner = kuhn().tree.owner
+    order = [[int((owner[:i] == owner[i]).sum())] for i in range(12)]
+    shared = with_observations(order)
+    assert shared.appends_seat
+    assert not kuhn().appends_seat
+    inputs = shared.network_inputs()
+    assert inputs.shape == (12, 3)
+    assert len(np.unique(inputs, axis=0)) == 12
+    assert (inputs[:, 1:].argmax(axis=1) == owner).all()
+    assert shared.network_inputs(1).shape == (12, 1)
+    with pytest.raises(GameError, match="has 1 inputs, or 3 with a one-hot of the seat; got 2"):
+        shared.network_inputs(2)
 
 
 def test_nodes_are_bounded_exactly():
@@ -235,7 +254,7 @@ def test_nodes_are_bounded_exactly():
 def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(openspiel, "MAX_BYTES", 2**20)
     with pytest.raises(GameError, match=r"need .* GiB; it would need"):
-        load_game("leduc_poker(players=2)")
+        _ = load_game("leduc_poker(players=2)").tree
 
 
 def test_the_estimate_is_right_on_average():

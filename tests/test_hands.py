@@ -1,17 +1,18 @@
 """Many hands at once: every one of them a hand of the core."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.exact.values import expected_values
 from algorithms.games import kuhn
-from algorithms.games.game import Game
 from algorithms.learning import hands as hands_module
 from algorithms.learning.board import board_of
 from algorithms.learning.hands import Hands
 from algorithms.support.draws import STEP, mixed
-from kuhn_bridge import KuhnError
+from kuhn_bridge import BridgeError
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State, nodes
 from tests.games import KUHN3, LEDUC
@@ -131,7 +132,7 @@ def test_an_illegal_action_changes_nothing(bad):
     before = hands.look()[0].copy()
     actions = hands.random_actions()
     actions[5] = bad
-    with pytest.raises(KuhnError, match=f"action {bad} is illegal in hand 5"):
+    with pytest.raises(BridgeError, match=f"action {bad} is illegal in hand 5"):
         hands.step(actions)
     assert np.array_equal(hands.look()[0], before)
 
@@ -141,14 +142,14 @@ def test_an_action_below_0_is_not_counted_from_the_end():
     hands.step(np.ones(8, np.int8))  # all bet, so that 2, the last ID, is legal
     actions = np.full(8, 2, np.int8)
     actions[5] = -1
-    with pytest.raises(KuhnError, match="action -1 is illegal in hand 5"):
+    with pytest.raises(BridgeError, match="action -1 is illegal in hand 5"):
         hands.step(actions)
     assert hands.step(np.full(8, 2, np.int8))[1].all()
 
 
 @pytest.mark.parametrize("actions", [np.zeros(7, np.int8), np.zeros((8, 1), np.int8)])
 def test_as_many_actions_as_hands(actions):
-    with pytest.raises(KuhnError, match="8 hands want as many actions"):
+    with pytest.raises(BridgeError, match="8 hands want as many actions"):
         Hands(8, seed=0).step(actions)
 
 
@@ -245,5 +246,5 @@ def test_chance_may_act_after_the_very_first_move_alone():
     walk += [Visit(2, TERMINAL, card, 0.5, returns=(card,)) for card in (0, 1)]
     walk += [Visit(1, TERMINAL, 1, returns=(0.0,))]
     tree = compile_tree("draw", 1, 2, walk)
-    board = board_of(Game("draw", tree, kuhn().looks))
+    board = board_of(replace(kuhn(), source=replace(kuhn().source, tree=lambda: tree)))
     assert hands_module._rules(tree, board).draws == 1 + 2

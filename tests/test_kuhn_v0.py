@@ -9,7 +9,7 @@ import pytest
 from gymnasium.spaces import Box
 
 import kuhn_bridge
-from kuhn_bridge import Action, KuhnError, State, kuhn_v0
+from kuhn_bridge import Action, BridgeError, State, kuhn_v0
 from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.rules import AGENTS, DEALS, ENDINGS
 
@@ -166,7 +166,7 @@ def snapshot(env):
 def test_a_bad_action_raises_and_leaves_the_hand_where_it_was(action):
     env = dealt()
     before = snapshot(env)
-    with pytest.raises(KuhnError) as error:
+    with pytest.raises(BridgeError) as error:
         env.step(action)
     assert "\n" not in str(error.value)
     assert snapshot(env) == before
@@ -178,7 +178,7 @@ def test_an_action_below_0_is_not_counted_from_the_end():
     env = dealt()
     env.step(Action.BET)  # so that 2, the last ID, is legal
     before = snapshot(env)
-    with pytest.raises(KuhnError, match="-1 is not an action ID"):
+    with pytest.raises(BridgeError, match="-1 is not an action ID"):
         env.step(-1)
     assert snapshot(env) == before
 
@@ -188,12 +188,12 @@ def test_acting_after_the_end():
     env.step(Action.BET)
     env.step(Action.FOLD)
     before = snapshot(env)
-    with pytest.raises(KuhnError, match=r"phase terminal after \[bet, fold\].*step\(None\)"):
+    with pytest.raises(BridgeError, match=r"phase terminal after \[bet, fold\].*step\(None\)"):
         env.step(Action.BET)
     assert snapshot(env) == before
     env.step(None)
     env.step(None)
-    with pytest.raises(KuhnError, match="call reset"):
+    with pytest.raises(BridgeError, match="call reset"):
         env.step(None)
 
 
@@ -207,7 +207,7 @@ def test_before_the_first_reset():
         env.last,
         env.agent_iter,
     ):
-        with pytest.raises(KuhnError, match="call reset"):
+        with pytest.raises(BridgeError, match="call reset"):
             call()
 
 
@@ -215,7 +215,7 @@ def test_before_the_first_reset():
 def test_a_wrong_agent(agent):
     env = dealt()
     for method in (env.observe, env.action_space, env.observation_space):
-        with pytest.raises(KuhnError, match="the agents are player_0, player_1"):
+        with pytest.raises(BridgeError, match="the agents are player_0, player_1"):
             method(agent)
 
 
@@ -224,7 +224,7 @@ def test_bad_cards_keep_the_hand(cards):
     env = dealt()
     env.step(Action.BET)
     before = snapshot(env)
-    with pytest.raises(KuhnError):
+    with pytest.raises(BridgeError):
         env.reset(seed=1, options={"cards": cards})
     assert snapshot(env) == before
 
@@ -232,7 +232,7 @@ def test_bad_cards_keep_the_hand(cards):
 def test_bad_options_keep_the_hand():
     env = dealt()
     before = snapshot(env)
-    with pytest.raises(KuhnError, match="options 5 are not a dict"):
+    with pytest.raises(BridgeError, match="options 5 are not a dict"):
         env.reset(options=5)
     assert snapshot(env) == before
 
@@ -241,7 +241,7 @@ def test_bad_options_keep_the_hand():
 def test_bad_seeds_keep_the_hand(seed):
     env = dealt()
     before = snapshot(env)
-    with pytest.raises(KuhnError, match="seed"):
+    with pytest.raises(BridgeError, match="seed"):
         env.reset(seed=seed)
     assert snapshot(env) == before
 
@@ -263,7 +263,7 @@ def test_pictures(capsys):
     human = kuhn_v0.env(render_mode="human")
     human.reset(options={"cards": ("Q", "J")})
     assert capsys.readouterr().out.startswith("player_0 [Q]")
-    with pytest.raises(KuhnError, match="render_mode 'rgb_array' is unknown"):
+    with pytest.raises(BridgeError, match="render_mode 'rgb_array' is unknown"):
         kuhn_v0.env(render_mode="rgb_array")
     with pytest.warns(UserWarning, match="render_mode"):
         dealt().render()

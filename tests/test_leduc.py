@@ -42,7 +42,7 @@ def test_named_states(key):
 def test_every_information_set_has_its_own_label_and_says_what_openspiel_says(name):
     game = load_game(name)
     tree, suits = game.tree, "iso" not in name
-    labels = [game.where(infoset) for infoset in range(len(tree.keys))]
+    labels = [game.infoset_label(infoset) for infoset in range(len(tree.keys))]
     assert len(set(labels)) == len(labels)
     for infoset, (label, key) in enumerate(zip(labels, tree.keys, strict=True)):
         card = int(re.search(r"Private: (\d+)", key)[1])
@@ -66,7 +66,7 @@ def test_the_words_of_actions_are_openspiels_except_that_a_free_call_is_a_check(
         for action in here.legal_actions():
             theirs = here.action_to_string(here.current_player(), action).lower()
             wanted = "check" if theirs == "call" and not can_fold else theirs
-            assert game.word(infoset, action) == wanted
+            assert game.action_label(infoset, action) == wanted
 
 
 def test_chance_deals_to_players_then_the_board():

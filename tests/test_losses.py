@@ -5,7 +5,7 @@ import pytest
 
 from algorithms.exact.kuhn import nash
 from algorithms.exact.losses import losses
-from algorithms.exact.values import expected_values, nash_conv
+from algorithms.exact.values import evaluate_policy, expected_values
 from algorithms.games import kuhn, load_game
 from tests.games import GAMES
 
@@ -18,17 +18,17 @@ def test_losses_sum_to_the_gains(name):
         lost = np.zeros(tree.num_players)
         for loss in losses(tree, policy):
             lost[tree.owner[loss.row]] += loss.lost
-        assert lost == pytest.approx(nash_conv(tree, policy).gains, abs=1e-10)
+        assert lost == pytest.approx(evaluate_policy(tree, policy).gains, abs=1e-10)
 
 
 def test_an_equilibrium_loses_nothing():
-    assert losses(kuhn().tree, nash(0.2).probabilities) == ()
+    assert losses(kuhn().tree, nash(0.2)) == ()
 
 
 def test_one_mistake_is_found_with_its_price():
     """K folds to a bet, against an opponent who always bets: 3 chips, one time in three."""
     tree = kuhn().tree
-    policy = nash(0).probabilities.copy()
+    policy = nash(0).copy()
     for key in ("0", "1", "2"):
         policy[tree.keys.index(key)] = 0, 1, 0
     policy[tree.keys.index("2b")] = 0, 0, 1

@@ -12,15 +12,16 @@ from hypothesis import given
 
 from algorithms.exact.elimination import eliminate
 from algorithms.exact.losses import losses
-from algorithms.exact.values import nash_conv, pure, seated
+from algorithms.exact.values import evaluate_policy, pure, seated
 from algorithms.games import kuhn, load_game
 from algorithms.nashconv import _agrees, main
-from algorithms.policies import GamePolicy
+from algorithms.policies import Policy
 from algorithms.policies import report as module
 from algorithms.policies.openspiel import Theirs, measured_by_openspiel
 from algorithms.policies.report import report, verdict
 from algorithms.solve import main as solve
-from kuhn_bridge import Action, TabularPolicy
+from kuhn_bridge import Action
+from tests.games import from_names
 from tests.strategies import policies
 
 
@@ -60,11 +61,11 @@ def test_json(capsys):
     assert found["source"] == "random:1"
     assert found["nash_conv"] == pytest.approx(sum(found["gains"]))
     assert found["openspiel"]["gap"] < 1e-9
-    assert TabularPolicy.from_dict(found["policy"]) == TabularPolicy.random(1)
+    assert from_names(found["policy"]) == Policy.random("kuhn", 1)
     assert found["values"] == pytest.approx(found["openspiel"]["values"])
     assert found["value"] == found["values"][0]
     assert found["game"] == "kuhn"
-    assert GamePolicy.from_players("kuhn", found["players"]).to_kuhn() == TabularPolicy.random(1)
+    assert Policy.from_players("kuhn", found["players"]) == Policy.random("kuhn", 1)
     assert main(["random:1", "uniform", "--json"]) == 0
     assert [item["source"] for item in json.loads(capsys.readouterr().out)] == [
         "random:1",
@@ -108,11 +109,11 @@ BROKEN = {
     "single.json": json.dumps(
         {"format": "kuhn-bridge-policy", "version": 2, "game": "kuhn_poker", "players": [{}]}
     ),
-    "cut.json": TabularPolicy.uniform().to_json()[:100],
+    "cut.json": Policy.uniform("kuhn").to_json()[:100],
     "half.json": json.dumps(
         {"format": "kuhn-bridge-policy", "version": 1, "policy": {"0": {"BET": 1.0}}}
     ),
-    "sum.json": TabularPolicy.uniform().to_json().replace("0.5", "0.4"),
+    "sum.json": Policy.uniform("kuhn").to_json().replace("0.5", "0.4"),
     "binary.json": "\udcff",
     "cut.zip": "PK",
 }
@@ -132,10 +133,10 @@ def test_bad_input(name, tmp_path, monkeypatch, capsys):
 
 @given(policies())
 def test_openspiel_agrees_on_everything(policy):
-    item = report("any", GamePolicy.from_kuhn(policy), openspiel=True)
+    item = report("any", policy, openspiel=True)
     assert item.theirs.gap(item.measure) < 1e-10
     removed = [(r.row, r.action) for r in eliminate(item.policy.game.tree).removals]
-    assert item.kuhn.dominated == max(policy.probabilities[place] for place in removed)
+    assert item.kuhn.dominated == max(policy.table[place] for place in removed)
 
 
 def test_a_disagreement_would_be_noticed(monkeypatch, capsys):
@@ -151,8 +152,8 @@ def test_a_disagreement_would_be_noticed(monkeypatch, capsys):
 
 
 def test_the_gap_is_the_largest_difference_of_any_number():
-    policy = GamePolicy.uniform("kuhn")
-    ours, right = policy.nash_conv(), measured_by_openspiel(policy)
+    policy = Policy.uniform("kuhn")
+    ours, right = policy.measure(), measured_by_openspiel(policy)
     for wrong in (
         replace(right, nash_conv=right.nash_conv + 1),
         replace(right, gains=(right.gains[0], right.gains[1] + 1)),
@@ -177,16 +178,16 @@ def test_verdicts(total, words):
 
 
 def test_the_report_is_the_measure():
-    policy = TabularPolicy.random(9)
-    measure = nash_conv(kuhn().tree, policy.probabilities)
-    found = report("x", GamePolicy.from_kuhn(policy)).measure
-    assert (found.total, found.gains) == (measure.total, measure.gains)
+    policy = Policy.random("kuhn", 9)
+    measure = evaluate_policy(kuhn().tree, policy.table)
+    found = report("x", policy).measure
+    assert (found.nash_conv, found.gains) == (measure.nash_conv, measure.gains)
     assert (found.values, found.best_values) == (measure.values, measure.best_values)
 
 
 def test_openspiel_is_held_to_every_figure():
-    measure = nash_conv(kuhn().tree, kuhn().tree.uniform())
-    right = Theirs(measure.total, measure.gains, measure.values)
+    measure = evaluate_policy(kuhn().tree, kuhn().tree.uniform())
+    right = Theirs(measure.nash_conv, measure.gains, measure.values)
     assert right.gap(measure) == 0
     for name in ("nash_conv", "gains", "values"):
         off = np.add(getattr(right, name), 0.25)
@@ -197,7 +198,7 @@ def test_openspiel_is_held_to_every_figure():
 def test_json_says_where_chips_are_lost_and_how_to_take_them(capsys):
     assert main(["always-bet", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    policy = GamePolicy.from_kuhn(TabularPolicy.from_dict(found["policy"]))
+    policy = from_names(found["policy"])
     first, wanted = found["losses"][0], losses(policy.game.tree, policy.table)[0]
     assert (first["reach"], first["probability"]) == (wanted.reach, wanted.share) == (1 / 3, 1)
     assert (first["key"], first["played"], first["best"]) == ("0", Action.BET, Action.CHECK_OR_CALL)
@@ -207,7 +208,7 @@ def test_json_says_where_chips_are_lost_and_how_to_take_them(capsys):
     table = pure(policy.game.tree, [answers[key] for key in policy.game.tree.keys])
     for player, best in enumerate(found["best_response_values"]):
         mixed = [table if p == player else policy.table for p in (0, 1)]
-        values = nash_conv(policy.game.tree, seated(policy.game.tree, mixed)).values
+        values = evaluate_policy(policy.game.tree, seated(policy.game.tree, mixed)).values
         assert values[player] == pytest.approx(best)
     named = {key: Action[name] for key, name in found["best_response"].items()}
     assert named == answers
@@ -253,8 +254,8 @@ def test_json_of_any_game(capsys):
     assert len(found["gains"]) == len(found["values"]) == len(found["players"]) == 3
     assert found["exploitability"] == pytest.approx(found["nash_conv"] / 3)
     assert found["openspiel"]["gap"] < 1e-10
-    policy = GamePolicy.from_players("kuhn_poker(players=3)", found["players"])
-    assert policy == GamePolicy.random("kuhn_poker(players=3)", 3)
+    policy = Policy.from_players("kuhn_poker(players=3)", found["players"])
+    assert policy == Policy.random("kuhn_poker(players=3)", 3)
     assert sum(loss["lost"] for loss in found["losses"]) == pytest.approx(found["nash_conv"])
     assert "value" not in found
     assert "policy" not in found
@@ -271,7 +272,7 @@ def test_the_best_responses_in_json_win_what_they_should(game, capsys):
             for key, row in players[player].items()
         }
         against = [*players[:player], best, *players[player + 1 :]]
-        won = GamePolicy.from_players(game, against).nash_conv().values[player]
+        won = Policy.from_players(game, against).measure().values[player]
         assert won == pytest.approx(found["best_response_values"][player])
     for loss in found["losses"]:
         row = players[loss["player"]][loss["key"]]

@@ -9,9 +9,9 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from algorithms.games import load_game
 from algorithms.learning.networks import DistinctPolicy, RowPolicy, distinct
-from algorithms.learning.rows import Finder
+from algorithms.learning.rows import ObservationIndex
 from algorithms.learning.selfplay import SelfPlayVecEnv
-from kuhn_bridge import KuhnError
+from kuhn_bridge import BridgeError
 
 GAMES = ("kuhn", "leduc_poker")
 
@@ -109,16 +109,16 @@ def test_distinct_rows_of_any_numbers() -> None:
 )
 def test_every_tensor_is_found_again(name: str) -> None:
     seen = load_game(name).observations
-    find, order = Finder(seen), np.random.default_rng(0).permutation(len(seen))
+    find, order = ObservationIndex(seen), np.random.default_rng(0).permutation(len(seen))
     assert (find(seen[order]) == order).all()
-    with pytest.raises(KuhnError, match="no player"):
+    with pytest.raises(BridgeError, match="no player"):
         find(seen[:1] + 0.5)
 
 
 def test_a_negative_zero_is_a_zero_and_no_strange_tensor_is_found() -> None:
     seen = load_game("kuhn").observations
-    find = Finder(seen)
+    find = ObservationIndex(seen)
     assert find(np.where(seen == 0, np.float32(-0.0), seen)).tolist() == list(range(12))
     for strange in np.random.default_rng(0).random((100, 1, 10), np.float32):
-        with pytest.raises(KuhnError, match="no player to act can see"):
+        with pytest.raises(BridgeError, match="no player to act can see"):
             find(strange)

@@ -20,9 +20,10 @@ from open_spiel.python.algorithms import (
 from open_spiel.python.observation import make_observation
 
 import kuhn_bridge.openspiel
-from kuhn_bridge import Action, Card, KuhnError, State
+from algorithms.policies import Policy
+from kuhn_bridge import Action, BridgeError, Card, State
 from kuhn_bridge.bridge import letters_to_actions
-from kuhn_bridge.openspiel import KuhnBridgeGame, KuhnBridgeObserver, from_openspiel_policy
+from kuhn_bridge.openspiel import KuhnBridgeGame, KuhnBridgeObserver
 from kuhn_bridge.state import nodes
 from parity.sides import OURS, compare, compare_knowledge, openspiel, reference
 from parity.tally import Tally
@@ -110,7 +111,7 @@ def test_observers_of_every_kind(game):
 def test_illegal_actions_raise_our_error_and_change_nothing(game):
     state = at(game, State.new("K", "J"))
     for action in (Action.FOLD, 3, -1):
-        with pytest.raises((KuhnError, pyspiel.SpielError)):
+        with pytest.raises((BridgeError, pyspiel.SpielError)):
             state.apply_action(action)
     assert state.history() == [2, 0]
     assert state.legal_actions() == [0, 1]
@@ -119,7 +120,7 @@ def test_illegal_actions_raise_our_error_and_change_nothing(game):
 def test_the_same_card_is_not_dealt_twice(game):
     state = game.new_initial_state()
     state.apply_action(1)
-    with pytest.raises(KuhnError, match="both players hold Q"):
+    with pytest.raises(BridgeError, match="both players hold Q"):
         state.apply_action(1)
     assert state.is_chance_node()
 
@@ -152,9 +153,9 @@ def test_openspiels_cfr_solves_it(game, solver):
     for _ in range(100):
         ours.evaluate_and_update_policy()
         theirs.evaluate_and_update_policy()
-    mine = from_openspiel_policy(ours.average_policy())
-    right = from_openspiel_policy(theirs.average_policy())
-    np.testing.assert_allclose(mine.probabilities, right.probabilities, atol=1e-12)
+    mine = Policy.from_openspiel(ours.average_policy(), "kuhn")
+    right = Policy.from_openspiel(theirs.average_policy(), "kuhn")
+    np.testing.assert_allclose(mine.table, right.table, atol=1e-12)
     assert exploitability.nash_conv(game, ours.average_policy()) < 0.02
     value = expected_game_score.policy_value(game.new_initial_state(), [ours.average_policy()] * 2)
     assert value[0] == pytest.approx(VALUE, abs=0.01)

@@ -21,11 +21,12 @@ import numpy as np
 import pytest
 
 from algorithms.exact.kuhn import exact_nash, move_costs
-from algorithms.exact.values import nash_conv
+from algorithms.exact.values import evaluate_policy
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.playing import page as served
 from algorithms.playing.opponents import opponent
-from kuhn_bridge import INFORMATION_STATES, Action, Card, State, TabularPolicy
+from kuhn_bridge import INFORMATION_STATES, Action, Card, Policy, State
+from tests.games import from_names
 from tests.test_play import serving
 from tests.test_web import ROOT, action_to, need, onnx_path
 
@@ -119,7 +120,7 @@ class Sitting:
     """A person at the page, and the same hands in the core: one stream of chance feeds both."""
 
     page: Any
-    policy: TabularPolicy
+    policy: Policy
     chance: Iterator[float]
     seat: int = 1
     choice: str = "alternate"
@@ -337,10 +338,10 @@ def test_the_keyboard_stays_among_the_moves(browser: Any) -> None:
 @pytest.mark.parametrize("how", ["double click", "Enter", "Space", "c"])
 def test_a_double_click_or_a_held_key_is_one_move(browser: Any, tmp_path: Path, how: str) -> None:
     """Against a bot that bets after a check, the button that said Check says Call next."""
-    rows = TabularPolicy.uniform().to_dict()
+    rows = Policy.uniform("kuhn").to_dict()
     rows |= {f"{card}p": {"CHECK_OR_CALL": 0.0, "BET": 1.0} for card in range(3)}
     path = tmp_path / "bets.json"
-    path.write_text(TabularPolicy.from_dict(rows).to_json())
+    path.write_text(json.dumps(from_names(rows).to_document()))
     with sitting(browser, str(path)) as table:
         page, button = table.page, table.page.locator("button[data-key=c]")
 
@@ -401,8 +402,8 @@ def test_the_bots_mind_is_its_twelve_rows(browser: Any) -> None:
         assert page.locator("#mind").is_hidden()
         page.keyboard.press("m")
         assert page.locator("#mind-switch[role=switch]").get_attribute("aria-checked") == "true"
-        measured = nash_conv(kuhn_tree(), policy.probabilities)
-        assert page.text_content("#nash-conv") == f"{measured.total:.4f}"
+        measured = evaluate_policy(kuhn_tree(), policy.table)
+        assert page.text_content("#nash-conv") == f"{measured.nash_conv:.4f}"
         first, second = (f"{value:+.3f}".replace("-", MINUS) for value in measured.best_values)
         won = f"{first} in the first seat, {second} in the second"
         assert page.text_content("#best-values") == f"Won from it: {won}"
@@ -424,7 +425,7 @@ def test_the_persons_best_move_is_told_and_either_where_two_are_as_good(browser:
         for name, source in {**names, "Perfect play": "nash:1/6"}.items():
             page.get_by_label("against").select_option(name)
             policy = opponent(source).policy
-            assert np.array_equal(mind(page), policy.probabilities)
+            assert np.array_equal(mind(page), policy.table)
             assert told.all_text_contents() == best_moves(policy)
             assert ("either" in best_moves(policy)) == (source != "random:3")
         heads = page.locator("#rows thead th").all_text_contents()
@@ -433,7 +434,7 @@ def test_the_persons_best_move_is_told_and_either_where_two_are_as_good(browser:
         assert spoken == f"your best move here: {told.first.text_content()}"
 
 
-def best_moves(policy: TabularPolicy) -> list[str]:
+def best_moves(policy: Policy) -> list[str]:
     """What to do against it at each information state, from exact costs; `either` if both."""
     exact = {
         name: {action: Fraction(p).limit_denominator(10**9) for action, p in policy[name].items()}
@@ -795,7 +796,7 @@ def seated(page: Any, name: str) -> None:
 
 
 def test_an_own_file_is_dropped_and_plays(browser: Any, tmp_path: Path) -> None:
-    mine = TabularPolicy.random(5)
+    mine = Policy.random("kuhn", 5)
     path = tmp_path / "mine.json"
     path.write_text(mine.to_json())
     with sitting(browser, "uniform") as table:
@@ -805,7 +806,7 @@ def test_an_own_file_is_dropped_and_plays(browser: Any, tmp_path: Path) -> None:
         seated(page, "policy.json")
         table.policy = mine
         play_hands(table, 6, page.keyboard.press)
-        assert np.array_equal(mind(page), mine.probabilities)
+        assert np.array_equal(mind(page), mine.table)
         assert page.locator("body.dragging").count() == 0
         with page.expect_file_chooser() as chooser:
             page.get_by_role("button", name="Your file…").click()
@@ -815,7 +816,7 @@ def test_an_own_file_is_dropped_and_plays(browser: Any, tmp_path: Path) -> None:
         page.reload()
         page.locator("body[data-ready]").wait_for()
         seated(page, "policy.json")  # remembered
-        assert np.array_equal(mind(page), mine.probabilities)
+        assert np.array_equal(mind(page), mine.table)
         assert page.text_content("#hands") == "6 hands"
 
 
@@ -880,7 +881,7 @@ def test_a_file_that_cannot_play_is_refused_in_a_line(browser: Any) -> None:
             assert "\n" not in line.text_content()
         assert table.page.locator("#opponent option").count() == 5
         table.see()  # the hand goes on
-        drop(table.page, "fine.json", TabularPolicy.random(1).to_json())
+        drop(table.page, "fine.json", Policy.random("kuhn", 1).to_json())
         seated(table.page, "fine.json")
         assert table.page.text_content("#trouble") == ""
 
@@ -943,7 +944,7 @@ def test_a_bot_that_thinks_leaves_the_table_to_the_next(browser: Any) -> None:
 
 def test_the_chart_shows_chips_fair_share_and_band(browser: Any) -> None:
     """The band is 1.96 standard deviations of hands between perfect players, from the tree."""
-    tree, perfect = kuhn_tree(), opponent("nash:1/6").policy.probabilities
+    tree, perfect = kuhn_tree(), opponent("nash:1/6").policy.table
     reach = np.array([1.0] * tree.num_nodes)
     for node in range(tree.num_nodes):
         for child in range(tree.first_child[node], tree.first_child[node + 1]):

@@ -26,7 +26,7 @@ from algorithms.exact.linear_program import Solution, solve_zero_sum
 from algorithms.games.kuhn import kuhn
 from algorithms.playing import page
 from algorithms.policies import sources
-from kuhn_bridge import KuhnError, TabularPolicy, bridge, encoding, kuhn_v0, openspiel, rules
+from kuhn_bridge import BridgeError, Policy, bridge, encoding, kuhn_v0, openspiel, rules
 from kuhn_bridge import state as state_module
 from kuhn_bridge.kuhn_v0 import KuhnEnv
 from kuhn_bridge.rules import BETTING, Action
@@ -136,8 +136,8 @@ def cfr_forgets_to_alternate(monkeypatch, stack):
 
 
 def nash_conv_is_halved(monkeypatch, stack):
-    honest = values.NashConv.total.fget
-    monkeypatch.setattr(values.NashConv, "total", property(lambda self: honest(self) / 2))
+    honest = values.Measure.nash_conv.fget
+    monkeypatch.setattr(values.Measure, "nash_conv", property(lambda self: honest(self) / 2))
 
 
 def a_bet_counts_as_a_check_on_the_table(monkeypatch, stack):
@@ -167,7 +167,7 @@ def illegal_actions_are_swallowed(monkeypatch, stack):
     honest = KuhnEnv.step
 
     def lenient(self, action):
-        with suppress(KuhnError):
+        with suppress(BridgeError):
             honest(self, action)
 
     monkeypatch.setattr(KuhnEnv, "step", lenient)
@@ -236,8 +236,8 @@ def a_payoff_is_doubled_in_the_fast_layout(monkeypatch, stack):
 
 
 def gains_change_seats(monkeypatch, stack):
-    honest = values.NashConv.gains.fget
-    monkeypatch.setattr(values.NashConv, "gains", property(lambda self: honest(self)[::-1]))
+    honest = values.Measure.gains.fget
+    monkeypatch.setattr(values.Measure, "gains", property(lambda self: honest(self)[::-1]))
 
 
 def values_change_seats(monkeypatch, stack):
@@ -258,7 +258,7 @@ def the_linear_program_rounds(monkeypatch, stack):
 
 
 def policies_come_back_sharpened(monkeypatch, stack):
-    back = lambda policy: openspiel.from_openspiel_policy(policy).likeliest()  # noqa: E731
+    back = lambda policy: openspiel.Policy.from_openspiel(policy, "kuhn").greedy()  # noqa: E731
     monkeypatch.setattr(policies, "from_openspiel_policy", back)
 
 
@@ -267,7 +267,7 @@ def sb3_would_play_otherwise(monkeypatch, stack):
 
     def other(source, *games, trust=False):
         policy = honest(source, *games, trust=trust)
-        return policy.likeliest() if trust else policy
+        return policy.greedy() if trust else policy
 
     monkeypatch.setattr(sources, "load", other)
 
@@ -284,7 +284,7 @@ def the_exported_file_answers_otherwise(monkeypatch, stack):
 def the_page_answers_otherwise(monkeypatch, stack):
     """In a page that has the runtime, whether or not this machine has it."""
     honest = web_check.report
-    table = policies.exported(QUICK)[0].probabilities[::-1].tolist()
+    table = policies.exported(QUICK)[0].table[::-1].tolist()
 
     def other(*args, onnx=None, **kwargs):
         return {"probabilities": table} if onnx else honest(*args, **kwargs)
@@ -488,7 +488,7 @@ def refusing(action):
     def change(honest):
         def to_openspiel(given, faces):
             if given is action:
-                raise KuhnError("not today")
+                raise BridgeError("not today")
             return honest(given, faces)
 
         return to_openspiel
@@ -510,7 +510,7 @@ def after_all(change):
         def step(self, action):
             try:
                 honest(self, action)
-            except KuhnError:
+            except BridgeError:
                 change(self)
                 raise
 
@@ -541,8 +541,13 @@ def other_game(**changes):
         def game():
             made = honest()
             tree = {k: change(getattr(made.tree, k).copy()) for k, change in changes.items()}
-            looks = replace(made.looks, sights=lambda: made.observations[::-1])
-            return replace(made, looks=looks, tree=replace(made.tree, **tree))
+            other = replace(made.tree, **tree)
+            source = replace(
+                made.source,
+                tree=lambda: other,
+                observations=lambda _: made.observations[::-1],
+            )
+            return replace(made, source=source)
 
         return game
 
@@ -713,7 +718,7 @@ EACH = [
     ),
     (
         "equilibria",
-        patched(solvers, "nash", instead(TabularPolicy.uniform())),
+        patched(solvers, "nash", instead(Policy.uniform("kuhn"))),
         "ours has NashConv 0, OpenSpiel has NashConv 0.916666667",
     ),
     ("equilibria", patched(solvers, "worth", instead((5, -5))), "OpenSpiel is worth 5"),
@@ -723,13 +728,13 @@ EACH = [
         patched(
             solvers,
             "solve_zero_sum",
-            instead(Solution(TabularPolicy.uniform().probabilities, -1 / 18)),
+            instead(Solution(Policy.uniform("kuhn").table, -1 / 18)),
         ),
         "the LP's policy: ours has NashConv 0, OpenSpiel has NashConv 0.916666667",
     ),
     (
         "model",
-        patched(values.NashConv, "values", lambda _: property(lambda self: (7.0, -7.0))),
+        patched(values.Measure, "values", lambda _: property(lambda self: (7.0, -7.0))),
         "model.zip: ours pays player_0 7",
     ),
     (
@@ -1279,7 +1284,7 @@ def test_a_game_that_names_the_other_card_is_told_so():
 
 @pytest.mark.parametrize("size", [1, 5])
 def test_kuhn_has_two_to_four_action_ids(size):
-    with pytest.raises(KuhnError, match=f"has {size} actions; Kuhn poker is read with 2, 3 or 4"):
+    with pytest.raises(BridgeError, match=f"has {size} actions; Kuhn poker is read with 2, 3 or 4"):
         list(candidate.encodings(size))
 
 

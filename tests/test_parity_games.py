@@ -8,9 +8,8 @@ import pytest
 
 from algorithms.exact import cfr, fast, values
 from algorithms.games import load_game
-from algorithms.games.game import Game
 from algorithms.learning import selfplay
-from algorithms.policies import GamePolicy
+from algorithms.policies import Policy
 from parity import check, games
 from parity import tally as tally_module
 from parity.registry import GAME_CHECKS, Settings, run
@@ -95,13 +94,13 @@ def test_a_wrong_tree_is_noticed(planted, expected):
 def test_wrong_sights_are_noticed():
     right = load_game(KUHN3)
 
-    def wrong():
+    def wrong(_):
         seen = right.observations.copy()
         seen[3, 1] += 0.5
         return seen
 
-    looks = replace(right.looks, sights=wrong)
-    assert red(Game(right.name, right.tree, looks, origin=right.origin)) == {"sights"}
+    source = replace(right.source, observations=wrong)
+    assert red(replace(right, source=source)) == {"sights"}
 
 
 def off(function, change):
@@ -187,7 +186,7 @@ def test_opponents_that_play_something_else_are_noticed(monkeypatch):
     assert red(load_game(KUHN3)) == {"environment"}
 
 
-OTHER = GamePolicy.random(KUHN3, 77)
+OTHER = Policy.random(KUHN3, 77)
 
 
 # One row compares several things. Each is seen to fail: (row, game, what is patched, what is told).
@@ -235,7 +234,7 @@ EACH = [
     (
         "best-response",
         lambda: load_game(KUHN3),
-        set_to(values.NashConv, "best_values", property(lambda self: (7.0,) * 3)),
+        set_to(values.Measure, "best_values", property(lambda self: (7.0,) * 3)),
         "random policy 0: ours lets player_0 win 7",
     ),
     (
@@ -254,7 +253,7 @@ EACH = [
     (
         "policies",
         lambda: load_game(KUHN3),
-        set_to(GamePolicy, "from_json", lambda text, game: OTHER),
+        set_to(Policy, "from_json", lambda text, game: OTHER),
         "JSON gives the same policy back does not hold",
     ),
 ]
@@ -300,7 +299,7 @@ def faults(change):
 
 
 def test_a_lossy_file_is_noticed(monkeypatch):
-    right = GamePolicy.to_players
+    right = Policy.to_players
 
     def rounded(policy):
         players = right(policy)
@@ -308,7 +307,7 @@ def test_a_lossy_file_is_noticed(monkeypatch):
         players[0][key] = {a: round(p, 9) for a, p in players[0][key].items()}
         return players
 
-    monkeypatch.setattr(GamePolicy, "to_players", rounded)
+    monkeypatch.setattr(Policy, "to_players", rounded)
     assert red(load_game(KUHN3)) == {"policies"}
 
 

@@ -23,9 +23,10 @@ from algorithms import play
 from algorithms.exact.kuhn import nash
 from algorithms.playing import page
 from algorithms.playing.opponents import opponent
-from algorithms.policies.styles import STYLES, style
+from algorithms.policies.kuhn import STYLES, style
 from algorithms.support.server import Asset, Server
-from kuhn_bridge import INFORMATION_STATES, TabularPolicy
+from kuhn_bridge import INFORMATION_STATES, Policy
+from tests.games import from_names
 
 # What every answer carries, word for word. No source but the page itself may be loaded from.
 GUARDS = {
@@ -129,11 +130,11 @@ def test_the_page_is_told_its_opponents_and_what_moves_cost(server: Server) -> N
     game = json.loads(ask(server, "/game.json")[2])
     names = ["Coin flips", "Perfect play", "Never bluffs", "Always bets", "Always checks"]
     assert [opponent["name"] for opponent in game["opponents"]] == names
-    wanted = [TabularPolicy.uniform(), nash(Fraction(1, 6)), *map(style, list(STYLES)[1:])]
-    told = [TabularPolicy.from_dict(opponent["policy"]) for opponent in game["opponents"]]
+    wanted = [Policy.uniform("kuhn"), nash(Fraction(1, 6)), *map(style, list(STYLES)[1:])]
+    told = [from_names(opponent["policy"]) for opponent in game["opponents"]]
     assert told == wanted
     assert all(opponent["onnx"] is None for opponent in game["opponents"])
-    assert TabularPolicy.from_dict(game["perfect"]) == wanted[1]
+    assert from_names(game["perfect"]) == wanted[1]
     assert game["value"] == pytest.approx(-1 / 18)
     assert game["uniform_nash_conv"] == pytest.approx(11 / 12)
     assert game["costs"]["2p"] == {"CHECK_OR_CALL": pytest.approx(3 / 11), "BET": 0}
@@ -166,7 +167,7 @@ def test_opponents_have_names_that_players_know(source: str, name: str) -> None:
 
 def test_of_a_file_the_page_learns_the_name_alone(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
-    path.write_text(TabularPolicy.random(1).to_json())
+    path.write_text(Policy.random("kuhn", 1).to_json())
     game = json.loads(page.assets(str(path))["/game.json"].body)
     assert game["opponents"][0]["name"] == "mine.json"
     assert len(game["opponents"]) == 6

@@ -11,69 +11,69 @@ import pytest
 from hypothesis import given
 from open_spiel.python import policy as openspiel_policy
 
-from kuhn_bridge import INFORMATION_STATES, Action, KuhnError, TabularPolicy
+from algorithms.policies.openspiel import to_pyspiel_tabular, to_python_tabular
+from kuhn_bridge import INFORMATION_STATES, Action, BridgeError, Policy
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.openspiel import from_openspiel_policy, to_pyspiel_policy, to_python_policy
-from kuhn_bridge.policy import LEGAL
+from tests.games import LEGAL
 from tests.strategies import policies
 
 GAMES = ["kuhn_poker", "python_kuhn_bridge"]
 
 
 def test_reading_a_policy():
-    policy = TabularPolicy.uniform()
-    assert policy.probabilities.shape == (12, 3)
+    policy = Policy.uniform("kuhn")
+    assert policy.table.shape == (12, 3)
     assert policy["2pb"] == {Action.CHECK_OR_CALL: 0.5, Action.FOLD: 0.5}
     assert len(str(policy).splitlines()) == 13
     assert "1pb   player_0  Q     check-bet         0.5000       -  0.5000" in str(policy)
-    with pytest.raises(KuhnError, match="is not an information state"):
+    with pytest.raises(BridgeError, match="is not an information state"):
         policy["2pp"]
 
 
 def test_the_likeliest_actions():
-    policy = TabularPolicy.from_percentages(PRINTED).likeliest()
+    policy = Policy.from_percentages(PRINTED).greedy()
     assert policy["2"] == {Action.CHECK_OR_CALL: 0.0, Action.BET: 1.0}
     assert policy["1b"] == {Action.CHECK_OR_CALL: 0.0, Action.FOLD: 1.0}
-    assert TabularPolicy.uniform().likeliest()["0"][Action.CHECK_OR_CALL] == 1
+    assert Policy.uniform("kuhn").greedy()["0"][Action.CHECK_OR_CALL] == 1
 
 
 def test_a_policy_is_a_frozen_value():
-    policy = TabularPolicy.random(7)
-    assert policy == TabularPolicy.random(7) != TabularPolicy.random(8)
+    policy = Policy.random("kuhn", 7)
+    assert policy == Policy.random("kuhn", 7) != Policy.random("kuhn", 8)
     assert hash(policy) == hash(copy.deepcopy(policy))
     assert pickle.loads(pickle.dumps(policy)) == policy
     assert eval(repr(policy)) == policy
     assert policy != "a policy"
     with pytest.raises(AttributeError):
-        policy.probabilities = None
+        policy.table = None
     with pytest.raises(ValueError, match="read-only"):
-        policy.probabilities[0, 0] = 1
+        policy.table[0, 0] = 1
     with pytest.raises(AttributeError, match="frozen"):
-        del policy.probabilities
+        del policy.table
     with pytest.raises(ValueError, match="WRITEABLE"):
-        policy.probabilities.setflags(write=True)
+        policy.table.setflags(write=True)
     with pytest.raises(ValueError, match="WRITEABLE"):
         LEGAL.setflags(write=True)
 
 
 def test_numbers_may_be_of_any_real_kind():
-    wanted = TabularPolicy.uniform()
+    wanted = Policy.uniform("kuhn")
     for kind in (Fraction, np.float32, np.float16, float):
-        table = [[kind(float(p)) for p in row] for row in wanted.probabilities]
-        assert TabularPolicy(table) == wanted
-    assert TabularPolicy((wanted.probabilities * 2).astype(int) / 2) == wanted
+        table = [[kind(float(p)) for p in row] for row in wanted.table]
+        assert Policy("kuhn", table) == wanted
+    assert Policy("kuhn", (wanted.table * 2).astype(int) / 2) == wanted
 
 
 def test_a_policy_does_not_follow_the_table_it_was_made_from():
-    table = TabularPolicy.uniform().probabilities.copy()
-    policy = TabularPolicy(table)
+    table = Policy.uniform("kuhn").table.copy()
+    policy = Policy("kuhn", table)
     table[:] = 0
-    assert policy == TabularPolicy.uniform()
+    assert policy == Policy.uniform("kuhn")
 
 
 def test_random_policies_are_uniform():
     """A share drawn uniformly lands in each tenth equally often: 24,000 draws, 5 deviations."""
-    tables = np.stack([TabularPolicy.random(seed).probabilities for seed in range(2000)])
+    tables = np.stack([Policy.random("kuhn", seed).table for seed in range(2000)])
     shares = tables[:, LEGAL][:, ::2].ravel()  # the first of each row's two legal actions
     counts = np.histogram(shares, bins=10, range=(0, 1))[0]
     assert np.abs(counts - 2400).max() < 5 * np.sqrt(24_000 * 0.1 * 0.9)
@@ -81,8 +81,8 @@ def test_random_policies_are_uniform():
 
 @pytest.mark.parametrize("seed", [-1, 1.5, None, "1", True])
 def test_what_is_no_seed(seed):
-    with pytest.raises(KuhnError, match="is not a whole number from 0 up"):
-        TabularPolicy.random(seed)
+    with pytest.raises(BridgeError, match="is not a whole number from 0 up"):
+        Policy.random("kuhn", seed)
 
 
 @pytest.mark.parametrize(("off", "passes"), [(0.9e-6, True), (1.1e-6, False)])
@@ -90,10 +90,10 @@ def test_what_is_no_seed(seed):
 def test_the_tolerance_of_a_row(off, passes, sign):
     table = edited(at3_0=0.5 + sign * off)
     if passes:
-        assert TabularPolicy(table).probabilities[3].sum() != 1
+        assert Policy("kuhn", table).table[3].sum() != 1
     else:
         with pytest.raises(PolicyError, match="'0p': the probabilities sum to"):
-            TabularPolicy(table)
+            Policy("kuhn", table)
 
 
 @pytest.mark.parametrize(("off", "passes"), [(0.019, True), (0.021, False)])
@@ -102,12 +102,12 @@ def test_the_tolerance_of_percentages(off, passes, sign):
     rows = [[50, 50, 50, 50]] * 3
     rounded = [[50, 50, 50, 50], [50, 50 + sign * off, 50, 50], [50, 50, 50, 50]]
     if passes:
-        policy = TabularPolicy.from_percentages([rows, rounded])
+        policy = Policy.from_percentages([rows, rounded])
         assert policy["1p"][Action.BET] == pytest.approx(0.5, abs=1e-4)
         assert policy["1p"][Action.BET] != 0.5
     else:
         with pytest.raises(PolicyError, match=r"player_1 Q.*does not sum to 100"):
-            TabularPolicy.from_percentages([rows, rounded])
+            Policy.from_percentages([rows, rounded])
 
 
 @given(policies())
@@ -120,14 +120,18 @@ def test_json_round_trips_exactly(policy):
 @given(policy=policies())
 def test_both_kinds_of_openspiel_policy_round_trip_exactly(game, policy):
     game = pyspiel.load_game(game)
-    assert from_openspiel_policy(to_python_policy(policy, game)) == policy
-    assert from_openspiel_policy(to_pyspiel_policy(policy, game)) == policy
+    assert (
+        Policy.from_openspiel(to_python_tabular(policy.game, policy.table, game), "kuhn") == policy
+    )
+    assert (
+        Policy.from_openspiel(to_pyspiel_tabular(policy.game, policy.table, game), "kuhn") == policy
+    )
 
 
 @given(policies())
 def test_percentages_carry_a_policy(policy):
-    back = TabularPolicy.from_percentages(policy.to_percentages())
-    np.testing.assert_allclose(back.probabilities, policy.probabilities, rtol=0, atol=1e-14)
+    back = Policy.from_percentages(policy.to_percentages())
+    np.testing.assert_allclose(back.table, policy.table, rtol=0, atol=1e-14)
 
 
 # What a hand-written CFR program prints: [check, bet, fold, call] for J, Q, K of each player.
@@ -138,7 +142,7 @@ PRINTED = (
 
 
 def test_printed_percentages_come_back_as_printed():
-    policy = TabularPolicy.from_percentages(PRINTED)
+    policy = Policy.from_percentages(PRINTED)
     assert policy.to_percentages() == PRINTED
     assert policy["0"][Action.BET] == pytest.approx(0.2069)
     assert policy["1pb"][Action.CHECK_OR_CALL] == pytest.approx(0.545)
@@ -165,7 +169,7 @@ def test_printed_percentages_come_back_as_printed():
 )
 def test_bad_percentages(percentages, message):
     with pytest.raises(PolicyError, match=message):
-        TabularPolicy.from_percentages(percentages)
+        Policy.from_percentages(percentages)
 
 
 ITSELF = []
@@ -173,7 +177,7 @@ ITSELF.append(ITSELF)
 
 
 def edited(**changes):
-    table = TabularPolicy.uniform().probabilities.copy()
+    table = Policy.uniform("kuhn").table.copy()
     for where, value in changes.items():
         row, column = map(int, where.removeprefix("at").split("_"))
         table[row, column] = value
@@ -194,7 +198,7 @@ def edited(**changes):
         ("nonsense", "table of numbers"),
         ([[10**400, 0, 0]] * 12, "table of numbers"),
         ([["0.5", "0.5", "0"]] * 12, "table of numbers"),
-        (TabularPolicy.uniform().probabilities + 0j, "table of numbers"),
+        (Policy.uniform("kuhn").table + 0j, "table of numbers"),
         (edited(at0_0=1e308, at0_1=1e308), "sum to inf, not 1"),
         (iter([]), "table of numbers"),
         (range(10**9), "table of numbers"),
@@ -208,12 +212,12 @@ def edited(**changes):
 )
 def test_what_is_no_policy(table, message):
     with pytest.raises(PolicyError, match=message) as error:
-        TabularPolicy(table)
+        Policy("kuhn", table)
     assert "\n" not in str(error.value)
 
 
 def broken(edit):
-    data = json.loads(TabularPolicy.uniform().to_json())
+    data = json.loads(Policy.uniform("kuhn").to_json())
     edit(data)
     return json.dumps(data)
 
@@ -257,8 +261,8 @@ def test_corrupted_json(text, message):
 
 def test_files(tmp_path):
     path = tmp_path / "policy.json"
-    path.write_text(TabularPolicy.random(1).to_json())
-    assert TabularPolicy.load(path) == TabularPolicy.random(1)
+    path.write_text(Policy.random("kuhn", 1).to_json())
+    assert TabularPolicy.load(path) == Policy.random("kuhn", 1)
     with pytest.raises(PolicyError, match="No such file"):
         TabularPolicy.load(tmp_path / "none.json")
     path.write_bytes(b"\xff\xfe\x00")
@@ -267,8 +271,8 @@ def test_files(tmp_path):
     path.write_text("{")
     with pytest.raises(PolicyError, match=r"policy.json: not a policy: the JSON is broken"):
         TabularPolicy.load(path)
-    path.write_text(TabularPolicy.random(1).to_json().ljust(2**20))  # as large as may be
-    assert TabularPolicy.load(path) == TabularPolicy.random(1)
+    path.write_text(Policy.random("kuhn", 1).to_json().ljust(2**20))  # as large as may be
+    assert TabularPolicy.load(path) == Policy.random("kuhn", 1)
     for endless in ("/dev/zero", "/dev/urandom"):
         with pytest.raises(PolicyError, match="larger than 1,048,576 bytes"):
             TabularPolicy.load(endless)
@@ -287,7 +291,7 @@ def test_an_incomplete_policy_from_openspiel_is_an_error():
 
 def test_what_is_illegal_has_no_probability_in_openspiel():
     game = pyspiel.load_game("python_kuhn_bridge")
-    table = to_python_policy(TabularPolicy.random(1), game).action_probability_array
+    table = to_python_policy(Policy.random("kuhn", 1), game).action_probability_array
     assert table.shape == (12, 3)
     assert table.sum(axis=1) == pytest.approx(1)
 
@@ -296,33 +300,33 @@ def test_a_policy_that_hides_its_ids_is_not_guessed_at():
     """Facing a bet 0 alone means fold in kuhn_poker and call in ours."""
     rows = {name: [(0, 1.0)] for name in INFORMATION_STATES}
     with pytest.raises(PolicyError, match="list all legal actions"):
-        from_openspiel_policy(pyspiel.TabularPolicy(rows))
+        Policy.from_openspiel(pyspiel.TabularPolicy(rows), "kuhn")
     with pytest.raises(PolicyError, match="another game: it has 3"):
         from_openspiel_policy(pyspiel.TabularPolicy(rows | {"3": [(0, 1.0)]}))
     with pytest.raises(PolicyError, match="not an OpenSpiel policy"):
-        from_openspiel_policy(TabularPolicy.uniform())
+        Policy.from_openspiel(Policy.uniform("kuhn"), "kuhn")
 
 
 def test_minus_zero_is_zero():
-    table = TabularPolicy.uniform().probabilities.copy()
+    table = Policy.uniform("kuhn").table.copy()
     table[0] = 1.0, -0.0, -0.0
     other = np.where(table == 0, 0.0, table)
-    assert TabularPolicy(table) == TabularPolicy(other)
-    assert hash(TabularPolicy(table)) == hash(TabularPolicy(other))
+    assert Policy("kuhn", table) == Policy("kuhn", other)
+    assert hash(Policy("kuhn", table)) == hash(Policy("kuhn", other))
 
 
 def test_policies_of_other_games_do_not_cross():
     leduc = pyspiel.load_game("leduc_poker")
     with pytest.raises(PolicyError, match="not to leduc_poker"):
-        to_python_policy(TabularPolicy.uniform(), leduc)
+        to_python_policy(Policy.uniform("kuhn"), leduc)
     with pytest.raises(PolicyError, match="not to leduc_poker"):
-        from_openspiel_policy(openspiel_policy.UniformRandomPolicy(leduc))
+        Policy.from_openspiel(openspiel_policy.UniformRandomPolicy(leduc), "kuhn")
     three = pyspiel.load_game("kuhn_poker(players=3)")
     for cross in (to_python_policy, to_pyspiel_policy):
         with pytest.raises(PolicyError, match=r"not to kuhn_poker\(players=3\)"):
-            cross(TabularPolicy.uniform(), three)
+            cross(Policy.uniform("kuhn"), three)
     with pytest.raises(PolicyError, match=r"not to kuhn_poker\(players=3\)"):
-        from_openspiel_policy(openspiel_policy.UniformRandomPolicy(three))
+        Policy.from_openspiel(openspiel_policy.UniformRandomPolicy(three), "kuhn")
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -331,10 +335,12 @@ def test_what_openspiels_solvers_return_crosses_as_it_is(game):
     solver = pyspiel.CFRSolver(game)
     for _ in range(20):
         solver.evaluate_and_update_policy()
-    direct = from_openspiel_policy(solver.average_policy())
-    assert from_openspiel_policy(solver.tabular_average_policy()) == direct
-    assert from_openspiel_policy(pyspiel.UniformRandomPolicy(game)) == TabularPolicy.uniform()
-    ours, theirs = to_pyspiel_policy(direct, game), solver.average_policy()
+    direct = Policy.from_openspiel(solver.average_policy(), "kuhn")
+    assert Policy.from_openspiel(solver.tabular_average_policy(), "kuhn") == direct
+    assert Policy.from_openspiel(pyspiel.UniformRandomPolicy(game), "kuhn") == Policy.uniform(
+        "kuhn"
+    )
+    ours, theirs = to_pyspiel_tabular(direct.game, direct.table, game), solver.average_policy()
     assert pyspiel.nash_conv(game, ours) == pytest.approx(
         pyspiel.nash_conv(game, theirs), abs=1e-12
     )

@@ -17,7 +17,7 @@ from algorithms import nashconv, report
 from algorithms.exact.action_values import action_values
 from algorithms.exact.values import expected_values
 from algorithms.games import load_game
-from algorithms.policies import sources
+from algorithms.policies import load_policy
 from algorithms.reporting import page
 from algorithms.reporting.document import GameFacts, facts_of, summary_document, tree_document
 from algorithms.reporting.measures import Entry, Measure, curve_beside, entry, notes_beside
@@ -90,14 +90,16 @@ def test_the_tree_of_the_document_is_the_games(name):
     columns = (array(theirs["action"]).tolist(), array(theirs["probability"]), labels)
     assert list(zip(*columns, strict=True)) == outcomes
     words = [found["labels"][place] for place in array(found["slot_label"])]
-    assert words == [game.word(int(row), int(action)) for row, action in tree.slots[:, [0, 3]]]
+    assert words == [
+        game.action_label(int(row), int(action)) for row, action in tree.slots[:, [0, 3]]
+    ]
     assert found["keys"] == list(tree.keys)
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_tables_are_action_values(name):
     game = load_game(name)
-    policy = sources.load("random:5", game).table
+    policy = load_policy("random:5", game).table
     found = action_values(game.tree, policy)
     tables = report_document(["random:5"], name)["policies"][0]["tables"]
     assert array(tables["probabilities"]) == pytest.approx(policy[game.tree.legal], rel=1e-6)
@@ -110,10 +112,10 @@ def test_seats_are_what_others_win_there():
     found = report_document(["uniform"], LEDUC, equilibrium="random:1")
     uniform, guest = found["policies"]
     game = load_game(LEDUC)
-    tables = [sources.load(name, game).table for name in ("uniform", "random:1")]
+    tables = [load_policy(name, game).table for name in ("uniform", "random:1")]
     own = game.tree.owner
     for seat in (0, 1):
-        mixed = np.where((own == seat)[:, None], tables[1], tables[0])
+        mixed = np.infoset_label((own == seat)[:, None], tables[1], tables[0])
         won = expected_values(game.tree, mixed)[seat]
         assert uniform["seats"][seat]["reference"] == pytest.approx(won)
         assert uniform["seats"][seat]["best_response"] == uniform["best_values"][seat]
@@ -147,8 +149,8 @@ def test_a_reference_among_the_policies_is_shown_once():
 
 def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys):
     game = load_game(LEDUC)
-    one = entry("random:1", sources.load("random:1", game))
-    found = tree_document(game, [one], entry("uniform", sources.load("uniform", game)), max_nodes=9)
+    one = entry("random:1", load_policy("random:1", game))
+    found = tree_document(game, [one], entry("uniform", load_policy("uniform", game)), max_nodes=9)
     assert found["tree"] is None
     assert found["without_tree"] == (
         "leduc_poker has 9,457 nodes. The explorer and the table are left out above 9."
@@ -159,11 +161,11 @@ def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys):
     row = game.tree.keys.index(theirs[0]["key"])
     assert lines[0] == {
         "player": theirs[0]["player"],
-        "label": game.where(row),
+        "label": game.infoset_label(row),
         "reach": pytest.approx(theirs[0]["reach"]),
-        "played": game.word(row, theirs[0]["played"]),
+        "played": game.action_label(row, theirs[0]["played"]),
         "probability": theirs[0]["probability"],
-        "best": game.word(row, theirs[0]["best"]),
+        "best": game.action_label(row, theirs[0]["best"]),
         "lost": pytest.approx(theirs[0]["lost"]),
     }
     assert found["policies"][1]["role"] == "equilibrium"

@@ -20,7 +20,7 @@ from algorithms import nashconv
 from algorithms.games import load_game
 from algorithms.learning.curve import Point, to_csv
 from algorithms.play import _assets
-from algorithms.policies import sources
+from algorithms.policies import load_policy
 from algorithms.reporting.document import GameFacts, summary_document, tree_document
 from algorithms.reporting.measures import Entry, LossLine, Measure, entry
 from algorithms.reporting.writing import report_document, write_document, write_report
@@ -82,7 +82,7 @@ def leduc(folder: Path) -> str:
     """A report of two policies, one of them with a learning curve and settings."""
     model = folder / "trained.json"
     if not model.exists():
-        policy = json.loads(sources.load("cfr:30", load_game(LEDUC)).to_json())
+        policy = load_policy("cfr:30", LEDUC).to_document()
         run = {"config": {"lr": 1.0, "seed": 0}, "versions": {"torch": "2.13"}, "steps": 2_000}
         model.write_text(json.dumps(policy | run))
         points = [Point(n * 10, n / 10, 4.7 / (1 + n), 4.7 / (2 + n)) for n in range(201)]
@@ -145,7 +145,9 @@ def test_numbers_are_those_of_nashconv(
         rows = {
             (int(o), key): i for i, (o, key) in enumerate(zip(tree.owner, tree.keys, strict=True))
         }
-        wanted_places = {loaded.where(rows[x["player"], x["key"]]) for x in theirs["losses"]}
+        wanted_places = {
+            loaded.infoset_label(rows[x["player"], x["key"]]) for x in theirs["losses"]
+        }
         titles = page.locator("#losses-list .place").all_text_contents()
         assert {title.replace("'", "") for title in titles} <= {
             place.replace("'", "") for place in wanted_places
@@ -166,8 +168,8 @@ def see_decision(page: Any, game: Any, infoset: int, theirs: dict[str, Any]) -> 
     bars = shown(page, ".moves [data-policy='0'] .odds")
     assert [v for v, _ in bars] == pytest.approx(list(row.values()), rel=1e-6)
     labels = page.locator(".moves .step .label").all_text_contents()
-    assert labels == [game.word(infoset, int(action)) for action in row]
-    best = game.word(infoset, theirs["best_response_players"][owner][key])
+    assert labels == [game.action_label(infoset, int(action)) for action in row]
+    best = game.action_label(infoset, theirs["best_response_players"][owner][key])
     assert best in page.locator(".facts tbody tr:first-child .best").text_content().split(" or ")
     known = {(x["player"], x["key"]): x for x in theirs["losses"]}.get((owner, key))
     (reach, _), (lost, _) = shown(page, ".facts tbody tr:first-child")
@@ -333,7 +335,7 @@ class Mirror:
         slot = int(self.tree.first_slot[infoset]) + place
         costs = [float(policy["costs"][slot]) for policy in self.policies[:2]]
         self.costs = [total + cost for total, cost in zip(self.costs, costs, strict=True)]
-        label = self.game.word(infoset, int(self.tree.slots[slot, 3]))
+        label = self.game.action_label(infoset, int(self.tree.slots[slot, 3]))
         against = ("this opponent", self.policies[1]["name"])
         said = ", ".join(f"{in_chips(c)} against {a}" for c, a in zip(costs, against, strict=True))
         self.judged.append(f"{label} cost {said}")
@@ -350,12 +352,12 @@ class Mirror:
         assert f"You are player_{self.seat} against " in page.text_content("#own-seat")
         situation = page.text_content("#situation")
         if not self.is_over:
-            label = self.game.where(infoset).replace("'", "")
+            label = self.game.infoset_label(infoset).replace("'", "")
             assert situation.startswith("You ")
             assert situation.endswith(f" {label.split(' ', 2)[2]}")
             labels = page.locator("#own-moves button span").all_text_contents()
             actions = np.flatnonzero(self.tree.legal[infoset]).tolist()
-            assert labels == [self.game.word(infoset, action) for action in actions]
+            assert labels == [self.game.action_label(infoset, action) for action in actions]
             assert page.locator("#hand").is_hidden()
             return
         won = self.won[-1]
@@ -524,7 +526,7 @@ def test_long_names_and_many_policies_stay_inside(browser: Any, folder: Path, wi
     entries = [
         Entry(name=f"{LONG}{n}", measure=one.measure, table=one.table)
         for n in range(7)
-        for one in [entry("random:1", sources.load(f"random:{n}", game))]
+        for one in [entry("random:1", load_policy(f"random:{n}", game))]
     ]
     path = folder / f"many-{width}.html"
     write_document(path, tree_document(game, entries, entries[0]))
@@ -578,7 +580,7 @@ def test_text_stays_text(browser: Any, folder: Path) -> None:
 
 def test_a_policys_file_may_be_called_anything(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "<script>broken = 1<img src=x>.json"
-    path.write_text(sources.load("uniform", load_game("kuhn")).to_json())
+    path.write_text(json.dumps(load_policy("uniform").to_document()))
     out = tmp_path / "report.html"
     write_report(out, [str(path)])
     with opened(browser, out.as_uri()) as page:
@@ -588,7 +590,7 @@ def test_a_policys_file_may_be_called_anything(browser: Any, tmp_path: Path) -> 
 
 def test_without_a_tree_the_explorer_is_left_out_with_a_word(browser: Any, folder: Path) -> None:
     game = load_game(LEDUC)
-    one = entry("random:1", sources.load("random:1", game))
+    one = entry("random:1", load_policy("random:1", game))
     path = folder / "large.html"
     write_document(path, tree_document(game, [one], max_nodes=100))
     with opened(browser, path.as_uri(), viewport=PHONE) as page:

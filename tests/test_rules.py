@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kuhn_bridge import Action, Card, Phase
-from kuhn_bridge.errors import ActionError, CardError, HistoryError, KuhnError, SeatError
+from kuhn_bridge.errors import ActionError, BridgeError, CardError, HistoryError, SeatError
 from kuhn_bridge.rules import (
     BETTING,
     DEALS,
@@ -148,7 +148,7 @@ def test_a_seed_is_a_whole_number_from_0_up(value):
 
 @pytest.mark.parametrize("value", [-1, 1.0, "7", None, True, float("nan"), [1]])
 def test_not_a_seed(value):
-    with pytest.raises(KuhnError, match="is not a whole number from 0 up"):
+    with pytest.raises(BridgeError, match="is not a whole number from 0 up"):
         as_seed(value)
 
 
@@ -162,7 +162,7 @@ class Unprintable:
 )
 def test_whatever_is_refused_is_shown_in_one_short_line(value):
     for refuse in (as_card, as_deal, as_action, as_seat, betting):
-        with pytest.raises(KuhnError) as error:
+        with pytest.raises(BridgeError) as error:
             refuse(value)
         assert len(str(error.value)) < 250
         assert "\n" not in str(error.value)

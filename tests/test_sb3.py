@@ -31,14 +31,14 @@ from algorithms import dominance, evaluate, export_onnx, nashconv, play, simulat
 from algorithms.games import kuhn, load_game
 from algorithms.learning.networks import DistinctPolicy
 from algorithms.learning.selfplay import SelfPlayVecEnv
+from algorithms.policies import load_policy
 from algorithms.policies import onnx as onnx_policy
-from algorithms.policies import sources
 from algorithms.policies.features import CardTimesHistory
-from algorithms.policies.sb3 import load_model, load_policy, network_probabilities
-from kuhn_bridge import INFORMATION_STATES, KuhnError, State
+from algorithms.policies.sb3 import load_model, network_probabilities
+from kuhn_bridge import INFORMATION_STATES, BridgeError, State
 from kuhn_bridge.bridge import parse_information_state
-from kuhn_bridge.policy import LEGAL
 from kuhn_bridge.rules import BETTING, DEALS
+from tests.games import LEGAL
 
 OBSERVATIONS = kuhn().observations
 
@@ -118,7 +118,7 @@ def test_every_command_that_reads_models_can_be_told_to_trust_one(
     saved(tmp_path / "model.zip", activation_fn=nn.Tanhshrink)  # on no list of ours
     monkeypatch.setattr("sys.stdin", io.StringIO())
     monkeypatch.setattr(play.Server, "serve_forever", lambda self: None)
-    written = sources.load("uniform"), 0.0  # not in earnest: that takes seconds
+    written = load_policy("uniform"), 0.0  # not in earnest: that takes seconds
     monkeypatch.setattr(export_onnx, "export", lambda *args: written)
     for command, arguments in (
         (nashconv, [path]),
@@ -144,7 +144,7 @@ def test_a_network_is_asked_about_its_game() -> None:
 def test_the_likeliest_actions_can_be_read(tmp_path: Path) -> None:
     saved(tmp_path / "model.zip")
     table = load_policy(tmp_path / "model.zip").table
-    greedy = sources.load(str(tmp_path / "model.zip"), deterministic=True).table
+    greedy = load_policy(str(tmp_path / "model.zip"), deterministic=True).table
     assert (greedy.argmax(axis=1) == table.argmax(axis=1)).all()
     assert set(greedy.flat) == {0.0, 1.0}
 
@@ -194,7 +194,7 @@ def test_a_strangers_zip_does_not_run_code(tmp_path: Path) -> None:
     assert load_policy(bad) == expected  # all that is needed is plain text and tensors
     assert load_model(bad).game == kuhn()
     assert not mark.exists()
-    with pytest.raises(KuhnError, match="SB3 cannot load it"):
+    with pytest.raises(BridgeError, match="SB3 cannot load it"):
         load_policy(bad, trust=True)
     assert mark.exists()  # so the bomb was live
 
@@ -204,7 +204,7 @@ def test_tensors_that_are_not_only_tensors_are_refused(tmp_path: Path) -> None:
     mark, file = tmp_path / "ran", io.BytesIO()
     torch.save({"action_net.weight": Bomb(mark)}, file)
     bad = rewritten(tmp_path / "model.zip", {"policy.pth": file.getvalue()})
-    with pytest.raises(KuhnError, match="--trust"):
+    with pytest.raises(BridgeError, match="--trust"):
         load_policy(bad)
     assert not mark.exists()
 
@@ -220,7 +220,7 @@ def test_what_cannot_be_rebuilt_is_refused_unless_trusted(
     tmp_path: Path, kwargs: dict[str, Any], word: str
 ) -> None:
     made = saved(tmp_path / "model.zip", **kwargs)
-    with pytest.raises(KuhnError, match=rf"{word}.*--trust"):
+    with pytest.raises(BridgeError, match=rf"{word}.*--trust"):
         load_policy(tmp_path / "model.zip")
     trusted = load_policy(tmp_path / "model.zip", trust=True)
     assert np.abs(trusted.table - sb3_probabilities(made)).max() < 1e-6
@@ -231,7 +231,7 @@ def test_a_policy_class_of_a_stranger_is_refused(tmp_path: Path) -> None:
         pass
 
     saved(tmp_path / "model.zip", Mine)
-    with pytest.raises(KuhnError, match="policy class"):
+    with pytest.raises(BridgeError, match="policy class"):
         load_policy(tmp_path / "model.zip")
 
 
@@ -243,7 +243,7 @@ def test_a_trusted_network_that_cannot_be_run_is_one_line(
 
     saved(tmp_path / "model.zip", net_arch=[4])
     monkeypatch.setattr("algorithms.policies.sb3.network_probabilities", broken)
-    with pytest.raises(KuhnError, match=r"its network cannot be run \(no such layer\)$"):
+    with pytest.raises(BridgeError, match=r"its network cannot be run \(no such layer\)$"):
         load_policy(tmp_path / "model.zip", trust=True)
 
 
@@ -267,7 +267,7 @@ def test_bad_zips_get_one_clear_line(tmp_path: Path, trust: bool) -> None:
         "cartpole.zip": "another game",
     }
     for name, word in words.items():
-        with pytest.raises(KuhnError, match=word) as caught:
+        with pytest.raises(BridgeError, match=word) as caught:
             load_policy(tmp_path / name, trust=trust)
         assert name in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -285,7 +285,7 @@ def test_layers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             tensors = torch.load(io.BytesIO(archive.read("policy.pth")), weights_only=True)
         file = io.BytesIO()
         torch.save({**tensors, **changes}, file)
-        with pytest.raises(KuhnError, match="cannot be rebuilt"):
+        with pytest.raises(BridgeError, match="cannot be rebuilt"):
             load_policy(rewritten(tmp_path / "model.zip", {"policy.pth": file.getvalue()}))
 
 
@@ -298,7 +298,7 @@ def test_a_damaged_zip_is_read_or_refused_but_never_crashes(data: st.DataObject)
         junk = data.draw(st.binary(max_size=8))
         path = Path(folder) / "model.zip"
         path.write_bytes(whole[:start] + junk + whole[start + data.draw(st.integers(0, 16)) :])
-        with suppress(KuhnError):
+        with suppress(BridgeError):
             load_policy(path)
 
 
@@ -311,7 +311,7 @@ def test_a_changed_description_is_refused(tmp_path: Path, key: str, value: Any) 
     data = data_of(tmp_path / "model.zip") | {key: value}
     bad = rewritten(tmp_path / "model.zip", {"data": json.dumps(data).encode()})
     if key != "policy_kwargs":
-        with pytest.raises(KuhnError):
+        with pytest.raises(BridgeError):
             load_policy(bad)
     else:  # nothing is said of the network: SB3's defaults
         assert load_policy(bad) == load_policy(tmp_path / "model.zip")
@@ -381,7 +381,7 @@ def test_bad_onnx_gets_one_clear_line(tmp_path: Path) -> None:
         "missing": "No such file",
     }
     for name, word in words.items():
-        with pytest.raises(KuhnError, match=word) as caught:
+        with pytest.raises(BridgeError, match=word) as caught:
             onnx_policy.load_policy(tmp_path / f"{name}.onnx")
         assert "\n" not in str(caught.value)
 
@@ -419,6 +419,6 @@ ODD_MODELS: dict[str, Callable[[Path], Path]] = {
 def test_odd_models_are_refused_in_one_line(tmp_path: Path, oddity: str) -> None:
     (tmp_path / "model.zip").write_bytes(_zip_bytes())
     path = ODD_MODELS[oddity](tmp_path / "model.zip")
-    with pytest.raises(KuhnError, match=path.name) as caught:
+    with pytest.raises(BridgeError, match=path.name) as caught:
         load_policy(path)
     assert "\n" not in str(caught.value)

@@ -15,15 +15,15 @@ from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
-from algorithms.exact.values import nash_conv
+from algorithms.exact.values import evaluate_policy
 from algorithms.games import load_game
 from algorithms.learning.board import _deals, board_of, cumulative, deal_of
 from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.learning.tutorial import TurnsEnv
-from kuhn_bridge import KuhnError, State, TabularPolicy
+from kuhn_bridge import BridgeError, Policy, State
 from kuhn_bridge.errors import IllegalActionError
-from kuhn_bridge.policy import LEGAL
 from kuhn_bridge.rules import DEALS, DECISIONS, Action, Card
+from tests.games import LEGAL
 from tests.test_own_game import NAME as OWN_GAME
 
 KUHN = load_game("kuhn")
@@ -83,7 +83,7 @@ def test_one_slot_is_the_plain_environment_draw_by_draw(name: str, numbered: boo
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 2**32))
 def test_they_are_one_on_kuhn_with_any_seed(seed: int, choices: int) -> None:
-    policy = TabularPolicy.random(seed).probabilities
+    policy = Policy.random("kuhn", seed).table
     plain = seated(SelfPlayEnv(), policy)
     fast = seated(SelfPlayVecEnv(1, seed=seed), policy)
     (seen, _), block = plain.reset(seed=seed), fast.reset()
@@ -153,7 +153,7 @@ def test_the_mean_reward_is_the_exact_value(name: str) -> None:
         _, rewards, dones, _ = environment.step((sums[rows] <= draws).sum(axis=1))
         np.add.at(won, seats[dones], rewards[dones])
         np.add.at(hands, seats[dones], 1)
-    values = nash_conv(game.tree, policy).values
+    values = evaluate_policy(game.tree, policy).values
     largest = np.abs(game.tree.returns).max()
     # Hands in which a seat never acts are left out, so only seats that always act are compared.
     acts = [p for p in range(players) if p == 0 or name != "kuhn_poker(players=3)"]
@@ -232,7 +232,7 @@ def test_an_illegal_action_is_refused_and_changes_nothing(action: int) -> None:
     with pytest.raises(IllegalActionError, match="illegal"):
         fast.step(np.array([0, 0, action, 0]))
     assert fast.get_state() == before
-    with pytest.raises(KuhnError):
+    with pytest.raises(BridgeError):
         plain.step(np.int64(action))
     assert plain.get_state()["moves"] == []
 
@@ -246,7 +246,7 @@ def test_an_action_below_0_is_not_counted_from_the_end() -> None:
     assert fast.action_masks()[1, 2]
     with pytest.raises(IllegalActionError, match="action -1 is illegal in slot 1"):
         fast.step(np.array([0, -1]))
-    with pytest.raises(KuhnError, match="-1 is not an action ID"):
+    with pytest.raises(BridgeError, match="-1 is not an action ID"):
         plain.step(np.int64(-1))
 
 
@@ -290,7 +290,7 @@ def test_hands_that_cannot_be_are_refused() -> None:
     environment.set_state(first)  # hand 0 is one
     nodes, node = KUHN.tree.num_nodes, first["node"][0]
     for name, wrong in (("hand", -2), ("node", nodes), ("node", node - nodes)):
-        with pytest.raises(KuhnError, match="a hand in which the learner is not to act"):
+        with pytest.raises(BridgeError, match="a hand in which the learner is not to act"):
             environment.set_state({**first, name: [wrong, first[name][1]]})
     assert environment.get_state() == first
 
@@ -338,7 +338,7 @@ def test_loops_pass_over_dones_and_infos_only_for_training(numbered: bool, passe
 
 def test_running_sums_end_in_one() -> None:
     assert (cumulative(KUHN.tree.uniform())[:, -1] == 1).all()
-    assert (cumulative(TabularPolicy.random(0).probabilities).max(axis=1) == 1).all()
+    assert (cumulative(Policy.random("kuhn", 0).table).max(axis=1) == 1).all()
     board = board_of(load_game("leduc_poker"))
     last = board.first_child[1:][board.player == -1] - 1
     assert (board.chance[last] == 1).all()

@@ -20,7 +20,7 @@ from algorithms.exact.simulation import (
 from algorithms.exact.values import expected_values
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.simulate import main
-from kuhn_bridge import KuhnError, TabularPolicy
+from kuhn_bridge import BridgeError, Policy
 from tests.games import LEDUC, tree
 
 TREE = kuhn_tree()
@@ -74,7 +74,7 @@ def test_bad_input(arguments, capsys):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_every_ending_comes_as_often_as_it_should(seed):
-    policy, hands = TabularPolicy.random(seed).probabilities, 200_000
+    policy, hands = Policy.random("kuhn", seed).table, 200_000
     count = np.bincount(play(TREE, policy, hands, np.random.default_rng(seed)), minlength=58)
     reach = np.ones(TREE.num_slots + 1)
     for slot, (row, _, before, action) in enumerate(TREE.slots):
@@ -128,7 +128,7 @@ def test_means_and_errors_are_those_of_the_hands_played(monkeypatch, hands, chun
 
     monkeypatch.setattr(module, "play", noted)
     monkeypatch.setattr(module, "CHUNK", 1000)
-    policies = [TabularPolicy.random(seed).probabilities for seed in (1, 2)]
+    policies = [Policy.random("kuhn", seed).table for seed in (1, 2)]
     options = {"hands": hands, "seed": 7, "progress": lambda done, note: told.append(done)}
     samples = simulate(TREE, policies, **options)
     assert list(map(len, dealt)) == 2 * chunks
@@ -154,7 +154,7 @@ def test_all_seats_count_the_same():
 @pytest.mark.parametrize("hands", [LEAST_HANDS, MOST_HANDS])
 def test_how_many_hands_may_be_played(hands):
     require_hands(hands, 0)
-    with pytest.raises(KuhnError, match="want a number from 30 to 1,000,000,000,000"):
+    with pytest.raises(BridgeError, match="want a number from 30 to 1,000,000,000,000"):
         require_hands(hands + (1 if hands == MOST_HANDS else -1), 0)
 
 

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from algorithms.exact.solving import NAMES, make_solver, solve
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
+from algorithms.policies import load_policy
 from algorithms.solve import main
-from kuhn_bridge import TabularPolicy
-from tests.games import KUHN3, LEDUC
+from tests.games import KUHN3, LEDUC, from_names
 
 ALONE = "cliff_walking(height=2,width=3,horizon=3)"
 
@@ -34,8 +34,8 @@ def test_as_a_process(tmp_path):
     command = [sys.executable, "-m", "algorithms.solve", "--until", "1e-4", "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""  # no bar when nobody watches
-    policy = TabularPolicy.load(out)
-    assert nash_conv(kuhn_tree(), policy.probabilities).total <= 1e-4
+    policy = load_policy(out)
+    assert nash_conv(kuhn_tree(), policy.table) <= 1e-4
 
 
 @pytest.mark.parametrize("variant", NAMES)
@@ -46,8 +46,8 @@ def test_every_variant(variant, capsys):
     assert found["nash_conv"] < 0.15
     assert found["nash_conv"] == pytest.approx(sum(found["gains"]))
     assert found["exploitability"] == found["nash_conv"] / 2
-    policy = TabularPolicy.from_dict(found["policy"])
-    assert nash_conv(kuhn_tree(), policy.probabilities).total == pytest.approx(found["nash_conv"])
+    policy = from_names(found["policy"])
+    assert nash_conv(kuhn_tree(), policy.table) == pytest.approx(found["nash_conv"])
 
 
 @pytest.mark.parametrize("variant", ["es-mccfr", "os-mccfr"])

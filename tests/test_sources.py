@@ -9,22 +9,22 @@ from algorithms.exact.kuhn import nash
 from algorithms.exact.solving import NAMES, make_solver
 from algorithms.exact.values import expected_values, seated
 from algorithms.games import load_game
-from algorithms.policies import GamePolicy, onnx, sb3
+from algorithms.policies import Policy, onnx, sb3
+from algorithms.policies.kuhn import STYLES
 from algorithms.policies.sources import MOST_ITERATIONS, best_response, game_of, load, load_all
-from algorithms.policies.styles import STYLES
-from kuhn_bridge import Action, KuhnError, TabularPolicy
+from kuhn_bridge import Action, BridgeError
 
 LEDUC = load_game("leduc_poker")
 
 
 def test_names(tmp_path):
-    assert load("uniform").to_kuhn() == TabularPolicy.uniform()
-    assert load("random:7").to_kuhn() == TabularPolicy.random(7)
-    assert load("nash:1/3").to_kuhn() == nash(Fraction(1, 3))
-    assert load("nash:0.2").to_kuhn()["0"][Action.BET] == 0.2
+    assert load("uniform") == Policy.uniform("kuhn")
+    assert load("random:7") == Policy.random("kuhn", 7)
+    assert load("nash:1/3") == nash(Fraction(1, 3))
+    assert load("nash:0.2")["0"][Action.BET] == 0.2
     file = tmp_path / "policy.json"
-    file.write_text(TabularPolicy.random(3).to_json())
-    assert load(str(file)).to_kuhn() == TabularPolicy.random(3)
+    file.write_text(Policy.random("kuhn", 3).to_json())
+    assert load(str(file)) == Policy.random("kuhn", 3)
 
 
 @pytest.mark.parametrize("variant", NAMES)
@@ -35,29 +35,29 @@ def test_variants_are_solved_on_the_spot(variant):
 
 
 def test_names_of_another_game():
-    assert load("uniform", LEDUC) == load("random", LEDUC) == GamePolicy.uniform(LEDUC)
-    assert load("random:5", LEDUC) == GamePolicy.random(LEDUC, 5)
-    against = GamePolicy.random(LEDUC, 1)
+    assert load("uniform", LEDUC) == load("random", LEDUC) == Policy.uniform(LEDUC)
+    assert load("random:5", LEDUC) == Policy.random(LEDUC, 5)
+    against = Policy.random(LEDUC, 1)
     response = load("best-response", LEDUC, against=against)
     assert expected_values(LEDUC.tree, seated(LEDUC.tree, [response, against]))[0] == (
-        pytest.approx(against.nash_conv().best_values[0])
+        pytest.approx(against.measure().best_values[0])
     )
 
 
 def test_the_game_is_the_first_files(tmp_path):
     path = tmp_path / "leduc.json"
-    path.write_text(GamePolicy.random(LEDUC, 2).to_json())
+    path.write_text(Policy.random(LEDUC, 2).to_json())
     found = load_all(["best-response", "uniform", str(path)])
-    assert found[2] == GamePolicy.random(LEDUC, 2)
+    assert found[2] == Policy.random(LEDUC, 2)
     assert found[0] == best_response(found[1])  # the first of the others, as they were given
-    with pytest.raises(KuhnError, match="a policy of leduc_poker, not of kuhn"):
+    with pytest.raises(BridgeError, match="a policy of leduc_poker, not of kuhn"):
         load_all([str(path)], "kuhn")
 
 
 def test_the_likeliest_action():
     greedy = load("nash:0.1", deterministic=True)
     assert set(greedy.table.ravel()) == {0, 1}
-    assert greedy.to_kuhn()["1pb"] == {Action.CHECK_OR_CALL: 0, Action.FOLD: 1}
+    assert greedy["1pb"] == {Action.CHECK_OR_CALL: 0, Action.FOLD: 1}
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_the_likeliest_action():
     ],
 )
 def test_refusals_name_what_would_be_right(source, words):
-    with pytest.raises(KuhnError, match=words) as error:
+    with pytest.raises(BridgeError, match=words) as error:
         load(source)
     assert len(str(error.value)) < 500
 
 
 def test_the_least_that_is_a_number_here():
-    assert load("random:0").to_kuhn() == TabularPolicy.random(0)
+    assert load("random:0") == Policy.random("kuhn", 0)
     solver = make_solver(LEDUC.tree, "cfr+")
     solver.run(1)
     assert np.array_equal(load("cfr+:1", LEDUC).table, solver.average_policy())
@@ -103,7 +103,7 @@ def test_the_least_that_is_a_number_here():
 @pytest.mark.parametrize("source", ["nash:0", *(name for name in STYLES if name != "random")])
 def test_what_is_a_policy_of_kuhn_alone(source):
     assert load(source).game.name == "kuhn"
-    with pytest.raises(KuhnError, match=f"{source} is a policy of kuhn, not of leduc_poker"):
+    with pytest.raises(BridgeError, match=f"{source} is a policy of kuhn, not of leduc_poker"):
         load(source, LEDUC)
 
 
@@ -113,7 +113,7 @@ def test_each_kind_of_file_has_its_reader_and_none_is_trusted_unasked(monkeypatc
 
         def note(path, *, game=None, trust=None, kind=reader):
             read.append((kind, path, trust))
-            return GamePolicy.uniform(LEDUC)
+            return Policy.uniform(LEDUC)
 
         monkeypatch.setattr(reader, "load_policy", note)
     load("a.onnx")

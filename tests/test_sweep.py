@@ -33,7 +33,7 @@ from algorithms.policies.sb3 import load_policy
 from algorithms.support.errors import UsageError
 from algorithms.support.garbage import OBJECTS
 from algorithms.sweep import main
-from kuhn_bridge import KuhnError
+from kuhn_bridge import BridgeError
 
 ROOT = Path(sweep.__file__).parents[1]
 
@@ -106,7 +106,7 @@ def test_a_plan_is_read_back(tmp_path: Path) -> None:
     assert planning.read_plan(tmp_path) == made
     for wrong in ("", "[]", "{}", '{"format": "kuhn-bridge-sweep", "version": 2}'):
         (tmp_path / planning.FILE).write_text(wrong)
-        with pytest.raises(KuhnError, match="not a sweep's plan"):
+        with pytest.raises(BridgeError, match="not a sweep's plan"):
             planning.read_plan(tmp_path)
 
 

@@ -32,11 +32,11 @@ from algorithms.learning.networks import played_by
 from algorithms.learning.recipes import FallingRate, configure
 from algorithms.learning.training import Training
 from algorithms.learning.tutorial import TurnsEnv
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.policy import Policy
 from algorithms.policies.sb3 import actor_of, load_policy
 from algorithms.train_ppo import main
-from kuhn_bridge import KuhnError, TabularPolicy
-from kuhn_bridge.policy import LEGAL
+from kuhn_bridge import BridgeError
+from tests.games import LEGAL
 
 ROOT = Path(train_ppo.__file__).parents[1]
 SMALL = ["--steps", "12000", "--n-envs", "256", "--checkpoint-every", "2000"]
@@ -66,7 +66,7 @@ for name in sys.argv[1:]:
 """
 
 
-def run(out: Path, *options: str) -> GamePolicy:
+def run(out: Path, *options: str) -> Policy:
     """Train, without the picture, which would take longer than that; the policy that was saved."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(saving, "draw", lambda *args: None)
@@ -95,8 +95,8 @@ def test_a_training_leaves_a_model_and_all_about_it(trained: tuple[Path, str]) -
     assert about["game"] == "kuhn"
     assert about["holds"] == "average"
     assert "torch" in about["versions"]
-    saved = load_policy(out).to_kuhn()
-    assert TabularPolicy.load(out.with_suffix(".json")) == saved  # a policy file as well
+    saved = load_policy(out)
+    assert load_policy(out.with_suffix(".json")) == saved  # a policy file as well
     curve = from_csv(out.with_suffix(".csv"))
     assert about["nash_conv"] == pytest.approx(curve[-1].average, abs=1e-5)
     assert [point.steps for point in curve] == sorted({point.steps for point in curve})
@@ -143,7 +143,7 @@ def test_a_table_is_trained_where_tensors_do_not_tell_information_sets_apart(
     assert "model.zip" not in capsys.readouterr().out
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".png", ".json"}
     about = json.loads((tmp_path / "model.json").read_text())
-    measured = GamePolicy.load(tmp_path / "model.json").nash_conv().total
+    measured = Policy.load(tmp_path / "model.json").nash_conv()
     assert measured == pytest.approx(about["nash_conv"])
     assert measured < about["nash_conv_uniform"] / 2
     for other in (["--net", "mlp"], ["--env", "aec"]):
@@ -160,7 +160,7 @@ def test_a_model_names_its_game_and_commands_follow(
     assert main(["--game", "leduc_poker", "--out", str(out), "--quiet", "--steps", "9000"]) == 0
     about = json.loads(out.with_suffix(".json").read_text())
     assert (about["version"], about["game"]) == (2, "leduc_poker")
-    assert GamePolicy.load(out.with_suffix(".json")) == load_policy(out)
+    assert Policy.load(out.with_suffix(".json")) == load_policy(out)
     assert nashconv.main([str(out), "--json"]) == 0
     measured = json.loads(capsys.readouterr().out)
     assert measured["nash_conv"] == pytest.approx(about["nash_conv"])
@@ -462,7 +462,7 @@ def test_curves_are_drawn_beside_what_cfr_reaches(monkeypatch: pytest.MonkeyPatc
     def after(iterations: int) -> float:
         solver = Solver(KUHN.tree)
         solver.run(iterations)
-        return nash_conv(KUHN.tree, solver.average_policy()).total
+        return nash_conv(KUHN.tree, solver.average_policy())
 
     even = {"uniform\n11/12": pytest.approx(11 / 12)}
     cfr = {f"CFR\n{n:,} iterations": pytest.approx(after(n)) for n in (100, 1000)}
@@ -482,7 +482,7 @@ def test_curves_are_read_back_and_drawn(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     assert curves.main([str(tmp_path / "bad.csv")]) == 2
     assert "not a learning curve" in capsys.readouterr().err
-    with pytest.raises(KuhnError):
+    with pytest.raises(BridgeError):
         from_csv(tmp_path / "bad.csv")
     (tmp_path / "two.json").write_text('{"config": {"game": "leduc_poker"}}')
     assert curves.main([*paths, "--out", str(tmp_path / "both.png")]) == 2
@@ -592,7 +592,7 @@ def test_saving_another_policy_leaves_the_model_as_it_was(
 def test_the_usual_recipe_is_stock_ppo_on_kuhn() -> None:
     usual = configure({"recipe": "tutorial"})
     assert (usual.steps, usual.n_steps, usual.n_envs, usual.lr) == (30_000, 2048, 1, 3e-4)
-    with pytest.raises(KuhnError, match="its own environment, network and game"):
+    with pytest.raises(BridgeError, match="its own environment, network and game"):
         configure({"recipe": "tutorial", "game": "leduc_poker"})
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Visit, Walk, compile_tree, ranges
+from algorithms.exact.tree import CHANCE, TERMINAL, Visit, Walk, compile_tree, ranges
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.games.openspiel import openspiel_tree
 from kuhn_bridge import INFORMATION_STATES, Action, State
-from kuhn_bridge.policy import LEGAL
-from tests.games import DICE, KUHN, KUHN3, LEDUC, game, tree
+from kuhn_bridge.errors import GameError
+from tests.games import DICE, KUHN, KUHN3, LEDUC, LEGAL, game, tree
 
 GAMES = [KUHN, KUHN3, LEDUC, DICE, "python_kuhn_bridge"]
 

@@ -14,7 +14,7 @@ from algorithms.exact.action_values import action_values
 from algorithms.games import load_game
 from algorithms.playing.terminal import Leave, chips
 from algorithms.playing.tree_terminal import HELP, Judge, TreeSitting
-from algorithms.policies import sources
+from algorithms.policies import load_policy
 from tests.games import DICE, KUHN3, LEDUC
 
 ANSWERS = {
@@ -33,7 +33,7 @@ ANSWERS = {
 
 def judge(name: str, source: str) -> Judge:
     game = load_game(name)
-    table = sources.load(source, game).table
+    table = load_policy(source, game).table
     return Judge(source, table, action_values(game.tree, table))
 
 
@@ -62,7 +62,7 @@ def test_whole_hands_with_costs_and_totals(name: str) -> None:
     sitting = TreeSitting(game, opponent, reference, random.Random(5), person.ask, person.tell)
     sitting.play()
     assert len(sitting.results) == 30
-    labels = {game.where(infoset): infoset for infoset in range(len(game.tree.keys))}
+    labels = {game.infoset_label(infoset): infoset for infoset in range(len(game.tree.keys))}
     costs = [0.0, 0.0]
     for where, move, said in zip(
         *(
@@ -73,7 +73,7 @@ def test_whole_hands_with_costs_and_totals(name: str) -> None:
     ):
         infoset = labels[f"player_{where.removesuffix('.')}"]
         actions = game.tree.legal[infoset].nonzero()[0].tolist()
-        words = [game.word(infoset, action) for action in actions]
+        words = [game.action_label(infoset, action) for action in actions]
         slot = int(game.tree.first_slot[infoset]) + words.index(move)
         found = [one.cost(slot) for one in (opponent, reference)]
         costs = [total + cost for total, cost in zip(costs, found, strict=True)]

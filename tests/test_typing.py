@@ -12,7 +12,7 @@ from typing import assert_type
 import numpy as np
 import numpy.typing as npt
 
-from kuhn_bridge import Action, State, TabularPolicy, env
+from kuhn_bridge import (Action, State, Policy, env)
 
 table = env(render_mode="ansi")
 table.reset(seed=7)
@@ -30,7 +30,7 @@ for agent in table.agent_iter():
     table.step(Action.BET)
 assert_type(table.agent_selection, str)
 assert_type(State.new("K", "J").act(Action.BET).returns, tuple[int, int])
-assert_type(TabularPolicy.uniform()["2pb"], dict[Action, float])
+assert_type(Policy.uniform("kuhn")["2pb"], dict[Action, float])
 table.step("bet")  # an error
 observation["mask"]  # an error
 table.last(observe=False)[0]["observation"]  # an error

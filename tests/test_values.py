@@ -12,6 +12,8 @@ from algorithms.exact import values
 from algorithms.exact.kuhn import nash
 from algorithms.exact.tree import TERMINAL, Visit, compile_tree
 from algorithms.exact.values import (
+    ROW_SUM_TOLERANCE,
+    evaluate_policy,
     expected_values,
     measuring,
     nash_conv,
@@ -20,10 +22,9 @@ from algorithms.exact.values import (
     seated,
 )
 from algorithms.games.kuhn import kuhn_tree
-from kuhn_bridge import TabularPolicy
+from algorithms.policies.openspiel import to_python_tabular
+from kuhn_bridge import Policy
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.openspiel import to_python_policy
-from kuhn_bridge.policy import ROW_SUM_TOLERANCE
 from tests.games import DICE, KUHN, KUHN3, LEDUC, game, tabular, tree
 from tests.strategies import policies
 
@@ -31,17 +32,17 @@ TREE = kuhn_tree()
 
 
 def test_uniform_play_in_kuhn():
-    measure = nash_conv(TREE, TabularPolicy.uniform().probabilities)
-    assert measure.total == pytest.approx(11 / 12, abs=1e-15)
+    measure = evaluate_policy(TREE, Policy.uniform("kuhn").table)
+    assert measure.nash_conv == pytest.approx(11 / 12, abs=1e-15)
     assert measure.gains == pytest.approx((3 / 8, 13 / 24))
     assert measure.values == pytest.approx((1 / 8, -1 / 8))
-    assert measure.exploitability == measure.total / 2
+    assert measure.exploitability == measure.nash_conv / 2
 
 
 @pytest.mark.parametrize("alpha", np.linspace(0, 1 / 3, 7))
 def test_equilibria_leave_nothing_to_gain(alpha):
-    measure = nash_conv(TREE, nash(alpha).probabilities)
-    assert measure.total == pytest.approx(0, abs=1e-15)
+    measure = evaluate_policy(TREE, nash(alpha))
+    assert measure.nash_conv == pytest.approx(0, abs=1e-15)
     assert measure.values[0] == pytest.approx(-1 / 18, abs=1e-15)
 
 
@@ -51,16 +52,16 @@ def test_nash_conv_is_openspiels(name, seed):
     flat = tree(name)
     policy = flat.random(seed)
     theirs = pyspiel.nash_conv(game(name), tabular(flat, policy))
-    assert nash_conv(flat, policy).total == pytest.approx(theirs, abs=1e-12)
+    assert nash_conv(flat, policy) == pytest.approx(theirs, abs=1e-12)
 
 
 @given(policies())
 def test_every_number_is_that_of_openspiels_python(policy):
-    ours = nash_conv(TREE, policy.probabilities)
+    ours = evaluate_policy(TREE, policy.table)
     theirs = exploitability.nash_conv(
-        game(KUHN), to_python_policy(policy), return_only_nash_conv=False
+        game(KUHN), to_python_tabular(policy.game, policy.table), return_only_nash_conv=False
     )
-    assert ours.total == pytest.approx(theirs.nash_conv, abs=1e-12)
+    assert ours.nash_conv == pytest.approx(theirs.nash_conv, abs=1e-12)
     assert ours.gains == pytest.approx(theirs.player_improvements, abs=1e-12)
 
 
@@ -68,7 +69,7 @@ def test_every_number_is_that_of_openspiels_python(policy):
 def test_a_best_response_wins_what_it_promises(name):
     flat = tree(name)
     policy = flat.random(7)
-    measure = nash_conv(flat, policy)
+    measure = evaluate_policy(flat, policy)
     answer = pure(flat, measure.best_responses)
     assert (answer[~flat.legal] == 0).all()
     for player in range(flat.num_players):
@@ -79,13 +80,13 @@ def test_a_best_response_wins_what_it_promises(name):
 
 @given(policies(), policies())
 def test_no_policy_beats_the_best_response(policy, other):
-    measure = nash_conv(TREE, policy.probabilities)
+    measure = evaluate_policy(TREE, policy.table)
     for gain, best, value in zip(measure.gains, measure.best_values, measure.values, strict=True):
         assert best >= value - 1e-12  # gains themselves are never shown below 0
         assert gain == pytest.approx(best - value, abs=1e-12)
     for player in (0, 1):
-        sides = [policy.probabilities] * 2
-        sides[player] = other.probabilities
+        sides = [policy.table] * 2
+        sides[player] = other.table
         won = expected_values(TREE, seated(TREE, sides))[player]
         assert won <= measure.best_values[player] + 1e-12
 
@@ -95,21 +96,21 @@ def test_among_equals_the_lowest_action_answers():
     policy = TREE.uniform()
     for key in ("0", "1", "2"):
         policy[TREE.keys.index(key)] = 0, 1, 0
-    responses = nash_conv(TREE, policy).best_responses
+    responses = evaluate_policy(TREE, policy).best_responses
     assert [responses[TREE.keys.index(key)] for key in ("0p", "1p", "2p")] == [0, 0, 0]
     assert responses[TREE.keys.index("0b")] == 2  # J folds to a bet: no tie there
 
 
 def test_exploitability_is_nash_conv_by_the_number_of_players():
     for name, players in ((KUHN, 2), (KUHN3, 3)):
-        measure = nash_conv(tree(name), tree(name).uniform())
-        assert measure.exploitability == measure.total / players
-        assert measure.total == pytest.approx(sum(measure.gains))
+        measure = evaluate_policy(tree(name), tree(name).uniform())
+        assert measure.exploitability == measure.nash_conv / players
+        assert measure.nash_conv == pytest.approx(sum(measure.gains))
 
 
 def test_many_at_once():
     batch = np.stack([TREE.random(seed) for seed in range(20)])
-    assert nash_convs(TREE, batch) == pytest.approx([nash_conv(TREE, p).total for p in batch])
+    assert nash_convs(TREE, batch) == pytest.approx([nash_conv(TREE, p) for p in batch])
 
 
 @pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC])
@@ -117,7 +118,7 @@ def test_many_at_once():
 def test_a_batch_of_any_size_is_measured_one_by_one(name, count):
     flat = tree(name)
     batch = np.stack([flat.random(seed) for seed in range(count)])
-    alone = [nash_conv(flat, policy).total for policy in batch]
+    alone = [nash_conv(flat, policy) for policy in batch]
     assert nash_convs(flat, batch) == pytest.approx(alone, abs=1e-12)
 
 
@@ -127,18 +128,18 @@ def test_many_calls_on_one_tree(name):
     flat = tree(name)
     measure, sharp = measuring(flat), pure(flat, flat.legal.argmax(axis=1))
     for policy in (flat.random(0), sharp, flat.uniform(), sharp, np.asfortranarray(flat.random(1))):
-        assert measure(policy) == nash_conv(flat, policy).total
+        assert measure(policy) == nash_conv(flat, policy)
     with pytest.raises(PolicyError, match="not probabilities"):
         measure(flat.uniform() * 0.9)
     with pytest.raises(PolicyError, match="a joint policy of"):
         measure(flat.uniform()[1:])
-    assert measure(sharp) == nash_conv(flat, sharp).total
+    assert measure(sharp) == nash_conv(flat, sharp)
 
 
 def test_results_are_frozen():
-    measure = nash_conv(TREE, TREE.uniform())
+    measure = evaluate_policy(TREE, TREE.uniform())
     with pytest.raises(AttributeError):
-        measure.total = 0
+        measure.nash_conv = 0
     before = measure.best_responses
     before[:] = -1
     assert (measure.best_responses >= 0).all()
@@ -151,10 +152,10 @@ def test_stakes_of_any_size(scale):
     big = replace(flat, returns=flat.returns * scale, stakes=flat.stakes * scale)
     for seed in range(20):
         policy = flat.random(seed)
-        answer = pure(flat, nash_conv(flat, policy).best_responses)
+        answer = pure(flat, evaluate_policy(flat, policy).best_responses)
         for table in (policy, answer):
-            found = nash_conv(big, table).total / scale
-            assert found == pytest.approx(nash_conv(flat, table).total, rel=1e-9)
+            found = nash_conv(big, table) / scale
+            assert found == pytest.approx(nash_conv(flat, table), rel=1e-9)
 
 
 @pytest.mark.parametrize("won", [1.0, 100.0])
@@ -163,7 +164,7 @@ def test_rows_that_sum_to_one_only_nearly(won):
     walk = [Visit(0, 0, key="only", legal=(0, 1))]
     walk += [Visit(1, TERMINAL, action, returns=(won,)) for action in (0, 1)]
     sure = compile_tree("sure", 1, 2, walk)
-    assert nash_conv(sure, [[0.5, 0.5 + 9e-7]]).total == 0
+    assert nash_conv(sure, [[0.5, 0.5 + 9e-7]]) == 0
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_half_a_policy_is_refused(row, value):
     policy = TREE.uniform()
     policy[TREE.keys.index(row)] = value
     with pytest.raises(PolicyError, match=f"'{row}'.*not probabilities"):
-        nash_conv(TREE, policy)
+        evaluate_policy(TREE, policy)
     for batch in ([policy], [TREE.uniform(), policy]):
         with pytest.raises(PolicyError, match=f"'{row}'"):
             nash_convs(TREE, batch)
@@ -212,13 +213,13 @@ def test_how_far_a_hand_spreads():
 
 def test_a_policy_of_another_shape_is_refused():
     with pytest.raises(PolicyError, match="a joint policy of kuhn is 12 x 3"):
-        nash_conv(TREE, np.full((12, 2), 0.5))
+        evaluate_policy(TREE, np.full((12, 2), 0.5))
 
 
 def test_a_wrong_payoff_would_be_noticed():
     """The circulating mistake, 2 chips at check-check, undoes every equilibrium."""
     wrong = np.sign(TREE.returns[:, TREE.terminals]) * TREE.chance[TREE.terminals] * 2
-    assert nash_conv(replace(TREE, stakes=wrong), nash(0.2).probabilities).total > 0.01
+    assert nash_conv(replace(TREE, stakes=wrong), nash(0.2)) > 0.01
 
 
 def test_a_best_response_that_loses_would_be_noticed():
@@ -226,9 +227,9 @@ def test_a_best_response_that_loses_would_be_noticed():
     wrong = replace(TREE)
     wrong.sequence_form[0][:6, 2] = 1  # what player_0 could win is passed on to player_1's start
     bold = pure(TREE, [1 if legal[1] else 2 for legal in TREE.legal])
-    assert nash_conv(TREE, bold).values == pytest.approx((1, -1))
+    assert evaluate_policy(TREE, bold).values == pytest.approx((1, -1))
     with pytest.raises(AssertionError):
-        nash_conv(wrong, bold)
+        evaluate_policy(wrong, bold)
 
 
 def test_a_batch_of_another_shape_is_refused():
@@ -249,7 +250,7 @@ def test_the_first_wrong_row_is_named_not_one_that_never_plays_an_action():
     table[0] = [1, 0, 0]
     table[5, 1] += 0.1
     with pytest.raises(PolicyError, match=repr(tree.keys[5])):
-        nash_conv(tree, table)
+        evaluate_policy(tree, table)
 
 
 def test_every_sequence_has_one_probability():
@@ -262,8 +263,8 @@ def test_many_are_measured_as_one_is_where_values_do_not_cancel_out(name):
     """In zero-sum games a wrong value of each player could go unnoticed: their sum is 0."""
     flat = tree(name)
     tables = np.stack([flat.random(seed) for seed in range(3)] + [flat.uniform()])
-    assert nash_convs(flat, tables) == pytest.approx([nash_conv(flat, t).total for t in tables])
-    equilibria = np.stack([nash(alpha).probabilities for alpha in (0.0, 0.25)])
+    assert nash_convs(flat, tables) == pytest.approx([nash_conv(flat, t) for t in tables])
+    equilibria = np.stack([nash(alpha) for alpha in (0.0, 0.25)])
     assert nash_convs(kuhn_tree(), equilibria) == pytest.approx([0, 0], abs=1e-12)
 
 
@@ -277,7 +278,7 @@ def test_a_batch_where_the_last_information_set_leaves_no_choice():
     flat = compile_tree("forced", 2, 2, visits)
     batch = np.array([[[p, 1 - p], [1, 0]] for p in (0, 0.25, 1)])
     assert nash_convs(flat, batch) == pytest.approx([3, 2.25, 0])
-    assert nash_conv(flat, batch[1]).values == pytest.approx((-1.25, 1.25))
+    assert evaluate_policy(flat, batch[1]).values == pytest.approx((-1.25, 1.25))
     assert [measuring(flat)(policy) for policy in batch] == pytest.approx([3, 2.25, 0])
 
 
@@ -285,7 +286,7 @@ def test_somebody_alone():
     walk = [Visit(0, 0, key="only", legal=(0, 1))]
     walk += [Visit(1, TERMINAL, action, returns=(1.0 + 2 * action,)) for action in (0, 1)]
     flat = compile_tree("alone", 1, 2, walk)
-    alone = nash_conv(flat, np.array([[0.25, 0.75]]))
+    alone = evaluate_policy(flat, np.array([[0.25, 0.75]]))
     assert (alone.values, alone.gains) == ((2.5,), (0.5,))
     assert values.spread(flat, [[0.5, 0.5]]) == 1  # 1 or 3 chips, around a mean of 2
 
@@ -294,7 +295,7 @@ def test_the_last_of_five_players_decides():
     walk = [Visit(0, 4, key="only", legal=(0, 1))]
     walk += [Visit(1, TERMINAL, won, returns=(won, 0.0, 0.0, 0.0, 2.0 * won)) for won in (0, 1)]
     five = compile_tree("five", 5, 2, walk)
-    measure = nash_conv(five, np.array([[0.25, 0.75]]))
+    measure = evaluate_policy(five, np.array([[0.25, 0.75]]))
     assert measure.values == (0.75, 0, 0, 0, 1.5)
     assert measure.gains == (0, 0, 0, 0, 0.5)
     assert nash_convs(five, [[[0.25, 0.75]]]) == pytest.approx([0.5])

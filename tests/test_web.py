@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
-from algorithms.exact.values import nash_conv
+from algorithms.exact.values import evaluate_policy
 from algorithms.export_onnx import export
 from algorithms.games.kuhn import kuhn, kuhn_tree
 from algorithms.playing import page
 from algorithms.playing.opponents import PERFECT_ALPHA
-from algorithms.policies import sources
-from kuhn_bridge import Action, Card, State, TabularPolicy
+from algorithms.policies import load_policy
+from kuhn_bridge import Action, Card, Policy, State
 from kuhn_bridge.web import check
 
 ROOT = Path(__file__).parents[1]
@@ -104,7 +104,7 @@ def test_the_policy_module_agrees_with_onnxruntime(onnx_path: Path) -> None:
     need(shutil.which("node"), "node")
     runtime = need(page.runtime_files(), "onnxruntime-web (make web)")
     got = check.report(onnx=onnx_path, runtime=runtime[page.RUNTIME[0]])["probabilities"]
-    wanted = sources.load(str(onnx_path)).table
+    wanted = load_policy(str(onnx_path)).table
     assert np.abs(np.array(got) - wanted).max() < 1e-6
     assert (np.array(got)[wanted == 0] == 0).all()
 
@@ -121,10 +121,10 @@ def test_what_moves_are_worth_agrees_with_the_tree() -> None:
     """Best values of random policies, and the exact costs of every move against perfect play."""
     node = need(shutil.which("node"), "node")
     perfect = exact_nash(PERFECT_ALPHA)
-    policies = [TabularPolicy.random(seed) for seed in range(30)] + [from_exact(perfect)]
+    policies = [Policy.random("kuhn", seed) for seed in range(30)] + [from_exact(perfect)]
     done = subprocess.run(
         [node, "--input-type=module", "--eval", REPLIES],
-        input=json.dumps([policy.probabilities.tolist() for policy in policies]),
+        input=json.dumps([policy.table.tolist() for policy in policies]),
         capture_output=True,
         text=True,
         check=True,
@@ -132,7 +132,7 @@ def test_what_moves_are_worth_agrees_with_the_tree() -> None:
     )
     answers = json.loads(done.stdout)
     for policy, answer in zip(policies, answers, strict=True):
-        measured = nash_conv(kuhn_tree(), policy.probabilities)
+        measured = evaluate_policy(kuhn_tree(), policy.table)
         assert answer["best"] == pytest.approx(measured.best_values, abs=1e-12)
         assert len(answer["worth"]) == 12
     for name, costs in move_costs(perfect).items():

@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.policies import load_policy
 from kuhn_bridge import (
-    KuhnError,
+    BridgeError,
     KuhnPoker,
+    Policy,
     State,
-    TabularPolicy,
     bridge,
     from_openspiel,
     rules,
@@ -51,7 +52,7 @@ class Row:
         self.tried += 1
         try:
             return function(*arguments)
-        except KuhnError as error:
+        except BridgeError as error:
             self.refused += 1
             if "\n" in str(error) or len(str(error)) > 600:
                 self.wrong.append(f"{function.__name__}: a long story: {str(error)[:200]!r}")
@@ -116,10 +117,10 @@ def core(count: int, draw: random.Random) -> Row:
 def policies(count: int, draw: random.Random) -> Row:
     """Tables, JSON and percentages with an error in them; what is accepted is a policy."""
     row = Row("policies, tables and JSON with errors in them")
-    sound = TabularPolicy.uniform()
+    sound = Policy.uniform("kuhn")
     text = sound.to_json()
     while row.tried < count:
-        table = sound.probabilities.astype(object)
+        table = sound.table.astype(object)
         table[draw.randrange(12), draw.randrange(3)] = junk(draw, 2)
         data = sound.to_dict()
         data[draw.choice(bridge.INFORMATION_STATES)] = draw.choice(
@@ -128,12 +129,12 @@ def policies(count: int, draw: random.Random) -> Row:
         at = draw.randrange(len(text))
         broken = text[:at] + draw.choice(["", '"', "}", "9", "e9", "-", "\0"]) + text[at + 1 :]
         for made in (
-            row.call(TabularPolicy, table.tolist()),
-            row.call(TabularPolicy.from_dict, data),
-            row.call(TabularPolicy.from_json, broken),
-            row.call(TabularPolicy.from_percentages, junk(draw)),
+            row.call(Policy, "kuhn", table.tolist()),
+            row.call(Policy.from_document, data),
+            row.call(Policy.from_document, broken),
+            row.call(Policy.from_percentages, junk(draw)),
         ):
-            if made is not None and not np.allclose(made.probabilities.sum(axis=1), 1, atol=1e-5):
+            if made is not None and not np.allclose(made.table.sum(axis=1), 1, atol=1e-5):
                 row.wrong.append(f"accepted: {made!r}"[:200])
     return row
 
@@ -320,7 +321,7 @@ def kills(count: int, draw: random.Random, folder: Path) -> Row:
     row = Row("kills of a training run, each resumed")
     whole = Path(tempfile.mkdtemp(dir=folder))
     os.waitpid(_started(whole, *TRAIN), 0)
-    wanted = TabularPolicy.load(whole / "model.json")
+    wanted = load_policy(whole / "model.json")
     while row.tried < count:
         out = Path(tempfile.mkdtemp(dir=folder))
         options, code = list(TRAIN), None
@@ -343,7 +344,7 @@ def kills(count: int, draw: random.Random, folder: Path) -> Row:
                     code = 0
         if code:
             row.wrong.append(f"could not resume: exit {code}")
-        elif TabularPolicy.load(out / "model.json") != wanted:
+        elif load_policy(out / "model.json") != wanted:
             row.wrong.append("ended elsewhere")
         if left := [path.name for path in out.iterdir() if path.name.startswith(".")]:
             row.wrong.append(f"left behind: {left}")

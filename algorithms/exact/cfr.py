@@ -15,19 +15,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from algorithms.exact.tree import (
-    CHANCE,
-    Bytes,
-    Floats,
-    Indices,
-    Numbers,
-    Policy,
-    Tree,
-    ranges,
-    unsigned,
-)
+from algorithms.exact.tree import CHANCE, Tree, ranges, unsigned
+from algorithms.support.arrays import Float64Array, Int8Array, IntpArray, UInt32Array
 from algorithms.support.compiled import compiled
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 
 SLICE = 2**25  # nodes visited at a time, a fraction of a second: Ctrl-C waits for compiled code
 
@@ -78,7 +69,7 @@ class Tables:
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
         if iterations < 0:
-            raise KuhnError(f"{iterations} iterations: a solver only goes forward")
+            raise BridgeError(f"{iterations} iterations: a solver only goes forward")
         end, most = self.iteration + iterations, max(1, SLICE // self.tree.num_nodes)
         while self.iteration < end:
             part = min(most, end - self.iteration)
@@ -88,21 +79,23 @@ class Tables:
     def _advance(self, iterations: int) -> None:
         raise NotImplementedError
 
-    def average_policy(self) -> Policy:
+    def average_policy(self) -> Float64Array:
         """What converges; uniform where the policy never arrives."""
         return self._normalised(self._sum)
 
-    def current_policy(self) -> Policy:
+    def current_policy(self) -> Float64Array:
         """What the regrets say to play next."""
         return self._normalised(np.maximum(self._regret, 0))
 
-    def regrets(self) -> Floats:
+    def regrets(self) -> Float64Array:
         """Cumulative regrets, as the variant keeps them."""
         return _frozen(self.tree.policy_of(self._regret))
 
-    def _normalised(self, weights: Floats) -> Policy:
+    def _normalised(self, weights: Float64Array) -> Float64Array:
         if not np.isfinite(weights).all():
-            raise KuhnError(f"after {self.iteration:,} iterations the discounts exceed all numbers")
+            raise BridgeError(
+                f"after {self.iteration:,} iterations the discounts exceed all numbers"
+            )
         table = self.tree.policy_of(weights)
         sums = table.sum(axis=1, keepdims=True)
         return _frozen(np.where(sums > 0, table / np.where(sums > 0, sums, 1), self.tree.uniform()))
@@ -135,12 +128,12 @@ class Solver(Tables):
             (self.iteration, self.iteration + iterations, variant.alternating, self.prune),
         )
 
-    def current_policy(self) -> Policy:
+    def current_policy(self) -> Float64Array:
         """What is played next: from the regrets and, if predictive, the last news of them."""
         return _frozen(self.tree.policy_of(self._probability[: self.tree.num_slots]))
 
 
-def _frozen(table: Floats) -> Floats:
+def _frozen(table: Float64Array) -> Float64Array:
     table.setflags(write=False)
     return table
 
@@ -148,17 +141,17 @@ def _frozen(table: Floats) -> Floats:
 # What the kernel reads. Nodes that act alike (one information set at one depth, or one chance
 # node) form a group; groups, their nodes and the edges below them stand in the order of the sweep,
 # deepest first, so that everything but the children's values is read in a straight line.
-_Groups: TypeAlias = tuple[Bytes, Numbers, Numbers, Numbers, Numbers]
-_Nodes: TypeAlias = tuple[Numbers, Floats, Numbers, Numbers]
-_Infosets: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
+_Groups: TypeAlias = tuple[Int8Array, UInt32Array, UInt32Array, UInt32Array, UInt32Array]
+_Nodes: TypeAlias = tuple[UInt32Array, Float64Array, UInt32Array, UInt32Array]
+_Infosets: TypeAlias = tuple[UInt32Array, UInt32Array, UInt32Array, UInt32Array]
 _Layout: TypeAlias = tuple[_Groups, _Nodes, _Infosets]
 # What it writes: probabilities, reach by sequence, values by player and node; regrets, the regrets
 # of one iteration before, sums of policies.
-_Play: TypeAlias = tuple[Floats, Floats, Floats]
-_Sums: TypeAlias = tuple[Floats, Floats, Floats]
+_Play: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
+_Sums: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 
 
-def _layout(tree: Tree) -> tuple[_Layout, Indices]:
+def _layout(tree: Tree) -> tuple[_Layout, IntpArray]:
     """The kernel's view of a tree, and the order `(N,)` in which it numbers the nodes."""
     inner, heads, sizes = _groups(tree)
     order = np.concatenate([inner, tree.terminals])
@@ -195,7 +188,7 @@ def _layout(tree: Tree) -> tuple[_Layout, Indices]:
     return (groups, nodes, infosets), order
 
 
-def _groups(tree: Tree) -> tuple[Indices, Indices, Indices]:
+def _groups(tree: Tree) -> tuple[IntpArray, IntpArray, IntpArray]:
     """The nodes that have children, in the order of the sweep; each group's first, and its size.
 
     Within a group the order is depth first, as OpenSpiel adds regrets up; groups of a depth stand
@@ -247,7 +240,7 @@ def kept(t: int, exponent: float) -> float:
 
 
 @compiled
-def _sweep(layout: _Layout, play: _Play, regret: Floats, player: int, prune: bool) -> None:
+def _sweep(layout: _Layout, play: _Play, regret: Float64Array, player: int, prune: bool) -> None:
     """Add one iteration's counterfactual regrets of a player, from the last nodes to the first.
 
     Pruned nodes keep stale values: an opponent's probability of 0 above them wipes those out.

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algorithms.exact.tree import Bools, Floats, GameError, Policy, Tree
+from algorithms.exact.tree import Tree
+from algorithms.support.arrays import BoolArray, Float64Array
 from algorithms.support.compiled import compiled
+from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import PLAYERS
 
 MAX_STRATEGIES = 2_000
@@ -78,7 +80,7 @@ def eliminate(tree: Tree, *, strict: bool = False) -> Elimination:
         sizes.append((int(alive[0].sum()), int(alive[1].sum())))
 
 
-def reduced_strategies(tree: Tree, player: int) -> Floats:
+def reduced_strategies(tree: Tree, player: int) -> Float64Array:
     """All pure strategies of a player as realisation plans of 0 and 1: `(strategies, S + 1)`."""
     plans = np.zeros((1, tree.num_slots + 1))
     plans[0, 0] = 1
@@ -96,7 +98,7 @@ def reduced_strategies(tree: Tree, player: int) -> Floats:
 
 
 def exposures(
-    tree: Tree, policy: Policy, elimination: Elimination, *, above: float = 0.0
+    tree: Tree, policy: Float64Array, elimination: Elimination, *, above: float = 0.0
 ) -> tuple[Exposure, ...]:
     """Where a joint policy `(I, A)` plays dominated actions with probability over `above`.
 
@@ -119,7 +121,7 @@ def exposures(
     return tuple(found)
 
 
-def without_dominated(tree: Tree, policy: Policy, elimination: Elimination) -> Policy:
+def without_dominated(tree: Tree, policy: Float64Array, elimination: Elimination) -> Float64Array:
     """The policy `(I, A)` that plays the remaining actions in their old proportions.
 
     Where none remains, and no surviving strategy arrives, it stays as it is.
@@ -132,7 +134,7 @@ def without_dominated(tree: Tree, policy: Policy, elimination: Elimination) -> P
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _playable(tree: Tree, elimination: Elimination) -> Bools:
+def _playable(tree: Tree, elimination: Elimination) -> BoolArray:
     """Which actions some surviving strategy plays: `(I, A)`."""
     left = tree.legal.copy()
     for removal in elimination.removals:
@@ -140,14 +142,14 @@ def _playable(tree: Tree, elimination: Elimination) -> Bools:
     return left
 
 
-def _payoff(tree: Tree, player: int) -> Floats:
+def _payoff(tree: Tree, player: int) -> Float64Array:
     """A player's returns, chance included, by its own and the other's sequence: `(S + 1,) * 2`."""
     table = np.zeros((tree.num_slots + 1,) * 2)
     np.add.at(table, (tree.ends[player], tree.ends[1 - player]), tree.stakes[player])
     return table
 
 
-def _plan(tree: Tree, policy: Policy, player: int) -> Floats:
+def _plan(tree: Tree, policy: Float64Array, player: int) -> Float64Array:
     """How likely a player is to play each of its sequences: `(S + 1,)`."""
     plan = np.zeros(tree.num_slots + 1)
     plan[0] = 1
@@ -157,7 +159,7 @@ def _plan(tree: Tree, policy: Policy, player: int) -> Floats:
     return plan
 
 
-def _dominated(payoff: Floats, slack: float, strict: bool) -> Bools:
+def _dominated(payoff: Float64Array, slack: float, strict: bool) -> BoolArray:
     """Which rows of `(own, other's)` another row dominates."""
     found = np.zeros(len(payoff), np.bool_)
     _find_dominated(payoff, slack, strict, found)
@@ -165,7 +167,7 @@ def _dominated(payoff: Floats, slack: float, strict: bool) -> Bools:
 
 
 @compiled
-def _find_dominated(payoff: Floats, slack: float, strict: bool, found: Bools) -> None:
+def _find_dominated(payoff: Float64Array, slack: float, strict: bool, found: BoolArray) -> None:
     rows, columns = payoff.shape
     for row in range(rows):
         for other in range(rows):

@@ -26,16 +26,8 @@ import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from algorithms.exact.cfr import CFR, Tables, Variant, kept
-from algorithms.exact.tree import (
-    CHANCE,
-    Floats,
-    Indices,
-    Numbers,
-    Policy,
-    Tree,
-    ranges,
-    unsigned,
-)
+from algorithms.exact.tree import CHANCE, Tree, ranges, unsigned
+from algorithms.support.arrays import Float64Array, IntpArray, UInt32Array
 from algorithms.support.compiled import compiled, part
 from algorithms.support.lanes import Lanes, inverse, plus, put, row, zeros
 
@@ -72,7 +64,7 @@ class FastSolver(Tables):
         np.take(regret, layout.place, out=self._regret)
         np.take(sums, layout.place, out=self._sum)
 
-    def current_policy(self) -> Policy:
+    def current_policy(self) -> Float64Array:
         """What is played next: from the regrets and, if predictive, the last news of them."""
         return self._normalised(np.maximum(self._tables[1].take(self._layout.place), 0))
 
@@ -80,13 +72,15 @@ class FastSolver(Tables):
 # What the kernel reads. Groups: their first positions, and the position before each. Blocks: the
 # player's position, the others', and the number of the matrix between them. Then the matrices
 # `[matrix, opponent's lane, player's lane]`, and where each player's groups and blocks begin.
-_Groups: TypeAlias = tuple[Numbers, Numbers]
-_Blocks: TypeAlias = tuple[Numbers, Numbers, Numbers]
-_Arrays: TypeAlias = tuple[_Groups, _Blocks, Floats, Indices, Indices]
+_Groups: TypeAlias = tuple[UInt32Array, UInt32Array]
+_Blocks: TypeAlias = tuple[UInt32Array, UInt32Array, UInt32Array]
+_Arrays: TypeAlias = tuple[_Groups, _Blocks, Float64Array, IntpArray, IntpArray]
 # What it writes, by position and lane: regrets; what to play in proportion to (the same array but
 # in predictive variants); by group and lane the factor that makes it probabilities, infinite where
 # all are 0; what a slot is worth; the probability that its owner plays so far; sums of those.
-_Tables: TypeAlias = tuple[Floats, Floats, Floats, Floats, Floats, Floats]
+_Tables: TypeAlias = tuple[
+    Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,8 +89,8 @@ class Layout:
 
     width: int  # lanes
     positions: int
-    place: Indices  # (S,) each slot's place in a flattened table (positions, width)
-    before: Numbers  # (groups,) the position before each group
+    place: IntpArray  # (S,) each slot's place in a flattened table (positions, width)
+    before: UInt32Array  # (groups,) the position before each group
     arrays: _Arrays
 
 
@@ -139,7 +133,7 @@ def _arranged(tree: Tree, most: int) -> tuple[Layout, float]:
     return Layout(width, int(first[-1]), place * width + lanes[1:], before, arrays), filled
 
 
-def _alike(tree: Tree, most: int) -> tuple[Indices, Indices, Indices]:
+def _alike(tree: Tree, most: int) -> tuple[IntpArray, IntpArray, IntpArray]:
     """By information set: its group, its lane, and how many decisions its owner made before.
 
     Alike are information sets of a player that follow the same position, after the same chance
@@ -173,7 +167,7 @@ def _alike(tree: Tree, most: int) -> tuple[Indices, Indices, Indices]:
     return group, lane, level
 
 
-def _heard(tree: Tree, nodes: Indices) -> Indices:
+def _heard(tree: Tree, nodes: IntpArray) -> IntpArray:
     """A number for chance's actions since the player's last decision, from a hash of them."""
     parents = np.append(0, np.repeat(np.arange(tree.num_nodes), np.diff(tree.first_child)))
     heard, owner = np.zeros(len(nodes), np.intp), tree.owner
@@ -188,8 +182,8 @@ def _heard(tree: Tree, nodes: Indices) -> Indices:
 
 
 def _blocks(
-    tree: Tree, position: Indices, lanes: Indices, width: int
-) -> tuple[_Blocks, Floats, Indices]:
+    tree: Tree, position: IntpArray, lanes: IntpArray, width: int
+) -> tuple[_Blocks, Float64Array, IntpArray]:
     """The blocks of all players, the different matrices among them, and each player's first block.
 
     A matrix between more than two players has one lane each. A player alone has its own empty
@@ -220,7 +214,7 @@ def _blocks(
     return blocks, different.reshape(-1, width, width), np.array(first)
 
 
-def _numbered(*columns: npt.NDArray[np.integer]) -> Indices:
+def _numbered(*columns: npt.NDArray[np.integer]) -> IntpArray:
     """Rows of several columns, none below 0, numbered from 0: equal rows alike, in ascending order.
 
     The columns' ranges must be so small that their product is no overflow.
@@ -231,7 +225,7 @@ def _numbered(*columns: npt.NDArray[np.integer]) -> Indices:
     return number
 
 
-def _rank(numbers: Indices) -> Indices:
+def _rank(numbers: IntpArray) -> IntpArray:
     """How many equal numbers stand before each."""
     order = np.argsort(numbers, kind="stable")
     borders = np.append(0, _borders(numbers[order]))
@@ -242,7 +236,7 @@ def _rank(numbers: Indices) -> Indices:
     return rank
 
 
-def _borders(ascending: npt.NDArray[np.integer]) -> Indices:
+def _borders(ascending: npt.NDArray[np.integer]) -> IntpArray:
     """Where a new number begins."""
     return np.flatnonzero(np.diff(ascending)) + 1
 
@@ -347,7 +341,7 @@ def _play(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int, weight: fl
 
 @part
 def _product(
-    total: Lanes, matrices: Floats, which: np.uint64, reach: Floats, other: np.uint64
+    total: Lanes, matrices: Float64Array, which: np.uint64, reach: Float64Array, other: np.uint64
 ) -> Lanes:
     """A matrix times the opponent's lanes."""
     for j in range(len(total)):

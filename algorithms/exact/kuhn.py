@@ -14,10 +14,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from algorithms.exact.tree import Floats
+from algorithms.support.arrays import Float64Array
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.policy import TabularPolicy
 from kuhn_bridge.rules import BETTING, DEALS, PLAYERS, Action, Card
 from kuhn_bridge.state import State
 
@@ -61,7 +60,7 @@ class Certificate:
 class Nearest:
     """The equilibrium closest to a policy, and the Euclidean distance between the two tables."""
 
-    policy: TabularPolicy
+    table: Float64Array  # (12, 3)
     alpha: float
     distance: float
 
@@ -75,17 +74,16 @@ def exact_nash(alpha: Fraction) -> Exact:
     }
 
 
-def nash(alpha: Fraction | float) -> TabularPolicy:
-    """Kuhn's equilibrium for `alpha` in [0, 1/3]."""
+def nash(alpha: Fraction | float) -> Float64Array:
+    """Kuhn's equilibrium for `alpha` in [0, 1/3]: float64 `(12, 3)`."""
     return from_exact(exact_nash(Fraction(alpha)))
 
 
-def from_exact(policy: Exact) -> TabularPolicy:
-    """A policy in fractions, rounded to floats."""
-    rows = {
-        name: {action.name: float(p) for action, p in row.items()} for name, row in policy.items()
-    }
-    return TabularPolicy.from_dict(rows)
+def from_exact(policy: Exact) -> Float64Array:
+    """The table `(12, 3)` of a policy in fractions, rounded to floats."""
+    return np.array(
+        [[float(policy[name].get(a, 0)) for a in Action] for name in INFORMATION_STATES]
+    )
 
 
 def certify(policy: Exact) -> Certificate:
@@ -118,17 +116,16 @@ def move_costs(policy: Exact) -> dict[str, dict[Action, Fraction]]:
     return {name: costs[name] for name in INFORMATION_STATES}
 
 
-def nearest_nash(policy: TabularPolicy) -> Nearest:
-    """The nearest equilibrium in the whole set, off-path freedom at alpha = 1/3 included."""
-    table = policy.probabilities
-    low, high = nash(0).probabilities, nash(LARGEST_ALPHA).probabilities
+def nearest_nash(table: Float64Array) -> Nearest:
+    """The nearest equilibrium to a table `(12, 3)`, with off-path freedom at alpha = 1/3."""
+    low, high = nash(0), nash(LARGEST_ALPHA)
     along = ((table - low) * (high - low)).sum() / ((high - low) ** 2).sum()
     share = min(max(float(along), 0.0), 1.0)
     freed = high.copy()
     freed[_FREE_AT_LARGEST] = table[_FREE_AT_LARGEST]
     candidates = [(share / 3, low + share * (high - low)), (1 / 3, freed)]
     alpha, closest = min(candidates, key=lambda pair: _norm(table - pair[1]))
-    return Nearest(TabularPolicy(closest), alpha, _norm(table - closest))
+    return Nearest(closest, alpha, _norm(table - closest))
 
 
 def _row(name: str, bold: Fraction) -> dict[Action, Fraction]:
@@ -137,7 +134,7 @@ def _row(name: str, bold: Fraction) -> dict[Action, Fraction]:
     return {Action.CHECK_OR_CALL: 1 - bold, Action.BET: bold}
 
 
-def _norm(difference: Floats) -> float:
+def _norm(difference: Float64Array) -> float:
     return float(np.linalg.norm(difference))
 
 

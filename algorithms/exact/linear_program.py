@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import Floats, GameError, Policy, Tree, ranges
+from algorithms.exact.tree import Tree, ranges
+from algorithms.support.arrays import Float64Array
+from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import PLAYERS
 
 
@@ -15,7 +17,7 @@ from kuhn_bridge.rules import PLAYERS
 class Solution:
     """One equilibrium `(I, A)` of a two-player zero-sum tree, and its value for player 0."""
 
-    policy: Policy
+    policy: Float64Array
     value: float
 
 
@@ -30,14 +32,14 @@ def solve_zero_sum(tree: Tree) -> Solution:
     return Solution(behaviour(tree, plan), (values[0] - values[1]) / 2)
 
 
-def behaviour(tree: Tree, plan: Floats) -> Policy:
+def behaviour(tree: Tree, plan: Float64Array) -> Float64Array:
     """The policy `(I, A)` of a realisation plan over slots `(S,)`; uniform off its path."""
     weights = tree.policy_of(np.maximum(plan, 0))
     sums = weights.sum(axis=1, keepdims=True)
     return np.where(sums > 1e-12, weights / np.maximum(sums, 1e-12), tree.uniform())
 
 
-def _maxmin(tree: Tree, player: int) -> tuple[Floats, float]:
+def _maxmin(tree: Tree, player: int) -> tuple[Float64Array, float]:
     """The plan `(S + 1,)` of `player` that guarantees most, and what it guarantees.
 
     Maximise q[0] over plans x and counter-values q of the other's information sets: x and q obey

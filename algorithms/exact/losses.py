@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.tree import Floats, Tree
+from algorithms.exact.tree import Tree
 from algorithms.exact.values import reach
+from algorithms.support.arrays import Float64Array
 
 NOTHING = 1e-12  # chips per hand: rounding
 
@@ -54,14 +55,14 @@ def losses(tree: Tree, policy: npt.ArrayLike) -> tuple[Loss, ...]:
     return tuple(sorted((loss for loss in found if loss.lost > NOTHING), key=lambda x: -x.lost))
 
 
-def _row_reach(tree: Tree, plan: Floats) -> Floats:
+def _row_reach(tree: Tree, plan: Float64Array) -> Float64Array:
     """How likely a hand is to come to each information set: `(I,)`."""
     nodes = tree.members
     comes = tree.chance[nodes] * plan[tree.sequence[:, nodes]].prod(axis=0)
     return np.asarray(np.bincount(tree.infoset[nodes], comes, len(tree.keys)), np.float64)
 
 
-def _worth_of_ends(tree: Tree, plan: Floats, player: int) -> Floats:
+def _worth_of_ends(tree: Tree, plan: Float64Array, player: int) -> Float64Array:
     """What each sequence of a player is worth where no decision of its own follows: `(S + 1,)`."""
     others = np.delete(tree.ends, player, axis=0)
     counterfactual = tree.stakes[player] * plan[others].prod(axis=0)

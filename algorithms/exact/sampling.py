@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from algorithms.exact.cfr import Tables
-from algorithms.exact.tree import CHANCE, TERMINAL, Bytes, Floats, GameError, Indices, Ints, Tree
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree
+from algorithms.support.arrays import Float64Array, Int8Array, Int32Array, IntpArray, UInt64Array
 from algorithms.support.compiled import compiled
 from algorithms.support.draws import STEP, mixed
+from kuhn_bridge.errors import GameError
 
-Words: TypeAlias = npt.NDArray[np.uint64]
 Scheme: TypeAlias = Literal["external", "outcome"]
 
 EXPLORATION = 0.6  # how often outcome sampling tries any action at all, as OpenSpiel does
@@ -31,7 +31,7 @@ class SamplingSolver(Tables):
         if tree.num_players < 2:  # a player's policy is averaged while the one before it learns
             raise GameError(f"{tree.name} has one player; sampling needs two or more: use cfr+")
         self.scheme = scheme
-        self._random: Words = (
+        self._random: UInt64Array = (
             np.random.SeedSequence(seed).generate_state(1, np.uint64).astype(np.uint64)
         )
         self._policy = np.zeros(tree.num_slots)
@@ -48,12 +48,14 @@ class SamplingSolver(Tables):
         )
 
 
-_Layout: TypeAlias = tuple[Ints, Bytes, Ints, Ints, Floats, Floats]
-_Sums: TypeAlias = tuple[Floats, Floats, Floats]
+_Layout: TypeAlias = tuple[
+    Int32Array, Int8Array, Int32Array, Int32Array, Float64Array, Float64Array
+]
+_Sums: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 
 
 @compiled
-def _external(layout: _Layout, sums: _Sums, random: Words, iterations: int) -> None:
+def _external(layout: _Layout, sums: _Sums, random: UInt64Array, iterations: int) -> None:
     visits = np.empty((2, len(layout[1])), np.int64)
     values = np.empty(len(layout[1]))
     for _ in range(iterations):
@@ -63,7 +65,11 @@ def _external(layout: _Layout, sums: _Sums, random: Words, iterations: int) -> N
 
 @compiled
 def _try_all(
-    player: int, layout: _Layout, sums: _Sums, scratch: tuple[Indices, Floats], random: Words
+    player: int,
+    layout: _Layout,
+    sums: _Sums,
+    scratch: tuple[IntpArray, Float64Array],
+    random: UInt64Array,
 ) -> None:
     """All of the player's actions, one sample of everything else, for the player's regrets.
 
@@ -101,7 +107,7 @@ def _try_all(
 
 
 @compiled
-def _next(node: int, player: int, layout: _Layout, sums: _Sums, random: Words) -> int:
+def _next(node: int, player: int, layout: _Layout, sums: _Sums, random: UInt64Array) -> int:
     """The player's next decision, or the end, as chance and the others happen to play."""
     first_child, actor, infoset, first_slot, edge, returns = layout
     regret, policy_sum, policy = sums
@@ -120,7 +126,7 @@ def _next(node: int, player: int, layout: _Layout, sums: _Sums, random: Words) -
 
 
 @compiled
-def _outcome(layout: _Layout, sums: _Sums, random: Words, iterations: int) -> None:
+def _outcome(layout: _Layout, sums: _Sums, random: UInt64Array, iterations: int) -> None:
     path = np.empty((len(layout[1]), 2), np.int64)
     for _ in range(iterations):
         for player in range(len(layout[5])):
@@ -128,7 +134,9 @@ def _outcome(layout: _Layout, sums: _Sums, random: Words, iterations: int) -> No
 
 
 @compiled
-def _play_out(player: int, layout: _Layout, sums: _Sums, path: Indices, random: Words) -> None:
+def _play_out(
+    player: int, layout: _Layout, sums: _Sums, path: IntpArray, random: UInt64Array
+) -> None:
     """One hand, down to its end and back up: for the player's regrets, and the next one's average.
 
     Everybody explores but the player whose average it is. That one plays its policy, which cancels
@@ -172,7 +180,7 @@ def _play_out(player: int, layout: _Layout, sums: _Sums, path: Indices, random: 
 
 
 @compiled
-def _match(regret: Floats, start: int, stop: int, policy: Floats) -> None:
+def _match(regret: Float64Array, start: int, stop: int, policy: Float64Array) -> None:
     """Fill in one information set's policy from its regrets."""
     total = 0.0
     for slot in range(start, stop):
@@ -183,7 +191,7 @@ def _match(regret: Floats, start: int, stop: int, policy: Floats) -> None:
 
 
 @compiled
-def _draw_from(distribution: Floats, start: int, stop: int, random: Words) -> int:
+def _draw_from(distribution: Float64Array, start: int, stop: int, random: UInt64Array) -> int:
     """A number from 0 to `stop - start - 1`, drawn."""
     left = _uniform(random)
     for at in range(start, stop - 1):
@@ -194,7 +202,7 @@ def _draw_from(distribution: Floats, start: int, stop: int, random: Words) -> in
 
 
 @compiled
-def _uniform(random: Words) -> float:
+def _uniform(random: UInt64Array) -> float:
     """The next number in [0, 1)."""
     random[0] += STEP
     return float(mixed(random[0]) >> np.uint64(11)) * 2.0**-53

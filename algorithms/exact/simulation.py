@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algorithms.exact.tree import TERMINAL, Floats, Indices, Policy, Tree
+from algorithms.exact.tree import TERMINAL, Tree
 from algorithms.exact.values import expected_values, seated
+from algorithms.support.arrays import Float64Array, IntpArray
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance
 
@@ -53,7 +54,7 @@ def require_hands(hands: int, seed: int) -> None:
 
 def simulate(
     tree: Tree,
-    policies: Sequence[Policy],
+    policies: Sequence[Float64Array],
     *,
     hands: int,
     seed: int = 0,
@@ -89,7 +90,7 @@ def all_seats(samples: Sequence[Sample]) -> Sample:
     )
 
 
-def play(tree: Tree, policy: Policy, hands: int, random: np.random.Generator) -> Indices:
+def play(tree: Tree, policy: Float64Array, hands: int, random: np.random.Generator) -> IntpArray:
     """The terminal nodes `(hands,)` that a joint policy `(I, A)` plays to, all hands at once."""
     thresholds = _thresholds(tree, policy)
     nodes = np.zeros(hands, np.intp)
@@ -102,7 +103,7 @@ def play(tree: Tree, policy: Policy, hands: int, random: np.random.Generator) ->
     return nodes
 
 
-def _thresholds(tree: Tree, policy: Policy) -> Floats:
+def _thresholds(tree: Tree, policy: Float64Array) -> Float64Array:
     """Where a draw passes from one child to the next: `(N, most children)`, never past the last."""
     sizes = np.diff(tree.first_child)
     parents = np.repeat(np.arange(tree.num_nodes), sizes)  # of the nodes from 1 on

@@ -11,8 +11,9 @@ from typing import Literal, TypeAlias, get_args
 from algorithms.exact.cfr import VARIANTS, Solver, Variant
 from algorithms.exact.fast import FastSolver
 from algorithms.exact.sampling import SamplingSolver, Scheme
-from algorithms.exact.tree import Policy, Tree
-from algorithms.exact.values import NashConv, nash_conv
+from algorithms.exact.tree import Tree
+from algorithms.exact.values import Measure, evaluate_policy
+from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import unknown
 
 AnySolver: TypeAlias = Solver | FastSolver | SamplingSolver
@@ -27,8 +28,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 class Solved:
     """The average policy `(I, A)` of a run, its NashConv, and the curve that led there."""
 
-    policy: Policy
-    measure: NashConv
+    policy: Float64Array
+    measure: Measure
     curve: tuple[Milestone, ...]
 
     @property
@@ -49,10 +50,10 @@ def solve(
     for stop in _checkpoints(iterations):
         solver.run(stop - solver.iteration)
         policy = solver.average_policy()
-        measure = nash_conv(solver.tree, policy)
-        curve.append((solver.iteration, measure.total))
-        progress(solver.iteration, f"NashConv {measure.total:.2e}")
-        if measure.total <= until:
+        measure = evaluate_policy(solver.tree, policy)
+        curve.append((solver.iteration, measure.nash_conv))
+        progress(solver.iteration, f"NashConv {measure.nash_conv:.2e}")
+        if measure.nash_conv <= until:
             break
     return Solved(policy, measure, tuple(curve))
 

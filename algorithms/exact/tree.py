@@ -18,21 +18,18 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kuhn_bridge.errors import KuhnError
+from algorithms.support.arrays import (
+    BoolArray,
+    Float64Array,
+    Int8Array,
+    Int32Array,
+    IntpArray,
+    UInt32Array,
+)
+from kuhn_bridge.errors import GameError
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int32]
-Bytes: TypeAlias = npt.NDArray[np.int8]
-Indices: TypeAlias = npt.NDArray[np.intp]
-Bools: TypeAlias = npt.NDArray[np.bool_]
-Policy: TypeAlias = Floats
-Numbers: TypeAlias = npt.NDArray[np.uint32]
-SequenceForm: TypeAlias = tuple[Numbers, Floats]  # see `Tree.sequence_form`
+SequenceForm: TypeAlias = tuple[UInt32Array, Float64Array]  # see `Tree.sequence_form`
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
-
-
-class GameError(KuhnError):
-    """Not a game that fits into a tree."""
 
 
 class Visit(NamedTuple):
@@ -57,25 +54,25 @@ class Tree:
 
     name: str
     num_players: int
-    first_child: Ints  # (N + 1,)
-    player: Bytes  # (N,) who acts: a player, CHANCE or TERMINAL
-    infoset: Ints  # (N,) the row, -1 where no player acts
-    action: Ints  # (N,) the action ID that leads here, -1 at the root
-    edge: Floats  # (N,) chance's probability of that step, 1 after a player's action
-    chance: Floats  # (N,) the product of `edge` from the root
-    sequence: Ints  # (P, N) what each player has done before
-    returns: Floats  # (P, N) 0 before the end
-    terminals: Ints  # (Z,) nodes
-    ends: Ints  # (P, Z) `sequence` at the terminals
-    stakes: Floats  # (P, Z) `returns` times `chance` at the terminals
+    first_child: Int32Array  # (N + 1,)
+    player: Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
+    infoset: Int32Array  # (N,) the row, -1 where no player acts
+    action: Int32Array  # (N,) the action ID that leads here, -1 at the root
+    edge: Float64Array  # (N,) chance's probability of that step, 1 after a player's action
+    chance: Float64Array  # (N,) the product of `edge` from the root
+    sequence: Int32Array  # (P, N) what each player has done before
+    returns: Float64Array  # (P, N) 0 before the end
+    terminals: Int32Array  # (Z,) nodes
+    ends: Int32Array  # (P, Z) `sequence` at the terminals
+    stakes: Float64Array  # (P, Z) `returns` times `chance` at the terminals
     keys: tuple[str, ...]  # (I,) names of the information sets, parents first
-    owner: Bytes  # (I,)
-    legal: Bools  # (I, A)
-    first_slot: Ints  # (I + 1,)
-    slots: Ints  # (S, 4) row, owner, the owner's sequence before, action ID
-    parent: Ints  # (I,) the owner's sequence before the information set
-    members: Ints  # (decisions,) nodes by information set, depth first within one
-    first_member: Ints  # (I + 1,)
+    owner: Int8Array  # (I,)
+    legal: BoolArray  # (I, A)
+    first_slot: Int32Array  # (I + 1,)
+    slots: Int32Array  # (S, 4) row, owner, the owner's sequence before, action ID
+    parent: Int32Array  # (I,) the owner's sequence before the information set
+    members: Int32Array  # (decisions,) nodes by information set, depth first within one
+    first_member: Int32Array  # (I + 1,)
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -112,7 +109,7 @@ class Tree:
         largest = np.full((1, players), np.abs(self.returns).max())
         return numbers, np.concatenate([self.stakes.T, largest])
 
-    def depths(self) -> Indices:
+    def depths(self) -> IntpArray:
         """How many steps each node is from the root: `(N,)`."""
         depth = np.zeros(self.num_nodes, np.intp)
         for parents, nodes in _levels(self.first_child):
@@ -127,16 +124,16 @@ class Tree:
             node = int(np.searchsorted(self.first_child, kind(node), side="right")) - 1
         return actions[::-1]
 
-    def uniform(self) -> Policy:
+    def uniform(self) -> Float64Array:
         """Every legal action equally often: `(I, A)`."""
         return np.asarray(self.legal / self.legal.sum(axis=1, keepdims=True))
 
-    def random(self, seed: int) -> Policy:
+    def random(self, seed: int) -> Float64Array:
         """A policy drawn uniformly from all policies: `(I, A)`."""
         weights = np.random.default_rng(seed).exponential(size=self.legal.shape) * self.legal
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    def policy_of(self, slots: npt.ArrayLike) -> Policy:
+    def policy_of(self, slots: npt.ArrayLike) -> Float64Array:
         """A new table `(I, A)` of values given slot by slot `(S,)`."""
         table = np.zeros(self.legal.shape)
         table[self.legal] = slots
@@ -263,23 +260,23 @@ def compile_tree(
     return walk.tree()
 
 
-def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> Indices:
+def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> IntpArray:
     """All of `range(start, stop)`, one pair after another."""
     sizes = stops - starts
     return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
 
 
-def unsigned(values: npt.ArrayLike) -> Numbers:
+def unsigned(values: npt.ArrayLike) -> UInt32Array:
     """Numbers that spare compiled code a test for negative indices."""
     return np.ascontiguousarray(values, np.uint32)
 
 
-def _starts(counts: npt.ArrayLike) -> Ints:
+def _starts(counts: npt.ArrayLike) -> Int32Array:
     """Where each group of `counts` begins, and at the end where all end."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-def _first_children(levels: Ints, order: Indices) -> Ints:
+def _first_children(levels: Int32Array, order: IntpArray) -> Int32Array:
     """`(N + 1,)` from the depths of a depth-first walk: a parent is the last node one level up."""
     borders = np.append(0, np.cumsum(np.bincount(levels)))
     counts = np.zeros(len(levels), np.intp)  # of children, breadth first
@@ -289,7 +286,7 @@ def _first_children(levels: Ints, order: Indices) -> Ints:
     return _starts(counts) + np.int32(1)
 
 
-def _levels(first_child: Ints) -> Iterator[tuple[Indices, Indices]]:
+def _levels(first_child: Int32Array) -> Iterator[tuple[IntpArray, IntpArray]]:
     """Level by level below the root: each node's parent, and the nodes."""
     parents = np.repeat(np.arange(len(first_child) - 1), np.diff(first_child))
     start, stop = 1, int(first_child[1])
@@ -298,7 +295,7 @@ def _levels(first_child: Ints) -> Iterator[tuple[Indices, Indices]]:
         start, stop = stop, int(first_child[stop])
 
 
-def _chance_reach(first_child: Ints, edge: Floats) -> Floats:
+def _chance_reach(first_child: Int32Array, edge: Float64Array) -> Float64Array:
     chance = np.ones(len(edge))
     for parents, nodes in _levels(first_child):
         chance[nodes] = chance[parents] * edge[nodes]
@@ -306,8 +303,12 @@ def _chance_reach(first_child: Ints, edge: Floats) -> Floats:
 
 
 def _sequences(
-    first_child: Ints, player: Bytes, infoset: Ints, first_slot: Ints, num_players: int
-) -> Ints:
+    first_child: Int32Array,
+    player: Int8Array,
+    infoset: Int32Array,
+    first_slot: Int32Array,
+    num_players: int,
+) -> Int32Array:
     sequence = np.zeros((num_players, len(player)), np.int32)
     for parents, nodes in _levels(first_child):
         sequence[:, nodes] = sequence[:, parents]

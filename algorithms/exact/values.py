@@ -14,34 +14,35 @@ import numpy as np
 import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
-from algorithms.exact.tree import Floats, Ints, Numbers, Policy, SequenceForm, Tree
+from algorithms.exact.tree import SequenceForm, Tree
+from algorithms.support.arrays import Float64Array, Int32Array, UInt32Array
 from algorithms.support.compiled import compiled, part
 from algorithms.support.lanes import Lanes, larger, plus, put, row, times, zeros
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.policy import ROW_SUM_TOLERANCE
 
+ROW_SUM_TOLERANCE = 1e-6  # allows for rows that were computed in float32
 SLACK = 1e-4  # of the largest return: what such rows, multiplied along a hand, may cost
 SIDE_BY_SIDE = 8  # policies of a batch that are measured together
 _FLOAT64 = np.dtype(np.float64)
 
 
-class NashConv:
+class Measure:
     """What the players could still gain, in chips per hand; one number per player."""
 
     __slots__ = ("_measures", "_total", "_tree")
 
-    def __init__(self, tree: Tree, total: float, measures: Floats) -> None:
+    def __init__(self, tree: Tree, total: float, measures: Float64Array) -> None:
         self._tree, self._total, self._measures = tree, total, measures  # as `_alone` writes them
 
     @property
-    def total(self) -> float:
+    def nash_conv(self) -> float:
         """The sum of all players' gains."""
         return self._total
 
     @property
     def exploitability(self) -> float:
         """NashConv divided by the number of players."""
-        return self.total / self._tree.num_players
+        return self.nash_conv / self._tree.num_players
 
     @property
     def gains(self) -> tuple[float, ...]:
@@ -59,7 +60,7 @@ class NashConv:
         return self._figures(2)
 
     @property
-    def best_responses(self) -> Ints:
+    def best_responses(self) -> Int32Array:
         """The action with which the owner of each row answers the others: `(I,)`."""
         worth = np.full(self._tree.legal.shape, -np.inf)
         start = 3 * self._tree.num_players
@@ -71,21 +72,26 @@ class NashConv:
         return tuple(self._measures[kind * players :][:players].tolist())
 
     def __repr__(self) -> str:
-        return f"<NashConv {self.total:g}, gains {self.gains}, values {self.values}>"
+        return f"<NashConv {self.nash_conv:g}, gains {self.gains}, values {self.values}>"
 
 
-def nash_conv(tree: Tree, policy: npt.ArrayLike) -> NashConv:
-    """What all players together could still gain by best-responding to a joint policy `(I, A)`."""
+def nash_conv(tree: Tree, policy: npt.ArrayLike) -> float:
+    """Sum over players of (value of a best response - value of the policy `(I, A)`), in chips."""
+    return evaluate_policy(tree, policy).nash_conv
+
+
+def evaluate_policy(tree: Tree, policy: npt.ArrayLike) -> Measure:
+    """Values, best responses and NashConv of a joint policy `(I, A)`."""
     table, (numbers, stakes), measures = _array(policy), tree.sequence_form, np.empty(_room(tree))
     if table.shape == tree.legal.shape:
         total = _alone(numbers, stakes, table, measures)
         if total >= 0:
-            return NashConv(tree, total, measures)
+            return Measure(tree, total, measures)
     raise _refusal(tree, table)
 
 
 def measuring(tree: Tree) -> Callable[[npt.ArrayLike], float]:
-    """`nash_conv(tree, policy).total`, for many calls: what does not change is made ready once."""
+    """`nash_conv(tree, policy)`, for many calls: what does not change is made ready once."""
     numbers, stakes = tree.sequence_form
     shape, measures = tree.legal.shape, np.empty(_room(tree))
 
@@ -103,7 +109,7 @@ def _room(tree: Tree) -> int:
     return 4 * tree.num_players + 2 * len(tree.slots)
 
 
-def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Floats:
+def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Float64Array:
     """NashConv `(B,)` of many joint policies `(B, I, A)` in one sweep."""
     tables = _array(policies)
     if tables.shape[1:] != tree.legal.shape:
@@ -118,10 +124,10 @@ def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Floats:
 
 def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
     """What each player wins on average, in chips per hand, under a joint policy `(I, A)`."""
-    return nash_conv(tree, policy).values
+    return evaluate_policy(tree, policy).values
 
 
-def reach(tree: Tree, policy: npt.ArrayLike) -> Floats:
+def reach(tree: Tree, policy: npt.ArrayLike) -> Float64Array:
     """How likely each sequence is by its owner's choices alone, under `(I, A)`: `(S + 1,)`."""
     likely = np.ones(tree.num_slots + 1)
     _multiply(tree.slots, _array(policy)[tree.legal], likely)
@@ -129,7 +135,7 @@ def reach(tree: Tree, policy: npt.ArrayLike) -> Floats:
 
 
 @compiled
-def _multiply(slots: Ints, probabilities: Floats, likely: Floats) -> None:
+def _multiply(slots: Int32Array, probabilities: Float64Array, likely: Float64Array) -> None:
     """Fill in the sequences' probabilities from those of the slots, of which parents come first."""
     for slot in range(len(slots)):
         likely[slot + 1] = likely[slots[slot, 2]] * probabilities[slot]
@@ -143,18 +149,18 @@ def spread(tree: Tree, policy: npt.ArrayLike) -> float:
     return float(np.sqrt(((won - means) ** 2 * likely).sum(axis=1).mean()))
 
 
-def seated(tree: Tree, policies: Sequence[npt.ArrayLike]) -> Policy:
+def seated(tree: Tree, policies: Sequence[npt.ArrayLike]) -> Float64Array:
     """The joint policy `(I, A)` in which player p takes its rows from `policies[p]`."""
     tables = np.stack([np.asarray(policy, np.float64) for policy in policies])
     return np.asarray(tables[tree.owner, np.arange(len(tree.keys))])
 
 
-def pure(tree: Tree, actions: npt.ArrayLike) -> Policy:
+def pure(tree: Tree, actions: npt.ArrayLike) -> Float64Array:
     """The joint policy `(I, A)` that always plays `actions` `(I,)`."""
     return np.asarray(np.arange(tree.legal.shape[1]) == np.reshape(actions, (-1, 1)), np.float64)
 
 
-def _array(numbers: npt.ArrayLike) -> Floats:
+def _array(numbers: npt.ArrayLike) -> Float64Array:
     """As float64, writable and in C order: one type to compile for."""
     if type(numbers) is np.ndarray and numbers.dtype is _FLOAT64 and numbers.flags.carray:
         return numbers
@@ -166,7 +172,7 @@ def _misshapen(tree: Tree, shape: tuple[int, ...]) -> str:
     return f"a joint policy of {tree.name} is {want}; got {got or 'a number'}"
 
 
-def _refusal(tree: Tree, table: Floats) -> PolicyError:
+def _refusal(tree: Tree, table: Float64Array) -> PolicyError:
     """What is wrong with a policy: its shape, or its first row that is no distribution."""
     if table.shape != tree.legal.shape:
         return PolicyError(_misshapen(tree, table.shape))
@@ -178,7 +184,9 @@ def _refusal(tree: Tree, table: Floats) -> PolicyError:
 
 
 @compiled
-def _alone(numbers: Numbers, stakes: Floats, table: Floats, measures: Floats) -> float:
+def _alone(
+    numbers: UInt32Array, stakes: Float64Array, table: Float64Array, measures: Float64Array
+) -> float:
     """NashConv of one policy `(I, A)`, or -1 if one of its rows is no distribution.
 
     Writes the players' gains, values and values of best responses; what each slot is worth to its
@@ -223,7 +231,9 @@ def _alone(numbers: Numbers, stakes: Floats, table: Floats, measures: Floats) ->
 
 
 @part
-def _likely_if_right(numbers: Numbers, table: Floats, likely: Floats, players: np.uint64) -> bool:
+def _likely_if_right(
+    numbers: UInt32Array, table: Float64Array, likely: Float64Array, players: np.uint64
+) -> bool:
     """Fill in how likely each place is; whether all rows are distributions."""
     rows, actions = np.uint64(table.shape[0]), np.uint64(table.shape[1])
     slot, one, slots = np.uint64(0), np.uint64(1), np.uint64(len(likely)) - players
@@ -251,7 +261,7 @@ def _gain(best: float, value: float, largest: float) -> float:
 
 
 @compiled
-def _together(zero: Lanes, game: SequenceForm, policies: Floats, totals: Floats) -> int:
+def _together(zero: Lanes, game: SequenceForm, policies: Float64Array, totals: Float64Array) -> int:
     """NashConv of policies `(B * I, A)`, as many side by side as there are lanes.
 
     The first that is none, or -1.
@@ -276,12 +286,12 @@ def _together(zero: Lanes, game: SequenceForm, policies: Floats, totals: Floats)
 
 # By lane: of each place the probability that its owner comes there; what the players win; what the
 # places are worth to their owner who goes on best.
-_Tables: TypeAlias = tuple[Floats, Floats, Floats]
+_Tables: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 
 
 @part
 def _sweep(
-    zero: Lanes, game: SequenceForm, policies: Floats, which: tuple[int, int], tables: _Tables
+    zero: Lanes, game: SequenceForm, policies: Float64Array, which: tuple[int, int], tables: _Tables
 ) -> int:
     """Fill in the tables for the policies from first to last; the first that is none, or -1."""
     numbers, stakes = game
@@ -301,7 +311,11 @@ def _sweep(
 
 @part
 def _reach(
-    zero: Lanes, slots: Numbers, policies: Floats, which: tuple[int, int], reach: Floats
+    zero: Lanes,
+    slots: UInt32Array,
+    policies: Float64Array,
+    which: tuple[int, int],
+    reach: Float64Array,
 ) -> Lanes:
     """Fill in each place's probability; lanes are 0 where all rows are distributions."""
     first, stop = which
@@ -342,7 +356,9 @@ def _plus_fault(wrong: Lanes, legal: Lanes, everything: Lanes) -> Lanes:
 
 
 @part
-def _end(zero: Lanes, ends: Numbers, stakes: Floats, reach: Floats, worth: Floats) -> None:
+def _end(
+    zero: Lanes, ends: UInt32Array, stakes: Float64Array, reach: Float64Array, worth: Float64Array
+) -> None:
     """Add every terminal's counterfactual returns to the players' last places."""
     for z in range(np.uint64(len(ends))):
         for player in range(stakes.shape[1]):
@@ -356,7 +372,9 @@ def _end(zero: Lanes, ends: Numbers, stakes: Floats, reach: Floats, worth: Float
 
 
 @part
-def _value(zero: Lanes, slots: Numbers, reach: Floats, worth: Floats, values: Floats) -> None:
+def _value(
+    zero: Lanes, slots: UInt32Array, reach: Float64Array, worth: Float64Array, values: Float64Array
+) -> None:
     """What each player wins, from what it wins right after its slots."""
     players = np.uint64(len(values))
     for player in range(players):
@@ -368,7 +386,7 @@ def _value(zero: Lanes, slots: Numbers, reach: Floats, worth: Floats, values: Fl
 
 
 @part
-def _respond(zero: Lanes, slots: Numbers, worth: Floats) -> None:
+def _respond(zero: Lanes, slots: UInt32Array, worth: Float64Array) -> None:
     """Pass each row's best slot on to the place before it, the last row first."""
     lowest, one, last = _all(zero, -np.inf), np.uint64(1), np.uint64(len(slots) - 1)
     players = np.uint64(len(worth) - len(slots))

@@ -19,7 +19,6 @@ from algorithms.games.openspiel import (
     load_pyspiel,
     openspiel_game,
 )
-from algorithms.support.progress import progress
 
 __all__ = [
     "KUHN",
@@ -42,9 +41,7 @@ def load_game(name: str, *, max_nodes: int = MAX_NODES, cached: bool = True) -> 
     """
     if name == KUHN:
         return kuhn()
-    game = load_pyspiel(name)
-    with progress(f"walking {name.partition('(')[0]}") as bar:
-        return openspiel_game(game, name=name, max_nodes=max_nodes, progress=bar, cached=cached)
+    return openspiel_game(load_pyspiel(name), name=name, max_nodes=max_nodes, cached=cached)
 
 
 copyreg.pickle(Game, lambda game: (load_game, (game.name,)))

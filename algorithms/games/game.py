@@ -1,4 +1,4 @@
-"""A game: a name that loads it again, its tree, what is seen at each information set, and words."""
+"""A game: its name, its tree where it fits, what players observe, and labels."""
 
 from __future__ import annotations
 
@@ -6,91 +6,125 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from algorithms.exact.tree import Bytes, GameError, Tree
+from algorithms.exact.tree import Tree
+from algorithms.support.arrays import Float32Array
 from kuhn_bridge.encoding import frozen
-
-Sights: TypeAlias = npt.NDArray[np.float32]
+from kuhn_bridge.errors import GameError
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedForm:
-    """What is known of a game without solving it."""
+    """Values of a game that are known without solving it."""
 
     value: Fraction  # player 0's, in equilibrium
     uniform_nash_conv: Fraction
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """How a game shows itself: to networks, `sights` of `(I, size)`; to people, words.
+class Source:
+    """The functions that a `Game` is made of; what needs the tree takes it as an argument."""
 
-    `where` names an information set and `word` an action there, both by row; `chance` names the
-    outcomes of a chance node, in the order of its children.
-    """
-
-    sights: Callable[[], Sights]
-    where: Callable[[int], str]
-    word: Callable[[int, int], str]
-    chance: Callable[[int], list[str]]
+    tree: Callable[[], Tree]
+    fits_tree: Callable[[], bool]
+    observations: Callable[[Tree], Float32Array]  # (I, size)
+    infoset_label: Callable[[Tree, int], str]
+    action_label: Callable[[Tree, int, int], str]
+    chance_labels: Callable[[Tree, int], list[str]]  # of a chance node's children
 
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """A finite sequential game with perfect recall, small enough for a tree.
+    """A finite sequential game with perfect recall.
 
-    Rows of everything are the tree's information sets, columns the game's own action IDs.
+    The tree is built when something needs it. Rows of tables are the tree's information sets,
+    columns the game's own action IDs.
     """
 
-    name: str
-    tree: Tree
-    looks: Looks
+    name: str  # the string that loads the game again
+    num_players: int
+    num_actions: int
+    source: Source
+    observation_size: int
     closed_form: ClosedForm | None = None
     origin: Any = None  # the `pyspiel.Game` it was made from, if any
 
     @cached_property
-    def observations(self) -> Sights:
-        """What the owner of each information set sees: float32 `(I, size)`, no two rows alike."""
-        seen = self.looks.sights()
-        if (told := _told_apart(seen, self.tree.owner)) < len(seen):
-            raise GameError(
-                f"{self.name}: {len(seen):,} information sets, but only {told:,} different "
-                "information state tensors: a network cannot tell them apart; tables can"
-            )
-        return frozen(seen)
+    def tree(self) -> Tree:
+        """The game tree; a `GameError` if the game is too large for one."""
+        return self.source.tree()
 
-    @property
-    def num_players(self) -> int:
-        """P."""
-        return self.tree.num_players
+    @cached_property
+    def fits_tree(self) -> bool:
+        """Whether the game fits into a tree, by an estimate of its size, without a walk."""
+        return "tree" in vars(self) or self.source.fits_tree()
+
+    @cached_property
+    def observations(self) -> Float32Array:
+        """The observation of each information set's owner: float32 `(I, observation_size)`.
+
+        A `GameError` if two information sets of one player have the same observation.
+        """
+        observations, owner = self.source.observations(self.tree), self.tree.owner
+        distinct = sum(len(np.unique(observations[owner == p], axis=0)) for p in np.unique(owner))
+        if distinct < len(observations):
+            raise GameError(
+                f"{self.name}: {len(observations):,} information sets, but only {distinct:,} "
+                "distinct information state tensors: a network cannot tell them apart; tables can"
+            )
+        return frozen(observations)
+
+    @cached_property
+    def appends_seat(self) -> bool:
+        """Whether training appends a one-hot of the seat to observations.
+
+        It does in games without a tree, and where two players share an observation.
+        """
+        if not self.fits_tree:
+            return True
+        return len(np.unique(self.observations, axis=0)) < len(self.observations)
+
+    def network_inputs(self, size: int | None = None) -> Float32Array:
+        """What a network of input `size` gets at each information set: float32 `(I, size)`.
+
+        The observation, with a one-hot of the seat behind it if `size` is larger by the number of
+        players; by default as training has it.
+        """
+        with_seat = self.observation_size + self.num_players
+        if size is None:
+            size = with_seat if self.appends_seat else self.observation_size
+        if size not in (self.observation_size, with_seat):
+            raise GameError(
+                f"a network of {self.name} has {self.observation_size} inputs, or {with_seat} "
+                f"with a one-hot of the seat; got {size}"
+            )
+        if size == self.observation_size:
+            return self.observations
+        seats = np.eye(self.num_players, dtype=np.float32)[self.tree.owner]
+        return np.hstack([self.observations, seats])
 
     @property
     def agents(self) -> tuple[str, ...]:
         """The players' names, `player_0` and so on."""
         return tuple(f"player_{player}" for player in range(self.num_players))
 
-    def where(self, row: int) -> str:
+    def infoset_label(self, infoset: int) -> str:
         """An information set in words, e.g. `player_0 with J after check-bet`."""
-        return self.looks.where(row)
+        return self.source.infoset_label(self.tree, infoset)
 
-    def word(self, row: int, action: int) -> str:
-        """An action there in a word, e.g. `call`."""
-        return self.looks.word(row, action)
+    def action_label(self, infoset: int, action: int) -> str:
+        """An action at an information set in a word, e.g. `call`."""
+        return self.source.action_label(self.tree, infoset, action)
 
     def chance_labels(self, node: int) -> list[str]:
         """The outcomes of a chance node in words, e.g. `player_0 gets J`."""
-        return self.looks.chance(node)
+        return self.source.chance_labels(self.tree, node)
 
     def __repr__(self) -> str:
+        if "tree" not in vars(self):
+            return f"<Game {self.name}>"
         tree = self.tree
         return f"<Game {self.name}, {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets>"
-
-
-def _told_apart(seen: Sights, owner: Bytes) -> int:
-    """How many rows differ within a player or, where all do, at all."""
-    own = sum(len(np.unique(seen[owner == player], axis=0)) for player in np.unique(owner))
-    return own if own < len(seen) else len(np.unique(seen, axis=0))

@@ -9,9 +9,10 @@ import numpy as np
 
 from algorithms.exact.kuhn import UNIFORM_NASH_CONV, VALUE
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree, Visit, compile_tree
-from algorithms.games.game import ClosedForm, Game, Looks, Sights
+from algorithms.games.game import ClosedForm, Game, Source
+from algorithms.support.arrays import Float32Array
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state, parse_information_state
-from kuhn_bridge.encoding import encode
+from kuhn_bridge.encoding import OBSERVATION_SIZE, encode
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card
 from kuhn_bridge.state import State
 
@@ -20,9 +21,12 @@ NAME = "kuhn"
 
 @cache
 def kuhn() -> Game:
-    """Kuhn poker; its tables are `TabularPolicy.probabilities`."""
+    """Kuhn poker; rows of its tables are `INFORMATION_STATES`, columns our action IDs."""
     closed_form = ClosedForm(value=VALUE, uniform_nash_conv=UNIFORM_NASH_CONV)
-    return Game(NAME, kuhn_tree(), Looks(_sights, _where, _word, _chance), closed_form)
+    source = Source(
+        kuhn_tree, lambda: True, _observations, _infoset_label, _action_label, _chance_labels
+    )
+    return Game(NAME, len(PLAYERS), len(Action), source, OBSERVATION_SIZE, closed_form=closed_form)
 
 
 def kuhn_tree() -> Tree:
@@ -31,24 +35,23 @@ def kuhn_tree() -> Tree:
     return compile_tree(NAME, len(PLAYERS), len(Action), _kuhn_visits(), rows=rows)
 
 
-def _sights() -> Sights:
+def _observations(_: Tree) -> Float32Array:
     return np.stack([encode(*parse_information_state(name)) for name in INFORMATION_STATES])
 
 
-def _where(row: int) -> str:
-    card, letters = parse_information_state(INFORMATION_STATES[row])
+def _infoset_label(_: Tree, infoset: int) -> str:
+    card, letters = parse_information_state(INFORMATION_STATES[infoset])
     betting = BETTING[letters]
     before = f"after {'-'.join(betting.words)}" if betting.words else "to start"
     return f"{AGENTS[betting.actor or 0]} with {card.name} {before}"
 
 
-def _word(row: int, action: int) -> str:
-    after = BETTING[parse_information_state(INFORMATION_STATES[row])[1]].after
+def _action_label(_: Tree, infoset: int, action: int) -> str:
+    after = BETTING[parse_information_state(INFORMATION_STATES[infoset])[1]].after
     return BETTING[after[Action(action)]].words[-1]
 
 
-def _chance(node: int) -> list[str]:
-    tree = kuhn().tree
+def _chance_labels(tree: Tree, node: int) -> list[str]:
     children = range(tree.first_child[node], tree.first_child[node + 1])
     player = AGENTS[len(tree.history(node))]
     return [f"{player} gets {Card(tree.action[child]).name}" for child in children]

@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError, Tree, Walk
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree, Walk
 from algorithms.games.cache import find_tree, keep_tree
-from algorithms.games.game import Game, Looks, Sights
+from algorithms.games.game import Game, Source
 from algorithms.games.leduc import leduc_labels
+from algorithms.support.arrays import Float32Array
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import Advance
-from kuhn_bridge.errors import KuhnError, shown
+from algorithms.support.progress import progress as progress_bar
+from kuhn_bridge.errors import BridgeError, GameError, short_repr
 
 MAX_NODES = 10_000_000
 MAX_BYTES = 4 * 2**30  # what a tree and a solver of it may take, as `_bytes_of` reckons
@@ -34,7 +36,6 @@ def openspiel_game(
     *,
     name: str = "",
     max_nodes: int = MAX_NODES,
-    progress: Advance | None = None,
     cached: bool = False,
 ) -> Game:
     """The `Game` of a `pyspiel.Game`; `name` is the string that it was loaded by, if any."""
@@ -42,34 +43,54 @@ def openspiel_game(
     if sequential is not game:
         name = f"turn_based_simultaneous_game(game={name if ')' in name else f'{name}()'})"
         game = sequential
-    tree = find_tree(game, name) if cached else None
-    if tree is None or tree.num_nodes > max_nodes:
-        tree = openspiel_tree(game, name=name, max_nodes=max_nodes, progress=progress)
+    _require_a_tree(name, game)
+
+    def tree() -> Tree:
+        kept = find_tree(game, name) if cached else None
+        if kept is not None and kept.num_nodes <= max_nodes:
+            return kept
+        with progress_bar(f"walking {name.partition('(')[0]}") as bar:
+            walked = openspiel_tree(game, name=name, max_nodes=max_nodes, progress=bar)
         if cached:
-            keep_tree(game, tree)
+            keep_tree(game, walked)
+        return walked
 
-    known = leduc_labels(game)
+    def fits_tree() -> bool:
+        return estimated_nodes(game, enough=2 * max_nodes) <= max_nodes
 
-    def where(row: int) -> str:
-        if known:
-            return known.infoset(tree.keys[row])
-        return f"player_{tree.owner[row]} at {' '.join(tree.keys[row].split())!r}"
+    def observations(tree: Tree) -> Float32Array:
+        return _observations(name, game, tree)
 
-    def word(row: int, action: int) -> str:
-        if known:
-            return known.action(tree.keys[row], int(action))
-        return str(state_of(game, tree, row).action_to_string(int(tree.owner[row]), int(action)))
+    words = leduc_labels(game)
 
-    def chance(node: int) -> list[str]:
+    def infoset_label(tree: Tree, infoset: int) -> str:
+        if words:
+            return words.infoset(tree.keys[infoset])
+        return f"player_{tree.owner[infoset]} at {' '.join(tree.keys[infoset].split())!r}"
+
+    def action_label(tree: Tree, infoset: int, action: int) -> str:
+        if words:
+            return words.action(tree.keys[infoset], int(action))
+        state = state_of(game, tree, infoset)
+        return str(state.action_to_string(int(tree.owner[infoset]), int(action)))
+
+    def chance_labels(tree: Tree, node: int) -> list[str]:
         history, children = tree.history(node), range(*tree.first_child[node : node + 2].tolist())
         outcomes = [int(tree.action[child]) for child in children]
-        if known:
-            return [known.chance(history, outcome) for outcome in outcomes]
+        if words:
+            return [words.chance(history, outcome) for outcome in outcomes]
         state = state_after(game, history)
         return [str(state.action_to_string(CHANCE, outcome)) for outcome in outcomes]
 
-    looks = Looks(lambda: _sights(name, game, tree), where, word, chance)
-    return Game(name, tree, looks, origin=game)
+    has_tensor = game.get_type().provides_information_state_tensor
+    return Game(
+        name,
+        game.num_players(),
+        game.num_distinct_actions(),
+        Source(tree, fits_tree, observations, infoset_label, action_label, chance_labels),
+        game.information_state_tensor_size() if has_tensor else 0,
+        origin=game,
+    )
 
 
 def identity(game: Any) -> tuple[str, str]:
@@ -90,7 +111,7 @@ def load_pyspiel(name: str) -> Any:
             f"({error}); pip install 'kuhn-bridge[openspiel]'"
         ) from None
     if len(name) > LONGEST_NAME:
-        raise UsageError(f"{shown(name)} is not the name of a game")
+        raise UsageError(f"{short_repr(name)} is not the name of a game")
     short = name.partition("(")[0]
     if short.startswith("python_") and short not in pyspiel.registered_names():
         from open_spiel.python import games  # noqa: F401  # registers OpenSpiel's Python games
@@ -112,7 +133,7 @@ def openspiel_tree(
     _require_a_tree(name, game)
     try:
         return _tree(game, name, max_nodes, progress)
-    except KuhnError:
+    except BridgeError:
         raise
     except Exception as error:  # a game's own code may fail in any way
         what = f"{type(error).__name__}: {first_line(error)}"
@@ -249,7 +270,7 @@ def state_after(game: Any, history: Iterable[int]) -> Any:
     return state
 
 
-def _sights(name: str, game: Any, tree: Tree) -> Sights:
+def _observations(name: str, game: Any, tree: Tree) -> Float32Array:
     if not game.get_type().provides_information_state_tensor:
         raise GameError(
             f"{name} has no information state tensor: a network needs one; tables do not"

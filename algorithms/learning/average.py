@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from algorithms.exact.tree import Policy, Tree
+from algorithms.exact.tree import Tree
 from algorithms.exact.values import reach
+from algorithms.support.arrays import Float64Array
 
 
 class Average:
@@ -21,14 +22,14 @@ class Average:
     def __init__(self, tree: Tree) -> None:
         self._tree, self._total, self.count = tree, np.zeros(tree.legal.shape), 0
 
-    def add(self, table: Policy) -> None:
+    def add(self, table: Float64Array) -> None:
         """Count one more policy `(I, A)`."""
         self.count += 1
         own = reach(self._tree, table)[self._tree.parent]
         self._total += self.count**2 * own[:, None] * table
 
     @property
-    def mean(self) -> Policy:
+    def mean(self) -> Float64Array:
         """The average policy, `(I, A)`; uniform where no policy ever arrives."""
         weight = self._total.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.tree import Floats
 from algorithms.learning.curve import Curve
 from algorithms.support import files
+from algorithms.support.arrays import Float64Array
 
 MOST_LINES = 10  # that a picture keeps apart
 LEVEL = 0.95
@@ -27,8 +27,8 @@ class Interval(NamedTuple):
 class Band(NamedTuple):
     """The interquartile mean of curves `(steps,)`, and its interval."""
 
-    steps: Floats
-    middle: Floats
+    steps: Float64Array
+    middle: Float64Array
     interval: Interval
     curves: int
 
@@ -86,7 +86,7 @@ def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
         figure.savefig(temporary, dpi=150)
 
 
-def _at(steps: Floats, curve: Curve) -> Floats:
+def _at(steps: Float64Array, curve: Curve) -> Float64Array:
     """The curve `(steps,)`, straight between its points."""
     values = [min(point.last, point.average) for point in curve]
     return np.interp(steps, [point.steps for point in curve], values)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Bytes, Floats, Ints, Tree
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.games import Game
+from algorithms.support.arrays import Float64Array, Int8Array, Int32Array
 from algorithms.support.compiled import compiled
 
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it, modulo 1, fill [0, 1) more evenly than any draws
@@ -18,14 +19,16 @@ GOLDEN = (5**0.5 - 1) / 2  # multiples of it, modulo 1, fill [0, 1) more evenly 
 class Board(NamedTuple):
     """N nodes, I information sets, A actions, P players, D deals."""
 
-    first_child: Ints  # (N + 1,)
-    player: Bytes  # (N,) who acts: a player, CHANCE or TERMINAL
-    infoset: Ints  # (N,) the row, -1 where no player acts
+    first_child: Int32Array  # (N + 1,)
+    player: Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
+    infoset: Int32Array  # (N,) the row, -1 where no player acts
     child: npt.NDArray[np.int16]  # (I, A) which child an action leads to, -1 where illegal
-    chance: Floats  # (N,) running sums of chance's probabilities among the children of a node
+    chance: Float64Array  # (N,) running sums of chance's probabilities among the children of a node
     returns: npt.NDArray[np.float32]  # (N, P)
-    deals: Ints  # (D,) the nodes after chance's first moves; the root alone if a player begins
-    dealt: Floats  # (D,) running sums of their probabilities
+    deals: (
+        Int32Array  # (D,) the nodes after chance's first moves; the root alone if a player begins
+    )
+    dealt: Float64Array  # (D,) running sums of their probabilities
 
 
 @lru_cache(maxsize=4)
@@ -46,7 +49,7 @@ def board_of(game: Game) -> Board:
     )
 
 
-def cumulative(probabilities: npt.ArrayLike) -> Floats:
+def cumulative(probabilities: npt.ArrayLike) -> Float64Array:
     """Running sums of each row, `(R, A)`, ending in exactly 1 at the last action with weight."""
     sums = np.cumsum(np.asarray(probabilities, np.float64), axis=1)
     return np.asarray(sums / sums[:, -1:])
@@ -57,7 +60,7 @@ def deal_of(board: Board, number: int) -> int:
     return int(np.searchsorted(board.dealt, number * GOLDEN % 1.0, side="right"))
 
 
-def _deals(tree: Tree) -> Ints:
+def _deals(tree: Tree) -> Int32Array:
     """Where a hand stands after chance's first moves, breadth first."""
     found, level = list[int](), [0]
     while level:
@@ -71,7 +74,7 @@ def _deals(tree: Tree) -> Ints:
     return np.array(found, np.int32)
 
 
-def _running(tree: Tree) -> Floats:
+def _running(tree: Tree) -> Float64Array:
     """Running sums of `edge` among siblings, ending in exactly 1."""
     sums = np.zeros(tree.num_nodes)
     for node in np.flatnonzero(tree.player == CHANCE):
@@ -88,7 +91,9 @@ def begin(board: Board, number: int) -> int:
 
 
 @compiled
-def onward(board: Board, policy: Floats, node: int, seat: int, random: np.random.Generator) -> int:
+def onward(
+    board: Board, policy: Float64Array, node: int, seat: int, random: np.random.Generator
+) -> int:
     """Where `seat` is to act next or the hand is over; chance and the others have moved until then.
 
     `policy` `(I, A)` is what the others play, as running sums.

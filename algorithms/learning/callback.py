@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from algorithms.exact.tree import Policy
 from algorithms.exact.values import nash_convs
 from algorithms.games import Game, as_game
 from algorithms.learning.average import Average
@@ -17,6 +16,7 @@ from algorithms.learning.curve import Point
 from algorithms.learning.networks import RowPolicy, played_by
 from algorithms.learning.steering import RowsAtOnce, SampleBySample, Steering
 from algorithms.policies.sb3 import actor_of
+from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 
 POINTS = 200  # of a curve
@@ -53,7 +53,7 @@ class Measure(BaseCallback):
         self._seconds, self._started = 0.0, 0.0
 
     @property
-    def last(self) -> Policy:
+    def last(self) -> Float64Array:
         """What the model plays now, `(I, A)`."""
         return played_by(actor_of(self.model.policy), self.game)
 
@@ -89,7 +89,7 @@ class Measure(BaseCallback):
         self._measure(table)
         self._seat(table)
 
-    def _seat(self, table: Policy) -> None:
+    def _seat(self, table: Float64Array) -> None:
         """Nobody is seated by who only measures."""
 
     def _on_step(self) -> bool:
@@ -99,7 +99,7 @@ class Measure(BaseCallback):
         self.average.add(self.last)
         self._measure(self.last, final=True)
 
-    def _measure(self, table: Policy, *, final: bool = False) -> None:
+    def _measure(self, table: Float64Array, *, final: bool = False) -> None:
         """Add a point to the curve when it is time: more often where it is steep, at the start."""
         steps, done = self.model.num_timesteps, len(self.curve)
         points = POINTS if self.game.tree.num_nodes < LARGE else POINTS // 4
@@ -156,7 +156,7 @@ class SelfPlay(Measure):
         self._step, self._entropy, self._rate = step, entropy, magnet
 
     @property
-    def last(self) -> Policy:
+    def last(self) -> Float64Array:
         """What the model plays now, `(I, A)`."""
         policy = self.model.policy
         return policy.probabilities() if isinstance(policy, RowPolicy) else super().last
@@ -186,7 +186,7 @@ class SelfPlay(Measure):
         else:
             self._reins = SampleBySample(policy, steering, self.game)
 
-    def _seat(self, table: Policy) -> None:
+    def _seat(self, table: Float64Array) -> None:
         steering, done = self._steering, self.progress()
         first, last = self._entropy
         left = 1 - (1 - LOWEST) * done

@@ -87,7 +87,7 @@ def draw(curves: Mapping[str, Curve], path: str | Path, game: Game) -> None:
 def _levels(game: Game) -> dict[str, float]:
     """NashConv of what everybody knows."""
     tree = game.tree
-    uniform = nash_conv(tree, tree.uniform()).total
+    uniform = nash_conv(tree, tree.uniform())
     known = game.closed_form.uniform_nash_conv if game.closed_form else f"{uniform:.3f}"
     levels = {f"uniform\n{known}": uniform}
     solver, done = Solver(tree), 0
@@ -96,5 +96,5 @@ def _levels(game: Game) -> dict[str, float]:
             break
         solver.run(iterations - done)
         done = iterations
-        levels[f"CFR\n{iterations:,} iterations"] = nash_conv(tree, solver.average_policy()).total
+        levels[f"CFR\n{iterations:,} iterations"] = nash_conv(tree, solver.average_policy())
     return {name: level for name, level in levels.items() if level > 0}  # no log of 0

@@ -7,10 +7,9 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from algorithms.exact.tree import Bools
 from algorithms.games import KUHN, Game
-from algorithms.games.game import Sights
 from algorithms.learning.board import cumulative
+from algorithms.support.arrays import BoolArray, Float32Array
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 
 Draw: TypeAlias = Callable[[], float]
@@ -30,10 +29,10 @@ class Face(Protocol):
     def actor(self) -> int:
         """Who is to act, or NOBODY at the end."""
 
-    def seen(self) -> Sights:
+    def seen(self) -> Float32Array:
         """What the player to act sees."""
 
-    def mask(self) -> Bools:
+    def mask(self) -> BoolArray:
         """What the player to act may do."""
 
     def returns(self) -> list[float]:
@@ -59,10 +58,10 @@ class _Kuhn:
         over = any(self._env.terminations.values())
         return NOBODY if over else self._env.possible_agents.index(self._env.agent_selection)
 
-    def seen(self) -> Sights:
+    def seen(self) -> Float32Array:
         return self._looks()["observation"]  # type: ignore[no-any-return]
 
-    def mask(self) -> Bools:
+    def mask(self) -> BoolArray:
         return self._looks()["action_mask"].astype(bool)  # type: ignore[no-any-return]
 
     def returns(self) -> list[float]:
@@ -100,11 +99,11 @@ class _OpenSpiel:
         over = any(self._env.terminations.values())
         return NOBODY if over else int(self._env.agent_name_id_mapping[self._env.agent_selection])
 
-    def seen(self) -> Sights:
+    def seen(self) -> Float32Array:
         # The wrapper itself shows the observation tensor wherever a game has one as well.
         return np.array(self._env.game_state.information_state_tensor(self.actor()), np.float32)
 
-    def mask(self) -> Bools:
+    def mask(self) -> BoolArray:
         mask = self._env.infos[self._env.agent_selection]["action_mask"]
         return np.asarray(mask, bool)
 

@@ -11,11 +11,11 @@ import torch
 from sb3_contrib import MaskablePPO
 from torch import nn
 
-from algorithms.exact.tree import Policy
 from algorithms.games import Game
 from algorithms.learning.networks import RowPolicy, played_by
 from algorithms.learning.selfplay import SelfPlayVecEnv
 from algorithms.policies.sb3 import actor_of
+from algorithms.support.arrays import Float64Array
 from algorithms.support.files import replacing
 
 NEVER = 1e-9  # the probability that a network gives to what is never played
@@ -37,7 +37,7 @@ GOING_ON = {
 
 
 def save_model(
-    path: Path, game: Game, table: Policy, *, trained: RowPolicy, steps: int, **notes: str
+    path: Path, game: Game, table: Float64Array, *, trained: RowPolicy, steps: int, **notes: str
 ) -> None:
     """A `MaskablePPO` zip with SB3's `MlpPolicy` that plays `table` `(I, A)`.
 
@@ -63,7 +63,7 @@ def save_model(
     _write(path, model, game, notes)
 
 
-def save_stock(path: Path, game: Game, table: Policy, *, model: Any, **notes: str) -> None:
+def save_stock(path: Path, game: Game, table: Float64Array, *, model: Any, **notes: str) -> None:
     """The zip of a stock model as it is, but playing `table` `(I, A)`."""
     kept, actor = copy.deepcopy(model.policy.state_dict()), actor_of(model.policy)
     if not _plays(actor, game, table):
@@ -74,7 +74,7 @@ def save_stock(path: Path, game: Game, table: Policy, *, model: Any, **notes: st
         model.policy.load_state_dict(kept)
 
 
-def _plays(actor: nn.Module, game: Game, table: Policy) -> bool:
+def _plays(actor: nn.Module, game: Game, table: Float64Array) -> bool:
     return bool(np.abs(played_by(actor, game) - table).max() < 1e-6)
 
 
@@ -103,7 +103,7 @@ def _can_be_placed(game: Game) -> bool:
     return bool(np.isin(seen, (0, 1)).all()) and seen.size <= LARGEST
 
 
-def _place(policy: Any, game: Game, table: Policy, values: torch.Tensor) -> bool:
+def _place(policy: Any, game: Game, table: Float64Array, values: torch.Tensor) -> bool:
     """Give each information set a hidden unit that answers to its tensor alone, if tensors allow.
 
     For tensors `x` and `y` of 0 and 1, `(2y - 1) x` is `sum(y)` if they are equal and else less, by
@@ -125,7 +125,7 @@ def _place(policy: Any, game: Game, table: Policy, values: torch.Tensor) -> bool
     return True
 
 
-def imitate(actor: nn.Module, game: Game, table: Policy) -> None:
+def imitate(actor: nn.Module, game: Game, table: Float64Array) -> None:
     """Fit a network's weights to play `table` `(I, A)`, by itself never an illegal action.
 
     By L-BFGS on the KL divergence: for a dozen rows to about 1e-5 in half a second.

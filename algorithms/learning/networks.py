@@ -10,17 +10,17 @@ import torch
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from torch import nn
 
-from algorithms.exact.tree import Floats, Policy
 from algorithms.games import Game
 from algorithms.learning.board import cumulative
-from algorithms.learning.selfplay import Integers, sights_of
+from algorithms.learning.selfplay import sights_of
 from algorithms.policies.answers import masked_softmax
+from algorithms.support.arrays import Float64Array, Int64Array
 from algorithms.support.compiled import compiled
 
 ILLEGAL = -1e8  # the logit of an illegal action, as sb3_contrib has it
 
 
-def played_by(actor: Callable[[torch.Tensor], torch.Tensor], game: Game) -> Policy:
+def played_by(actor: Callable[[torch.Tensor], torch.Tensor], game: Game) -> Float64Array:
     """What a network from tensors `(I, size)` to logits `(I, A)` plays: float64 `(I, A)`."""
     with torch.no_grad():
         logits = actor(torch.tensor(game.observations)).double().numpy()
@@ -99,7 +99,7 @@ class RowPolicy(MaskableActorCriticPolicy):
         likely = logs.flatten().index_select(0, which * logs.shape[1] + actions)
         return values.index_select(0, which), likely, entropy.index_select(0, which)
 
-    def probabilities(self) -> Policy:
+    def probabilities(self) -> Float64Array:
         """What the policy plays now: float64 `(I, A)`."""
         with torch.no_grad():
             logits, _ = self._run(slice(None))
@@ -110,7 +110,7 @@ class RowPolicy(MaskableActorCriticPolicy):
         with torch.no_grad():
             return self._run(slice(None))[1]
 
-    def play(self, table: Policy) -> None:
+    def play(self, table: Float64Array) -> None:
         """Play `table` `(I, A)` from now on; only a table can without being fitted."""
         with torch.no_grad():
             logs = np.log(np.maximum(table, 1e-9))
@@ -150,7 +150,7 @@ class RowPolicy(MaskableActorCriticPolicy):
 class _LookUp(NamedTuple):
     """What a policy plays, by row, as long as it does not learn."""
 
-    sums: Floats  # (I, A) running sums of probabilities
+    sums: Float64Array  # (I, A) running sums of probabilities
     logs: torch.Tensor  # (I, A) their logarithms
     values: torch.Tensor  # (I,)
 
@@ -167,7 +167,7 @@ class _Table(nn.Module):
 
 
 @compiled
-def _draw_actions(sums: Floats, rows: Integers, draws: Floats) -> Integers:
+def _draw_actions(sums: Float64Array, rows: Int64Array, draws: Float64Array) -> Int64Array:
     """The action that each draw means in its row."""
     actions = np.zeros(len(rows), np.int64)
     for i in range(len(rows)):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from algorithms.games import KUHN, load_game
 from algorithms.support.errors import UsageError, unknown
-from kuhn_bridge.errors import shown
+from kuhn_bridge.errors import short_repr
 
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -114,7 +114,7 @@ def _require_sense(config: Config) -> None:
         most = _MOST.get(field.name, sys.float_info.max)  # so neither NaN nor infinity
         if not least <= value <= most:
             span = f"{least} to {most}" if field.name in _MOST else f"{least} up"
-            wrong = f"--{field.name.replace('_', '-')} {shown(value)}"
+            wrong = f"--{field.name.replace('_', '-')} {short_repr(value)}"
             raise UsageError(f"{wrong}: want a number from {span}")
     if config.recipe == "tutorial" and config.lr > _MOST["fit_lr"]:
         raise UsageError(

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.games.game import Sights
-from kuhn_bridge.errors import KuhnError
-
-Hashes: TypeAlias = npt.NDArray[np.uint64]
+from algorithms.support.arrays import Float32Array, UInt64Array
+from kuhn_bridge.errors import BridgeError
 
 
-class Finder:
+class ObservationIndex:
     """From tensors `(N, size)` to their rows `(N,)` among known ones `(I, size)`, all different."""
 
-    def __init__(self, known: Sights) -> None:
+    def __init__(self, known: Float32Array) -> None:
         self._known = np.ascontiguousarray(known, np.float32)
         rng = np.random.default_rng(0)
         while True:  # two of the known ones with one hash are as good as impossible
@@ -27,16 +23,16 @@ class Finder:
             if (self._sorted[1:] != self._sorted[:-1]).all():
                 return
 
-    def __call__(self, seen: Sights) -> npt.NDArray[np.int64]:
+    def __call__(self, seen: Float32Array) -> npt.NDArray[np.int64]:
         """The row of each, `(N,)`."""
         given = np.ascontiguousarray(seen, np.float32)
         places = np.searchsorted(self._sorted, self._hashes(given)).clip(max=len(self._sorted) - 1)
         rows = self._order[places]
         if not np.array_equal(self._known[rows], given):
-            raise KuhnError("a tensor that no player to act can see in this game")
+            raise BridgeError("a tensor that no player to act can see in this game")
         return np.asarray(rows, np.int64)
 
-    def _hashes(self, seen: Sights) -> Hashes:
+    def _hashes(self, seen: Float32Array) -> UInt64Array:
         """One number per tensor: its bits times random odd numbers, modulo 2**64."""
         bits = (seen + np.float32(0)).view(np.uint32).astype(np.uint64)  # -0.0 is 0.0
         bits ^= bits >> np.uint64(16)

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import kuhn_bridge
-from algorithms.exact.tree import GameError
 from algorithms.exact.values import nash_conv
 from algorithms.games import Game
 from algorithms.learning.curve import draw, to_csv
 from algorithms.learning.training import Training
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.policy import Policy
 from algorithms.policies.sb3 import load_policy
 from algorithms.support import files
+from kuhn_bridge.errors import GameError
 
 PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
 LAST = ".last.zip"  # where `which="both"` puts the last policy
@@ -45,21 +45,21 @@ def save_results(
             training.save_model(out.with_suffix(LAST), tables["last"], holds="last")
         policy, source = load_policy(out, game=game), out
     else:
-        policy, source = GamePolicy(game, tables[holds]), out.with_suffix(".json")
-    measured = policy.nash_conv()
+        policy, source = Policy(game, tables[holds]), out.with_suffix(".json")
+    measured = policy.measure()
     result = {
-        **json.loads(policy.to_json()),
+        **policy.to_document(),
         "source": str(source),
         "game": game.name,
         "holds": holds,
-        "nash_conv": measured.total,
+        "nash_conv": measured.nash_conv,
         "exploitability": measured.exploitability,
         "gains": measured.gains,
         "values": measured.values,
         **({"value": measured.values[0]} if game.closed_form else {}),
         "nash_conv_last": end.last,
         "nash_conv_average": end.average,
-        "nash_conv_uniform": nash_conv(game.tree, game.tree.uniform()).total,
+        "nash_conv_uniform": nash_conv(game.tree, game.tree.uniform()),
         "steps": end.steps,
         "seconds": end.seconds,
         "steps_per_second": end.steps / end.seconds,

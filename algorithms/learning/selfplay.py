@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -23,15 +23,13 @@ import numpy.typing as npt
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from algorithms.exact.tree import TERMINAL, Bools, Floats
+from algorithms.exact.tree import TERMINAL
 from algorithms.games import KUHN, Game, as_game
-from algorithms.games.game import Sights
 from algorithms.learning.board import Board, begin, board_of, cumulative, deal_of, onward
 from algorithms.learning.faces import NOBODY, face_of
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int64Array
 from algorithms.support.compiled import compiled
-from kuhn_bridge.errors import IllegalActionError, KuhnError
-
-Integers: TypeAlias = npt.NDArray[np.int64]
+from kuhn_bridge.errors import BridgeError, IllegalActionError
 
 ALONE = (
     "nobody has seated the other players, so they play uniformly at random: learn with "
@@ -56,7 +54,7 @@ class LegalActions(spaces.Discrete):
         return spaces.Discrete, (int(self.n),)
 
 
-class SelfPlayEnv(gymnasium.Env[Sights, np.int64]):
+class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
     """One seat's side of hands on the PettingZoo face: the readable reference.
 
     It plays the hands `first`, `first` + 1 and so on, without those in which its seat never acts.
@@ -83,7 +81,7 @@ class SelfPlayEnv(gymnasium.Env[Sights, np.int64]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Sights, dict[str, Any]]:
+    ) -> tuple[Float32Array, dict[str, Any]]:
         """The next hand's first decision; `options={"hand": k}` goes to hand k."""
         super().reset(seed=seed)
         self._hand = (options or {}).get("hand", self._hand + 1)
@@ -93,7 +91,7 @@ class SelfPlayEnv(gymnasium.Env[Sights, np.int64]):
             self._begin()
         return self._seen(), {}
 
-    def step(self, action: np.int64) -> tuple[Sights, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         """The seat's action, then the others' until the seat is to act or the hand is over."""
         self._seated = _seated_or_told(self._seated)
         self._move(int(action))
@@ -102,7 +100,7 @@ class SelfPlayEnv(gymnasium.Env[Sights, np.int64]):
         reward = self._face.returns()[self._seat] if over else 0.0
         return self._seen(), float(np.float32(reward)), over, False, {}
 
-    def action_masks(self) -> Bools:
+    def action_masks(self) -> BoolArray:
         """What the seat may do now: bool `(A,)`."""
         over = self._face.actor() == NOBODY
         return np.zeros(self._board.child.shape[1], np.bool_) if over else self._face.mask()
@@ -150,7 +148,7 @@ class SelfPlayEnv(gymnasium.Env[Sights, np.int64]):
     def _row(self) -> int:
         return self._row_of[self._face.seen().tobytes()]
 
-    def _seen(self) -> Sights:
+    def _seen(self) -> Float32Array:
         """What the seat sees: after the end nothing, since nothing is left to decide."""
         if self._face.actor() == NOBODY:
             return np.zeros(self.observation_space.shape or (), np.float32)
@@ -194,7 +192,7 @@ class SelfPlayVecEnv(VecEnv):
         """Who plays the other seats: float `(I, A)`, rows as in the game's tree."""
         self._others, self._seated = cumulative(probabilities), True
 
-    def action_masks(self) -> Bools:
+    def action_masks(self) -> BoolArray:
         """What every slot may do now: bool `(n_envs, A)`."""
         return self._legal[self.rows()]
 
@@ -202,7 +200,7 @@ class SelfPlayVecEnv(VecEnv):
         """The information set that every slot stands in: `(n_envs,)`."""
         return self._board.infoset[self._slots.node]
 
-    def seats(self) -> Integers:
+    def seats(self) -> Int64Array:
         """The seat that every slot plays: `(n_envs,)`."""
         return self._slots.hand % self.game.num_players
 
@@ -211,22 +209,22 @@ class SelfPlayVecEnv(VecEnv):
         self._rng = np.random.default_rng(seed)
         return [seed] * self.num_envs
 
-    def reset(self) -> Sights:
+    def reset(self) -> Float32Array:
         """Every slot at the first decision of its first hand: `(n_envs, size)`."""
         self._slots.hand[:] = np.arange(self.num_envs)
         _reset(self._slots, self._board, self._others, self._rng)
         return self.observe()
 
-    def observe(self) -> Sights:
+    def observe(self) -> Float32Array:
         """What every slot's seat sees now: `(n_envs, size)`."""
         rows = self.rows()
         return rows[:, None].astype(np.float32) if self._sights is None else self._sights[rows]
 
-    def step_async(self, actions: Integers) -> None:
+    def step_async(self, actions: Int64Array) -> None:
         """Remember every slot's action."""
         self._actions = actions
 
-    def step_wait(self) -> tuple[Sights, Sights, Bools, list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Float32Array, Float32Array, BoolArray, list[dict[str, Any]]]:
         """Play them; where a hand ends the next one is dealt, as SB3 wants it."""
         self._seated = _seated_or_told(self._seated)
         wrong = _step(self._actions, self._slots, self._board, self._others, self._rng)
@@ -249,7 +247,7 @@ class SelfPlayVecEnv(VecEnv):
         inside = (hand >= 0) & (node >= 0) & (node < len(self._board.player))
         seats = hand % self.game.num_players
         if not inside.all() or not (self._board.player[node] == seats).all():
-            raise KuhnError("a hand in which the learner is not to act")
+            raise BridgeError("a hand in which the learner is not to act")
         self._slots.hand[:], self._slots.node[:] = hand, node
         self._rng.bit_generator.state = state["rng"]
 
@@ -297,10 +295,10 @@ class PassedOver(np.ndarray[Any, Any]):
 class _Slots(NamedTuple):
     """Where every slot stands; arrays of n_envs, changed in place by the kernels."""
 
-    hand: Integers
-    node: Integers
-    reward: Sights  # of the last step
-    ended: Bools  # whether a hand ended in the last step
+    hand: Int64Array
+    node: Int64Array
+    reward: Float32Array  # of the last step
+    ended: BoolArray  # whether a hand ended in the last step
 
 
 def sights_of(game: Game, *, numbered: bool = False) -> spaces.Box:
@@ -320,7 +318,9 @@ def _seated_or_told(seated: bool) -> bool:
 
 
 @compiled
-def _begin(hand: int, board: Board, others: Floats, rng: np.random.Generator) -> tuple[int, int]:
+def _begin(
+    hand: int, board: Board, others: Float64Array, rng: np.random.Generator
+) -> tuple[int, int]:
     """The next hand, from `hand` on, in which its seat has something to decide; and where."""
     players = board.returns.shape[1]
     while True:
@@ -331,7 +331,7 @@ def _begin(hand: int, board: Board, others: Floats, rng: np.random.Generator) ->
 
 
 @compiled
-def _reset(slots: _Slots, board: Board, others: Floats, rng: np.random.Generator) -> None:
+def _reset(slots: _Slots, board: Board, others: Float64Array, rng: np.random.Generator) -> None:
     """Begin every slot's hand."""
     for i in range(len(slots.hand)):
         slots.hand[i], slots.node[i] = _begin(slots.hand[i], board, others, rng)
@@ -339,7 +339,7 @@ def _reset(slots: _Slots, board: Board, others: Floats, rng: np.random.Generator
 
 @compiled
 def _step(
-    actions: Integers, slots: _Slots, board: Board, others: Floats, rng: np.random.Generator
+    actions: Int64Array, slots: _Slots, board: Board, others: Float64Array, rng: np.random.Generator
 ) -> int:
     """Play every slot's action; the first slot where it is illegal, or NOBODY."""
     hand, node = slots.hand, slots.node

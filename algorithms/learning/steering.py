@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from algorithms.exact.tree import Policy
 from algorithms.exact.values import spread
 from algorithms.games import Game
 from algorithms.learning.networks import ILLEGAL, RowPolicy
-from algorithms.learning.rows import Finder
+from algorithms.learning.rows import ObservationIndex
+from algorithms.support.arrays import Float64Array
 
 PLENTY = 1000.0  # samples of a row in a batch at which it moves by `step` and its magnet by `rate`
 FASTEST = 1.0  # times `step` at most: games of one move have thousands of samples per row
@@ -65,7 +65,7 @@ class Steering:
         self._share, self._magnet = state["share"].clone(), state["magnet"].clone()
         self._batches, self._size = state["batches"], state["size"]
 
-    def follow(self, played: Policy, *, at_once: bool = False) -> None:
+    def follow(self, played: Float64Array, *, at_once: bool = False) -> None:
         """The magnet follows the policy `(I, A)`: by `rate`, less where rows are rare; or jumps."""
         logs = torch.as_tensor(np.log(np.maximum(played, 1e-30))).float()
         samples = (self._share * self._size / PLENTY).clamp(max=1)
@@ -153,7 +153,7 @@ class SampleBySample:
     """Steers a stock policy, whose logits come sample by sample, through hooks on its layers."""
 
     def __init__(self, policy: Any, steering: Steering, game: Game) -> None:
-        self._steering, self._rows_of = steering, Finder(game.observations)
+        self._steering, self._rows_of = steering, ObservationIndex(game.observations)
         self._rows = torch.empty(0)
         self._hooks = [
             policy.features_extractor.register_forward_pre_hook(self._saw),

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
-from algorithms.exact.tree import Policy
 from algorithms.games import Game, load_game
 from algorithms.learning.building import build
 from algorithms.learning.callback import Measure, SelfPlay, diverged
@@ -24,6 +23,7 @@ from algorithms.learning.models import imitate, save_model, save_stock
 from algorithms.learning.networks import RowPolicy
 from algorithms.learning.recipes import Config
 from algorithms.policies.sb3 import actor_of, load_policy
+from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError, first_line
 
 __all__ = ["Training", "read_checkpoint"]
@@ -60,12 +60,12 @@ class Training:
         return self.callback.curve
 
     @property
-    def average(self) -> Policy:
+    def average(self) -> Float64Array:
         """The average policy, `(I, A)`."""
         return self.callback.average.mean
 
     @property
-    def last(self) -> Policy:
+    def last(self) -> Float64Array:
         """What the model plays now, `(I, A)`."""
         return self.callback.last
 
@@ -92,7 +92,7 @@ class Training:
                     raise
                 raise diverged(self.model) from None
 
-    def save_model(self, path: Path, table: Policy, *, holds: str) -> None:
+    def save_model(self, path: Path, table: Float64Array, *, holds: str) -> None:
         """A normal SB3 zip that plays `table`; `holds` says in it what that is."""
         policy, steps = self.model.policy, self.model.num_timesteps
         if isinstance(policy, RowPolicy):

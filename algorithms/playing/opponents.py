@@ -7,8 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from algorithms.games import kuhn
-from algorithms.policies import sources
-from kuhn_bridge.policy import TabularPolicy
+from algorithms.policies import Policy, load_policy, sources
 
 # Of the equilibria the middle one: it comes everywhere, so each mistake against it costs something.
 PERFECT_ALPHA = Fraction(1, 6)
@@ -29,12 +28,12 @@ class Opponent:
 
     name: str
     about: str
-    policy: TabularPolicy
+    policy: Policy
 
 
 def opponent(source: str, *, trust: bool = False) -> Opponent:
     """The opponent that `source` names; of a file only the name is told."""
-    policy = sources.load(source, kuhn(), trust=trust).to_kuhn()
+    policy = load_policy(source, kuhn(), trust=trust)
     name, about = _WORDS.get(source) or (_plain_name(source), "")
     return Opponent(name, about, policy)
 

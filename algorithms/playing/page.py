@@ -17,6 +17,7 @@ from algorithms.exact.kuhn import (
     nash,
 )
 from algorithms.playing.opponents import PERFECT, PERFECT_ALPHA, Opponent, opponent, usual
+from algorithms.policies.kuhn import to_names
 from algorithms.support.server import Asset
 
 PAGE = (
@@ -69,7 +70,7 @@ def briefing(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
         "opponents": [given, *(one for one in others if one["policy"] != given["policy"])],
         "runtime": runtime,
         "equilibrium": _bands(),
-        "perfect": opponent(PERFECT).policy.to_dict(),
+        "perfect": to_names(opponent(PERFECT).policy.table),
         "costs": {
             name: {action.name: float(cost) for action, cost in row.items()}
             for name, row in move_costs(exact_nash(PERFECT_ALPHA)).items()
@@ -89,12 +90,17 @@ def runtime_files() -> dict[str, Path]:
 
 
 def _as_json(one: Opponent) -> dict[str, Any]:
-    return {"name": one.name, "about": one.about, "policy": one.policy.to_dict(), "onnx": None}
+    return {
+        "name": one.name,
+        "about": one.about,
+        "policy": to_names(one.policy.table),
+        "onnx": None,
+    }
 
 
 def _bands() -> dict[str, dict[str, tuple[float, float]]]:
     """The least and most that any equilibrium plays each action; linear in alpha."""
-    ends = [nash(alpha).to_dict() for alpha in (Fraction(0), LARGEST_ALPHA)]
+    ends = [to_names(nash(alpha)) for alpha in (Fraction(0), LARGEST_ALPHA)]
     return {
         name: {
             action: (min(shares), max(shares))

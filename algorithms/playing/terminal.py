@@ -11,8 +11,8 @@ from random import Random
 
 from algorithms.exact.kuhn import VALUE, exact_nash, move_costs
 from algorithms.playing.opponents import PERFECT_ALPHA, Opponent
+from algorithms.policies import Policy
 from kuhn_bridge.bridge import information_state
-from kuhn_bridge.policy import TabularPolicy
 from kuhn_bridge.rules import DEALS, Action, Card
 from kuhn_bridge.state import State
 
@@ -37,7 +37,7 @@ class Sitting:
     `ask` is given a question and returns a line, or raises `EOFError` when there are no more.
     """
 
-    policy: TabularPolicy
+    policy: Policy
     chance: Random
     ask: Callable[[str], str]
     tell: Callable[[str], None]
@@ -91,7 +91,7 @@ class Sitting:
     def bot_action(self, state: State) -> Action:
         """Drawn from the policy's row, which sees the bot's own card and the bets alone."""
         row = self.policy[information_state(state.cards[state.actor or 0], state.letters)]
-        return self.chance.choices(list(row), list(row.values()))[0]
+        return Action(self.chance.choices(list(row), list(row.values()))[0])
 
     def summary(self) -> str:
         """How the game went."""

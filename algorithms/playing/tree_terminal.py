@@ -75,7 +75,7 @@ class TreeSitting:
         """The person's move at a node: the place of a child, asked for until it is one."""
         infoset = int(self.game.tree.infoset[node])
         labels = self._labels(infoset)
-        self.tell(f"You are {self.game.where(infoset)}.")
+        self.tell(f"You are {self.game.infoset_label(infoset)}.")
         question = ", ".join(f"{place} {label}" for place, label in enumerate(labels, 1))
         while True:
             answer = " ".join(self.ask(f"{question}? ").lower().split())
@@ -117,7 +117,7 @@ class TreeSitting:
 
     def _labels(self, infoset: int) -> list[str]:
         actions = self.game.tree.legal[infoset].nonzero()[0].tolist()
-        return [self.game.word(infoset, action) for action in actions]
+        return [self.game.action_label(infoset, action) for action in actions]
 
     def _judge(self, infoset: int, place: int, label: str) -> None:
         """Tell what a move cost, and add it up."""

@@ -1,19 +1,6 @@
-"""Policies of games: by name, from files, from OpenSpiel, from networks."""
+"""Policies of games, their readers and writers: JSON, SB3 zips, ONNX, OpenSpiel, networks."""
 
-from algorithms.policies.network import from_network
-from algorithms.policies.openspiel import (
-    from_openspiel,
-    to_openspiel,
-    to_pyspiel_tabular,
-    to_python_tabular,
-)
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.policy import Policy
+from algorithms.policies.sources import load_policies, load_policy, solve
 
-__all__ = [
-    "GamePolicy",
-    "from_network",
-    "from_openspiel",
-    "to_openspiel",
-    "to_pyspiel_tabular",
-    "to_python_tabular",
-]
+__all__ = ["Policy", "load_policies", "load_policy", "solve"]

@@ -1,4 +1,4 @@
-"""Policies from functions: of states, or of what the players see, as networks are."""
+"""Tables from networks: functions from observations to logits or probabilities."""
 
 from __future__ import annotations
 
@@ -7,46 +7,40 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from algorithms.exact.tree import Floats
-from algorithms.games import Game, as_game
+from algorithms.games import Game
 from algorithms.policies.answers import masked, masked_softmax
-from algorithms.policies.policy import GamePolicy
+from algorithms.support.arrays import Float32Array, Float64Array
 from kuhn_bridge.errors import PolicyError
 
 
-def from_network(
-    game: Game | str,
+def network_table(
     network: Callable[[Any], Any],
+    game: Game,
     *,
     output: Literal["logits", "probabilities"] = "logits",
-) -> GamePolicy:
-    """The policy of a function from what players see, float32 `(I, size)`, to numbers `(I, A)`.
+) -> Float64Array:
+    """The table `(I, A)` of a function from observations, float32 `(I, size)`, to `(I, A)`.
 
-    The function may be a torch module, which is given a tensor. What it says of illegal actions is
-    left out of the softmax (`logits`) or of the shares (`probabilities`).
+    A torch module is given a tensor. Illegal actions are masked out.
     """
-    loaded = as_game(game)
-    shares = {"logits": masked_softmax, "probabilities": masked}.get(output)
-    if shares is None:
+    normalise = {"logits": masked_softmax, "probabilities": masked}.get(output)
+    if normalise is None:
         raise PolicyError(f"output {output!r}: a network gives 'logits' or 'probabilities'")
-    answers = _asked(network, loaded.observations)
-    legal = loaded.tree.legal
-    if answers.shape != legal.shape:
+    numbers = _call(network, game.observations)
+    legal = game.tree.legal
+    if numbers.shape != legal.shape:
         want = " x ".join(map(str, legal.shape))
-        raise PolicyError(
-            f"the network answers {answers.shape}; {loaded.name} wants {want} numbers"
-        )
-    return GamePolicy(loaded, shares(answers, legal))
+        raise PolicyError(f"the network gives {numbers.shape}; {game.name} needs {want} numbers")
+    return normalise(numbers, legal)
 
 
-def _asked(network: Callable[[Any], Any], seen: npt.NDArray[np.float32]) -> Floats:
-    torch = sys.modules.get("torch")  # whoever has a module has imported it
+def _call(network: Callable[[Any], Any], observations: Float32Array) -> Float64Array:
+    torch = sys.modules.get("torch")  # a caller with a torch module has imported it
     if torch is not None and isinstance(network, torch.nn.Module):
         with torch.no_grad():
-            return np.asarray(network(torch.tensor(seen)).double().cpu().numpy())
-    answers = network(seen.copy())
-    if torch is not None and isinstance(answers, torch.Tensor):
-        answers = answers.detach().cpu().numpy()
-    return np.asarray(answers, np.float64)
+            return np.asarray(network(torch.tensor(observations)).double().cpu().numpy())
+    numbers = network(observations.copy())
+    if torch is not None and isinstance(numbers, torch.Tensor):
+        numbers = numbers.detach().cpu().numpy()
+    return np.asarray(numbers, np.float64)

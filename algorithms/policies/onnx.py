@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.tree import Policy
 from algorithms.games import Game
 from algorithms.policies import onnx_worker
 from algorithms.policies.answers import game_in, masked, masked_softmax, policy_in
-from algorithms.policies.policy import GamePolicy
-from kuhn_bridge.errors import PolicyError, shown
+from algorithms.policies.policy import Policy
+from algorithms.support.arrays import Float64Array
+from kuhn_bridge.errors import PolicyError, short_repr
 
 MAX_BYTES = 256 * 2**20  # of the file
 CPU_SECONDS, CLOCK_SECONDS = 20, 60
@@ -43,7 +43,7 @@ _DTYPES = {
 }
 
 
-def load_policy(path: str | Path, *, game: Game | None = None) -> GamePolicy:
+def load_policy(path: str | Path, *, game: Game | None = None) -> Policy:
     """What an ONNX model plays, at every information set of its game."""
     if find_spec("onnxruntime") is None:
         raise ModuleNotFoundError("No module named 'onnxruntime'", name="onnxruntime")
@@ -77,7 +77,7 @@ def _worker(path: Path) -> Iterator[subprocess.Popen[bytes]]:
                 process.stdin.close()  # type: ignore[union-attr]  # it is a pipe
 
 
-def _asked(path: Path, worker: Any, inputs: list[Any], game: Game) -> Policy:
+def _asked(path: Path, worker: Any, inputs: list[Any], game: Game) -> Float64Array:
     """The output `(I, A)` for every information set of the game."""
     feeds = {name: _feed(path, name, kind, shape, game) for name, kind, shape in inputs}
     rows, actions = game.tree.legal.shape
@@ -107,7 +107,7 @@ def _feed(path: Path, name: str, kind: str, shape: list[Any], game: Game) -> npt
     dtype = _DTYPES.get(kind)
     if len(shape) != 2 or shape[1] not in (size, actions) or dtype is None:
         raise PolicyError(
-            f"{path}: input {shown(name)} is {kind} {shown(shape)}; an observation is "
+            f"{path}: input {short_repr(name)} is {kind} {short_repr(shape)}; an observation is "
             f"[N, {size}], an action mask [N, {actions}]"
         )
     table = game.observations if _is_observation(name, shape, game) else game.tree.legal
@@ -139,7 +139,7 @@ def _ended(path: Path, worker: Any) -> PolicyError:
     )
 
 
-def _as_probabilities(table: Policy, game: Game) -> Policy:
+def _as_probabilities(table: Float64Array, game: Game) -> Float64Array:
     """The answer as it is if its rows are probabilities, else its softmax."""
     sums_to_one = (table >= 0).all() and np.allclose(table.sum(axis=1), 1, atol=1e-4)
     legal = game.tree.legal

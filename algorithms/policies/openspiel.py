@@ -1,4 +1,8 @@
-"""Policies of any game to and from OpenSpiel's, and what OpenSpiel itself says of them."""
+"""Policies to and from OpenSpiel, and OpenSpiel's own measure of them.
+
+Functions take a game and its table `(I, A)`. For `kuhn` the OpenSpiel game is `kuhn_poker`, whose
+two action IDs are translated, or `python_kuhn_bridge`, which has ours.
+"""
 
 from __future__ import annotations
 
@@ -8,128 +12,136 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import Policy
-from algorithms.exact.values import NashConv
+from algorithms.exact.values import Measure
 from algorithms.games import KUHN, Game, as_game
 from algorithms.games.openspiel import identity, load_pyspiel, state_of
-from algorithms.policies.policy import GamePolicy
+from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
+from kuhn_bridge.bridge import (
+    INFORMATION_STATES,
+    LETTERS,
+    from_openspiel,
+    letters_to_actions,
+    parse_information_state,
+    to_openspiel,
+)
 from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.rules import BETTING, Action, Card
+
+KUHN_POKER, KUHN_BRIDGE = "kuhn_poker", "python_kuhn_bridge"
 
 
 @dataclass(frozen=True, slots=True)
-class Theirs:
-    """What OpenSpiel's own `exploitability` says of a policy."""
+class OpenSpielMeasure:
+    """NashConv, gains and values of a policy by OpenSpiel's own `exploitability`."""
 
     nash_conv: float
     gains: tuple[float, ...]
     values: tuple[float, ...]
 
-    def gap(self, ours: NashConv) -> float:
+    def gap(self, ours: Measure) -> float:
         """The largest difference to our numbers."""
         theirs = (self.nash_conv, *self.gains, *self.values)
-        return max(
-            abs(a - b) for a, b in zip(theirs, (ours.total, *ours.gains, *ours.values), strict=True)
-        )
+        own = (ours.nash_conv, *ours.gains, *ours.values)
+        return max(abs(a - b) for a, b in zip(theirs, own, strict=True))
 
 
-def from_openspiel(policy: Any, game: Any = None) -> GamePolicy:
-    """An OpenSpiel policy of all players, Python's or C++'s, or a function of states.
+def read_policy(policy: Any, game: Any = None) -> tuple[Game, Float64Array]:
+    """The game and the table `(I, A)` of an OpenSpiel policy, or of a function of states.
 
     Args:
-        policy: has `action_probabilities(state)`, or is called with a state; both give a map or
+        policy: has `action_probabilities(state)`, or is called with a state; both return a map or
             pairs from action to probability, or probabilities by action ID.
-        game: a `Game`, its name or a `pyspiel.Game`; needed where the policy does not know its own.
+        game: a `Game`, its name or a `pyspiel.Game`; needed if the policy has no `game`.
     """
     own = getattr(policy, "game", None)
     if game is None and own is None:
-        raise PolicyError(f"{type(policy).__name__} does not know its game: name it as `game`")
+        raise PolicyError(f"{type(policy).__name__} does not name its game: pass `game`")
     loaded = as_game(own if game is None else game)
-    if loaded.name == KUHN:
-        from kuhn_bridge.openspiel import from_openspiel_policy
-
-        return GamePolicy.from_kuhn(from_openspiel_policy(policy))
-    if own is not None and identity(own) != identity(_theirs(loaded)):
-        raise PolicyError(f"a policy of {own}, not of {loaded.name}")
+    theirs = own if own is not None else _default_game(loaded)
+    _require_same_game(loaded, theirs)
     _require_all_players(policy, loaded)
     ask = getattr(policy, "action_probabilities", policy)
     if not callable(ask):
         raise PolicyError(f"{type(policy).__name__} is neither an OpenSpiel policy nor a function")
-    return GamePolicy(loaded, _table(ask, loaded))
+    answers = _answers(ask, loaded, theirs)
+    return loaded, _kuhn_table(answers) if loaded.name == KUHN else _table(answers, loaded)
 
 
-def to_openspiel(policy: GamePolicy) -> Any:
-    """An `open_spiel.python.policy.Policy` that looks up (player, information state).
-
-    For `kuhn` it speaks the IDs of OpenSpiel's `kuhn_poker`.
-    """
+def to_openspiel_policy(game: Game, table: Float64Array) -> Any:
+    """An `open_spiel.python.policy.Policy` that looks up (player, information state)."""
     from open_spiel.python import policy as openspiel_policy
 
-    if policy.game.name == KUHN:
-        return to_python_tabular(policy)
-    rows = policy.to_players()
+    if game.name == KUHN:
+        return to_python_tabular(game, table)
+    rows = {
+        (owner, key): {a: float(row[a]) for a in np.flatnonzero(legal).tolist()}
+        for owner, key, row, legal in zip(
+            game.tree.owner.tolist(), game.tree.keys, table, game.tree.legal, strict=True
+        )
+    }
 
-    class Looked(openspiel_policy.Policy):
+    class TablePolicy(openspiel_policy.Policy):
         def action_probabilities(self, state: Any, player_id: Any = None) -> dict[int, float]:
             player = state.current_player() if player_id is None else player_id
-            row = rows[player][state.information_state_string(player)]
-            return {int(action): share for action, share in row.items()}
+            return dict(rows[player, state.information_state_string(player)])
 
-    game = _theirs(policy.game)
-    return Looked(game, list(range(game.num_players())))
+    theirs = _default_game(game)
+    return TablePolicy(theirs, list(range(theirs.num_players())))
 
 
-def to_python_tabular(policy: GamePolicy) -> Any:
-    """The policy as `open_spiel.python.policy.TabularPolicy`."""
+def to_python_tabular(game: Game, table: Float64Array, target: Any = None) -> Any:
+    """The policy as `open_spiel.python.policy.TabularPolicy` of `target`, a `pyspiel.Game`."""
     from open_spiel.python import policy as openspiel_policy
 
-    if policy.game.name == KUHN:
-        from kuhn_bridge.openspiel import to_python_policy
-
-        return to_python_policy(policy.to_kuhn())
-    theirs = openspiel_policy.TabularPolicy(_theirs(policy.game))
-    for key, row in _by_key(policy).items():
-        theirs.action_probability_array[theirs.state_lookup[key]] = row
+    theirs = openspiel_policy.TabularPolicy(target or _default_game(game))
+    theirs.action_probability_array[:] = 0
+    for key, row in _rows_by_key(game, table, theirs.game).items():
+        for action, probability in row:
+            theirs.action_probability_array[theirs.state_lookup[key], action] = probability
     return theirs
 
 
-def to_pyspiel_tabular(policy: GamePolicy) -> Any:
-    """The policy as C++'s `pyspiel.TabularPolicy`."""
+def to_pyspiel_tabular(game: Game, table: Float64Array, target: Any = None) -> Any:
+    """The policy as C++'s `pyspiel.TabularPolicy` of `target`, a `pyspiel.Game`."""
     import pyspiel
 
-    if policy.game.name == KUHN:
-        from kuhn_bridge.openspiel import to_pyspiel_policy
-
-        return to_pyspiel_policy(policy.to_kuhn())
-    legal = dict(zip(policy.game.tree.keys, policy.game.tree.legal, strict=True))
-    return pyspiel.TabularPolicy(
-        {
-            key: [(a, float(row[a])) for a in np.flatnonzero(legal[key]).tolist()]
-            for key, row in _by_key(policy).items()
-        }
-    )
+    return pyspiel.TabularPolicy(_rows_by_key(game, table, target or _default_game(game)))
 
 
-def measured_by_openspiel(policy: GamePolicy) -> Theirs:
+def measured_by_openspiel(game: Game, table: Float64Array) -> OpenSpielMeasure:
     """NashConv, gains and values as OpenSpiel's Python finds them on its own states."""
     try:
         from open_spiel.python.algorithms import expected_game_score, exploitability
     except ImportError as error:
         raise UsageError(
-            f"--openspiel: not installed ({error}); pip install 'kuhn-bridge[openspiel]'"
+            f"OpenSpiel is not installed ({error}); pip install 'kuhn-bridge[openspiel]'"
         ) from None
-    theirs = to_openspiel(policy)
-    game = theirs.game
-    found = exploitability.nash_conv(game, theirs, return_only_nash_conv=False)
-    players = [theirs] * game.num_players()
-    values = expected_game_score.policy_value(game.new_initial_state(), players)
+    policy = to_openspiel_policy(game, table)
+    theirs = policy.game
+    found = exploitability.nash_conv(theirs, policy, return_only_nash_conv=False)
+    players = [policy] * theirs.num_players()
+    values = expected_game_score.policy_value(theirs.new_initial_state(), players)
     gains = tuple(float(gain) for gain in found.player_improvements)
-    return Theirs(float(found.nash_conv), gains, tuple(map(float, values)))
+    return OpenSpielMeasure(float(found.nash_conv), gains, tuple(map(float, values)))
 
 
-def _theirs(game: Game) -> Any:
-    """The `pyspiel.Game` that a `Game` was made from."""
+def _default_game(game: Game) -> Any:
+    """The `pyspiel.Game` that a policy of `game` belongs to."""
+    if game.name == KUHN:
+        return load_pyspiel(KUHN_POKER)
     return load_pyspiel(game.name) if game.origin is None else game.origin
+
+
+def _require_same_game(game: Game, theirs: Any) -> None:
+    if game.name == KUHN:
+        right = theirs.get_type().short_name in (KUHN_POKER, KUHN_BRIDGE)
+        if not right or theirs.num_players() != game.num_players:
+            raise PolicyError(
+                f"policies of {KUHN} convert to {KUHN_POKER} and {KUHN_BRIDGE}, not to {theirs}"
+            )
+    elif identity(theirs) != identity(_default_game(game)):
+        raise PolicyError(f"a policy of {theirs}, not of {game.name}")
 
 
 def _require_all_players(policy: Any, game: Game) -> None:
@@ -139,44 +151,92 @@ def _require_all_players(policy: Any, game: Game) -> None:
         raise PolicyError(
             f"an incomplete policy: it covers players {sorted(covered)} of {sorted(players)}"
         )
-    if hasattr(policy, "policy_table"):  # C++'s knows no game, only names of information states
+    if hasattr(policy, "policy_table"):  # C++'s has no game, only names of information states
         given, wanted = set(policy.policy_table()), set(game.tree.keys)
-        if strange := sorted(given - wanted):
-            raise PolicyError(f"a policy of another game than {game.name}: it has {strange[0]!r}")
+        if unknown := sorted(given - wanted):
+            raise PolicyError(f"a policy of another game than {game.name}: it has {unknown[0]!r}")
         if missing := sorted(wanted - given):
             raise PolicyError(f"an incomplete policy of {game.name}: it lacks {missing[0]!r}")
 
 
-def _table(ask: Callable[[Any], Any], game: Game) -> Policy:
-    """What a policy answers at one state of each information set: `(I, A)`."""
-    tree, theirs = game.tree, _theirs(game)
-    table = np.zeros(tree.legal.shape)
-    for row, key in enumerate(tree.keys):
+def _answers(ask: Callable[[Any], Any], game: Game, theirs: Any) -> list[dict[int, float]]:
+    """What a policy answers at one state of each information set, in the IDs of `theirs`."""
+    answers = []
+    for infoset, key in enumerate(game.tree.keys):
+        state = _kuhn_state(theirs, key) if game.name == KUHN else None
         try:
-            shares = _shares(ask(state_of(theirs, tree, row)))
-            table[row, list(shares)] = list(shares.values())
+            answer = _as_map(ask(state or state_of(theirs, game.tree, infoset)))
+            if not answer:
+                raise LookupError("it gives no probabilities")
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            where = f"player_{tree.owner[row]} at {key!r}"
+            where = f"player_{game.tree.owner[infoset]} at {key!r}"
             raise PolicyError(f"the policy has no answer for {where} ({error})") from None
+        answers.append(answer)
+    return answers
+
+
+def _as_map(answer: Any) -> dict[int, float]:
+    if isinstance(answer, Mapping):
+        return {int(action): float(p) for action, p in answer.items()}
+    answer = list(answer)
+    if answer and np.ndim(answer[0]):
+        return {int(action): float(p) for action, p in answer}
+    return {action: float(p) for action, p in enumerate(answer)}
+
+
+def _table(answers: list[dict[int, float]], game: Game) -> Float64Array:
+    table = np.zeros(game.tree.legal.shape)
+    for infoset, answer in enumerate(answers):
+        unknown = [action for action in answer if not 0 <= action < game.num_actions]
+        if unknown:
+            where = game.infoset_label(infoset)
+            raise PolicyError(f"{where}: {unknown[0]} is not an action ID of {game.name}")
+        table[infoset, list(answer.keys())] = list(answer.values())
     return table
 
 
-def _shares(answer: Any) -> dict[int, float]:
-    if isinstance(answer, Mapping):
-        return {int(action): float(share) for action, share in answer.items()}
-    if len(answer) and np.ndim(answer[0]):
-        return {int(action): float(share) for action, share in answer}
-    return {action: float(share) for action, share in enumerate(answer)}
+def _kuhn_table(answers: list[dict[int, float]]) -> Float64Array:
+    """Kuhn's table, from our action IDs or OpenSpiel's Pass and Bet: only ours have FOLD."""
+    facing = [BETTING[parse_information_state(name)[1]].faces_bet for name in INFORMATION_STATES]
+    facing_bet = {a for bet, answer in zip(facing, answers, strict=True) if bet for a in answer}
+    if facing_bet == {0}:  # folding there in kuhn_poker, calling in ours
+        raise PolicyError("the policy lists action 0 alone facing a bet: list all legal actions")
+    ours = Action.FOLD in facing_bet
+    table = np.zeros((len(INFORMATION_STATES), len(Action)))
+    for row, bet, answer in zip(table, facing, answers, strict=True):
+        for action, probability in answer.items():
+            row[Action(action) if ours else from_openspiel(action, bet)] = probability
+    return table
 
 
-def _by_key(policy: GamePolicy) -> dict[str, Policy]:
-    """Rows by information state string alone, as OpenSpiel's tables have them."""
-    tree = policy.game.tree
-    rows: dict[str, Policy] = {}
-    for key, row in zip(tree.keys, policy.table, strict=True):
-        if not np.array_equal(rows.setdefault(key, row), row):
+def _kuhn_state(theirs: Any, name: str) -> Any:
+    """A state of `kuhn_poker` or of our game at an information state such as `"2pb"`."""
+    card, letters = parse_information_state(name)
+    other = next(c for c in Card if c != card)
+    deal = (card, other) if BETTING[letters].actor == 0 else (other, card)
+    ours = theirs.get_type().short_name == KUHN_BRIDGE
+    moves = letters_to_actions(letters) if ours else map(LETTERS.index, letters)
+    state = theirs.new_initial_state()
+    for action in (*deal, *moves):
+        state.apply_action(int(action))
+    return state
+
+
+def _rows_by_key(
+    game: Game, table: Float64Array, theirs: Any
+) -> dict[str, list[tuple[int, float]]]:
+    """`{information state: [(action, probability), ...]}` in the IDs of `theirs`, ascending."""
+    _require_same_game(game, theirs)
+    translated = theirs.get_type().short_name == KUHN_POKER and game.name == KUHN
+    rows: dict[str, list[tuple[int, float]]] = {}
+    for key, row, legal in zip(game.tree.keys, table, game.tree.legal, strict=True):
+        found = [(action, float(row[action])) for action in np.flatnonzero(legal).tolist()]
+        if translated:
+            faces = BETTING[key[1:]].faces_bet
+            found = sorted((to_openspiel(action, faces), p) for action, p in found)
+        if rows.setdefault(key, found) != found:
             raise PolicyError(
-                f"{policy.game.name}: two players share {key!r} and play differently there, which "
-                "OpenSpiel's tables cannot hold; use to_openspiel"
+                f"{game.name}: two players share {key!r} and play differently there, which "
+                "OpenSpiel's tables cannot hold; use Policy.to_openspiel"
             )
     return rows

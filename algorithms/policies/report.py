@@ -9,10 +9,12 @@ from typing import Any
 from algorithms.exact.elimination import Elimination, Exposure, eliminate, exposures
 from algorithms.exact.kuhn import Nearest, nearest_nash
 from algorithms.exact.losses import Loss, losses
-from algorithms.exact.values import NashConv
+from algorithms.exact.values import Measure
 from algorithms.games import KUHN, Game, kuhn
-from algorithms.policies.openspiel import Theirs, measured_by_openspiel
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.json_format import to_players
+from algorithms.policies.kuhn import to_names
+from algorithms.policies.openspiel import OpenSpielMeasure, measured_by_openspiel
+from algorithms.policies.policy import Policy
 from kuhn_bridge.rules import Action
 
 NO_NASH_CONV = 1e-9  # a NashConv below this is 0 up to rounding
@@ -36,12 +38,12 @@ class Report:
     """One policy, measured; `theirs` where OpenSpiel was asked too."""
 
     source: str
-    policy: GamePolicy
-    measure: NashConv
+    policy: Policy
+    measure: Measure
     losses: tuple[Loss, ...]
     uniform: float  # the NashConv of uniform play
     kuhn: KuhnReport | None = None
-    theirs: Theirs | None = None
+    theirs: OpenSpielMeasure | None = None
 
     @property
     def game(self) -> Game:
@@ -51,19 +53,19 @@ class Report:
     @property
     def verdict(self) -> str:
         """The NashConv in words, between equilibrium and uniform play."""
-        return verdict(self.measure.total, self.uniform)
+        return verdict(self.measure.nash_conv, self.uniform)
 
 
-def report(source: str, policy: GamePolicy, *, openspiel: bool = False) -> Report:
+def report(source: str, policy: Policy, *, openspiel: bool = False) -> Report:
     """Measure a policy; `openspiel` has OpenSpiel measure it too."""
     return Report(
         source,
         policy,
-        policy.nash_conv(),
+        policy.measure(),
         losses(policy.game.tree, policy.table),
         uniform_nash_conv(policy.game),
         _kuhn_report(policy) if policy.game.name == KUHN else None,
-        measured_by_openspiel(policy) if openspiel else None,
+        measured_by_openspiel(policy.game, policy.table) if openspiel else None,
     )
 
 
@@ -71,7 +73,7 @@ def uniform_nash_conv(game: Game) -> float:
     """What playing at random leaves to be gained: known, or else measured."""
     if game.closed_form:
         return float(game.closed_form.uniform_nash_conv)
-    return GamePolicy.uniform(game).nash_conv().total
+    return Policy.uniform(game).nash_conv()
 
 
 def verdict(total: float, uniform: float) -> str:
@@ -92,7 +94,7 @@ def as_json(item: Report) -> dict[str, Any]:
     found: dict[str, Any] = {
         "source": item.source,
         "game": game.name,
-        "nash_conv": measure.total,
+        "nash_conv": measure.nash_conv,
         "exploitability": measure.exploitability,
         "gains": measure.gains,
         "values": measure.values,
@@ -100,7 +102,7 @@ def as_json(item: Report) -> dict[str, Any]:
         "uniform_nash_conv": item.uniform,
         "verdict": item.verdict,
         "losses": [_loss_as_json(game, loss) for loss in item.losses],
-        "players": item.policy.to_players(),
+        "players": to_players(game.tree, item.policy.table),
         "best_response_players": _responses(game, measure),
     }
     if theirs:
@@ -123,7 +125,7 @@ def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
     }
 
 
-def _responses(game: Game, measure: NashConv) -> list[dict[str, int]]:
+def _responses(game: Game, measure: Measure) -> list[dict[str, int]]:
     """By player and information state the ID of the best response's action."""
     players: list[dict[str, int]] = [{} for _ in range(game.num_players)]
     answers = measure.best_responses.tolist()
@@ -132,9 +134,9 @@ def _responses(game: Game, measure: NashConv) -> list[dict[str, int]]:
     return players
 
 
-def _kuhn_report(policy: GamePolicy) -> KuhnReport:
+def _kuhn_report(policy: Policy) -> KuhnReport:
     found = exposures(policy.game.tree, policy.table, _elimination())
-    return KuhnReport(nearest_nash(policy.to_kuhn()), found)
+    return KuhnReport(nearest_nash(policy.table), found)
 
 
 @cache
@@ -147,7 +149,7 @@ def _kuhn_as_json(item: Report, known: KuhnReport) -> dict[str, Any]:
     answers = zip(item.game.tree.keys, item.measure.best_responses.tolist(), strict=True)
     return {
         "value": item.measure.values[0],
-        "policy": item.policy.to_kuhn().to_dict(),
+        "policy": to_names(item.policy.table),
         "best_response": {key: Action(action).name for key, action in answers},
         "distance": known.nearest.distance,
         "alpha": known.nearest.alpha,

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import nn
 
-from algorithms.exact.tree import Policy
 from algorithms.games import Game, kuhn
 from algorithms.policies.answers import game_in, masked_softmax, policy_in
 from algorithms.policies.archive import MoreThanTensorsError, read_model
 from algorithms.policies.features import CardTimesHistory
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.policy import Policy
+from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import first_line
-from kuhn_bridge.errors import PolicyError, shown
+from kuhn_bridge.errors import PolicyError, short_repr
 
 MAX_LAYERS = 64
 BATCH = 4_096  # information sets shown to a network at a time
@@ -71,7 +71,7 @@ class Model(NamedTuple):
     network: nn.Module
 
 
-def load_policy(path: str | Path, *, game: Game | None = None, trust: bool = False) -> GamePolicy:
+def load_policy(path: str | Path, *, game: Game | None = None, trust: bool = False) -> Policy:
     """What an SB3 model plays, at every information set of its game."""
     model = load_model(path, game=game, trust=trust)
     return policy_in(path, model.game, network_probabilities(model.network, model.game))
@@ -93,7 +93,7 @@ def actor_of(policy: Any) -> nn.Module:
     return nn.Sequential(*parts)
 
 
-def network_probabilities(network: nn.Module, game: Game | None = None) -> Policy:
+def network_probabilities(network: nn.Module, game: Game | None = None) -> Float64Array:
     """A network's policy, float64 `(I, A)`: the softmax of its logits over the legal actions."""
     game = game or kuhn()
     seen = torch.as_tensor(game.observations.copy())
@@ -190,8 +190,8 @@ def _require_shapes(path: Path, game: Game, shape: Any, actions: Any) -> None:
     size, count = game.observations.shape[1], game.tree.legal.shape[1]
     if shape not in ([size], (size,)) or str(actions)[:20] != f"{count}":
         raise PolicyError(
-            f"{path}: a model for another game: observations {shown(shape)}, {shown(actions)} "
-            f"actions; {game.name} has [{size}] and {count}"
+            f"{path}: a model for another game: observations {short_repr(shape)}, "
+            f"{short_repr(actions)} actions; {game.name} has [{size}] and {count}"
         )
 
 

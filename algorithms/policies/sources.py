@@ -3,167 +3,202 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeVar
 
 from algorithms.exact.kuhn import nash
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.solving import make_solver
 from algorithms.exact.values import pure
-from algorithms.games import KUHN, Game, kuhn, load_game
-from algorithms.policies.policy import GamePolicy
-from algorithms.policies.styles import STYLES, style
+from algorithms.games import KUHN, Game, as_game, load_game, same_game
+from algorithms.policies import json_format
+from algorithms.policies.kuhn import STYLES, style
+from algorithms.policies.policy import Policy
 from algorithms.support.errors import UsageError, unknown
-from kuhn_bridge.errors import shown
+from algorithms.support.files import read_bytes
+from kuhn_bridge.errors import PolicyError, short_repr
 
 T = TypeVar("T")
 
-LONGEST_NUMBER = 100  # in characters
-
 FILES = (".json", ".zip", ".onnx")
 BEST_RESPONSE = "best-response"
-MOST_ITERATIONS = 10_000_000  # of a variant solved on the spot
+MAX_ITERATIONS = 10_000_000  # of a variant that is solved when it is named
+MAX_FRACTION_LENGTH = 100  # characters
 FORMS = ("uniform", "random:<seed>", "<variant>:<iterations>", *(f"policy{end}" for end in FILES))
 KUHN_FORMS = ("nash:<alpha>", *STYLES)
 HELP = (
     f"one of {', '.join(FORMS)}, where a variant is {', '.join(VARIANTS)}; "
     f"for {KUHN} also {', '.join(KUHN_FORMS)}"
 )
-GAME_HELP = f"{KUHN} or any small OpenSpiel game (the files' own, or {KUHN})"
+GAME_HELP = f"{KUHN} or an OpenSpiel game (default: the game of the first file, or {KUHN})"
 
 
-def load(
-    source: str,
-    game: Game | None = None,
-    *,
-    trust: bool = False,
-    deterministic: bool = False,
-    against: GamePolicy | None = None,
-) -> GamePolicy:
-    """The policy that `source` names.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A policy whose game is known before it is built.
+
+    `build` takes the game and the policy that `best-response` responds to.
+    """
+
+    name: str
+    game: str | None  # the game that a file names
+    build: Callable[[Game, Policy | None], Policy]
+
+    def policy(self, game: Game, *, against: Policy | None = None) -> Policy:
+        """The policy of `game`; an error if the file names another one."""
+        if self.game is not None and not same_game(self.game, game.name):
+            raise PolicyError(f"{self.name}: a policy of {self.game}, not of {game.name}")
+        return self.build(game, against)
+
+
+def load_policy(
+    source: str | Path, game: Game | str | None = None, *, trust: bool = False
+) -> Policy:
+    """A policy from a `.json`, `.zip` or `.onnx` file, or by name: `uniform`, `cfr+:1000`, ...
 
     Args:
-        source: a form of `HELP`.
-        game: whose policy it must be; a file's own game, or else `kuhn`, where it is not given.
-        trust: lets a model's file run code.
-        deterministic: keeps the likeliest action of each row.
-        against: what `best-response` responds to.
+        source: the file or the name.
+        game: whose policy it must be; the file's own game by default, or `kuhn`.
+        trust: load a model with SB3's own loader, which runs code from the file.
     """
-    policy = (
-        _read(source, game, trust=trust)
-        if is_file(source)
-        else _named(source, game or kuhn(), against)
-    )
-    return policy.likeliest() if deterministic else policy
+    return load_policies([str(source)], game, trust=trust)[0]
 
 
-def load_all(
-    sources: Sequence[str],
-    game: str | None = None,
+def load_policies(
+    names: Sequence[str],
+    game: Game | str | None = None,
     *,
     trust: bool = False,
     deterministic: bool = False,
-) -> list[GamePolicy]:
-    """Policies of the game that `game_of` chooses; `best-response` is one to the first other."""
-    chosen = game_of(sources, game, trust=trust)
-    found: dict[str, GamePolicy] = {}
-    for source in sorted(sources, key=lambda source: source == BEST_RESPONSE):
-        found[source] = load(
-            source,
-            chosen,
-            trust=trust,
-            deterministic=deterministic,
-            against=next(iter(found.values()), None),
-        )
-    return [found[source] for source in sources]
+) -> list[Policy]:
+    """Policies of one game: `game`, or that of the first file, or `kuhn`.
+
+    `best-response` is the best response to the first other policy; `deterministic` takes the most
+    probable action of each policy.
+    """
+    sources = [open_source(name, trust=trust) for name in names]
+    loaded = game_of(sources, game)
+    policies: dict[str, Policy] = {}
+    for source in sorted(sources, key=lambda source: source.name == BEST_RESPONSE):
+        policy = source.policy(loaded, against=next(iter(policies.values()), None))
+        policies[source.name] = policy.greedy() if deterministic else policy
+    return [policies[name] for name in names]
 
 
-def game_of(sources: Sequence[str], game: str | None = None, *, trust: bool = False) -> Game:
-    """The game asked for, or that of the first file, or `kuhn`."""
-    if game:
-        return load_game(game)
-    first = next(filter(is_file, sources), None)
-    return load(first, trust=trust).game if first else kuhn()
+def game_of(sources: Sequence[Source], game: Game | str | None = None) -> Game:
+    """`game`, or the game of the first file, or `kuhn`."""
+    if game is not None:
+        return as_game(game)
+    return load_game(next((source.game for source in sources if source.game), KUHN))
 
 
-def is_file(source: str) -> bool:
-    """Whether a source is a file by its name."""
-    return Path(source).suffix in FILES
+def open_source(name: str, *, trust: bool = False) -> Source:
+    """The source that `name` stands for; a file is opened here, once."""
+    suffix = Path(name).suffix
+    if suffix == ".json":
+        return _open_json(name)
+    if suffix in FILES:
+        return _open_model(name, trust=trust)
+    return Source(name, None, lambda game, other: _named(name, game, other))
 
 
-def best_response(policy: GamePolicy) -> GamePolicy:
-    """In every seat the best reply to the others' play of `policy`."""
-    return GamePolicy(policy.game, pure(policy.game.tree, policy.nash_conv().best_responses))
+def is_file(name: str) -> bool:
+    """Whether a source is a file, by its ending."""
+    return Path(name).suffix in FILES
 
 
-def _read(path: str, game: Game | None, *, trust: bool) -> GamePolicy:
-    """A policy from a file; what a kind of file needs is imported for it alone."""
-    if path.endswith(".json"):
-        return GamePolicy.load(path, game)
+def solve(game: Game | str, variant: str = "cfr+", *, iterations: int = 1000) -> Policy:
+    """The average policy of a solver of the CFR family after `iterations`.
+
+    Args:
+        game: a `Game` or its name.
+        variant: `cfr`, `cfr+`, `lcfr`, `dcfr`, ...; an unknown name gives the list.
+        iterations: how many.
+    """
+    loaded = as_game(game)
+    solver = make_solver(loaded.tree, variant)
+    solver.run(iterations)
+    return Policy(loaded, solver.average_policy())
+
+
+def best_response(policy: Policy) -> Policy:
+    """Every player's best response to the other players of `policy`."""
+    return Policy(policy.game, pure(policy.game.tree, policy.measure().best_responses))
+
+
+def _open_json(path: str) -> Source:
+    try:
+        document = json_format.parse(read_bytes(path, most=json_format.MAX_BYTES))
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror or error}") from None
+    except PolicyError as error:
+        raise PolicyError(f"{path}: {error}") from None
+
+    def build(game: Game, _: Policy | None) -> Policy:
+        try:
+            return Policy(game, json_format.to_table(document, game))
+        except PolicyError as error:
+            raise PolicyError(f"{path}: {error}") from None
+
+    return Source(path, json_format.game_name(document), build)
+
+
+def _open_model(path: str, *, trust: bool) -> Source:
+    """A network from a file; the libraries of each kind of file are imported for it alone."""
     if path.endswith(".onnx"):
         from algorithms.policies import onnx
 
-        return onnx.load_policy(path, game=game)
+        own = onnx.load_policy(path).game.name
+        return Source(path, own, lambda game, _: onnx.load_policy(path, game=game))
     from algorithms.policies import sb3
 
-    return sb3.load_policy(path, game=game, trust=trust)
+    own = sb3.load_policy(path, trust=trust).game.name
+    return Source(path, own, lambda game, _: sb3.load_policy(path, game=game, trust=trust))
 
 
-def _named(source: str, game: Game, against: GamePolicy | None) -> GamePolicy:
-    name, colon, argument = source.removesuffix("-legal").partition(":")  # random-legal is random
-    if source == BEST_RESPONSE:
-        if against is None:
-            raise UsageError(f"{BEST_RESPONSE}: here is no policy that it could respond to")
-        return best_response(against)
-    if name in VARIANTS:
-        want = f"{name}:<iterations>, from 1 to {MOST_ITERATIONS:,}: {name}:1000"
-        solver = make_solver(game.tree, name)
-        solver.run(_number(_iterations, argument, want))
-        return GamePolicy(game, solver.average_policy())
-    if name in _WITH_ARGUMENT and colon:
-        return _WITH_ARGUMENT[name](game, argument)
-    if name in {"uniform", "random"} and not colon:
-        return GamePolicy.uniform(game)
-    if name in STYLES and not colon:
-        _require_kuhn(source, game)
-        return GamePolicy.from_kuhn(style(name))
+def _named(name: str, game: Game, other: Policy | None) -> Policy:
+    kind, colon, argument = name.removesuffix("-legal").partition(":")  # random-legal is random
+    if name == BEST_RESPONSE:
+        if other is None:
+            raise UsageError(f"{BEST_RESPONSE} needs another POLICY")
+        return best_response(other)
+    if kind in VARIANTS:
+        want = f"{kind}:<iterations>, from 1 to {MAX_ITERATIONS:,}: {kind}:1000"
+        return solve(game, kind, iterations=_parsed(_iterations, argument, want))
+    if kind == "random" and colon:
+        want = "random:<seed>, a whole number"
+        return Policy.random(game, _parsed(_seed, argument, want))
+    if kind in {"uniform", "random"} and not colon:
+        return Policy.uniform(game)
+    if kind == "nash" and colon:
+        _require_kuhn(name, game)
+        want = "nash:<alpha>, a number in [0, 1/3]: nash:1/3"
+        return Policy(game, nash(_parsed(_fraction, argument, want)))
+    if kind in STYLES and not colon:
+        _require_kuhn(name, game)
+        return Policy(game, style(kind))
     forms = (*FORMS, *KUHN_FORMS) if game.name == KUHN else FORMS
-    raise unknown("policy", source, (*forms, BEST_RESPONSE, *(f"{v}:1000" for v in VARIANTS)))
+    raise unknown("policy", name, (*forms, BEST_RESPONSE, *(f"{v}:1000" for v in VARIANTS)))
 
 
-def _nash(game: Game, argument: str) -> GamePolicy:
-    _require_kuhn(f"nash:{argument}", game)
-    alpha = _number(_fraction, argument, "nash:<alpha>, a number in [0, 1/3]: nash:1/3")
-    return GamePolicy.from_kuhn(nash(alpha))
-
-
-def _random(game: Game, argument: str) -> GamePolicy:
-    return GamePolicy.random(game, _number(_seed, argument, "random:<seed>, a whole number"))
-
-
-_WITH_ARGUMENT: Mapping[str, Callable[[Game, str], GamePolicy]] = MappingProxyType(
-    {"nash": _nash, "random": _random}
-)
-
-
-def _require_kuhn(source: str, game: Game) -> None:
+def _require_kuhn(name: str, game: Game) -> None:
     if game.name != KUHN:
-        raise UsageError(f"{source} is a policy of {KUHN}, not of {game.name}")
+        raise UsageError(f"{name} is a policy of {KUHN}, not of {game.name}")
 
 
-def _number(parse: Callable[[str], T], text: str, want: str) -> T:
+def _parsed(parse: Callable[[str], T], text: str, want: str) -> T:
     try:
         return parse(text)
     except (ValueError, ZeroDivisionError):
-        raise UsageError(f"{shown(text)} is not a number here; want {want}") from None
+        raise UsageError(f"{short_repr(text)} is not a number here; want {want}") from None
 
 
 def _fraction(text: str) -> Fraction:
     """A fraction of few digits: `Fraction` itself would write out 1e5000000."""
-    if len(text) > LONGEST_NUMBER or re.search(r"e[+-]?\d{4}", text, re.IGNORECASE):
+    if len(text) > MAX_FRACTION_LENGTH or re.search(r"e[+-]?\d{4}", text, re.IGNORECASE):
         raise ValueError
     return Fraction(text)
 
@@ -177,6 +212,6 @@ def _seed(text: str) -> int:
 
 def _iterations(text: str) -> int:
     count = int(text)
-    if not 1 <= count <= MOST_ITERATIONS:
+    if not 1 <= count <= MAX_ITERATIONS:
         raise ValueError
     return count

@@ -45,7 +45,7 @@ from algorithms.exact.action_values import action_values
 from algorithms.exact.losses import NOTHING
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.tree import CHANCE, Tree, ranges
-from algorithms.exact.values import nash_conv, seated
+from algorithms.exact.values import evaluate_policy, seated
 from algorithms.games import Game
 from algorithms.policies.report import uniform_nash_conv, verdict
 from algorithms.reporting.measures import Entry, LossLine
@@ -242,7 +242,7 @@ def _seats(tree: Tree, one: Entry, reference: Float64Array | None) -> list[Json]
 
 def _value(tree: Tree, one: Entry, guest: Float64Array, seat: int) -> float:
     tables = [guest if player == seat else _table(one) for player in range(tree.num_players)]
-    return nash_conv(tree, seated(tree, tables)).values[seat]
+    return evaluate_policy(tree, seated(tree, tables)).values[seat]
 
 
 def _with_losses(game: Game, one: Entry) -> Entry:
@@ -258,11 +258,11 @@ def _with_losses(game: Game, one: Entry) -> Entry:
         lines.append(
             LossLine(
                 player=int(tree.owner[infoset]),
-                label=game.where(infoset),
+                label=game.infoset_label(infoset),
                 reach=float(found.reach[infoset]),
-                played=game.word(infoset, played),
+                played=game.action_label(infoset, played),
                 probability=float(table[infoset, played]),
-                best=game.word(infoset, best),
+                best=game.action_label(infoset, best),
                 lost=float(found.losses[infoset]),
             )
         )
@@ -298,7 +298,7 @@ def _tree(game: Game) -> Json:
         "keys": list(tree.keys),
         "infoset_labels": _infoset_labels(game),
         "slot_action": _integers(tree.slots[:, 3]),
-        "slot_label": _integers(labels.indices(game.word(*slot) for slot in slots)),
+        "slot_label": _integers(labels.indices(game.action_label(*slot) for slot in slots)),
         "labels": labels.texts,
     }
 
@@ -306,7 +306,7 @@ def _tree(game: Game) -> Json:
 def _infoset_labels(game: Game) -> list[str] | None:
     """Names in words; None where they only quote the information state strings."""
     tree = game.tree
-    found = [game.where(infoset) for infoset in range(len(tree.keys))]
+    found = [game.infoset_label(infoset) for infoset in range(len(tree.keys))]
     quotes = (repr(" ".join(key.split())) for key in tree.keys)
     same = all(quote in label for quote, label in zip(quotes, found, strict=True))
     return None if same else found

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from algorithms.exact.values import nash_conv
 from algorithms.learning.curve import Curve, from_csv
-from algorithms.policies.policy import GamePolicy
+from algorithms.policies.policy import Policy
 from algorithms.policies.sources import is_file
 from algorithms.support import files
 from algorithms.support.arrays import Float64Array
@@ -64,13 +63,13 @@ class Entry:
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def entry(source: str, policy: GamePolicy) -> Entry:
+def entry(source: str, policy: Policy) -> Entry:
     """A policy with a table, measured exactly; `source` is the file or name it was loaded from."""
-    found = nash_conv(policy.game.tree, policy.table)
+    found = policy.measure()
     return Entry(
         name=Path(source).name if is_file(source) else source,
         measure=Measure(
-            nash_conv=found.total,
+            nash_conv=found.nash_conv,
             gains=found.gains,
             values=found.values,
             best_values=found.best_values,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from algorithms.games import KUHN, Game
-from algorithms.policies import sources
+from algorithms.policies import load_policies, load_policy
 from algorithms.reporting.document import Json, Mode, tree_document
 from algorithms.reporting.measures import entry
 from algorithms.reporting.page import page_html
@@ -24,7 +24,7 @@ def usual_reference(game: Game) -> str:
 
 def report_document(
     given: Sequence[str],
-    game: str | None = None,
+    game: Game | str | None = None,
     *,
     equilibrium: str | None = None,
     trust: bool = False,
@@ -40,12 +40,12 @@ def report_document(
         trust: lets a model's file run code.
         mode: whether the page opens as a report or at the table.
     """
-    policies = dict(zip(given, sources.load_all(given, game, trust=trust), strict=True))
+    policies = dict(zip(given, load_policies(given, game, trust=trust), strict=True))
     chosen = next(iter(policies.values())).game
     beside = equilibrium or usual_reference(chosen)
     reference = None if beside == NO_REFERENCE else policies.pop(beside, None)
     if beside != NO_REFERENCE and reference is None:
-        reference = sources.load(beside, chosen, trust=trust)
+        reference = load_policy(beside, chosen, trust=trust)
     entries = [entry(source, policy) for source, policy in policies.items()]
     last = None if reference is None else entry(beside, reference)
     return tree_document(chosen, entries, last, mode=mode)
@@ -54,7 +54,7 @@ def report_document(
 def write_report(
     path: str | Path,
     given: Sequence[str],
-    game: str | None = None,
+    game: Game | str | None = None,
     *,
     equilibrium: str | None = None,
     trust: bool = False,

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from algorithms.support.garbage import collect_seldom
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 
-HOLDS, DOES_NOT_HOLD, COULD_NOT_RUN = 0, 1, 2
-INTERRUPTED = 130  # by Ctrl-C, as shells have it
+EXIT_OK, EXIT_FAILED, EXIT_ERROR = 0, 1, 2
+EXIT_INTERRUPTED = 130  # by Ctrl-C, as shells have it
 SCRIPT = "kuhn-bridge"  # all commands under one name
 LONGEST = 1_000  # characters of an error: a stranger's file may hold a name of a megabyte
 
@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit 2 with one line that says what is wrong and where to look."""
-        self.exit(COULD_NOT_RUN, f"{self.prog}: {_one_line(message)} (see --help)\n")
+        self.exit(EXIT_ERROR, f"{self.prog}: {_one_line(message)} (see --help)\n")
 
 
 def as_called(prog: str) -> str:
@@ -50,11 +50,11 @@ def run(main: Callable[[], int], name: str) -> int:
         code = main()
         sys.stdout.flush()
         return code
-    except KuhnError as error:
+    except BridgeError as error:
         message = str(error)
     except BrokenPipeError:  # whoever read our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return HOLDS
+        return EXIT_OK
     except ModuleNotFoundError as error:
         message = f"this needs the package {error.name}; pip install 'kuhn-bridge[all]'"
     except OSError as error:
@@ -62,9 +62,9 @@ def run(main: Callable[[], int], name: str) -> int:
         message = f"{where}{error.strerror or error}"
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     print(f"{name}: {_one_line(message)}", file=sys.stderr)
-    return COULD_NOT_RUN
+    return EXIT_ERROR
 
 
 def _one_line(message: str) -> str:

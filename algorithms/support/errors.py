@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 
 
-class UsageError(KuhnError):
+class UsageError(BridgeError):
     """What the user asked for cannot be done."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kuhn_bridge.encoding import Mask, Observation, encode_card, encode_history, one_hot
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card, Phase
 from kuhn_bridge.state import State, nodes
 
@@ -40,7 +40,7 @@ def report(
     """
     node = shutil.which("node")
     if node is None:
-        raise KuhnError("node is not installed; engine.js runs in Node.js 20 or later")
+        raise BridgeError("node is not installed; engine.js runs in Node.js 20 or later")
     model = [str(path) for path in (onnx, runtime) if path]
     done = subprocess.run(  # noqa: S603  # our own script
         [node, str(Path(__file__).with_name("check.js")), "-", *model],
@@ -50,7 +50,7 @@ def report(
         check=False,
     )
     if done.returncode:
-        raise KuhnError(f"check.js failed under node: {done.stderr.strip()[-300:]}")
+        raise BridgeError(f"check.js failed under node: {done.stderr.strip()[-300:]}")
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 

@@ -24,7 +24,7 @@ from algorithms.learning.saving import save_results
 from algorithms.learning.sweeping.plan import ABOUT, MODEL
 from algorithms.learning.training import Training
 from algorithms.support import files
-from kuhn_bridge.errors import KuhnError
+from kuhn_bridge.errors import BridgeError
 
 KEPT, SPENT = "training.ckpt", "spent.json"
 PATIENCE = 1.0  # seconds between reports that only say how far along it is
@@ -45,7 +45,7 @@ def run_trial(config: dict[str, Any], finished: frozenset[str] = frozenset()) ->
         folder = Path(results)
         try:
             about = _train(Config(**task["config"]), task["checkpoint_every"], folder, Path(kept))
-        except KuhnError as error:  # it would fail the same way again
+        except BridgeError as error:  # it would fail the same way again
             about = {"failed": str(error)}
         about |= {"host": platform.node(), "node": get_runtime_context().get_node_id()}
         files.write_text(folder / ABOUT, json.dumps(about))

@@ -1,0 +1,118 @@
+"""Kuhn policies on paper: percentages, names of actions, and simple named policies.
+
+A table is float64 `(12, 3)`: rows as in `INFORMATION_STATES`, columns our action IDs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from algorithms.support.arrays import Float64Array
+from kuhn_bridge.bridge import INFORMATION_STATES, parse_information_state
+from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card
+
+Percentages: TypeAlias = tuple[tuple[tuple[float, ...], ...], ...]
+
+PERCENT_TOLERANCE = 0.02  # allows for two rounded numbers
+_FRACTIONS = "; it sums to 1, so these seem to be fractions: multiply them by 100"
+
+# A percentage row is [check, bet, fold, call]: the histories of its two pairs, by player.
+_PAIRS = (("", "pb"), ("p", "b"))
+_PAIR_ACTIONS = (
+    (Action.CHECK_OR_CALL, Action.BET),
+    (Action.FOLD, Action.CHECK_OR_CALL),
+)
+
+# One row per card, J Q K, the same for both players: percent of check, bet; fold, call.
+STYLES = MappingProxyType(
+    {
+        "random": ((50, 50, 50, 50),) * 3,
+        "heuristic": ((100, 0, 100, 0), (100, 0, 0, 100), (0, 100, 0, 100)),  # never bluffs
+        "always-bet": ((0, 100, 0, 100),) * 3,  # and calls
+        "always-check": ((100, 0, 100, 0),) * 3,  # and folds
+    }
+)
+
+
+def style(name: str) -> Float64Array:
+    """The table of the policy called `name` in `STYLES`."""
+    return from_percentages([STYLES[name]] * len(PLAYERS))
+
+
+def from_percentages(percentages: Any) -> Float64Array:
+    """The table of what hand-written CFR programs print: one list per player, one row per card.
+
+    A row is `[check, bet, fold, call]` in percent, each pair summing to 100: player_0's second
+    pair is after check-bet; player_1's first is after a check, the second after a bet.
+    """
+    try:
+        numbers = np.asarray(percentages, np.float64)
+    except (TypeError, ValueError):
+        raise PolicyError("percentages are numbers: 2 players x 3 cards x 4") from None
+    if numbers.shape != (2, 3, 4):
+        raise PolicyError(f"percentages are 2 players x 3 cards x 4; got {numbers.shape}")
+    table = np.zeros((len(INFORMATION_STATES), len(Action)))
+    for (player, card, half), infoset in _pairs():
+        pair = numbers[player, card, 2 * half : 2 * half + 2]
+        total = pair.sum()
+        if not (abs(total - 100) <= PERCENT_TOLERANCE and (pair >= 0).all()):  # NaN is refused too
+            hint = _FRACTIONS if abs(total - 1) <= PERCENT_TOLERANCE else ""
+            raise PolicyError(
+                f"{AGENTS[player]} {Card(card).name}: the pair {pair.tolist()} does not sum to 100"
+                f"{hint}"
+            )
+        table[infoset, _PAIR_ACTIONS[half]] = pair / total
+    return table
+
+
+def to_percentages(table: Float64Array) -> Percentages:
+    """`(player_0, player_1)`, each three rows `(check, bet, fold, call)` in percent.
+
+    Rounded to 12 decimals, so that printed percentages come back as they were.
+    """
+    numbers = np.zeros((2, 3, 4))
+    for (player, card, half), infoset in _pairs():
+        pair = 100 * table[infoset, _PAIR_ACTIONS[half]]
+        numbers[player, card, 2 * half : 2 * half + 2] = pair.round(12)
+    return tuple(tuple(map(tuple, cards)) for cards in numbers.tolist())
+
+
+def to_names(table: Float64Array) -> dict[str, dict[str, float]]:
+    """`{"2pb": {"CHECK_OR_CALL": 1.0, "FOLD": 0.0}, ...}`: the legal actions of every row."""
+    return {
+        name: {action.name: float(row[action]) for action in legal_actions(name)}
+        for name, row in zip(INFORMATION_STATES, table, strict=True)
+    }
+
+
+def legal_actions(information_state: str) -> tuple[Action, ...]:
+    """The legal actions of an information state such as `"2pb"`."""
+    return tuple(BETTING[parse_information_state(information_state)[1]].after)
+
+
+def as_text(table: Float64Array) -> str:
+    """A table for people: one line per information state."""
+    return "\n".join(_lines(table))
+
+
+def _lines(table: Float64Array) -> Iterator[str]:
+    yield f"{'state':<6}{'seat':<10}{'card':<6}{'after':<12}  check/call     bet    fold"
+    for name, row in zip(INFORMATION_STATES, table, strict=True):
+        card, letters = parse_information_state(name)
+        betting = BETTING[letters]
+        cells = [f"{row[action]:.4f}" if action in betting.after else "-" for action in Action]
+        yield (
+            f"{name:<6}{AGENTS[betting.actor or 0]:<10}{card.name:<6}"
+            f"{'-'.join(betting.words) or 'start':<12}{cells[0]:>12}{cells[1]:>8}{cells[2]:>8}"
+        )
+
+
+def _pairs() -> Iterator[tuple[tuple[int, int, int], int]]:
+    """Each (player, card, half of a percentage row) and its information set."""
+    for player, card, half in np.ndindex(2, 3, 2):
+        yield (player, card, half), INFORMATION_STATES.index(f"{card}{_PAIRS[player][half]}")
