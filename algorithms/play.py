@@ -7,7 +7,6 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
-from pathlib import Path
 
 from algorithms.exact.action_values import action_values
 from algorithms.games import KUHN, Game
@@ -15,6 +14,7 @@ from algorithms.playing import terminal, tree_terminal
 from algorithms.playing.opponents import PERFECT, opponent
 from algorithms.playing.page import assets
 from algorithms.policies import sources
+from algorithms.reporting.measures import policy_name
 from algorithms.reporting.page import page_assets
 from algorithms.reporting.writing import USUAL_REFERENCE, report_document, usual_reference
 from algorithms.support.command import EXIT_OK, Parser, run
@@ -90,8 +90,7 @@ def _play_in_terminal(game: Game, source: str, options: argparse.Namespace) -> N
 
 def _judge(game: Game, source: str, *, trust: bool) -> tree_terminal.Judge:
     table = sources.load_policy(source, game, trust=trust).table
-    name = Path(source).name if sources.is_file(source) else source
-    return tree_terminal.Judge(name, table, action_values(game.tree, table))
+    return tree_terminal.Judge(policy_name(source), table, action_values(game.tree, table))
 
 
 def _server(table: dict[str, Asset], port: int | None) -> Server:

@@ -11,16 +11,31 @@ import subprocess
 from html.parser import HTMLParser
 
 import numpy as np
+import pyspiel
 import pytest
 
 from algorithms import nashconv, report
 from algorithms.exact.action_values import action_values
 from algorithms.exact.values import expected_values
 from algorithms.games import load_game
+from algorithms.games.liars_dice import find_liars_dice
 from algorithms.policies import load_policy
 from algorithms.reporting import page
-from algorithms.reporting.document import GameFacts, facts_of, summary_document, tree_document
-from algorithms.reporting.measures import Entry, Measure, curve_beside, entry, notes_beside
+from algorithms.reporting.document import (
+    GameFacts,
+    facts_of,
+    native_facts,
+    summary_document,
+    tree_document,
+)
+from algorithms.reporting.measures import (
+    Entry,
+    Measure,
+    curve_beside,
+    entry,
+    native_entry,
+    notes_beside,
+)
 from algorithms.reporting.writing import report_document, write_document, write_report
 from tests.games import DICE, KUHN3, LEDUC
 from tests.test_web import WEB, need
@@ -115,7 +130,7 @@ def test_seats_are_what_others_win_there():
     tables = [load_policy(name, game).table for name in ("uniform", "random:1")]
     own = game.tree.owner
     for seat in (0, 1):
-        mixed = np.infoset_label((own == seat)[:, None], tables[1], tables[0])
+        mixed = np.where((own == seat)[:, None], tables[1], tables[0])
         won = expected_values(game.tree, mixed)[seat]
         assert uniform["seats"][seat]["reference"] == pytest.approx(won)
         assert uniform["seats"][seat]["best_response"] == uniform["best_values"][seat]
@@ -180,6 +195,23 @@ def test_a_lower_bound_is_never_called_nash_conv():
     assert policy["exploitability_at_least"] == 0.2
     assert policy["interval"] == (0.35, 0.45)
     assert policy["verdict"] == ""
+
+
+def test_a_native_game_reports_what_its_tree_would():
+    name = "liars_dice(numdice=1,dice_sides=3)"
+    native = find_liars_dice(pyspiel.load_game(name))
+    one = native_entry("uniform", native, native.uniform())
+    facts = native_facts(native)
+    theirs = entry("uniform", load_policy("uniform", name))
+    game = load_game(name)
+    assert one.measure.nash_conv == pytest.approx(theirs.measure.nash_conv, abs=1e-6)
+    assert one.measure.gains == pytest.approx(theirs.measure.gains, abs=1e-6)
+    assert facts.infosets == len(game.tree.keys)
+    assert facts.uniform_nash_conv == pytest.approx(one.measure.nash_conv)
+    found = tree_document(game, [theirs], max_nodes=9)["policies"][0]["losses"]
+    assert [line.lost for line in one.losses] == pytest.approx([x["lost"] for x in found], abs=1e-6)
+    document = summary_document(facts, [one], why="It has no tree.")
+    assert document["policies"][0]["losses"][0]["label"].startswith("player_")
 
 
 def test_facts_of_a_game():

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from algorithms import nashconv
+from algorithms.exact.action_values import action_values
 from algorithms.games import load_game
 from algorithms.learning.curve import Point, to_csv
 from algorithms.play import _assets
@@ -171,6 +172,17 @@ def see_decision(page: Any, game: Any, infoset: int, theirs: dict[str, Any]) -> 
     assert labels == [game.action_label(infoset, int(action)) for action in row]
     best = game.action_label(infoset, theirs["best_response_players"][owner][key])
     assert best in page.locator(".facts tbody tr:first-child .best").text_content().split(" or ")
+    found = action_values(tree, load_policy(theirs["source"], game).table)
+    slots = slice(*tree.first_slot[infoset : infoset + 2].tolist())
+    values = shown(page, ".moves [data-policy='0'] .value")
+    assert [v for v, _ in values] == pytest.approx(found.values[slots], rel=1e-5, abs=1e-7)
+    assert all(agrees(text, value) for value, text in values)
+    marks = page.locator(".moves [data-policy='0'] .mark").all_text_contents()
+    for mark, cost in zip(marks, found.costs[slots], strict=True):
+        if cost >= 0.001:
+            assert float(mark.removeprefix("costs ")) == pytest.approx(cost, abs=0.00051)
+        else:
+            assert mark == ("costs <0.001" if cost else "best")
     known = {(x["player"], x["key"]): x for x in theirs["losses"]}.get((owner, key))
     (reach, _), (lost, _) = shown(page, ".facts tbody tr:first-child")
     if known:
@@ -226,6 +238,10 @@ def test_a_loss_opens_its_place_and_filters_choose_among_losses(browser: Any, fo
         page.locator("#losses-list a").first.click()
         until(page, f"document.getElementById('place').textContent === {json.dumps(titles[0])}")
         assert page.evaluate("document.activeElement.id") == "place"
+        likeliest = shown(page, ".beliefs td:nth-of-type(2)")
+        current = page.locator(".beliefs tr:has([aria-current]) td:nth-of-type(2) data")
+        assert float(current.get_attribute("value")) == max(value for value, _ in likeliest)
+        assert len({value for value, _ in likeliest}) > 1
         page.locator("#losses-text").fill("no such place")
         assert page.locator("#losses-list li").count() == 0
         assert "No loss" in page.text_content("#losses-count")

@@ -47,13 +47,13 @@ from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.tree import CHANCE, Tree, ranges
 from algorithms.exact.values import evaluate_policy, seated
 from algorithms.games import Game
+from algorithms.games.native import NativeGame
 from algorithms.policies.report import uniform_nash_conv, verdict
-from algorithms.reporting.measures import Entry, LossLine
+from algorithms.reporting.measures import MAX_LOSSES, Entry, LossLine
 from algorithms.support.arrays import Float64Array
 
 FORMAT, VERSION = "kuhn-bridge-report", 1
 MAX_NODES = 300_000  # of a game with an explorer: the page takes some 15 bytes per node
-MAX_LOSSES = 500  # listed in words where there is no explorer
 _INTEGERS = (np.uint8, np.int8, np.uint16, np.int16, np.int32)
 
 Mode: TypeAlias = Literal["report", "play"]
@@ -70,6 +70,16 @@ class GameFacts:
     infosets: int | None = None
     constant_sum: bool = True
     uniform_nash_conv: float | None = None
+
+
+def native_facts(game: NativeGame) -> GameFacts:
+    """What is known about a native large game."""
+    return GameFacts(
+        name=game.name,
+        num_players=game.num_players,
+        infosets=sum(game.num_infosets),
+        uniform_nash_conv=game.measure(game.uniform()).nash_conv,
+    )
 
 
 def facts_of(game: Game) -> GameFacts:

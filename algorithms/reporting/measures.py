@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from algorithms.games.native import NativeGame, Tables
 from algorithms.learning.curve import Curve, from_csv
 from algorithms.policies.policy import Policy
 from algorithms.policies.sources import is_file
@@ -15,6 +16,7 @@ from algorithms.support import files
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 
+MAX_LOSSES = 500  # listed in words where there is no explorer
 MAX_JSON_BYTES = 2**26  # of the file beside a model
 MADE_BY = ("holds", "steps", "seconds", "finished")  # what a training run notes besides these maps
 NOTED = ("config", "versions")
@@ -63,11 +65,45 @@ class Entry:
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
+def native_entry(source: str, game: NativeGame, tables: Tables) -> Entry:
+    """A policy of a native large game, measured exactly without a tree; its losses in words."""
+    found = game.measure(tables)
+    lines = (
+        LossLine(
+            player=loss.player,
+            label=game.infoset_label(loss.player, loss.infoset),
+            reach=loss.reach,
+            played=game.action_label(loss.player, loss.infoset, loss.played),
+            probability=loss.share,
+            best=game.action_label(loss.player, loss.infoset, loss.best),
+            lost=loss.lost,
+        )
+        for loss in found.losses(MAX_LOSSES)
+    )
+    return Entry(
+        name=policy_name(source),
+        measure=Measure(
+            nash_conv=found.nash_conv,
+            gains=found.gains,
+            values=found.values,
+            best_values=found.best_values,
+        ),
+        losses=tuple(lines),
+        curve=curve_beside(source),
+        notes=notes_beside(source),
+    )
+
+
+def policy_name(source: str) -> str:
+    """What a report calls a policy: the name of its file without the folder, or its source."""
+    return Path(source).name if is_file(source) else source
+
+
 def entry(source: str, policy: Policy) -> Entry:
     """A policy with a table, measured exactly; `source` is the file or name it was loaded from."""
     found = policy.measure()
     return Entry(
-        name=Path(source).name if is_file(source) else source,
+        name=policy_name(source),
         measure=Measure(
             nash_conv=found.nash_conv,
             gains=found.gains,
