@@ -38,7 +38,7 @@ from algorithms.reporting.measures import (
 )
 from algorithms.reporting.writing import report_document, write_document, write_report
 from tests.games import DICE, KUHN3, LEDUC
-from tests.test_web import WEB, need
+from tests.test_web import WEB, contrast, need
 
 GAMES = ("kuhn", LEDUC, DICE, KUHN3)
 TEXTS = {
@@ -339,3 +339,20 @@ def test_a_mistake_is_one_line(arguments, message, capsys, tmp_path, monkeypatch
     assert message in error
     assert error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+INKS = ("colour-0", "colour-1", "colour-2", "colour-3", "colour-4", "reference", "quiet", "good")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("ground", ["panel", "paper"])
+@pytest.mark.parametrize("ink", INKS)
+def test_names_in_colour_stand_out(scheme, ground, ink):
+    """The ratio of WCAG 2 between text and its ground."""
+    colours = {}
+    for name in page.STYLES:
+        light, dark = (WEB / name).read_text().split("@media", 2)[:2]
+        colours |= dict(re.findall(r"--([\w-]+): (#\w{6})", light))
+        if scheme == "dark":
+            colours |= dict(re.findall(r"--([\w-]+): (#\w{6})", dark))
+    assert contrast(colours[ink], colours[ground], 0.0) >= 4.5

@@ -38,7 +38,7 @@ function showTitle({ game, policies, madeBy, mode }) {
       i ? ", " : "",
       `${name} ${version}`,
     ]),
-    ". All numbers were computed exactly by Python; this page only shows them.",
+    ". All numbers were computed by Python; this page only shows them.",
   );
 }
 

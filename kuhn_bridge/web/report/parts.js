@@ -9,6 +9,7 @@ import { historyOf, membersOfInfoset, slotLabelOf, slotsOf } from "./tree.js";
 
 const COLOURS = 5; // then they repeat: names tell policies apart
 const VISIBLE = 0.005; // a share below this is left out of a mix
+const MOST_IN_MIX = 4; // actions
 
 /** @param {Policy} policy @returns {string} the class that has its colour */
 export const colourOf = (policy) =>
@@ -38,11 +39,14 @@ export const nashConvOf = (policy) =>
  * @returns {string} "call 69%, raise 31%" */
 export function mixText(tree, policy, infoset) {
   const probabilities = /** @type {NonNullable<Policy["tables"]>} */ (policy.tables).probabilities;
-  return slotsOf(tree, infoset)
+  const played = slotsOf(tree, infoset)
     .filter((slot) => probabilities[slot] >= VISIBLE)
-    .sort((a, b) => probabilities[b] - probabilities[a])
-    .map((slot) => `${slotLabelOf(tree, slot)} ${share(probabilities[slot])}`)
-    .join(", ");
+    .sort((a, b) => probabilities[b] - probabilities[a]);
+  const texts = played
+    .slice(0, MOST_IN_MIX)
+    .map((slot) => `${slotLabelOf(tree, slot)} ${share(probabilities[slot])}`);
+  const rest = played.length - texts.length;
+  return [...texts, ...(rest ? [`${rest} more`] : [])].join(", ");
 }
 
 /** @param {Tree} tree @param {Policy} policy @param {number} infoset

@@ -206,11 +206,16 @@ function playersTable({ game }, policy) {
   return make(
     "table",
     { class: "players" },
-    make("caption", {}, "Chips per hand by player; could win: with a best response to the others"),
+    make("caption", {}, caption(policy)),
     make("thead", {}, head),
     make("tbody", {}, ...rows),
   );
 }
+
+/** @param {Policy} policy @returns {string} */
+const caption = ({ best_values }) =>
+  "Chips per hand by player" +
+  (best_values.length ? "; could win: with a best response to the others" : "");
 
 /** How the policy was made, if the files beside it say so.
  * @param {Policy} policy @returns {HTMLElement[]} */
