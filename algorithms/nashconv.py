@@ -142,10 +142,10 @@ def _losses(item: Report, most: int) -> Iterator[str]:
     game, total = item.game, item.measure.nash_conv
     rows = [
         (
-            command.shortened(game.infoset_label(loss.row), WIDEST),
+            command.shortened(game.infoset_label(loss.infoset), WIDEST),
             f"{loss.reach:.4f}",
-            f"{game.action_label(loss.row, loss.played)} {loss.share:.2f}",
-            game.action_label(loss.row, loss.best),
+            f"{game.action_label(loss.infoset, loss.played)} {loss.probability:.2f}",
+            game.action_label(loss.infoset, loss.best),
             f"{loss.lost:.6f}",
             f"{loss.lost / total:.0%}" if total else "-",
         )
@@ -168,8 +168,8 @@ def _kuhn_lines(item: Report, known: KuhnReport) -> Iterator[str]:
     if not shown:
         yield "dominated actions    none played"
     for exposure in shown:
-        where = game.infoset_label(exposure.row)
-        action = game.action_label(exposure.row, exposure.action)
+        where = game.infoset_label(exposure.infoset)
+        action = game.action_label(exposure.infoset, exposure.action)
         yield f"dominated            {exposure.probability:.4f} on {where}: {action}"
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from algorithms.exact.action_values import action_values
 from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
-from algorithms.exact.losses import losses
 from algorithms.exact.values import evaluate_policy
 from algorithms.games import kuhn, load_game
 from kuhn_bridge.rules import Action
@@ -21,9 +20,9 @@ def test_losses_reach_and_best_actions_are_those_of_best_responses(name):
     found, measured = action_values(tree, policy), evaluate_policy(tree, policy)
     for player, gain in enumerate(measured.gains):
         assert found.losses[tree.owner == player].sum() == pytest.approx(gain, abs=1e-10)
-    for loss in losses(tree, policy):
-        assert found.losses[loss.row] == pytest.approx(loss.lost, abs=1e-12)
-        assert found.reach[loss.row] == pytest.approx(loss.reach, abs=1e-12)
+    for loss in measured.losses:
+        assert found.losses[loss.infoset] == pytest.approx(loss.lost, abs=1e-12)
+        assert found.reach[loss.infoset] == pytest.approx(loss.reach, abs=1e-12)
     best = measured.best_responses[tree.slots[:, 0]] == tree.slots[:, 3]
     assert (found.costs[best] == 0).all()
     assert (found.costs >= 0).all()
@@ -53,7 +52,7 @@ def test_values_are_what_playing_so_wins(name):
             while node:
                 above = int(parents[node - 1])
                 row = int(tree.infoset[above])
-                step = tree.edge[node] if row < 0 else forced[row, tree.action[node]]
+                step = tree.chance_probability[node] if row < 0 else forced[row, tree.action[node]]
                 probability *= step
                 passed |= above in members and tree.action[node] == action
                 node = above

@@ -14,7 +14,13 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
 from algorithms.exact.kuhn import nash
-from algorithms.exact.values import evaluate_policy, nash_conv, reach, seated, spread
+from algorithms.exact.values import (
+    evaluate_policy,
+    joint_policy,
+    nash_conv,
+    reach_probabilities,
+    returns_std,
+)
 from algorithms.games import load_game
 from algorithms.learning import building
 from algorithms.learning.average import Average
@@ -44,10 +50,12 @@ def test_the_average_of_two_policies_plays_like_one_of_them_drawn_for_the_whole_
     average = Average(tree)
     for policy in (one, two):
         average.add(policy)
-    won = [evaluate_policy(tree, seated(tree, [mine, other])).values[0] for mine in (one, two)]
-    mixed = evaluate_policy(tree, seated(tree, [average.mean, other])).values[0]
+    won = [
+        evaluate_policy(tree, joint_policy(tree, [mine, other])).values[0] for mine in (one, two)
+    ]
+    mixed = evaluate_policy(tree, joint_policy(tree, [average.mean, other])).values[0]
     assert mixed == pytest.approx((won[0] + 4 * won[1]) / 5)  # the t-th counts t² times
-    assert reach(tree, one).min() > 0
+    assert reach_probabilities(tree, one).min() > 0
 
 
 def test_a_row_that_was_never_arrived_at_is_uniform_in_the_average() -> None:
@@ -102,7 +110,7 @@ def begun(callback: Measure, **settings) -> MaskablePPO:
 def test_steps_the_magnet_and_its_pull_follow_their_schedules(normalised: bool) -> None:
     callback = SelfPlay(step=2.0, entropy=(0.4, 0.1), magnet=0.1)
     model = begun(callback, normalize_advantage=normalised)
-    unit = 1.0 if normalised else spread(KUHN.tree, KUHN.tree.uniform())
+    unit = 1.0 if normalised else returns_std(KUHN.tree, KUHN.tree.uniform())
     for done, left, pull in ((0.0, 1.0, 0.4), (0.5, 0.51, 0.2), (1.0, 0.02, 0.1)):
         callback.progress = lambda done=done: done
         callback._seat(callback.last)
@@ -342,7 +350,7 @@ def after_one_update(monkeypatch: pytest.MonkeyPatch, **other) -> tuple[np.ndarr
     np.add.at(sums, (rows, actions), won.T.flatten())
     counts = np.bincount(rows, minlength=len(even))[:, None]
     gain = (sums - even * sums.sum(1, keepdims=True)) / np.maximum(counts, 1)
-    step = np.where(tree.legal, gain / spread(tree, even) / (even + 0.05), 0)
+    step = np.where(tree.legal, gain / returns_std(tree, even) / (even + 0.05), 0)
     step -= np.where(tree.legal, step.sum(1, keepdims=True) / tree.legal.sum(1, keepdims=True), 0)
     step *= np.minimum(1, np.sqrt(counts / 1000))
     return made.model.policy.action_net.weight.detach().numpy(), step

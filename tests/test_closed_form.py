@@ -191,11 +191,11 @@ def test_the_family_is_the_whole_set():
     """
     from scipy.optimize import linprog
 
-    from algorithms.exact.elimination import _payoff, reduced_strategies
+    from algorithms.exact.elimination import payoff_matrix, reduced_strategies
 
     for player, value in ((0, -1 / 18), (1, 1 / 18)):
         plans = reduced_strategies(TREE, player)
-        payoff = plans @ _payoff(TREE, player) @ reduced_strategies(TREE, 1 - player).T
+        payoff = plans @ payoff_matrix(TREE, player) @ reduced_strategies(TREE, 1 - player).T
         family = np.stack([_realised(nash(alpha), player) for alpha in (0, Fraction(1, 3))])
         for direction in np.random.default_rng(player).normal(size=(30, plans.shape[1])):
             found = linprog(

@@ -96,9 +96,9 @@ PROMISED = {
     "play.md": (f"on port {play.PORT} or any free one",),
     "games.md": (f"{MAX_NODES:,} nodes and {MAX_BYTES / GIB:.2g} GiB are possible",),
     "solving.md": (
-        f"trees of {cache.LEAST_NODES:,} nodes or more",
-        f"{cache.MOST_BYTES // MIB} MiB are not kept",
-        f"exceed {cache.MOST_BYTES_IN_ALL // GIB} GiB",
+        f"trees of {cache.MIN_NODES:,} nodes or more",
+        f"{cache.MAX_BYTES // MIB} MiB are not kept",
+        f"exceed {cache.MAX_TOTAL_BYTES // GIB} GiB",
     ),
 }
 

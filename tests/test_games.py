@@ -60,7 +60,7 @@ def test_kuhns_tree_is_a_walk_of_the_pettingzoo_face():
             yield from visits(deal, (*moves, move), depth + 1, move, 1.0)
 
     walk = below_the_deal(lambda *deal: visits(deal, (), 2, deal[1], 1 / 2))
-    assert_same_tree(kuhn().tree, compile_tree("kuhn", 2, 3, walk, rows=ROWS))
+    assert_same_tree(kuhn().tree, compile_tree("kuhn", 2, 3, walk, infosets=ROWS))
 
 
 def test_kuhns_tree_is_openspiels():
@@ -81,7 +81,7 @@ def test_kuhns_tree_is_openspiels():
     def hand(card0, card1):
         return visits(root.child(card0).child(card1), 2, card1, 1 / 2)
 
-    assert_same_tree(kuhn().tree, compile_tree("kuhn", 2, 3, below_the_deal(hand), rows=ROWS))
+    assert_same_tree(kuhn().tree, compile_tree("kuhn", 2, 3, below_the_deal(hand), infosets=ROWS))
 
 
 def test_a_wrong_tree_would_be_noticed():

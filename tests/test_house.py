@@ -25,7 +25,7 @@ algorithms.support  files progress draws server lanes
 algorithms.support  command sealed
 algorithms.exact    tree
 algorithms.exact    kuhn values cfr linear_program
-algorithms.exact    losses action_values sampling elimination simulation fast
+algorithms.exact    action_values sampling elimination simulation fast
 algorithms.exact    solving
 algorithms.games    game cache leduc
 algorithms.games    kuhn openspiel
@@ -128,7 +128,7 @@ def test_values_are_frozen_and_take_no_other_names():
     assert len(found) > 20
     usual = "dataclass(frozen=True, slots=True"
     assert {name for name, mark in found.items() if not mark.startswith(usual)} == {
-        *("Game", "Tree"),  # frozen, but keep what they have computed
+        *("Game", "Tree", "Measure"),  # frozen, but keep what they have computed
         *("Sitting", "TreeSitting", "Tally"),  # count as they go
     }
     assert {found["Game"], found["Tree"]} == {"dataclass(frozen=True, eq=False)"}

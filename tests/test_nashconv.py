@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 
 from algorithms.exact.elimination import eliminate
-from algorithms.exact.losses import losses
-from algorithms.exact.values import evaluate_policy, pure, seated
+from algorithms.exact.values import evaluate_policy, joint_policy, pure_policy
 from algorithms.games import kuhn, load_game
 from algorithms.nashconv import _agrees, main
 from algorithms.policies import Policy
@@ -135,7 +134,7 @@ def test_bad_input(name, tmp_path, monkeypatch, capsys):
 def test_openspiel_agrees_on_everything(policy):
     item = report("any", policy, openspiel=True)
     assert item.theirs.gap(item.measure) < 1e-10
-    removed = [(r.row, r.action) for r in eliminate(item.policy.game.tree).removals]
+    removed = [(r.infoset, r.action) for r in eliminate(item.policy.game.tree).removals]
     assert item.kuhn.dominated == max(policy.table[place] for place in removed)
 
 
@@ -199,16 +198,18 @@ def test_json_says_where_chips_are_lost_and_how_to_take_them(capsys):
     assert main(["always-bet", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     policy = from_names(found["policy"])
-    first, wanted = found["losses"][0], losses(policy.game.tree, policy.table)[0]
-    assert (first["reach"], first["probability"]) == (wanted.reach, wanted.share) == (1 / 3, 1)
+    first, wanted = found["losses"][0], policy.measure().losses[0]
+    assert (
+        (first["reach"], first["probability"]) == (wanted.reach, wanted.probability) == (1 / 3, 1)
+    )
     assert (first["key"], first["played"], first["best"]) == ("0", Action.BET, Action.CHECK_OR_CALL)
     answers = {
         key: action for rows in found["best_response_players"] for key, action in rows.items()
     }
-    table = pure(policy.game.tree, [answers[key] for key in policy.game.tree.keys])
+    table = pure_policy(policy.game.tree, [answers[key] for key in policy.game.tree.keys])
     for player, best in enumerate(found["best_response_values"]):
         mixed = [table if p == player else policy.table for p in (0, 1)]
-        values = evaluate_policy(policy.game.tree, seated(policy.game.tree, mixed)).values
+        values = evaluate_policy(policy.game.tree, joint_policy(policy.game.tree, mixed)).values
         assert values[player] == pytest.approx(best)
     named = {key: Action[name] for key, name in found["best_response"].items()}
     assert named == answers

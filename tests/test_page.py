@@ -949,7 +949,7 @@ def test_the_chart_shows_chips_fair_share_and_band(browser: Any) -> None:
     for node in range(tree.num_nodes):
         for child in range(tree.first_child[node], tree.first_child[node + 1]):
             row = tree.infoset[node]
-            step = tree.edge[child] if row < 0 else perfect[row, tree.action[child]]
+            step = tree.chance_probability[child] if row < 0 else perfect[row, tree.action[child]]
             reach[child] = reach[node] * step
     weights, chips = reach[tree.terminals], tree.returns[0, tree.terminals]
     variance = float(weights @ chips**2 - (weights @ chips) ** 2)

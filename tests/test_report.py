@@ -92,7 +92,7 @@ def test_the_tree_of_the_document_is_the_games(name):
     rows = np.array(found["returns"])[array(found["return_index"])]
     assert (tree.returns[:, tree.terminals] == rows.T).all()
     outcomes = [
-        (int(tree.action[child]), np.float32(tree.edge[child]), label)
+        (int(tree.action[child]), np.float32(tree.chance_probability[child]), label)
         for node in np.flatnonzero(tree.player == -1).tolist()
         for child, label in zip(
             range(*tree.first_child[node : node + 2].tolist()),

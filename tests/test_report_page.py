@@ -285,9 +285,10 @@ def test_the_curve_shows_values_where_one_points(browser: Any, folder: Path) -> 
         page.keyboard.press("ArrowRight")
         assert "1,010 steps" in slider.get_attribute("aria-valuetext")
         points = page.locator("#curve-lines .average").get_attribute("points").split()
-        assert len(points) == 201
-        heights = [float(point.split(",")[1]) for point in points]
-        assert heights == sorted(heights)
+        places, heights = zip(*(map(float, point.split(",")) for point in points), strict=True)
+        assert places == pytest.approx([n / 2 for n in range(201)], abs=0.001)
+        wanted = [100 * (1 - (math.log10(4.7 / (2 + n)) + 2) / 3) for n in range(201)]
+        assert heights == pytest.approx(wanted, abs=0.001)  # between 0.01 and 10
         page.get_by_text("Settings and versions").click()
         assert page.locator(".notes").inner_text().split() == [
             *("Settings", "and", "versions", "Run", "steps", "2000"),
@@ -331,7 +332,7 @@ class Mirror:
         while tree.player[self.node] not in (self.seat, -4):
             first, last = tree.first_child[self.node : self.node + 2].tolist()
             infoset = int(tree.infoset[self.node])
-            weights = tree.edge[first:last].astype(np.float32)
+            weights = tree.chance_probability[first:last].astype(np.float32)
             if infoset >= 0:
                 start, stop = tree.first_slot[infoset : infoset + 2].tolist()
                 weights = self.policies[0]["probabilities"][start:stop]

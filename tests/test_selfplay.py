@@ -125,7 +125,9 @@ def test_every_seat_gets_every_deal_as_often_as_chance_has_it(name: str) -> None
     game = load_game(name)
     board, hands = board_of(game), 5000
     counts = np.bincount([deal_of(board, k) for k in range(hands)], minlength=len(board.deals))
-    assert np.abs(counts - hands * game.tree.chance[board.deals]).max() < 3  # drawn: 20 and more
+    assert (
+        np.abs(counts - hands * game.tree.chance_reach[board.deals]).max() < 3
+    )  # drawn: 20 and more
     assert (game.tree.player[board.deals] >= 0).all()
     environment = seated(SelfPlayVecEnv(6, game), game.tree.uniform())
     environment.reset()
@@ -398,5 +400,5 @@ def test_deals_may_be_of_different_lengths():
     walk = [Visit(0, CHANCE), *decision(1, 0, "at once"), once_more, *later]
     tree = compile_tree("uneven", 1, 2, walk)
     deals = _deals(tree)
-    assert tree.chance[deals].tolist() == [0.5, 0.25, 0.25]
+    assert tree.chance_reach[deals].tolist() == [0.5, 0.25, 0.25]
     assert (tree.player[deals] == 0).all()

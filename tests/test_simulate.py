@@ -79,7 +79,9 @@ def test_every_ending_comes_as_often_as_it_should(seed):
     reach = np.ones(TREE.num_slots + 1)
     for slot, (row, _, before, action) in enumerate(TREE.slots):
         reach[slot + 1] = reach[before] * policy[row, action]
-    expected = hands * TREE.chance[TREE.terminals] * reach[TREE.ends].prod(axis=0)
+    expected = (
+        hands * TREE.chance_reach[TREE.terminals] * reach[TREE.terminal_sequence].prod(axis=0)
+    )
     assert count.sum() == count[TREE.terminals].sum() == hands
     assert (np.abs(count[TREE.terminals] - expected) <= 5 * np.sqrt(expected) + 1e-9).all()
 

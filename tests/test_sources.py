@@ -7,7 +7,7 @@ import pytest
 
 from algorithms.exact.kuhn import nash
 from algorithms.exact.solving import NAMES, make_solver
-from algorithms.exact.values import expected_values, seated
+from algorithms.exact.values import expected_values, joint_policy
 from algorithms.games import load_game
 from algorithms.policies import Policy, onnx, sb3
 from algorithms.policies.kuhn import STYLES
@@ -39,7 +39,7 @@ def test_names_of_another_game():
     assert load("random:5", LEDUC) == Policy.random(LEDUC, 5)
     against = Policy.random(LEDUC, 1)
     response = load("best-response", LEDUC, against=against)
-    assert expected_values(LEDUC.tree, seated(LEDUC.tree, [response, against]))[0] == (
+    assert expected_values(LEDUC.tree, joint_policy(LEDUC.tree, [response, against]))[0] == (
         pytest.approx(against.measure().best_values[0])
     )
 

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.exact.tree import Tree
-from algorithms.exact.values import reach
+from algorithms.exact.values import counterfactual_values, reach_probabilities
 from algorithms.support.arrays import Float64Array, IntpArray
 
 ROUNDING = 1e-12  # of the largest return: actions whose values differ by less are equally good
@@ -49,10 +49,11 @@ class ActionValues:
 def action_values(tree: Tree, policy: npt.ArrayLike) -> ActionValues:
     """The values of all actions against a joint policy `(I, A)`, each player against the others."""
     table = np.asarray(policy, np.float64)
-    plan = reach(tree, table)
-    counterfactual, best = _best_response_values(tree, plan)
+    own = reach_probabilities(tree, table)
+    counterfactual = counterfactual_values(tree, table)
+    best = np.maximum.reduceat(counterfactual, tree.first_slot[:-1])
     nodes = np.flatnonzero(tree.infoset >= 0)
-    others_by_node = _others_reach(tree, plan, nodes)
+    others_by_node = _others_reach(tree, own, nodes)
     others = np.bincount(tree.infoset[nodes], others_by_node, len(tree.keys))
     infosets = tree.slots[:, 0]
     regrets = best[infosets] - counterfactual
@@ -62,33 +63,17 @@ def action_values(tree: Tree, policy: npt.ArrayLike) -> ActionValues:
         return ActionValues(
             values=counterfactual / others[infosets],
             costs=regrets / others[infosets],
-            reach=others * plan[tree.parent],
-            losses=plan[tree.parent] * expected,
+            reach=others * own[tree.parent_sequence],
+            losses=own[tree.parent_sequence] * expected,
             beliefs=others_by_node / others[tree.infoset[nodes]],
         )
 
 
-def _best_response_values(tree: Tree, plan: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Counterfactual values `(S,)` under best play from there on, and the best of each set `(I,)`.
+def _others_reach(tree: Tree, own: Float64Array, nodes: IntpArray) -> Float64Array:
+    """The probability that chance and all players but the one to act lead to each node `(D,)`.
 
-    `plan` is `(S + 1,)`, as `reach` returns it. Sequence 0, before the first move, belongs to all
-    players at once: what is added there is not used.
+    `own` is what `reach_probabilities` returns: `(S + 1,)`.
     """
-    values = np.zeros(tree.num_slots + 1)
-    for player in range(tree.num_players):
-        others = np.delete(tree.ends, player, axis=0)
-        stakes = tree.stakes[player] * plan[others].prod(axis=0)
-        values += np.bincount(tree.ends[player], stakes, len(values))
-    best = np.zeros(len(tree.keys))
-    starts, parents = tree.first_slot.tolist(), tree.parent.tolist()
-    for infoset in range(len(best) - 1, -1, -1):  # children first
-        best[infoset] = values[starts[infoset] + 1 : starts[infoset + 1] + 1].max()
-        values[parents[infoset]] += best[infoset]
-    return values[1:], best
-
-
-def _others_reach(tree: Tree, plan: Float64Array, nodes: IntpArray) -> Float64Array:
-    """The probability that chance and all players but the one to act lead to each node `(D,)`."""
-    by_player = plan[tree.sequence[:, nodes]]
+    by_player = own[tree.sequence[:, nodes]]
     by_player[tree.player[nodes], np.arange(len(nodes))] = 1.0
-    return np.asarray(by_player.prod(axis=0) * tree.chance[nodes])
+    return np.asarray(by_player.prod(axis=0) * tree.chance_reach[nodes])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.exact.tree import TERMINAL, Tree
-from algorithms.exact.values import expected_values, seated
+from algorithms.exact.values import expected_values, joint_policy
 from algorithms.support.arrays import Float64Array, IntpArray
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance
@@ -64,7 +64,7 @@ def simulate(
     random = np.random.default_rng(seed)
     samples = []
     for seat in range(tree.num_players):
-        policy = seated(tree, [policies[p != seat] for p in range(tree.num_players)])
+        policy = joint_policy(tree, [policies[p != seat] for p in range(tree.num_players)])
         count = np.zeros(tree.num_nodes, np.int64)
         for start in range(0, hands, CHUNK):
             ends = play(tree, policy, min(CHUNK, hands - start), random)
@@ -108,7 +108,7 @@ def _thresholds(tree: Tree, policy: Float64Array) -> Float64Array:
     sizes = np.diff(tree.first_child)
     parents = np.repeat(np.arange(tree.num_nodes), sizes)  # of the nodes from 1 on
     rank = np.arange(1, tree.num_nodes) - tree.first_child[parents]
-    rows, share = tree.infoset[parents], tree.edge[1:].copy()
+    rows, share = tree.infoset[parents], tree.chance_probability[1:].copy()
     chosen = rows >= 0
     share[chosen] = policy[rows[chosen], tree.action[1:][chosen]]
     shares = np.zeros((tree.num_nodes, sizes.max()))

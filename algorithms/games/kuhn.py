@@ -32,7 +32,7 @@ def kuhn() -> Game:
 def kuhn_tree() -> Tree:
     """The 58 nodes; rows are `INFORMATION_STATES` and columns our action IDs."""
     rows = [(BETTING[name[1:]].actor or 0, name) for name in INFORMATION_STATES]
-    return compile_tree(NAME, len(PLAYERS), len(Action), _kuhn_visits(), rows=rows)
+    return compile_tree(NAME, len(PLAYERS), len(Action), _kuhn_visits(), infosets=rows)
 
 
 def _observations(_: Tree) -> Float32Array:

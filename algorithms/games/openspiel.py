@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Tree, Walk
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Source
 from algorithms.games.leduc import leduc_labels
@@ -143,13 +143,13 @@ def openspiel_tree(
 def _tree(game: Any, name: str, max_nodes: int, progress: Advance | None) -> Tree:
     if (nodes := estimated_nodes(game, enough=_HOPELESS * max_nodes)) >= _HOPELESS * max_nodes:
         raise _too_large(name, game, f"{_about(nodes)} nodes or more", nodes, max_nodes)
-    walk = Walk(name, game.num_players(), game.num_distinct_actions())
+    walk = TreeBuilder(name, game.num_players(), game.num_distinct_actions())
     for count in _walked(game, walk):
         if count > max_nodes or count % _CHECK_EVERY == 0:
             _require_room(game, walk, max_nodes)
         if progress and count % _REPORT_EVERY == 0:
             progress(count, "nodes")
-    return walk.tree()
+    return walk.build()
 
 
 def estimated_nodes(game: Any, *, probes: int = _PROBES, enough: float = inf) -> float:
@@ -190,7 +190,7 @@ def _require_a_tree(name: str, game: Any) -> None:
         raise GameError(f"{name} names no information states; a tree needs them")
 
 
-def _walked(game: Any, walk: Walk) -> Iterator[int]:
+def _walked(game: Any, walk: TreeBuilder) -> Iterator[int]:
     """Meet every node, and count them.
 
     A node with children to come waits on the stack as one state, since states are large and
@@ -200,15 +200,15 @@ def _walked(game: Any, walk: Walk) -> Iterator[int]:
     waiting: list[tuple[Any, int, list[tuple[int, float]]]] = []
     while True:
         player = state.current_player()
-        walk.meet(depth, player, action, edge)
+        walk.add_node(depth, player, action, edge)
         yield len(walk)
         if player == TERMINAL:
-            walk.end(state.returns())
+            walk.set_returns(state.returns())
         elif player == CHANCE:
             waiting.append((state, depth + 1, state.chance_outcomes()[::-1]))
         else:
             legal = state.legal_actions()
-            walk.decide(player, state.information_state_string(), legal)
+            walk.set_decision(player, state.information_state_string(), legal)
             waiting.append((state, depth + 1, [(move, 1.0) for move in reversed(legal)]))
         if not waiting:
             return
@@ -222,10 +222,10 @@ def _walked(game: Any, walk: Walk) -> Iterator[int]:
             state = parent
 
 
-def _require_room(game: Any, walk: Walk, max_nodes: int) -> None:
+def _require_room(game: Any, walk: TreeBuilder, max_nodes: int) -> None:
     """Refuse a game whose nodes are too many or take too much memory."""
     per_node, per_row = _bytes_of(game)
-    count, needed = len(walk), len(walk) * per_node + len(walk.rows) * per_row + walk.key_bytes
+    count, needed = len(walk), len(walk) * per_node + len(walk.infosets) * per_row + walk.key_bytes
     if count > max_nodes or needed > MAX_BYTES:
         nodes = max(estimated_nodes(game), count)
         told = f"{_about(nodes)} nodes in all, and the first {count:,} need {_gib(needed)}"

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from algorithms.exact.tree import Tree
-from algorithms.exact.values import reach
+from algorithms.exact.values import reach_probabilities
 from algorithms.support.arrays import Float64Array
 
 
@@ -25,7 +25,7 @@ class Average:
     def add(self, table: Float64Array) -> None:
         """Count one more policy `(I, A)`."""
         self.count += 1
-        own = reach(self._tree, table)[self._tree.parent]
+        own = reach_probabilities(self._tree, table)[self._tree.parent_sequence]
         self._total += self.count**2 * own[:, None] * table
 
     @property

@@ -45,7 +45,7 @@ def board_of(game: Game) -> Board:
         _running(tree),
         np.ascontiguousarray(tree.returns.T, np.float32),
         deals,
-        cumulative(tree.chance[deals][None])[0],
+        cumulative(tree.chance_reach[deals][None])[0],
     )
 
 
@@ -75,11 +75,11 @@ def _deals(tree: Tree) -> Int32Array:
 
 
 def _running(tree: Tree) -> Float64Array:
-    """Running sums of `edge` among siblings, ending in exactly 1."""
+    """Running sums of `chance_probability` among siblings, ending in exactly 1."""
     sums = np.zeros(tree.num_nodes)
     for node in np.flatnonzero(tree.player == CHANCE):
         own = slice(tree.first_child[node], tree.first_child[node + 1])
-        sums[own] = cumulative(tree.edge[None, own])[0]
+        sums[own] = cumulative(tree.chance_probability[None, own])[0]
     return sums
 
 

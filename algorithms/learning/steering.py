@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from algorithms.exact.values import spread
+from algorithms.exact.values import returns_std
 from algorithms.games import Game
 from algorithms.learning.networks import ILLEGAL, RowPolicy
 from algorithms.learning.rows import ObservationIndex
@@ -49,7 +49,7 @@ class Steering:
 
     def __init__(self, game: Game, *, rate: float, unit: float | None = None) -> None:
         tree = game.tree
-        self.unit = spread(tree, tree.uniform()) or 1.0 if unit is None else unit
+        self.unit = returns_std(tree, tree.uniform()) or 1.0 if unit is None else unit
         self.rate, self.step, self.pull = rate, 1.0, 0.0
         self._legal, self._share = torch.tensor(tree.legal), torch.zeros(len(tree.keys)).double()
         self._magnet = torch.tensor(np.log(np.where(tree.legal, tree.uniform(), 1.0))).float()

@@ -92,7 +92,7 @@ class TreeSitting:
         infoset = int(tree.infoset[node])
         if infoset < 0:
             children = slice(int(tree.first_child[node]), int(tree.first_child[node + 1]))
-            weights = tree.edge[children].tolist()
+            weights = tree.chance_probability[children].tolist()
         else:
             weights = self.opponent.table[infoset, tree.legal[infoset]].tolist()
         return self.chance.choices(range(len(weights)), weights)[0]

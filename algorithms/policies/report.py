@@ -8,8 +8,7 @@ from typing import Any
 
 from algorithms.exact.elimination import Elimination, Exposure, eliminate, exposures
 from algorithms.exact.kuhn import Nearest, nearest_nash
-from algorithms.exact.losses import Loss, losses
-from algorithms.exact.values import Measure
+from algorithms.exact.values import Loss, Measure
 from algorithms.games import KUHN, Game, kuhn
 from algorithms.policies.json_format import to_players
 from algorithms.policies.kuhn import to_names
@@ -58,11 +57,12 @@ class Report:
 
 def report(source: str, policy: Policy, *, openspiel: bool = False) -> Report:
     """Measure a policy; `openspiel` has OpenSpiel measure it too."""
+    measure = policy.measure()
     return Report(
         source,
         policy,
-        policy.measure(),
-        losses(policy.game.tree, policy.table),
+        measure,
+        measure.losses,
         uniform_nash_conv(policy.game),
         _kuhn_report(policy) if policy.game.name == KUHN else None,
         measured_by_openspiel(policy.game, policy.table) if openspiel else None,
@@ -115,11 +115,11 @@ def as_json(item: Report) -> dict[str, Any]:
 
 def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
     return {
-        "player": int(game.tree.owner[loss.row]),
-        "key": game.tree.keys[loss.row],
+        "player": loss.player,
+        "key": game.tree.keys[loss.infoset],
         "reach": loss.reach,
         "played": loss.played,
-        "probability": loss.share,
+        "probability": loss.probability,
         "best": loss.best,
         "lost": loss.lost,
     }
@@ -155,7 +155,7 @@ def _kuhn_as_json(item: Report, known: KuhnReport) -> dict[str, Any]:
         "alpha": known.nearest.alpha,
         "dominated": [
             {
-                "key": item.game.tree.keys[e.row],
+                "key": item.game.tree.keys[e.infoset],
                 "action": Action(e.action).name,
                 "probability": e.probability,
             }

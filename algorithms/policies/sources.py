@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from algorithms.exact.kuhn import nash
+from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, make_solver
 from algorithms.exact.solving import NAMES as VARIANTS
-from algorithms.exact.solving import make_solver
-from algorithms.exact.values import pure
+from algorithms.exact.values import pure_policy
 from algorithms.games import KUHN, Game, as_game, load_game, same_game
 from algorithms.policies import json_format
 from algorithms.policies.kuhn import STYLES, style
@@ -110,7 +110,9 @@ def is_file(name: str) -> bool:
     return Path(name).suffix in FILES
 
 
-def solve(game: Game | str, variant: str = "cfr+", *, iterations: int = 1000) -> Policy:
+def solve(
+    game: Game | str, variant: str = DEFAULT_VARIANT, *, iterations: int = DEFAULT_ITERATIONS
+) -> Policy:
     """The average policy of a solver of the CFR family after `iterations`.
 
     Args:
@@ -126,7 +128,7 @@ def solve(game: Game | str, variant: str = "cfr+", *, iterations: int = 1000) ->
 
 def best_response(policy: Policy) -> Policy:
     """Every player's best response to the other players of `policy`."""
-    return Policy(policy.game, pure(policy.game.tree, policy.measure().best_responses))
+    return Policy(policy.game, pure_policy(policy.game.tree, policy.measure().best_responses))
 
 
 def _open_json(path: str) -> Source:

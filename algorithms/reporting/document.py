@@ -42,10 +42,9 @@ import numpy.typing as npt
 
 import kuhn_bridge
 from algorithms.exact.action_values import action_values
-from algorithms.exact.losses import NOTHING
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.tree import CHANCE, Tree, ranges
-from algorithms.exact.values import evaluate_policy, seated
+from algorithms.exact.values import NO_LOSS, evaluate_policy, joint_policy
 from algorithms.games import Game
 from algorithms.games.native import NativeGame
 from algorithms.policies.report import uniform_nash_conv, verdict
@@ -230,7 +229,7 @@ def _tables(tree: Tree, one: Entry) -> Json:
         "reach": _floats(found.reach),
         "losses": _floats(found.losses),
         "beliefs": _floats(found.beliefs),
-        "ranking": _integers(order[found.losses[order] > NOTHING]),
+        "ranking": _integers(order[found.losses[order] > NO_LOSS]),
     }
 
 
@@ -252,7 +251,7 @@ def _seats(tree: Tree, one: Entry, reference: Float64Array | None) -> list[Json]
 
 def _value(tree: Tree, one: Entry, guest: Float64Array, seat: int) -> float:
     tables = [guest if player == seat else _table(one) for player in range(tree.num_players)]
-    return evaluate_policy(tree, seated(tree, tables)).values[seat]
+    return evaluate_policy(tree, joint_policy(tree, tables)).values[seat]
 
 
 def _with_losses(game: Game, one: Entry) -> Entry:
@@ -261,7 +260,7 @@ def _with_losses(game: Game, one: Entry) -> Entry:
     found = action_values(tree, table)
     order = np.argsort(-found.losses, kind="stable")[:MAX_LOSSES]
     lines = []
-    for infoset in order[found.losses[order] > NOTHING].tolist():
+    for infoset in order[found.losses[order] > NO_LOSS].tolist():
         start, played = int(tree.first_slot[infoset]), int(table[infoset].argmax())
         legal = np.flatnonzero(tree.legal[infoset])
         best = int(legal[found.costs[start : start + len(legal)].argmin()])
@@ -298,7 +297,7 @@ def _tree(game: Game) -> Json:
         "infoset": _integers(tree.infoset),
         "outcomes": {
             "action": _integers(tree.action[outcomes]),
-            "probability": _floats(tree.edge[outcomes]),
+            "probability": _floats(tree.chance_probability[outcomes]),
             "label": _integers(labels.indices(outcome_labels)),
         },
         "returns": rows.tolist(),
