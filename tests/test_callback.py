@@ -30,7 +30,7 @@ from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.learning.steering import RowsAtOnce, SampleBySample, Steering
 from algorithms.learning.training import Training
 from algorithms.learning.tutorial import TurnsEnv
-from algorithms.policies.sb3 import load_policy
+from algorithms.policies import load_policy
 from kuhn_bridge import BridgeError
 
 KUHN = load_game("kuhn")

@@ -130,7 +130,7 @@ def test_the_command_says_so_in_one_line(
     (tmp_path / "model.ckpt").write_bytes(damaged)
     assert main(["--out", str(tmp_path / "model.zip"), "--resume", "--quiet"]) == 2
     said = capsys.readouterr().err
-    assert "damaged: its content is not what was written" in said
+    assert "damaged: its checksum does not match its content" in said
     assert said.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["model.ckpt"]
 
@@ -247,7 +247,7 @@ def test_a_full_disk_keeps_the_last_good_checkpoint(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     said = capsys.readouterr().err
-    assert "model.ckpt: File too large; the file that was there is kept" in said
+    assert "model.ckpt: cannot be written (File too large)" in said
     assert said.count("\n") == 1
     assert path.read_bytes() == good
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.ckpt"]
@@ -263,7 +263,7 @@ def test_a_run_that_is_resumed_ends_where_it_would_have(tmp_path: Path) -> None:
 
 def torch_bytes(path: Path) -> bytes:
     """What a model plays, as bytes."""
-    from algorithms.policies.sb3 import load_policy
+    from algorithms.policies import load_policy
 
     file = io.BytesIO()
     file.write(load_policy(path).table.tobytes())

@@ -1019,7 +1019,7 @@ def test_trouble_with_a_file_leaves_the_page_in_order(browser: Any) -> None:
 def test_an_endless_network_is_given_up_and_the_page_goes_on(browser: Any, tmp_path: Path) -> None:
     """By a clock that only the test moves."""
     need(served.runtime_files(), "onnxruntime-web (make web)")
-    from tests.test_strangers import loop
+    from tests.models import loop
 
     with sitting(browser, "uniform") as table:
         page = table.page

@@ -32,8 +32,9 @@ from algorithms.learning.networks import played_by
 from algorithms.learning.recipes import FallingRate, configure
 from algorithms.learning.training import Training
 from algorithms.learning.tutorial import TurnsEnv
+from algorithms.policies import load_policy
 from algorithms.policies.policy import Policy
-from algorithms.policies.sb3 import actor_of, load_policy
+from algorithms.policies.sb3 import actor_of
 from algorithms.train_ppo import main
 from kuhn_bridge import BridgeError
 from tests.games import LEGAL

@@ -159,8 +159,8 @@ def test_random_policies_are_policies(seed):
     [
         ("goofspiel(num_cards=3)", "simultaneous.*sequential"),
         ("chess", "too large for a tree"),
-        ("2048", "names no information states"),
-        ("negotiation", "samples its chance"),
+        ("2048", "has no information state strings"),
+        ("negotiation", "samples chance outcomes"),
     ],
 )
 def test_games_that_do_not_fit_are_refused(name, words):

@@ -1,4 +1,4 @@
-"""A game: its name, its tree where it fits, what players observe, and labels."""
+"""A game: its name, its tree if it fits into memory, observations, and labels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ClosedForm:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The functions that a `Game` is made of; what needs the tree takes it as an argument."""
+    """The functions that a `Game` calls; those that need the tree take it as an argument."""
 
     tree: Callable[[], Tree]
     fits_tree: Callable[[], bool]
@@ -59,7 +59,7 @@ class Game:
 
     @cached_property
     def fits_tree(self) -> bool:
-        """Whether the game fits into a tree, by an estimate of its size, without a walk."""
+        """Whether the game fits into a tree, by an estimate of its size."""
         return "tree" in vars(self) or self.source.fits_tree()
 
     @cached_property
@@ -73,7 +73,7 @@ class Game:
         if distinct < len(observations):
             raise GameError(
                 f"{self.name}: {len(observations):,} information sets, but only {distinct:,} "
-                "distinct information state tensors: a network cannot tell them apart; tables can"
+                "distinct information state tensors: a network cannot distinguish them; a table can"
             )
         return frozen(observations)
 
@@ -88,10 +88,10 @@ class Game:
         return len(np.unique(self.observations, axis=0)) < len(self.observations)
 
     def network_inputs(self, size: int | None = None) -> Float32Array:
-        """What a network of input `size` gets at each information set: float32 `(I, size)`.
+        """The inputs of a network at each information set: float32 `(I, size)`.
 
-        The observation, with a one-hot of the seat behind it if `size` is larger by the number of
-        players; by default as training has it.
+        The observation, followed by a one-hot of the seat if `size` is larger by the number of
+        players. The default is the size that training uses.
         """
         with_seat = self.observation_size + self.num_players
         if size is None:

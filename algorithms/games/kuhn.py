@@ -1,4 +1,4 @@
-"""Kuhn poker from the native core: one game among many, and the one known in closed form."""
+"""Kuhn poker as a `Game`, from the native core."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _chance_labels(tree: Tree, node: int) -> list[str]:
 
 
 def _kuhn_visits() -> Iterator[Visit]:
-    """The native core's 54 dealt states below OpenSpiel's two levels of dealing."""
+    """Two levels of chance nodes, as OpenSpiel deals, then the native core's 54 states."""
     yield Visit(0, CHANCE)
     for card0 in Card:
         yield Visit(1, CHANCE, card0, 1 / len(Card))

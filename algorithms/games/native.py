@@ -57,8 +57,8 @@ class NativeLoss(NamedTuple):
     player: int
     infoset: int
     reach: float
-    played: int  # the likeliest action
-    share: float  # its probability
+    played: int  # the most probable action
+    probability: float  # of that action
     best: int
     lost: float  # chips per hand, of all hands
 

@@ -44,7 +44,7 @@ def to_csv(curve: Curve) -> str:
 def from_csv(path: Path) -> list[Point]:
     """What `to_csv` wrote."""
     try:
-        text = files.read_bytes(path, most=MAX_BYTES).decode()
+        text = files.read_bytes(path, max_bytes=MAX_BYTES).decode()
         header, *rows = csv.reader(text.splitlines())
         points = [Point(int(s), float(t), float(last), float(mean)) for s, t, last, mean in rows]
         _ = [float(point.steps) for point in points]  # a picture has no other numbers

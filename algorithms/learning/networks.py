@@ -13,7 +13,7 @@ from torch import nn
 from algorithms.games import Game
 from algorithms.learning.board import cumulative
 from algorithms.learning.selfplay import sights_of
-from algorithms.policies.answers import masked_softmax
+from algorithms.policies.network import masked_softmax
 from algorithms.support.arrays import Float64Array, Int64Array
 from algorithms.support.compiled import compiled
 

@@ -22,7 +22,8 @@ from algorithms.learning.curve import Point
 from algorithms.learning.models import imitate, save_model, save_stock
 from algorithms.learning.networks import RowPolicy
 from algorithms.learning.recipes import Config
-from algorithms.policies.sb3 import actor_of, load_policy
+from algorithms.policies import load_policy
+from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError, first_line
 

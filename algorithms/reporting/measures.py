@@ -129,7 +129,7 @@ def notes_beside(source: str) -> dict[str, dict[str, Any]]:
     if not is_file(source):
         return {}
     try:
-        text = files.read_bytes(Path(source).with_suffix(".json"), most=MAX_JSON_BYTES)
+        text = files.read_bytes(Path(source).with_suffix(".json"), max_bytes=MAX_JSON_BYTES)
         noted = json.loads(text)
     except (OSError, ValueError, RecursionError):  # a UsageError is a ValueError
         return {}
