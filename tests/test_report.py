@@ -8,10 +8,10 @@ import posixpath
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
-import pyspiel
 import pytest
 
 from algorithms import nashconv, report
@@ -23,17 +23,15 @@ from algorithms.policies import load_policy
 from algorithms.reporting import page
 from algorithms.reporting.document import (
     GameFacts,
+    exact_document,
     facts_of,
-    native_facts,
     summary_document,
-    tree_document,
 )
 from algorithms.reporting.measures import (
     Entry,
     Measure,
     curve_beside,
     entry,
-    native_entry,
     notes_beside,
 )
 from algorithms.reporting.writing import report_document, write_document, write_report
@@ -164,11 +162,13 @@ def test_a_reference_among_the_policies_is_shown_once():
 
 def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys):
     game = load_game(LEDUC)
-    one = entry("random:1", load_policy("random:1", game))
-    found = tree_document(game, [one], entry("uniform", load_policy("uniform", game)), max_nodes=9)
+    one = entry("random:1", game, load_policy("random:1", game).table)
+    found = exact_document(
+        game, [one], entry("uniform", game, load_policy("uniform", game).table), max_nodes=9
+    )
     assert found["tree"] is None
     assert found["without_tree"] == (
-        "leduc_poker has 9,457 nodes. The explorer and the table are left out above 9."
+        "leduc_poker has 9,457 nodes: the explorer and the table are left out above 9 nodes."
     )
     theirs = measured(capsys, "random:1", LEDUC)["losses"]
     lines = found["policies"][0]["losses"]
@@ -198,20 +198,23 @@ def test_a_lower_bound_is_never_called_nash_conv():
 
 
 def test_a_native_game_reports_what_its_tree_would():
-    name = "liars_dice(numdice=1,dice_sides=3)"
-    native = find_liars_dice(pyspiel.load_game(name))
-    one = native_entry("uniform", native, native.uniform())
-    facts = native_facts(native)
-    theirs = entry("uniform", load_policy("uniform", name))
-    game = load_game(name)
-    assert one.measure.nash_conv == pytest.approx(theirs.measure.nash_conv, abs=1e-6)
-    assert one.measure.gains == pytest.approx(theirs.measure.gains, abs=1e-6)
-    assert facts.infosets == len(game.tree.keys)
-    assert facts.uniform_nash_conv == pytest.approx(one.measure.nash_conv)
-    found = tree_document(game, [theirs], max_nodes=9)["policies"][0]["losses"]
-    assert [line.lost for line in one.losses] == pytest.approx([x["lost"] for x in found], abs=1e-6)
-    document = summary_document(facts, [one], why="It has no tree.")
-    assert document["policies"][0]["losses"][0]["label"].startswith("player_")
+    small = load_game("liars_dice(numdice=1,dice_sides=3)")
+    native = find_liars_dice(small.origin)
+    large = replace(small, source=replace(small.source, fits_tree=lambda: False))
+    assert large.native is not None
+    with_tree = entry("uniform", small, small.uniform_table())
+    without = entry("uniform", large, native.uniform())
+    assert without.table is None
+    assert without.measure.nash_conv == pytest.approx(with_tree.measure.nash_conv, abs=1e-6)
+    assert without.measure.gains == pytest.approx(with_tree.measure.gains, abs=1e-6)
+    lost = [line.lost for line in with_tree.losses]
+    assert [line.lost for line in without.losses] == pytest.approx(lost, abs=1e-6)
+    assert without.losses[0].label.startswith("player_")
+    found = exact_document(large, [without])
+    assert found["tree"] is None
+    assert "does not fit a tree" in found["without_tree"]
+    assert found["game"]["infosets"] == len(small.tree.keys)
+    assert found["game"]["nodes"] is None
 
 
 def test_facts_of_a_game():

@@ -22,7 +22,7 @@ from algorithms.games import load_game
 from algorithms.learning.curve import Point, to_csv
 from algorithms.play import _assets
 from algorithms.policies import load_policy
-from algorithms.reporting.document import GameFacts, summary_document, tree_document
+from algorithms.reporting.document import GameFacts, exact_document, summary_document
 from algorithms.reporting.measures import Entry, LossLine, Measure, entry
 from algorithms.reporting.writing import report_document, write_document, write_report
 from algorithms.support.server import Server
@@ -543,10 +543,10 @@ def test_long_names_and_many_policies_stay_inside(browser: Any, folder: Path, wi
     entries = [
         Entry(name=f"{LONG}{n}", measure=one.measure, table=one.table)
         for n in range(7)
-        for one in [entry("random:1", load_policy(f"random:{n}", game))]
+        for one in [entry("random:1", game, load_policy(f"random:{n}", game).table)]
     ]
     path = folder / f"many-{width}.html"
-    write_document(path, tree_document(game, entries, entries[0]))
+    write_document(path, exact_document(game, entries, entries[0]))
     with opened(browser, path.as_uri(), viewport={"width": width, "height": 800}) as page:
         assert page.evaluate(OVERFLOW) == []
 
@@ -607,9 +607,9 @@ def test_a_policys_file_may_be_called_anything(browser: Any, tmp_path: Path) -> 
 
 def test_without_a_tree_the_explorer_is_left_out_with_a_word(browser: Any, folder: Path) -> None:
     game = load_game(LEDUC)
-    one = entry("random:1", load_policy("random:1", game))
+    one = entry("random:1", game, load_policy("random:1", game).table)
     path = folder / "large.html"
-    write_document(path, tree_document(game, [one], max_nodes=100))
+    write_document(path, exact_document(game, [one], max_nodes=100))
     with opened(browser, path.as_uri(), viewport=PHONE) as page:
         assert page.get_by_text("left out above 100").is_visible()
         for section in ("explorer", "play", "curve"):

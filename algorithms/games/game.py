@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 
 from algorithms.exact.tree import Tree
+from algorithms.exact.values import Loss, Measure, evaluate_policy
+from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import GameError
+
+MAX_LOSSES = 1_000  # of a measure without a tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +38,16 @@ class Source:
     infoset_label: Callable[[Tree, int], str]
     action_label: Callable[[Tree, int, int], str]
     chance_labels: Callable[[Tree, int], list[str]]  # of a chance node's children
+    native: Callable[[], NativeGame | None] = lambda: None
 
 
 @dataclass(frozen=True, eq=False)
 class Game:
     """A finite sequential game with perfect recall.
 
-    The tree is built when something needs it. Rows of tables are the tree's information sets,
-    columns the game's own action IDs.
+    The tree is built when something needs it. A *table* is a joint policy: with a tree float64
+    `(I, A)`, one row per information set and one column per action ID; for a native large game
+    one float32 `(I_p, A)` per player.
     """
 
     name: str  # the string that loads the game again
@@ -61,6 +67,47 @@ class Game:
     def fits_tree(self) -> bool:
         """Whether the game fits into a tree, by an estimate of its size."""
         return "tree" in vars(self) or self.source.fits_tree()
+
+    @cached_property
+    def native(self) -> NativeGame | None:
+        """The native form of a large game, which is measured without a tree."""
+        return None if self.fits_tree else self.source.native()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether policies are measured exactly: on the tree, or by a native form."""
+        return self.fits_tree or self.native is not None
+
+    def uniform_table(self) -> Any:
+        """The table that plays every legal action equally often."""
+        return self.native.uniform() if self.native else self.tree.uniform()
+
+    def random_table(self, seed: int) -> Any:
+        """A table drawn uniformly from all policies."""
+        return self.native.random(seed) if self.native else self.tree.random(seed)
+
+    def measure(self, table: Any) -> Measure:
+        """Exact values, gains, best responses and losses of a table.
+
+        The losses of a native game are the largest `MAX_LOSSES`.
+        """
+        if self.native is None:
+            self._require_exact()
+            return evaluate_policy(self.tree, table)
+        found = self.native.measure(table)
+        return Measure(
+            found.values,
+            found.best_values,
+            lambda: found.best_response,
+            lambda: tuple(Loss(*loss) for loss in found.losses(MAX_LOSSES)),
+        )
+
+    def _require_exact(self) -> None:
+        if not self.is_exact:
+            raise GameError(
+                f"{self.name} is too large for a tree and has no native form, so there is no exact "
+                "measure; Policy.lower_bound gives a lower bound of NashConv"
+            )
 
     @cached_property
     def observations(self) -> Float32Array:
@@ -111,12 +158,19 @@ class Game:
         """The players' names, `player_0` and so on."""
         return tuple(f"player_{player}" for player in range(self.num_players))
 
-    def infoset_label(self, infoset: int) -> str:
-        """An information set in words, e.g. `player_0 with J after check-bet`."""
+    def infoset_label(self, infoset: int, player: int = 0) -> str:
+        """An information set in words, e.g. `player_0 with J after check-bet`.
+
+        In a native game information sets are numbered per player.
+        """
+        if self.native:
+            return self.native.infoset_label(player, infoset)
         return self.source.infoset_label(self.tree, infoset)
 
-    def action_label(self, infoset: int, action: int) -> str:
+    def action_label(self, infoset: int, action: int, player: int = 0) -> str:
         """An action at an information set in a word, e.g. `call`."""
+        if self.native:
+            return self.native.action_label(player, infoset, action)
         return self.source.action_label(self.tree, infoset, action)
 
     def chance_labels(self, node: int) -> list[str]:

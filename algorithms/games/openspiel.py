@@ -16,6 +16,7 @@ from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Source
 from algorithms.games.leduc import leduc_labels
+from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import Advance
@@ -84,12 +85,18 @@ def openspiel_game(
         state = replay(game, history)
         return [str(state.action_to_string(CHANCE, outcome)) for outcome in outcomes]
 
+    def native() -> NativeGame | None:
+        from algorithms.games.liars_dice import find_liars_dice
+        from algorithms.games.phantom import find_phantom
+
+        return find_phantom(game) or find_liars_dice(game)
+
     has_tensor = game.get_type().provides_information_state_tensor
     return Game(
         name,
         game.num_players(),
         game.num_distinct_actions(),
-        Source(tree, fits_tree, observations, infoset_label, action_label, chance_labels),
+        Source(tree, fits_tree, observations, infoset_label, action_label, chance_labels, native),
         game.information_state_tensor_size() if has_tensor else 0,
         origin=game,
     )

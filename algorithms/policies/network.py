@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.games import LONGEST_NAME, Game, as_game, kuhn, load_game, same_game
+from algorithms.games.native import NativeGame
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.errors import first_line
 from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
 BATCH = 4_096  # rows evaluated at a time
+NATIVE_BATCH = 2**16  # information sets whose observations are made at a time
 
 Output: TypeAlias = Literal["logits", "probabilities"]
 
@@ -103,20 +105,40 @@ def naming(path: str | Path) -> Iterator[None]:
 
 def network_table(
     network: Network | Callable[[Any], Any], game: Game | str, *, output: Output = "logits"
-) -> Float64Array:
-    """The policy of a network at each information set of a game with a tree: float64 `(I, A)`.
+) -> Any:
+    """The policy of a network at each information set: float64 `(I, A)`.
+
+    In a native large game one float32 `(I_p, A)` per player.
 
     Args:
         network: a `Network`, or a torch module or another function from float32 `(n, size)` to
             `output` `(n, A)`, where `size` is that of the observation with or without the seat.
-        game: a game with a tree.
+        game: a game with a tree or a native form.
         output: what a function returns.
     """
     loaded = as_game(game)
     if not isinstance(network, Network):
         network = as_network(network, loaded, output=output)
     require_fits(network, loaded)
+    if loaded.native:
+        return tuple(_native_tables(network, loaded.native))
     return network.probabilities(loaded.network_inputs(network.input_size), loaded.tree.legal)
+
+
+def _native_tables(network: Network, game: NativeGame) -> Iterator[Float32Array]:
+    """A network's policy at each information set of each player: float32 `(I_p, A)`."""
+    with_seat = network.input_size > game.observation_size
+    for player, count in enumerate(game.num_infosets):
+        table = np.empty((count, game.num_actions), np.float32)
+        seat = np.eye(game.num_players, dtype=np.float32)[player]
+        for start in range(0, count, NATIVE_BATCH):
+            stop = min(start + NATIVE_BATCH, count)
+            inputs = game.observations(player, start, stop)
+            if with_seat:
+                inputs = np.hstack([inputs, np.tile(seat, (stop - start, 1))])
+            legal = game.legal(player, start, stop)
+            table[start:stop] = network.probabilities(inputs, legal)
+        yield table
 
 
 def as_network(function: Callable[[Any], Any], game: Game, *, output: Output = "logits") -> Network:

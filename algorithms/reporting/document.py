@@ -46,9 +46,8 @@ from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.tree import CHANCE, Tree, ranges
 from algorithms.exact.values import NO_LOSS, evaluate_policy, joint_policy
 from algorithms.games import Game
-from algorithms.games.native import NativeGame
-from algorithms.policies.report import uniform_nash_conv, verdict
-from algorithms.reporting.measures import MAX_LOSSES, Entry, LossLine
+from algorithms.policies.report import verdict
+from algorithms.reporting.measures import Entry
 from algorithms.support.arrays import Float64Array
 
 FORMAT, VERSION = "kuhn-bridge-report", 1
@@ -71,29 +70,28 @@ class GameFacts:
     uniform_nash_conv: float | None = None
 
 
-def native_facts(game: NativeGame) -> GameFacts:
-    """What is known about a native large game."""
-    return GameFacts(
-        name=game.name,
-        num_players=game.num_players,
-        infosets=sum(game.num_infosets),
-        uniform_nash_conv=game.measure(game.uniform()).nash_conv,
-    )
-
-
 def facts_of(game: Game) -> GameFacts:
-    """What is known about a game with a tree."""
+    """What is known about a game whose policies are measured exactly."""
+    uniform = game.measure(game.uniform_table()).nash_conv
+    if game.native:
+        infosets = sum(game.native.num_infosets)
+        return GameFacts(
+            name=game.name,
+            num_players=game.num_players,
+            infosets=infosets,
+            uniform_nash_conv=uniform,
+        )
     return GameFacts(
         name=game.name,
         num_players=game.num_players,
         nodes=game.tree.num_nodes,
         infosets=len(game.tree.keys),
         constant_sum=_is_constant_sum(game.tree),
-        uniform_nash_conv=uniform_nash_conv(game),
+        uniform_nash_conv=uniform,
     )
 
 
-def tree_document(
+def exact_document(
     game: Game,
     entries: Sequence[Entry],
     reference: Entry | None = None,
@@ -101,7 +99,7 @@ def tree_document(
     mode: Mode = "report",
     max_nodes: int = MAX_NODES,
 ) -> Json:
-    """The document of policies with tables; without explorer above `max_nodes`.
+    """The document of policies that are measured exactly; without tree above `max_nodes`.
 
     Args:
         game: whose policies all entries are.
@@ -110,17 +108,15 @@ def tree_document(
         mode: whether the page opens as a report or at the table.
         max_nodes: of the largest game that the page can be walked through.
     """
-    if game.tree.num_nodes > max_nodes:
-        why = (
-            f"{game.name} has {game.tree.num_nodes:,} nodes. The explorer and the table are left "
-            f"out above {max_nodes:,}."
-        )
-        worded = [_with_losses(game, one) for one in (*entries, *filter(None, [reference]))]
-        given, last = (worded[:-1], worded[-1]) if reference else (worded, None)
-        return summary_document(facts_of(game), given, last, why=why, mode=mode)
-    found = summary_document(facts_of(game), entries, reference, why="", mode=mode)
+    facts = facts_of(game)
+    if facts.nodes is None or facts.nodes > max_nodes:
+        size = "does not fit a tree" if facts.nodes is None else f"has {facts.nodes:,} nodes"
+        why = f"{game.name} {size}: the explorer and the table are left out above {max_nodes:,} nodes."
+        return summary_document(facts, entries, reference, why=why, mode=mode)
+    found = summary_document(facts, entries, reference, why="", mode=mode)
     against = None if reference is None else reference.table
     for policy, one in zip(found["policies"], _all(entries, reference), strict=True):
+        policy["losses"] = []  # the tables have them all
         policy["tables"] = _tables(game.tree, one)
         policy["seats"] = _seats(game.tree, one, against)
     return found | {"tree": _tree(game)}
@@ -252,36 +248,6 @@ def _seats(tree: Tree, one: Entry, reference: Float64Array | None) -> list[Json]
 def _value(tree: Tree, one: Entry, guest: Float64Array, seat: int) -> float:
     tables = [guest if player == seat else _table(one) for player in range(tree.num_players)]
     return evaluate_policy(tree, joint_policy(tree, tables)).values[seat]
-
-
-def _with_losses(game: Game, one: Entry) -> Entry:
-    """The entry with its largest losses in words, in place of its table."""
-    tree, table = game.tree, _table(one)
-    found = action_values(tree, table)
-    order = np.argsort(-found.losses, kind="stable")[:MAX_LOSSES]
-    lines = []
-    for infoset in order[found.losses[order] > NO_LOSS].tolist():
-        start, played = int(tree.first_slot[infoset]), int(table[infoset].argmax())
-        legal = np.flatnonzero(tree.legal[infoset])
-        best = int(legal[found.costs[start : start + len(legal)].argmin()])
-        lines.append(
-            LossLine(
-                player=int(tree.owner[infoset]),
-                label=game.infoset_label(infoset),
-                reach=float(found.reach[infoset]),
-                played=game.action_label(infoset, played),
-                probability=float(table[infoset, played]),
-                best=game.action_label(infoset, best),
-                lost=float(found.losses[infoset]),
-            )
-        )
-    return Entry(
-        name=one.name,
-        measure=one.measure,
-        losses=tuple(lines),
-        curve=one.curve,
-        notes=one.notes,
-    )
 
 
 def _tree(game: Game) -> Json:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from algorithms.games.native import NativeGame, Tables
+from algorithms.exact.values import Loss
+from algorithms.games import Game
 from algorithms.learning.curve import Curve, from_csv
-from algorithms.policies.policy import Policy
 from algorithms.policies.sources import is_file
 from algorithms.support import files
 from algorithms.support.arrays import Float64Array
@@ -38,7 +38,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossLine:
-    """One information set where a policy loses chips, in words: for games without an explorer."""
+    """One information set where a policy loses chips, in words."""
 
     player: int
     label: str
@@ -53,8 +53,8 @@ class LossLine:
 class Entry:
     """One policy of a report.
 
-    `table` is `(I, A)` where the game has a tree; `losses` are those of a game that has none, the
-    largest first. `notes` are maps of settings, by the heading that they are shown under.
+    `table` is `(I, A)` where the game has a tree. `losses` are the largest ones in words, for pages
+    without explorer. `notes` are maps of settings, by the heading that they are shown under.
     """
 
     name: str
@@ -65,43 +65,17 @@ class Entry:
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def native_entry(source: str, game: NativeGame, tables: Tables) -> Entry:
-    """A policy of a native large game, measured exactly without a tree; its losses in words."""
-    found = game.measure(tables)
-    lines = (
-        LossLine(
-            player=loss.player,
-            label=game.infoset_label(loss.player, loss.infoset),
-            reach=loss.reach,
-            played=game.action_label(loss.player, loss.infoset, loss.played),
-            probability=loss.share,
-            best=game.action_label(loss.player, loss.infoset, loss.best),
-            lost=loss.lost,
-        )
-        for loss in found.losses(MAX_LOSSES)
-    )
-    return Entry(
-        name=policy_name(source),
-        measure=Measure(
-            nash_conv=found.nash_conv,
-            gains=found.gains,
-            values=found.values,
-            best_values=found.best_values,
-        ),
-        losses=tuple(lines),
-        curve=curve_beside(source),
-        notes=notes_beside(source),
-    )
-
-
 def policy_name(source: str) -> str:
     """What a report calls a policy: the name of its file without the folder, or its source."""
     return Path(source).name if is_file(source) else source
 
 
-def entry(source: str, policy: Policy) -> Entry:
-    """A policy with a table, measured exactly; `source` is the file or name it was loaded from."""
-    found = policy.measure()
+def entry(source: str, game: Game, table: Any) -> Entry:
+    """A policy that is measured exactly; `source` is the file or name it was loaded from.
+
+    `table` is as `Game` has it: `(I, A)`, or one per player in a native large game.
+    """
+    found = game.measure(table)
     return Entry(
         name=policy_name(source),
         measure=Measure(
@@ -110,9 +84,22 @@ def entry(source: str, policy: Policy) -> Entry:
             values=found.values,
             best_values=found.best_values,
         ),
-        table=policy.table,
+        table=None if game.native else table,
+        losses=tuple(_loss_line(game, loss) for loss in found.losses[:MAX_LOSSES]),
         curve=curve_beside(source),
         notes=notes_beside(source),
+    )
+
+
+def _loss_line(game: Game, loss: Loss) -> LossLine:
+    return LossLine(
+        player=loss.player,
+        label=game.infoset_label(loss.infoset, loss.player),
+        reach=loss.reach,
+        played=game.action_label(loss.infoset, loss.played, loss.player),
+        probability=loss.probability,
+        best=game.action_label(loss.infoset, loss.best, loss.player),
+        lost=loss.lost,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from algorithms.games import KUHN, Game
 from algorithms.policies import load_policies, load_policy
-from algorithms.reporting.document import Json, Mode, tree_document
+from algorithms.reporting.document import Json, Mode, exact_document
 from algorithms.reporting.measures import entry
 from algorithms.reporting.page import page_html
 from algorithms.support import files
@@ -18,7 +18,12 @@ KUHN_REFERENCE = "nash:1/6"  # of Kuhn's equilibria the middle one: it comes eve
 
 
 def usual_reference(game: Game) -> str:
-    """What policies are shown beside: an equilibrium where one is known, or else CFR+."""
+    """What policies are shown beside: an equilibrium where one is known, or else CFR+.
+
+    Nothing in large games, where it takes minutes.
+    """
+    if game.native:
+        return NO_REFERENCE
     return KUHN_REFERENCE if game.name == KUHN else USUAL_REFERENCE
 
 
@@ -46,9 +51,9 @@ def report_document(
     reference = None if beside == NO_REFERENCE else policies.pop(beside, None)
     if beside != NO_REFERENCE and reference is None:
         reference = load_policy(beside, chosen, trust=trust)
-    entries = [entry(source, policy) for source, policy in policies.items()]
-    last = None if reference is None else entry(beside, reference)
-    return tree_document(chosen, entries, last, mode=mode)
+    entries = [entry(source, chosen, policy.table) for source, policy in policies.items()]
+    last = None if reference is None else entry(beside, chosen, reference.table)
+    return exact_document(chosen, entries, last, mode=mode)
 
 
 def write_report(
