@@ -1,4 +1,4 @@
-"""`python -m algorithms.play [POLICY]`: play Kuhn poker in the browser or the terminal."""
+"""`python -m algorithms.play [POLICY]`: play a small game in the browser or the terminal."""
 
 from __future__ import annotations
 
@@ -8,22 +8,32 @@ import threading
 import webbrowser
 from collections.abc import Sequence
 
-from algorithms.playing import terminal
+from algorithms.exact.action_values import action_values
+from algorithms.games import KUHN, Game
+from algorithms.playing import terminal, tree_terminal
 from algorithms.playing.opponents import PERFECT, opponent
 from algorithms.playing.page import assets
-from algorithms.policies.sources import HELP
+from algorithms.policies import sources
+from algorithms.reporting.measures import policy_name
+from algorithms.reporting.page import page_assets
+from algorithms.reporting.writing import USUAL_REFERENCE, report_document, usual_reference
 from algorithms.support.command import EXIT_OK, Parser, run
 from algorithms.support.errors import UsageError
-from algorithms.support.server import Server
+from algorithms.support.server import Asset, Server
 
 PORT = 8417  # the browser keeps a page's totals by its address, so the port stays the same
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Play Kuhn poker against a policy: on a page served to this machine, or in the terminal."""
+    """Play against a policy: on a page served to this machine, or in the terminal."""
     parser = Parser(prog="python -m algorithms.play", description=main.__doc__)
     add = parser.add_argument
-    add("policy", nargs="?", default=PERFECT, help=f"{HELP} (default %(default)s, perfect play)")
+    add(
+        "policy",
+        nargs="?",
+        help=f"{sources.HELP} (default {PERFECT}, perfect play; other games: {USUAL_REFERENCE})",
+    )
+    add("--game", metavar="NAME", help=sources.GAME_HELP)
     add("--terminal", action="store_true", help="play here instead of in the browser")
     add("--seed", type=int, help="the seed of cards and bot moves, with --terminal")
     add("--port", type=int, help=f"the port to serve on ({PORT}, or any free one)")
@@ -36,11 +46,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.seed is not None and not options.terminal:
         raise UsageError("--seed requires --terminal: the page draws its own cards")
+    given = [sources.open_source(options.policy, trust=options.trust)] if options.policy else []
+    game = sources.game_of(given, options.game)
+    source = options.policy or (PERFECT if game.name == KUHN else usual_reference(game))
     if options.terminal:
-        terminal.play(opponent(options.policy, trust=options.trust), seed=options.seed)
+        _play_in_terminal(game, source, options)
         return EXIT_OK
-    with _server(options) as server:
-        print(f"Play against {options.policy}: {server.url} (Ctrl-C stops)", flush=True)
+    with _server(_assets(game, source, trust=options.trust), options.port) as server:
+        print(f"Play against {source}: {server.url} (Ctrl-C stops)", flush=True)
         if not options.no_open:
             # In a thread: a text browser would block the server that it waits for.
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
@@ -51,11 +64,39 @@ def _run(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _server(options: argparse.Namespace) -> Server:
-    """On the given port, or on the usual one, or on any free one if that is taken."""
-    table = assets(options.policy, trust=options.trust)
-    if options.port is not None:
-        return Server(table, port=options.port)
+def _assets(game: Game, source: str, *, trust: bool) -> dict[str, Asset]:
+    """Kuhn's own page, or the report's page opened at the table."""
+    if game.name == KUHN:
+        return assets(source, trust=trust)
+    document = report_document(_opponents(source), game, trust=trust, mode="play")
+    if not document["tree"]:
+        raise UsageError(document["without_tree"])
+    return page_assets(document)
+
+
+def _opponents(source: str) -> list[str]:
+    """The policy asked for, and one that is easy to beat."""
+    return list(dict.fromkeys([source, "uniform"]))
+
+
+def _play_in_terminal(game: Game, source: str, options: argparse.Namespace) -> None:
+    if game.name == KUHN:
+        terminal.play(opponent(source, trust=options.trust), seed=options.seed)
+        return
+    names = list(dict.fromkeys([source, usual_reference(game)]))
+    judges = [_judge(game, name, trust=options.trust) for name in names]
+    tree_terminal.play(game, judges[0], *judges[1:], seed=options.seed)
+
+
+def _judge(game: Game, source: str, *, trust: bool) -> tree_terminal.Judge:
+    table = sources.load_policy(source, game, trust=trust).table
+    return tree_terminal.Judge(policy_name(source), table, action_values(game.tree, table))
+
+
+def _server(table: dict[str, Asset], port: int | None) -> Server:
+    """On the port asked for; else on the usual one, or on any if somebody has taken that."""
+    if port is not None:
+        return Server(table, port=port)
     try:
         return Server(table, port=PORT)
     except UsageError:

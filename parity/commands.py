@@ -20,6 +20,7 @@ COMMANDS = MappingProxyType(
             "the exact exploitability of policies, and where it comes from",
         ),
         "solve": ("algorithms.solve", "solve a game with the CFR family"),
+        "report": ("algorithms.report", "policies as one HTML file: to read, explore and play"),
         "evaluate": ("algorithms.evaluate", "the value of a policy against opponents"),
         "simulate": ("algorithms.simulate", "play hands between two policies"),
         "dominance": ("algorithms.dominance", "dominated actions, and the cost of playing them"),

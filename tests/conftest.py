@@ -40,12 +40,13 @@ SLOW = {
     *("test_fast", "test_cfr", "test_sampling", "test_evaluate"),
     *("test_nashconv", "test_pettingzoo", "test_games", "test_growth", "test_cache"),
     *("test_own_game", "test_commands", "test_openspiel", "test_solve", "test_rps", "test_figures"),
+    *("test_report", "test_report_page", "test_tree_terminal"),
     "onnx",  # the page of the documentation
 }
 
 
 # What takes longest comes first, so that all have something to do until the end.
-LONGEST = ("test_sweep", "test_page", "test_train_ppo", "test_parity_command")
+LONGEST = ("test_sweep", "test_page", "test_report_page", "test_train_ppo", "test_parity_command")
 
 
 def pytest_collection_modifyitems(items):

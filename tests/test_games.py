@@ -95,9 +95,10 @@ def test_observations_and_labels_of_openspiels_games(name):
             seen.add((player, state.information_state_string()))
             tensor = np.array(state.information_state_tensor(player), np.float32)
             assert np.array_equal(game.observations[row], tensor)
-            for action in state.legal_actions():
-                assert game.action_label(row, action) == state.action_to_string(player, action)
-            assert game.infoset_label(row).startswith(f"player_{player} at ")
+            if name != LEDUC:  # has words of its own
+                for action in state.legal_actions():
+                    assert game.action_label(row, action) == state.action_to_string(player, action)
+                assert game.infoset_label(row).startswith(f"player_{player} at ")
         stack.extend(state.child(action) for action in state.legal_actions())
     assert len(seen) == len(game.tree.keys)
 

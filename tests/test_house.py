@@ -19,12 +19,17 @@ LAYERS = (
     ("algorithms.games",),
     ("algorithms.policies",),
     ("algorithms.learning",),
-    ("algorithms.sweeping", "algorithms.playing"),
+    (
+        "algorithms.sweeping",
+        "algorithms.learning.sweeping",
+        "algorithms.playing",
+        "algorithms.reporting",
+    ),
     ("algorithms",),
     ("parity",),
 )
 UPWARDS = {"kuhn_bridge", "kuhn_bridge.sb3"}  # the public API, which loads algorithms when used
-MUTABLE = {"Sitting", "Tally"}  # dataclasses that count as they go
+MUTABLE = {"Sitting", "TreeSitting", "Tally"}  # dataclasses that count as they go
 
 
 def sources():

@@ -55,8 +55,8 @@ def test_another_game(capsys):
     assert "leduc_poker: 9,457 nodes, 936 information sets" in out
     assert "gain, by OpenSpiel        +2.413779443  +2.621177211" in out
     assert "exploitability       2.51748 (NashConv / 2 players)" in out
-    first = next(line for line in out.splitlines() if line.startswith("player_1 at "))
-    assert first.split()[-6:] == ["0.1042", "Fold", "0.60", "Raise", "0.376742", "7%"]
+    first = next(line for line in out.splitlines() if line.startswith("player_1 with K♥"))
+    assert first.split()[-6:] == ["0.1042", "fold", "0.60", "raise", "0.376742", "7%"]
     assert "... and 934 more that lose" in out
 
 

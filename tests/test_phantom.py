@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pyspiel
 import pytest
+from algorithms.exact.losses import losses
 
 from algorithms.exact.cfr import CFR_SIMULTANEOUS, VARIANTS
-from algorithms.exact.losses import losses
 from algorithms.exact.phantom.rules import Rules, hex_board, tic_tac_toe, with_public_stones
 from algorithms.exact.phantom.sequences import histories, infosets_of
 from algorithms.exact.phantom.solver import PhantomSolver

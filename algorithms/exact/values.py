@@ -126,11 +126,7 @@ def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Float64Array:
 def evaluate_policy(tree: Tree, policy: npt.ArrayLike) -> Measure:
     """Values, best responses, NashConv and losses of a joint policy `(I, A)`."""
     table, players = _as_float64(policy), tree.num_players
-    sequences = players + tree.num_slots
-    results = np.empty((2 * sequences + players, 1))
-    if table.shape != tree.legal.shape or _evaluate(*tree.sequence_form, table, results) < 0:
-        raise _policy_error(tree, table)
-    counterfactual, values = results[sequences:-players, 0], results[-players:, 0]
+    counterfactual, values = _evaluated(tree, table)
     action_values = counterfactual[players:]
     return Measure(
         tuple(values.tolist()),
@@ -138,6 +134,21 @@ def evaluate_policy(tree: Tree, policy: npt.ArrayLike) -> Measure:
         partial(_best_responses, tree, action_values),
         partial(_losses, tree, table.copy(), action_values),
     )
+
+
+def counterfactual_values(tree: Tree, policy: npt.ArrayLike) -> Float64Array:
+    """q_p(I, a) of every slot under a joint policy `(I, A)`, p being the owner: `(S,)`."""
+    return _evaluated(tree, _as_float64(policy))[0][tree.num_players :]
+
+
+def _evaluated(tree: Tree, table: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Counterfactual values `(P + S,)`, empty sequences first, and the players' values `(P,)`."""
+    players = tree.num_players
+    sequences = players + tree.num_slots
+    results = np.empty((2 * sequences + players, 1))
+    if table.shape != tree.legal.shape or _evaluate(*tree.sequence_form, table, results) < 0:
+        raise _policy_error(tree, table)
+    return results[sequences:-players, 0], results[-players:, 0]
 
 
 def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:

@@ -37,6 +37,7 @@ class Source:
     observations: Callable[[Tree], Float32Array]  # (I, size)
     infoset_label: Callable[[Tree, int], str]
     action_label: Callable[[Tree, int, int], str]
+    chance_labels: Callable[[Tree, int], list[str]]  # of a chance node's children
     native: Callable[[], NativeGame | None] = lambda: None
 
 
@@ -179,6 +180,10 @@ class Game:
         if self.native:
             return self.native.action_label(player, infoset, action)
         return self.source.action_label(self.tree, infoset, action)
+
+    def chance_labels(self, node: int) -> list[str]:
+        """The outcomes of a chance node in words, e.g. `player_0 gets J`."""
+        return self.source.chance_labels(self.tree, node)
 
     def __repr__(self) -> str:
         if "tree" not in vars(self):

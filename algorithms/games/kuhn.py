@@ -23,7 +23,9 @@ NAME = "kuhn"
 def kuhn() -> Game:
     """Kuhn poker; rows of its tables are `INFORMATION_STATES`, columns our action IDs."""
     closed_form = ClosedForm(value=VALUE, uniform_nash_conv=UNIFORM_NASH_CONV)
-    source = Source(kuhn_tree, lambda: True, _observations, _infoset_label, _action_label)
+    source = Source(
+        kuhn_tree, lambda: True, _observations, _infoset_label, _action_label, _chance_labels
+    )
     return Game(NAME, len(PLAYERS), len(Action), source, OBSERVATION_SIZE, closed_form=closed_form)
 
 
@@ -47,6 +49,12 @@ def _infoset_label(_: Tree, infoset: int) -> str:
 def _action_label(_: Tree, infoset: int, action: int) -> str:
     after = BETTING[parse_information_state(INFORMATION_STATES[infoset])[1]].after
     return BETTING[after[Action(action)]].words[-1]
+
+
+def _chance_labels(tree: Tree, node: int) -> list[str]:
+    children = range(tree.first_child[node], tree.first_child[node + 1])
+    player = AGENTS[len(tree.history(node))]
+    return [f"{player} gets {Card(tree.action[child]).name}" for child in children]
 
 
 def _kuhn_visits() -> Iterator[Visit]:

@@ -15,6 +15,7 @@ import numpy as np
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Source
+from algorithms.games.leduc import leduc_labels
 from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from algorithms.support.errors import UsageError, first_line, unknown
@@ -63,12 +64,26 @@ def openspiel_game(
     def observations(tree: Tree) -> Float32Array:
         return _observations(name, game, tree)
 
+    words = leduc_labels(game)
+
     def infoset_label(tree: Tree, infoset: int) -> str:
+        if words:
+            return words.infoset(tree.keys[infoset])
         return f"player_{tree.owner[infoset]} at {' '.join(tree.keys[infoset].split())!r}"
 
     def action_label(tree: Tree, infoset: int, action: int) -> str:
+        if words:
+            return words.action(tree.keys[infoset], int(action))
         state = state_of(game, tree, infoset)
         return str(state.action_to_string(int(tree.owner[infoset]), int(action)))
+
+    def chance_labels(tree: Tree, node: int) -> list[str]:
+        history, children = tree.history(node), range(*tree.first_child[node : node + 2].tolist())
+        outcomes = [int(tree.action[child]) for child in children]
+        if words:
+            return [words.chance(history, outcome) for outcome in outcomes]
+        state = replay(game, history)
+        return [str(state.action_to_string(CHANCE, outcome)) for outcome in outcomes]
 
     def native() -> NativeGame | None:
         from algorithms.games.liars_dice import find_liars_dice
@@ -81,7 +96,7 @@ def openspiel_game(
         name,
         game.num_players(),
         game.num_distinct_actions(),
-        Source(tree, fits_tree, observations, infoset_label, action_label, native),
+        Source(tree, fits_tree, observations, infoset_label, action_label, chance_labels, native),
         game.information_state_tensor_size() if has_tensor else 0,
         origin=game,
     )

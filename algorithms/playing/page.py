@@ -22,6 +22,7 @@ from algorithms.support.server import Asset
 
 PAGE = (
     "index.html",
+    "palette.css",
     "style.css",
     "favicon.svg",
     "app.js",
@@ -34,6 +35,7 @@ PAGE = (
     "opponents.js",
     "policy.js",
     "score.js",
+    "text.js",
     "values.js",
 )
 # The files of onnxruntime-web that the page needs: its loader and its compiled code.

@@ -101,8 +101,8 @@ class Sitting:
         share = float(sum((VALUE if seat == 0 else -VALUE) for seat, _ in self.results))
         hands = f"{len(self.results)} hand{'' if len(self.results) == 1 else 's'}"
         return (
-            f"\nAfter {hands}: {_chips(total, signed=True)}. With perfect play on both sides "
-            f"your seats are worth {share:+.2f}. Your moves gave away {_chips(self.given_away)}."
+            f"\nAfter {hands}: {chips(total, signed=True)}. With perfect play on both sides "
+            f"your seats are worth {share:+.2f}. Your moves gave away {chips(self.given_away)}."
         )
 
 
@@ -110,13 +110,19 @@ def play(opponent: Opponent, *, seed: int | None = None) -> None:
     """Play on standard input and output until the person leaves or the input ends."""
     print(f"Kuhn poker against: {opponent.name}. {opponent.about}".strip())
     print(RULES)
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # strange bytes are a wrong answer, not an error
+    accept_strange_bytes()
     chance = Random(seed)  # a game, not a secret
-    Sitting(opponent.policy, chance, _ask, lambda line: print(line, flush=True)).play()
+    Sitting(opponent.policy, chance, ask_on_terminal, lambda line: print(line, flush=True)).play()
 
 
-def _ask(question: str) -> str:
+def accept_strange_bytes() -> None:
+    """Make bytes that are no text a wrong answer instead of an error; before the first read."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+
+
+def ask_on_terminal(question: str) -> str:
+    """A line from standard input."""
     answer = input(question)
     if not sys.stdin.isatty():
         print(answer)  # a terminal has shown what was typed; a pipe has not
@@ -136,12 +142,12 @@ def _cost(state: State, action: Action) -> float:
 
 
 def _result(state: State, seat: int) -> str:
-    chips, last = state.returns[seat], state.history[-1]
-    verb = "win" if chips > 0 else "lose"
+    won, last = state.returns[seat], state.history[-1]
+    verb = "win" if won > 0 else "lose"
     if last == "fold":
-        return f"You {verb} {_chips(abs(chips))}."
+        return f"You {verb} {chips(abs(won))}."
     own, other = (_NAMES[state.cards[player]] for player in (seat, 1 - seat))
-    return f"Your {own} meets the {other}: you {verb} {_chips(abs(chips))}."
+    return f"Your {own} meets the {other}: you {verb} {chips(abs(won))}."
 
 
 def _verdict(costs: list[tuple[str, float]]) -> str:
@@ -149,11 +155,12 @@ def _verdict(costs: list[tuple[str, float]]) -> str:
     if not costs:
         return ""
     (first, cost), *others = costs
-    said = f"Your {first} cost {_chips(cost)}"
-    return f"{said}{''.join(f', your {word} {_chips(cost)}' for word, cost in others)}."
+    said = f"Your {first} cost {chips(cost)}"
+    return f"{said}{''.join(f', your {word} {chips(cost)}' for word, cost in others)}."
 
 
-def _chips(amount: float, *, signed: bool = False) -> str:
+def chips(amount: float, *, signed: bool = False) -> str:
+    """An amount in words, e.g. `0.25 chips`, `nothing`."""
     if abs(amount) < 0.005 and not signed:
         return "nothing"
     number = f"{amount:{'+' if signed else ''}.2f}".removesuffix(".00")

@@ -7,8 +7,8 @@ import * as memory from "./memory.js";
 import { showMind } from "./mind.js";
 import { fromFile, fromServer, rememberFile, rememberedFiles } from "./opponents.js";
 import { sample, tableRows } from "./policy.js";
-import { CARD_NAMES, capital, chips, costOf, costText } from "./score.js";
-import { review, score, signed, word } from "./score.js";
+import { CARD_NAMES, costOf, costText, review, score, word } from "./score.js";
+import { capital, chips, signed } from "./text.js";
 import { rowAt, variance } from "./values.js";
 
 /** @typedef {import("./engine.js").State} State */

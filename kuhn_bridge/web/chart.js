@@ -1,7 +1,7 @@
 // A chart of the person's chips over the hands, beside the fair share and its band.
 
 import { byId } from "./dom.js";
-import { signed } from "./score.js";
+import { signed } from "./text.js";
 
 const Z95 = 1.96; // standard deviations on either side of the mean: 95%
 const MAX_POINTS = 300; // more are not visible

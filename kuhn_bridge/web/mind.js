@@ -3,7 +3,8 @@
 import { byId, element } from "./dom.js";
 import { ACTIONS, BET, BETTING, CARDS, CHECK_OR_CALL } from "./engine.js";
 import { INFORMATION_STATES, informationState } from "./engine.js";
-import { CARD_NAMES, WHERE, capital, often, percent, signed, word } from "./score.js";
+import { CARD_NAMES, WHERE, often, word } from "./score.js";
+import { capital, percent, signed } from "./text.js";
 import { bestActions, replies } from "./values.js";
 
 /** @typedef {import("./opponents.js").Opponent} Opponent */

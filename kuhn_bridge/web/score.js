@@ -1,6 +1,7 @@
 // What the hands so far say, and what equilibrium would have done: numbers and words, no page.
 
 import { ACTIONS, BETTING, CARDS, informationState } from "./engine.js";
+import { chips, percent } from "./text.js";
 
 /** @typedef {import("./engine.js").Decision} Decision */
 /** One finished hand of the person: what it won, and what its moves gave away on average.
@@ -52,13 +53,6 @@ export const costText = (decided, costs) =>
     })
     .join(", ");
 
-/** @param {number} amount not below 0 @returns {string} "nothing", "1 chip", "0.38 chips" */
-export function chips(amount) {
-  const text = String(Number(amount.toFixed(2)));
-  if (text === "0") return "nothing";
-  return `${text} ${text === "1" ? "chip" : "chips"}`;
-}
-
 /** How perfect play moves where the person decided, and what that says about the move.
  * @param {Decision} decision @param {number} action what the person did @param {Bands} bands */
 export function review(decision, action, bands) {
@@ -93,18 +87,6 @@ function playsText(letters, row) {
     )
     .join(", ");
 }
-
-/** @param {string} text */
-export const capital = (text) => text[0].toUpperCase() + text.slice(1);
-
-/** @param {number} value @param {number} [digits] @returns {string} "+1.25", "−2", "0" */
-export function signed(value, digits = 0) {
-  const text = Math.abs(value).toFixed(digits);
-  return Number(text) === 0 ? text : `${value < 0 ? "−" : "+"}${text}`;
-}
-
-/** @param {number} p @returns {string} */
-export const percent = (p) => `${Math.round(100 * p)}%`;
 
 /** @param {[number, number]} band @returns {string} */
 export function often([low, high]) {

@@ -1,14 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  chips,
-  costText,
-  often,
-  review,
-  score,
-  signed,
-  word,
-} from "../../kuhn_bridge/web/score.js";
+import { costText, often, review, score, word } from "../../kuhn_bridge/web/score.js";
+import { chips, signed } from "../../kuhn_bridge/web/text.js";
 
 const THIRD = 1 / 3;
 

@@ -1,0 +1,57 @@
+"""Write policies of a game as one HTML file: how good they are, where they lose, and a table.
+
+The file needs no network and no server. Beside the policies it shows an equilibrium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from algorithms.policies import sources
+from algorithms.reporting.writing import (
+    NO_REFERENCE,
+    USUAL_REFERENCE,
+    report_document,
+    write_document,
+)
+from algorithms.support import command, files
+
+OUT = Path("report.html")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = command.Parser(
+        prog="python -m algorithms.report", description=command.summary(__doc__)
+    )
+    add = parser.add_argument
+    add("policies", nargs="+", metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}")
+    add("--game", metavar="NAME", help=sources.GAME_HELP)
+    add("--out", type=Path, default=OUT, metavar="HTML", help="the file (%(default)s)")
+    add(
+        "--equilibrium",
+        metavar="POLICY",
+        help=f"what to show beside them ({USUAL_REFERENCE}; {NO_REFERENCE}: nothing)",
+    )
+    add("--trust", action="store_true", help="let a model's file run code")
+    args = parser.parse_args(argv)
+    return command.run(lambda: _run(args), parser.prog)
+
+
+def _run(args: argparse.Namespace) -> int:
+    files.require_writable(args.out)
+    document = report_document(
+        args.policies, args.game, equilibrium=args.equilibrium, trust=args.trust
+    )
+    size = write_document(args.out, document)
+    print(f"wrote {args.out}: {size / 1e6:.2f} MB")
+    if not document["tree"]:
+        print(document["without_tree"])
+    return command.EXIT_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

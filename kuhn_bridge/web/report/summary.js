@@ -1,0 +1,242 @@
+// The summary: how good each policy is, on a scale from uniform play to equilibrium, and by player.
+
+import { byId, make } from "../dom.js";
+import { capital, figure, plural, share, signed } from "../text.js";
+import { bestText, data, likeliestNode, linkTo, mixText, nameTag, nashConvOf } from "./parts.js";
+import { ZERO, decades, position, ticks } from "./scale.js";
+import { infosetLabel } from "./tree.js";
+
+/** @typedef {import("./document.js").Policy} Policy */
+/** @typedef {ReturnType<typeof import("./document.js").decodeDocument>} Report */
+
+const PLACE_OF_ZERO = 16; // percent of the scale that is set apart for 0
+const ZERO_AT = 3; // percent
+
+/** @param {Report} report */
+export function showSummary(report) {
+  byId("scale").replaceChildren(...scaleRows(report), scaleAxis(report));
+  byId("policies").replaceChildren(...report.policies.map((policy) => card(report, policy)));
+}
+
+/** @param {Report} report */
+const allValues = ({ policies, game }) =>
+  [...policies.map((policy) => nashConvOf(policy).value), game.uniform_nash_conv ?? 0].filter(
+    Number.isFinite,
+  );
+
+/** @param {number} value @param {{low: number, high: number}} scale @returns {number} percent */
+const placeOf = (value, scale) =>
+  value <= ZERO ? ZERO_AT : PLACE_OF_ZERO + (100 - PLACE_OF_ZERO) * position(value, scale);
+
+/** One line per policy, the best first; uniform play among them.
+ * @param {Report} report @returns {HTMLElement[]} */
+function scaleRows(report) {
+  const scale = decades(allValues(report));
+  const rows = report.policies.map((policy) => {
+    const { value, exact } = nashConvOf(policy);
+    return { value, exact, name: nameTag(policy) };
+  });
+  const uniform = report.game.uniform_nash_conv;
+  if (uniform !== null && report.policies.every(({ name }) => name !== "uniform"))
+    rows.push({
+      value: uniform,
+      exact: true,
+      name: make(
+        "span",
+        { class: "name colour-uniform" },
+        make("i", { class: "dot", "aria-hidden": "true" }),
+        "uniform play",
+      ),
+    });
+  return rows
+    .sort((a, b) => a.value - b.value)
+    .map(({ value, exact, name }) => {
+      const dot = make("i", { class: "mark" });
+      dot.style.setProperty("--at", `${placeOf(value, scale)}%`);
+      const track = make("span", { class: `track ${name.className}`, "aria-hidden": "true" }, dot);
+      const text = value <= ZERO ? "0" : figure(value);
+      const shown = data(value, exact ? text : `at least ${text}`);
+      return make("li", {}, name, track, shown);
+    });
+}
+
+/** @param {Report} report @returns {HTMLElement} */
+function scaleAxis(report) {
+  const scale = decades(allValues(report));
+  const marks = [{ value: 0, text: "0" }, ...ticks(scale)].map(({ value, text }) => {
+    const mark = make("span", {}, text);
+    mark.style.setProperty("--at", `${placeOf(value, scale)}%`);
+    return mark;
+  });
+  return make(
+    "li",
+    { class: "axis", "aria-hidden": "true" },
+    make("span", { class: "track" }, ...marks),
+  );
+}
+
+/** @param {Report} report @param {Policy} policy @returns {HTMLElement} */
+function card(report, policy) {
+  const title = make("h3", {}, nameTag(policy));
+  return make(
+    "article",
+    { class: "panel policy" },
+    title,
+    headline(policy, report.game.num_players),
+    ...(policy.role === null ? judgement(report, policy) : []),
+    playersTable(report, policy),
+    ...notes(policy),
+  );
+}
+
+/** How far from equilibrium a policy is and where it loses most, in words.
+ * @param {Report} report @param {Policy} policy @returns {HTMLElement[]} */
+const judgement = (report, policy) => [
+  ...(policy.verdict ? [make("p", {}, `${capital(policy.verdict)}.`)] : []),
+  ...worst(report, policy),
+];
+
+/** @param {Policy} policy @param {number} players @returns {HTMLElement} */
+function headline(policy, players) {
+  const { value, exact } = nashConvOf(policy);
+  const exploitability = policy.exploitability ?? policy.exploitability_at_least ?? NaN;
+  const [low, high] = policy.interval ?? [0, 0];
+  const least = exact ? "" : "at least ";
+  return make(
+    "dl",
+    { class: "headline" },
+    make(
+      "div",
+      {},
+      make("dt", {}, "NashConv"),
+      make("dd", { class: "large" }, least, data(value)),
+      ...(exact ? [] : [make("dd", {}, `95% interval ${figure(low)} to ${figure(high)}`)]),
+    ),
+    make(
+      "div",
+      {},
+      make("dt", {}, "Exploitability"),
+      make("dd", { class: "large" }, least, data(exploitability)),
+      make("dd", {}, `NashConv / ${plural(players, "player")}`),
+    ),
+  );
+}
+
+/** Where the policy loses most, in a sentence.
+ * @param {Report} report @param {Policy} policy @returns {HTMLElement[]} */
+function worst({ tree, policies }, policy) {
+  if (!tree || !policy.tables) return worstInWords(policy);
+  const { ranking, losses } = policy.tables;
+  if (!ranking.length) return [];
+  const infoset = ranking[0];
+  const reference = policies.find(({ role }) => role !== null);
+  const link = make(
+    "a",
+    { href: linkTo(tree, likeliestNode(tree, policy, infoset)) },
+    infosetLabel(tree, infoset),
+  );
+  const beside =
+    reference && reference !== policy
+      ? [`; ${reference.name} plays ${mixText(tree, reference, infoset)}`]
+      : [];
+  return [
+    make(
+      "p",
+      { class: "worst" },
+      "Loses most at ",
+      link,
+      ": it plays ",
+      make("b", {}, mixText(tree, policy, infoset)),
+      "; the best response is ",
+      make("b", {}, bestText(tree, policy, infoset)),
+      ...beside,
+      ". This loses ",
+      data(losses[infoset]),
+      ` chips per hand${ofTotal(losses[infoset], policy)}.`,
+    ),
+  ];
+}
+
+/** @param {Policy} policy @returns {HTMLElement[]} */
+function worstInWords(policy) {
+  if (!policy.losses.length) return [];
+  const { label, played, probability, best, lost } = policy.losses[0];
+  const text =
+    `Loses most at ${label}: it plays ${played} ${share(probability)}; the best response is ` +
+    `${best}. This loses ${figure(lost)} chips per hand${ofTotal(lost, policy)}.`;
+  return [make("p", { class: "worst" }, text)];
+}
+
+/** @param {number} lost @param {Policy} policy @returns {string} ", 12% of its NashConv" */
+function ofTotal(lost, policy) {
+  const { value, exact } = nashConvOf(policy);
+  return exact && value > ZERO ? `, ${share(lost / value)} of its NashConv` : "";
+}
+
+/** @param {Report} report @param {Policy} policy @returns {HTMLElement} */
+function playersTable({ game }, policy) {
+  /** @type {[string, number[]][]} */
+  const columns = [
+    ["wins", policy.values],
+    ["could win", policy.best_values],
+    ["gain", policy.gains],
+  ];
+  const shown = columns.filter(([, values]) => values.length);
+  if (!shown.length) return make("p", { hidden: true });
+  const head = make(
+    "tr",
+    {},
+    make("td"),
+    ...shown.map(([name]) => make("th", { scope: "col" }, name)),
+  );
+  const rows = Array.from({ length: game.num_players }, (_, player) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, `player_${player}`),
+      ...shown.map(([name, values]) =>
+        make(
+          "td",
+          { class: name === "gain" ? "gain" : "" },
+          data(values[player], signed(values[player], 4)),
+        ),
+      ),
+    ),
+  );
+  return make(
+    "table",
+    { class: "players" },
+    make("caption", {}, caption(policy)),
+    make("thead", {}, head),
+    make("tbody", {}, ...rows),
+  );
+}
+
+/** @param {Policy} policy @returns {string} */
+const caption = ({ best_values }) =>
+  "Chips per hand by player" +
+  (best_values.length ? "; could win: with a best response to the others" : "");
+
+/** How the policy was made, if the files beside it say so.
+ * @param {Policy} policy @returns {HTMLElement[]} */
+function notes(policy) {
+  const groups = Object.entries(policy.notes);
+  if (!groups.length) return [];
+  const lists = groups.map(([heading, values]) =>
+    make(
+      "div",
+      {},
+      make("h4", {}, capital(heading)),
+      make(
+        "dl",
+        {},
+        ...Object.entries(values).map(([name, value]) =>
+          make("div", {}, make("dt", {}, name), make("dd", {}, value)),
+        ),
+      ),
+    ),
+  );
+  return [
+    make("details", { class: "notes" }, make("summary", {}, "Settings and versions"), ...lists),
+  ];
+}

@@ -1,0 +1,361 @@
+"""`algorithms.report`: the document beside `nashconv --json`, the page around it, the command."""
+
+from __future__ import annotations
+
+import base64
+import json
+import posixpath
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from algorithms import nashconv, report
+from algorithms.exact.action_values import action_values
+from algorithms.exact.values import expected_values
+from algorithms.games import load_game
+from algorithms.games.liars_dice import find_liars_dice
+from algorithms.policies import load_policy
+from algorithms.reporting import page
+from algorithms.reporting.document import (
+    GameFacts,
+    exact_document,
+    facts_of,
+    summary_document,
+)
+from algorithms.reporting.measures import (
+    Entry,
+    Measure,
+    curve_beside,
+    entry,
+    notes_beside,
+)
+from algorithms.reporting.writing import report_document, write_document, write_report
+from tests.games import DICE, KUHN3, LEDUC
+from tests.test_web import WEB, contrast, need
+
+GAMES = ("kuhn", LEDUC, DICE, KUHN3)
+TEXTS = {
+    "sheriff": "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=2,max_items=2,num_rounds=1,"
+    "sheriff_penalty=1.0)",
+    "goofspiel": "goofspiel(imp_info=True,num_cards=3,points_order=descending)",
+    "one player": "cliff_walking(height=2,width=3,horizon=3)",
+    "no chance": "matrix_rps",
+}
+
+
+def array(encoded):
+    """What an encoded array holds."""
+    return np.frombuffer(base64.b64decode(encoded["data"]), np.dtype(encoded["dtype"]))
+
+
+def measured(capsys, source, game):
+    assert nashconv.main([source, "--game", game, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_measures_are_those_of_nashconv(game, capsys):
+    found = report_document(["random:1", "uniform"], game)
+    names = [policy["name"] for policy in found["policies"]]
+    assert names == ["random:1", "uniform", "nash:1/6" if game == "kuhn" else "cfr+:1000"]
+    for name, policy in zip(names, found["policies"], strict=True):
+        theirs = measured(capsys, name, game)
+        for field in ("nash_conv", "exploitability", "gains", "values", "verdict"):
+            assert policy[field] == pytest.approx(theirs[field]) or policy[field] == theirs[field]
+        assert list(policy["best_values"]) == theirs["best_response_values"]
+        worst = [loss["key"] for loss in theirs["losses"]]
+        keys = found["tree"]["keys"]
+        ranking = array(policy["tables"]["ranking"])
+        lost = array(policy["tables"]["losses"])
+        assert len(worst) == len(ranking)
+        assert lost[ranking] == pytest.approx([loss["lost"] for loss in theirs["losses"]], rel=1e-6)
+        assert {keys[infoset] for infoset in ranking} == set(worst)
+
+
+@pytest.mark.parametrize("name", [*GAMES, *TEXTS.values()])
+def test_the_tree_of_the_document_is_the_games(name):
+    game = load_game(name)
+    tree, found = game.tree, report_document(["random:2"], name)["tree"]
+    children, infoset = array(found["children"]), array(found["infoset"])
+    assert (children == np.diff(tree.first_child)).all()
+    assert (infoset == tree.infoset).all()
+    assert (array(found["owner"]) == tree.owner).all()
+    assert (array(found["slots"]) == np.diff(tree.first_slot)).all()
+    assert (array(found["slot_action"]) == tree.slots[:, 3]).all()
+    rows = np.array(found["returns"])[array(found["return_index"])]
+    assert (tree.returns[:, tree.terminals] == rows.T).all()
+    outcomes = [
+        (int(tree.action[child]), np.float32(tree.chance_probability[child]), label)
+        for node in np.flatnonzero(tree.player == -1).tolist()
+        for child, label in zip(
+            range(*tree.first_child[node : node + 2].tolist()),
+            game.chance_labels(node),
+            strict=True,
+        )
+    ]
+    theirs = found["outcomes"]
+    labels = [found["labels"][place] for place in array(theirs["label"])]
+    columns = (array(theirs["action"]).tolist(), array(theirs["probability"]), labels)
+    assert list(zip(*columns, strict=True)) == outcomes
+    words = [found["labels"][place] for place in array(found["slot_label"])]
+    assert words == [
+        game.action_label(int(row), int(action)) for row, action in tree.slots[:, [0, 3]]
+    ]
+    assert found["keys"] == list(tree.keys)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_tables_are_action_values(name):
+    game = load_game(name)
+    policy = load_policy("random:5", game).table
+    found = action_values(game.tree, policy)
+    tables = report_document(["random:5"], name)["policies"][0]["tables"]
+    assert array(tables["probabilities"]) == pytest.approx(policy[game.tree.legal], rel=1e-6)
+    for field in ("values", "costs", "reach", "losses", "beliefs"):
+        assert array(tables[field]) == pytest.approx(getattr(found, field), rel=1e-6, nan_ok=True)
+    assert ((array(tables["costs"]) == 0) == (found.costs == 0)).all()
+
+
+def test_seats_are_what_others_win_there():
+    found = report_document(["uniform"], LEDUC, equilibrium="random:1")
+    uniform, guest = found["policies"]
+    game = load_game(LEDUC)
+    tables = [load_policy(name, game).table for name in ("uniform", "random:1")]
+    own = game.tree.owner
+    for seat in (0, 1):
+        mixed = np.where((own == seat)[:, None], tables[1], tables[0])
+        won = expected_values(game.tree, mixed)[seat]
+        assert uniform["seats"][seat]["reference"] == pytest.approx(won)
+        assert uniform["seats"][seat]["best_response"] == uniform["best_values"][seat]
+    assert guest["seats"][0]["reference"] == pytest.approx(guest["values"][0])
+
+
+@pytest.mark.parametrize(
+    ("game", "equilibrium", "role"),
+    [
+        ("kuhn", None, "equilibrium"),
+        (LEDUC, "cfr+:10", "equilibrium"),
+        (KUHN3, "cfr+:10", "average of CFR+"),
+        (KUHN3, "uniform", "reference"),
+        ("matrix_pd", "cfr:10", "average of CFR"),
+        ("kuhn", "none", None),
+        (TEXTS["one player"], "cfr+:10", "average of CFR+"),
+    ],
+)
+def test_the_reference_is_called_what_it_is(game, equilibrium, role):
+    last = report_document(["random:1"], game, equilibrium=equilibrium)["policies"][-1]
+    assert last["role"] == role
+
+
+def test_a_reference_among_the_policies_is_shown_once():
+    found = report_document(["cfr+:10", "uniform"], LEDUC, equilibrium="cfr+:10")["policies"]
+    assert [(policy["name"], policy["role"]) for policy in found] == [
+        ("uniform", None),
+        ("cfr+:10", "equilibrium"),
+    ]
+
+
+def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys):
+    game = load_game(LEDUC)
+    one = entry("random:1", game, load_policy("random:1", game).table)
+    found = exact_document(
+        game, [one], entry("uniform", game, load_policy("uniform", game).table), max_nodes=9
+    )
+    assert found["tree"] is None
+    assert found["without_tree"] == (
+        "leduc_poker has 9,457 nodes: the explorer and the table are left out above 9 nodes."
+    )
+    theirs = measured(capsys, "random:1", LEDUC)["losses"]
+    lines = found["policies"][0]["losses"]
+    assert len(lines) == 500
+    row = game.tree.keys.index(theirs[0]["key"])
+    assert lines[0] == {
+        "player": theirs[0]["player"],
+        "label": game.infoset_label(row),
+        "reach": pytest.approx(theirs[0]["reach"]),
+        "played": game.action_label(row, theirs[0]["played"]),
+        "probability": theirs[0]["probability"],
+        "best": game.action_label(row, theirs[0]["best"]),
+        "lost": pytest.approx(theirs[0]["lost"]),
+    }
+    assert found["policies"][1]["role"] == "equilibrium"
+
+
+def test_a_lower_bound_is_never_called_nash_conv():
+    facts = GameFacts(name="phantom_ttt", num_players=2)
+    bound = Entry(name="model.zip", measure=Measure(nash_conv=0.4, interval=(0.35, 0.45)))
+    (policy,) = summary_document(facts, [bound], why="too large for a tree")["policies"]
+    assert "nash_conv" not in policy
+    assert policy["nash_conv_at_least"] == 0.4
+    assert policy["exploitability_at_least"] == 0.2
+    assert policy["interval"] == (0.35, 0.45)
+    assert policy["verdict"] == ""
+
+
+def test_a_native_game_reports_what_its_tree_would():
+    small = load_game("liars_dice(numdice=1,dice_sides=3)")
+    native = find_liars_dice(small.origin)
+    large = replace(small, source=replace(small.source, fits_tree=lambda: False))
+    assert large.native is not None
+    with_tree = entry("uniform", small, small.uniform_table())
+    without = entry("uniform", large, native.uniform())
+    assert without.table is None
+    assert without.measure.nash_conv == pytest.approx(with_tree.measure.nash_conv, abs=1e-6)
+    assert without.measure.gains == pytest.approx(with_tree.measure.gains, abs=1e-6)
+    lost = [line.lost for line in with_tree.losses]
+    assert [line.lost for line in without.losses] == pytest.approx(lost, abs=1e-6)
+    assert without.losses[0].label.startswith("player_")
+    found = exact_document(large, [without])
+    assert found["tree"] is None
+    assert "does not fit a tree" in found["without_tree"]
+    assert found["game"]["infosets"] == len(small.tree.keys)
+    assert found["game"]["nodes"] is None
+
+
+def test_facts_of_a_game():
+    facts = facts_of(load_game(KUHN3))
+    assert (facts.num_players, facts.nodes, facts.infosets) == (3, 617, 48)
+    assert facts.constant_sum
+    assert not facts_of(load_game("matrix_pd")).constant_sum
+    assert facts.uniform_nash_conv == pytest.approx(2.0625)
+
+
+RUN = {
+    "format": "kuhn-bridge-policy",
+    "steps": 100,
+    "seconds": 1.5,
+    "config": {"game": "kuhn", "lr": 1.0},
+    "versions": {"torch": "2"},
+}
+
+
+def test_what_lies_beside_a_model_is_read(tmp_path):
+    model = tmp_path / "model.zip"
+    assert notes_beside(str(model)) == {}
+    assert curve_beside(str(model)) == ()
+    (tmp_path / "model.json").write_text(json.dumps(RUN))
+    (tmp_path / "model.csv").write_text(
+        "steps,seconds,nash_conv,nash_conv_average\n0,0.0,1.0,1.5\n"
+    )
+    assert notes_beside(str(model)) == {
+        "run": {"steps": 100, "seconds": 1.5},
+        "config": RUN["config"],
+        "versions": RUN["versions"],
+    }
+    assert [point.average for point in curve_beside(str(model))] == [1.5]
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", '{"config": 3}', "\xff", "[" * 100_000])
+def test_what_is_not_ours_beside_a_model_is_left_out(tmp_path, text):
+    (tmp_path / "model.json").write_text(text)
+    (tmp_path / "model.csv").write_text(text)
+    assert notes_beside(str(tmp_path / "model.zip")) == {}
+    assert curve_beside(str(tmp_path / "model.zip")) == ()
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes and text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def test_the_page_is_whole(tmp_path):
+    path = tmp_path / "report.html"
+    size = write_report(path, ["uniform"])
+    text = path.read_text(encoding="utf-8")
+    assert size == path.stat().st_size
+    tags = Elements(text).found
+    assert not [tag for tag in tags if {"src", "srcset"} & set(tag[1])]
+    assert [tag for tag, _ in tags if tag in ("link", "img", "iframe", "base")] == []
+    assert all(tag[1]["href"].startswith("#") for tag in tags if "href" in tag[1])
+    assert "://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "<!-- " not in text
+
+
+def test_no_text_ends_the_element_that_it_stands_in(tmp_path):
+    evil = "</script><script>alert(1)</script><!--"
+    facts = GameFacts(name=evil, num_players=2)
+    one = Entry(name=evil, measure=Measure(nash_conv=1.0), notes={evil: {evil: evil}})
+    path = tmp_path / "report.html"
+    write_document(path, summary_document(facts, [one], why=evil))
+    text = path.read_text()
+    assert evil not in text
+    scripts = re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL)
+    assert len(scripts) == 2
+    assert json.loads(scripts[0])["game"]["name"] == evil
+
+
+def test_the_joined_script_is_a_module_that_parses(tmp_path):
+    node = need(shutil.which("node"), "node")
+    path = tmp_path / "page.mjs"
+    path.write_text(page.joined(page.MAIN))
+    assert "import {" not in path.read_text()
+    done = subprocess.run([node, "--check", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_module_of_the_report_is_used_and_served():
+    served = set(page.page_assets(report_document(["uniform"])))
+    own = {f"/report/{path.name}" for path in (WEB / "report").iterdir() if path.suffix == ".js"}
+    assert own <= served
+    for name in own:
+        for target in re.findall(r'from "(\.[^"]+)"', (WEB / name.lstrip("/")).read_text()):
+            assert posixpath.normpath(f"/report/{target}") in served
+
+
+def test_the_command_says_how_large_the_file_is(tmp_path, capsys):
+    out = tmp_path / "kuhn.html"
+    assert report.main(["uniform", "heuristic", "--out", str(out)]) == 0
+    size = out.stat().st_size
+    assert capsys.readouterr().out == f"wrote {out}: {size / 1e6:.2f} MB\n"
+
+
+def test_leducs_report_is_small(tmp_path):
+    assert write_report(tmp_path / "leduc.html", ["uniform"], LEDUC) < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["unifrom"], "unknown policy 'unifrom'"),
+        (["uniform", "--equilibrium", "cfr++:3"], "unknown policy 'cfr++:3'"),
+        (["uniform", "--game", "leduc"], "unknown game 'leduc'"),
+        (["missing.zip"], "missing.zip: No such file"),
+        (["uniform", "--out", "nowhere/report.html"], "there is no directory nowhere"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert report.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+INKS = ("colour-0", "colour-1", "colour-2", "colour-3", "colour-4", "reference", "quiet", "good")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("ground", ["panel", "paper"])
+@pytest.mark.parametrize("ink", INKS)
+def test_names_in_colour_stand_out(scheme, ground, ink):
+    """The ratio of WCAG 2 between text and its ground."""
+    colours = {}
+    for name in page.STYLES:
+        light, dark = (WEB / name).read_text().split("@media", 2)[:2]
+        colours |= dict(re.findall(r"--([\w-]+): (#\w{6})", light))
+        if scheme == "dark":
+            colours |= dict(re.findall(r"--([\w-]+): (#\w{6})", dark))
+    assert contrast(colours[ink], colours[ground], 0.0) >= 4.5
