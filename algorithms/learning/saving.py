@@ -54,7 +54,7 @@ def save_results(
         "seconds": end.seconds,
         "steps_per_second": end.steps / end.seconds,
         "finished": not training.stopped,
-        "settings": asdict(training.settings),
+        "config": asdict(training.settings),
         "versions": _versions(),
     }
     recorder = training.callback.recorder
