@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyspiel
 
-from algorithms.exact.losses import losses
-from algorithms.policies import from_openspiel
+import kuhn_bridge as kb
 
 ITERATIONS = 20
 
@@ -16,17 +15,14 @@ def main() -> None:
     solver = pyspiel.CFRPlusSolver(game)
     for _ in range(ITERATIONS):
         solver.evaluate_and_update_policy()
-    policy = from_openspiel(solver.average_policy(), game)
-    measure = policy.measure()
-    print(
-        f"NashConv {measure.nash_conv:.4f}, gains {measure.gains[0]:.4f} and {measure.gains[1]:.4f}"
-    )
-    for loss in losses(policy.game.tree, policy.table)[:3]:
-        played, best = (
-            policy.game.action_label(loss.row, move) for move in (loss.played, loss.best)
-        )
-        print(f"loses {loss.lost:.4f} per hand as {policy.game.infoset_label(loss.row)}")
-        print(f"  where it plays {played} with probability {loss.share:.2f}; best: {best}")
+    policy = kb.Policy.from_openspiel(solver.average_policy(), game)
+    measure, leduc = policy.measure(), policy.game
+    gains = " and ".join(f"{gain:.4f}" for gain in measure.gains)
+    print(f"NashConv {measure.nash_conv:.4f}, gains {gains}")
+    for loss in measure.losses[:3]:
+        played, best = (leduc.action_label(loss.infoset, a) for a in (loss.played, loss.best))
+        print(f"loses {loss.lost:.4f} per hand as {leduc.infoset_label(loss.infoset)}")
+        print(f"  where it plays {played} with probability {loss.probability:.2f}; best: {best}")
     assert abs(measure.nash_conv - pyspiel.nash_conv(game, solver.average_policy())) < 1e-9
 
 

@@ -15,11 +15,8 @@ import pyspiel
 import torch
 from sb3_contrib import MaskablePPO
 
-from algorithms.exact.cfr import PREDICTIVE_CFR_PLUS, Solver
-from algorithms.games import load_game
-from algorithms.learning.callback import SelfPlay
-from algorithms.learning.selfplay import SelfPlayVecEnv
-from algorithms.policies import Policy
+import kuhn_bridge as kb
+from kuhn_bridge.sb3 import SelfPlay, SelfPlayVecEnv
 
 NAME = "python_ace_king"
 FOLD, BOLD = 0, 1  # bold: to bet, or to call
@@ -133,13 +130,12 @@ if NAME not in pyspiel.registered_names():
 
 def main() -> None:
     """Solve it exactly, train on it a little, and print both."""
-    game = load_game(NAME)
-    solver = Solver(game.tree, PREDICTIVE_CFR_PLUS)
-    solver.run(1_000)
-    solved = Policy(game, solver.average_policy())
+    solved = kb.solve(NAME, "pcfr+", iterations=1_000)
+    game = solved.game
     print(f"solved: value {solved.measure().values[0]:+.4f}")
-    for row, shares in enumerate(solved.table):
-        print(f"  {game.infoset_label(row)}: {game.action_label(row, BOLD)} {shares[BOLD]:.3f}")
+    for infoset, row in enumerate(solved.table):
+        label, action = game.infoset_label(infoset), game.action_label(infoset, BOLD)
+        print(f"  {label}: {action} {row[BOLD]:.3f}")
 
     torch.set_num_threads(1)
     callback = SelfPlay()

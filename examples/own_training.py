@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from sb3_contrib import MaskablePPO
 
-from algorithms.learning.callback import SelfPlay
-from algorithms.learning.selfplay import SelfPlayVecEnv
-from algorithms.policies import Policy
+import kuhn_bridge as kb
+from kuhn_bridge.sb3 import SelfPlay, SelfPlayVecEnv
 
 GAME = "kuhn"  # or any small OpenSpiel game, such as "leduc_poker"
 STEPS = 200_000  # a hundredth of what it takes to play well: an example should be quick
@@ -29,9 +28,9 @@ def main() -> None:
         device="cpu",
     )
     model.learn(STEPS, callback=callback)
-    uniform = Policy.uniform(GAME).nash_conv()
+    uniform = kb.Policy.uniform(GAME).nash_conv()
     print(f"NashConv: {uniform:.3f} playing at random, {callback.curve[-1].last:.3f} now")
-    print(f"          {callback.curve[-1].average:.3f} the average of all policies on the way")
+    print(f"          {callback.curve[-1].average:.3f} the average of all policies so far")
 
 
 if __name__ == "__main__":

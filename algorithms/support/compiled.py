@@ -29,3 +29,8 @@ def compiled(function: F) -> F:
 def part(function: F) -> F:
     """A piece of compiled functions that is compiled with them, and never called by itself."""
     return cast(F, njit(no_cpython_wrapper=True, **_OPTIONS)(function))
+
+
+def inlined(function: F) -> F:
+    """A piece of compiled functions that is copied into them: many arrays are slow to pass."""
+    return cast(F, njit(inline="always", **_OPTIONS)(function))
