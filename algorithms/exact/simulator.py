@@ -180,30 +180,29 @@ class Stream:
     """Random numbers, one at a time: the ones that a `Simulator` of the same seed draws."""
 
     def __init__(self, seed: int) -> None:
-        self._state = np.array([_first_state(seed)])
+        self.state = np.array([_first_state(seed)])
 
     def draw(self) -> float:
         """A number in [0, 1)."""
-        return draw(self._state)
+        return draw(self.state)
 
     def get_state(self) -> int:
         """All that later numbers depend on."""
-        return int(self._state[0])
+        return int(self.state[0])
 
     def set_state(self, state: int) -> None:
         """Continue from what `get_state` gave."""
-        self._state[0] = np.uint64(state)
+        self.state[0] = np.uint64(state)
 
 
 def _first_state(seed: int) -> np.uint64:
     return np.random.default_rng(seed).integers(2**63, dtype=np.uint64)
 
 
-def play_out(tree: Tree, policy: npt.ArrayLike, hands: int, *, seed: int) -> Int64Array:
-    """How often each node ends one of many hands that a joint policy `(I, A)` plays: `(N,)`."""
-    everyone = dict.fromkeys(range(tree.num_players), policy)
-    counts = np.zeros(tree.num_nodes, np.int64)
-    _play_out(rules_of(tree, everyone), hands, np.array([_first_state(seed)]), counts)
+def play_out(rules: Rules, hands: int, stream: Stream) -> Int64Array:
+    """How often each node ends one of many hands in which opponents play all seats: `(N,)`."""
+    counts = np.zeros(len(rules.player), np.int64)
+    _play_out(rules, hands, stream.state, counts)
     return counts
 
 

@@ -43,6 +43,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     Args:
         n_steps: steps of a rollout.
         args: the spaces.
+        players: P.
         last_step: what the environment says of its last step.
         scale: returns are divided by it.
         kwargs: as for `MaskableRolloutBuffer`.
@@ -58,11 +59,12 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         self,
         n_steps: int,
         *args: Any,
+        players: int,
         last_step: Callable[[], LastStep],
         scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        self._last_step, self._players = last_step, last_step().returns.shape[1]
+        self._last_step, self._players = last_step, players
         self._scale = np.float32(scale)
         self._carried: dict[str, npt.NDArray[Any]] = {}
         super().__init__(n_steps + self._players - 1, *args, **kwargs)

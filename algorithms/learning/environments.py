@@ -292,7 +292,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         if not self.per_seat_credit:
             raise CreditError
         seat = self._face.actor()
-        if not self.action_masks()[action] or action < 0:
+        if action not in np.flatnonzero(self.action_masks()):
             raise IllegalActionError(f"action {action} is illegal after {self._actions}")
         self._apply(int(action))
         ended = self._face.actor() == NOBODY

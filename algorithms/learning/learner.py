@@ -166,6 +166,7 @@ class SelfPlay(BaseCallback):
             gamma=self.model.gamma,
             gae_lambda=self.model.gae_lambda,
             n_envs=self.model.n_envs,
+            players=self.game.num_players,
             last_step=lambda: last_step_of(env),
             scale=self.learner.return_scale,
         )
@@ -573,7 +574,7 @@ class NetworkLearner:
 
     def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
         """Add the gradient of kl * mean KL(p || m), which is p (log p/m - KL(p || m)) per sample."""
-        if not logits.requires_grad:
+        if not logits.requires_grad or not self._model.policy.training:  # only PPO's own gradients
             return
         batch = self._model.rollout_buffer.batch
         illegal = batch.action_masks == 0

@@ -77,7 +77,13 @@ class Settings:
         usual=None,
     )
     learning_rate: float = _setting(
-        1.0, "Adam's learning rate; falls", table=None, network=6e-3, states=1e-3, usual=3e-4
+        1.0,
+        "Adam's learning rate; falls",
+        most=10**6,
+        table=None,
+        network=6e-3,
+        states=1e-3,
+        usual=3e-4,
     )
     kl: float = _setting(
         0.2,
@@ -213,6 +219,14 @@ def _require_possible(settings: Settings) -> None:
         raise UsageError(f"{f.name}={short_repr(value)}: want a number from {span}")
 
 
+    decisions = settings.n_envs * settings.n_steps
+    if settings.kind == "usual" and decisions % settings.batch_size == 1:
+        raise UsageError(
+            f"n_steps={settings.n_steps}: a batch of a single decision would be left over, which "
+            "this recipe cannot normalise; want one more"
+        )
+
+
 def require_trainable(settings: Settings) -> None:
     """Refuse, before a run starts, a game whose observations a network cannot tell apart."""
     game = load_game(settings.game)
@@ -220,6 +234,8 @@ def require_trainable(settings: Settings) -> None:
         raise UsageError(f"game={settings.game}: it has no information sets")
     if settings.kind == "network" or settings.env == "aec":
         _ = game.observations  # raises
+    if settings.kind == "states" and not game.observation_size:
+        raise UsageError(f"{game.name} has no information state tensor, which a network needs")
 
 
 def describe(name: str) -> str:
