@@ -1,7 +1,7 @@
-"""Learning curves: NashConv over steps, in a table and as a picture.
+"""Draw learning curves: NashConv over steps.
 
-`python -m algorithms.curves model.csv tutorial.csv --out training.png` draws what runs wrote.
-A folder stands for all training runs in it, such as one setting of a sweep: one line and a band.
+`python -m algorithms.curves model.csv tutorial.csv --out training.png` draws two training runs. A
+folder stands for all training runs in it, such as one setting of a sweep: one line with a band.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         nargs="+",
         type=Path,
         metavar="CSV",
-        help="a training run's curve, or a folder of several: they become one line with a band",
+        help="the curve of a training run, or a folder of several, drawn as one line with a band",
     )
-    add("--band", action="store_true", help="make one line with a band of all that is given")
-    add("--game", help=f"whose curves (what the .json beside them says, or {KUHN})")
-    add("--out", type=Path, default=Path("training.png"), metavar="PNG")
+    add("--band", action="store_true", help="draw all curves as one line with a band")
+    add("--game", help=f"the game of the curves (default: as in the .json beside them, or {KUHN})")
+    add("--out", type=Path, default=Path("training.png"), metavar="PNG", help="(%(default)s)")
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 
@@ -59,25 +59,25 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _named(paths: Sequence[Path]) -> dict[str, Path]:
-    """By the last part of their names, where that tells them apart."""
+    """By the last part of their names, if those are distinct."""
     names = [path.name if path.is_dir() else path.stem for path in paths]
-    alike = len({*names}) < len(names)
-    return {str(path) if alike else name: path for name, path in zip(names, paths, strict=True)}
+    distinct = len({*names}) == len(names)
+    return {name if distinct else str(path): path for name, path in zip(names, paths, strict=True)}
 
 
 def _files(path: Path) -> list[Path]:
-    """A file, or the curves of all training runs in a folder; hidden ones are half copied."""
+    """A file, or the curves of all training runs in a folder; hidden ones are incomplete copies."""
     if not path.is_dir():
         return [path]
     inside = sorted(p.relative_to(path) for p in path.rglob("model.csv"))
     found = [path / p for p in inside if not any(part.startswith(".") for part in p.parts)]
     if not found:
-        raise UsageError(f"{path}: there is no learning curve in it (no model.csv)")
+        raise UsageError(f"{path}: no learning curve in it (no model.csv)")
     return found
 
 
 def _game_beside(path: Path) -> str:
-    """The game that the training run of a curve notes in its .json; Kuhn's runs need not."""
+    """The game in the .json of a curve's training run, or Kuhn."""
     try:
         game = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["config"]["game"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

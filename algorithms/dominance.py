@@ -1,8 +1,4 @@
-"""Iterated elimination of dominated strategies, and the gate that policies fail most often.
-
-`python -m algorithms.dominance` explains the rounds; with a policy it also says where that policy
-plays dominated actions and what that costs.
-"""
+"""Eliminate dominated strategies, and report where a policy plays dominated actions."""
 
 from __future__ import annotations
 
@@ -30,10 +26,7 @@ from kuhn_bridge.rules import Action
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if the policy plays dominated actions."""
-    parser = command.Parser(
-        prog="python -m algorithms.dominance",
-        description="Eliminate dominated strategies, and say where a policy plays them.",
-    )
+    parser = command.Parser(prog="python -m algorithms.dominance", description=__doc__)
     parser.add_argument("policy", nargs="?", metavar="POLICY", help=sources.HELP)
     parser.add_argument("--game", metavar="NAME", help=sources.GAME_HELP)
     parser.add_argument("--strict", action="store_true", help="remove only what is always worse")
@@ -42,17 +35,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         type=float,
         default=1e-6,
         metavar="P",
-        help="probability that a dominated action may have (%(default)s)",
+        help="tolerated probability of a dominated action (%(default)s)",
     )
-    parser.add_argument("--trust", action="store_true", help="let a model's file run code")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--trust", action="store_true", help="allow the model's file to run code")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 
 
 def _run(args: argparse.Namespace) -> int:
     if not 0 <= args.max <= 1:
-        raise UsageError(f"--max {args.max}: want a probability, 0 to 1")
+        raise UsageError(f"--max {args.max}: want a probability from 0 to 1")
     policy = None
     if args.policy is not None:
         [policy] = sources.load_policies([args.policy], args.game, trust=args.trust)
@@ -80,22 +73,22 @@ def _run(args: argparse.Namespace) -> int:
 def _as_json(game: Game, at: Removal | Exposure) -> dict[str, object]:
     """Round, information set and action; Kuhn's actions by name, others by ID."""
     action = Action(at.action).name if game.name == KUHN else at.action
-    player, key = int(game.tree.owner[at.row]), game.tree.keys[at.row]
+    player, key = int(game.tree.owner[at.infoset]), game.tree.keys[at.infoset]
     return {"round": at.round, "player": player, "key": key, "action": action}
 
 
-def _described(game: Game, at: Removal | Exposure) -> str:
+def _label(game: Game, at: Removal | Exposure) -> str:
     """E.g. `player_0 with J after check-bet: call`."""
-    return f"{game.infoset_label(at.row)}: {game.action_label(at.row, at.action)}"
+    return f"{game.infoset_label(at.infoset)}: {game.action_label(at.infoset, at.action)}"
 
 
 def _rounds(game: Game, elimination: Elimination) -> list[str]:
     lines = ["{} x {} reduced pure strategies".format(*elimination.sizes[0])]
     for number, size in enumerate(elimination.sizes[1:], start=1):
-        lines.append("round {} leaves {} x {}; nobody plays any more".format(number, *size))
+        lines.append("round {} leaves {} x {} and removes".format(number, *size))
         removed = [removal for removal in elimination.removals if removal.round == number]
-        lines += [f"  {_described(game, removal)}" for removal in removed]
-    return lines if elimination.removals else [*lines, "none is dominated"]
+        lines += [f"  {_label(game, removal)}" for removal in removed]
+    return lines if elimination.removals else [*lines, "no strategy is dominated"]
 
 
 def _verdict(
@@ -106,7 +99,7 @@ def _verdict(
     header = ("dominated action", "round", "played", "cost", "at worst")
     rows = [
         (
-            _described(game, exposure),
+            _label(game, exposure),
             str(exposure.round),
             f"{exposure.probability:.4f}",
             f"{exposure.cost:.4f}",
@@ -116,7 +109,7 @@ def _verdict(
     ]
     return [
         f"{source} plays dominated actions (cost in chips per hand: against its own other seat, "
-        "and against whoever punishes it most)",
+        "and against the opponent for which it is highest)",
         command.table(header, rows),
         f"NashConv {before:.6f}; with the dominated actions removed {after:.6f}",
     ]

@@ -1,4 +1,4 @@
-"""How far policies are from equilibrium, exactly, and where they give their chips away."""
+"""Measure policies exactly: NashConv, gains, values, and where they lose chips."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from algorithms.support import command
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
 
-AGREEMENT = 1e-10  # between our arithmetic and OpenSpiel's, per chip at stake
-SHOWN = 5e-5  # a probability that four decimals show
+OPENSPIEL_TOLERANCE = 1e-10  # between our numbers and OpenSpiel's, per chip at stake
+MIN_PROBABILITY = 5e-5  # that four decimals show
 SHOWN_LOSSES = 10
-WIDEST = 120  # characters of an information set's name; --json has it whole
+WIDEST = 120  # characters of an information set's label; --json has all of it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; exit 1 above `--max`, or if OpenSpiel disagrees."""
+    """Run the command: exit 1 if a NashConv is above `--max`, or if OpenSpiel disagrees."""
     parser = command.Parser(prog="python -m algorithms.nashconv", description=__doc__)
     add = parser.add_argument
     add("policies", nargs="+", metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}")
     add("--game", metavar="NAME", help=sources.GAME_HELP)
     add("--max", type=float, metavar="X", help="exit 1 if a NashConv is above X")
-    add("--deterministic", action="store_true", help="always play the likeliest action")
-    add("--losses", type=int, default=SHOWN_LOSSES, metavar="N", help="list N (%(default)s)")
-    add("--trust", action="store_true", help="let a model's file run code")
-    add("--openspiel", action="store_true", help="have OpenSpiel measure it too")
-    add("--json", action="store_true", help="one JSON object, or a list of them")
+    add("--deterministic", action="store_true", help="play the most probable action everywhere")
+    losses = "show the N largest losses (default: %(default)s)"
+    add("--losses", type=int, default=SHOWN_LOSSES, metavar="N", help=losses)
+    add("--trust", action="store_true", help="let model files run code")
+    add("--openspiel", action="store_true", help="measure with OpenSpiel too, and compare")
+    add("--json", action="store_true", help="print one JSON object, or a list of them")
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 
 
 def _run(args: argparse.Namespace) -> int:
     if args.max is not None and math.isnan(args.max):
-        raise UsageError("--max nan: want a number")
+        raise UsageError("--max must be a number, not nan")
     if args.losses < 0:
-        raise UsageError(f"--losses {args.losses}: want a whole number from 0 up")
+        raise UsageError(f"--losses must be 0 or more, not {args.losses}")
     policies = sources.load_policies(
         args.policies, args.game, trust=args.trust, deterministic=args.deterministic
     )
@@ -57,30 +58,38 @@ def _run(args: argparse.Namespace) -> int:
     else:
         one = len(reports) == 1
         print("\n".join(_details(reports[0], args.losses) if one else _overview(reports)))
-    above = [item for item in reports if args.max is not None and item.measure.nash_conv > args.max]
-    apart = [item for item in reports if not _agrees(item)]
-    for item in above:
-        print(f"{item.source}: NashConv is above {args.max:g}", file=sys.stderr)
-    for item in apart:
-        print(f"{item.source}: OpenSpiel disagrees", file=sys.stderr)
-    return command.EXIT_FAILED if above or apart else command.EXIT_OK
+    failures = list(_failures(reports, args.max))
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return command.EXIT_FAILED if failures else command.EXIT_OK
+
+
+def _failures(reports: Sequence[Report], limit: float | None) -> Iterator[str]:
+    for item in reports:
+        if limit is not None and item.measure.nash_conv > limit:
+            yield f"{item.source}: NashConv is above {limit:g}"
+        if not _agrees(item):
+            yield f"{item.source}: OpenSpiel disagrees"
 
 
 def _agrees(item: Report) -> bool:
-    """Whether OpenSpiel, if asked, found the same, up to rounding at these stakes."""
+    """Whether OpenSpiel's numbers, if there are any, are ours up to rounding."""
     stakes = max(1.0, float(np.abs(item.game.tree.returns).max()))
-    return item.theirs is None or item.theirs.gap(item.measure) <= AGREEMENT * stakes
+    return item.theirs is None or item.theirs.gap(item.measure) <= OPENSPIEL_TOLERANCE * stakes
 
 
 def _overview(reports: Sequence[Report]) -> Iterator[str]:
     game, compared = reports[0].game, reports[0].theirs is not None
     header = ["policy", "NashConv", *(f"gain {agent}" for agent in game.agents)]
-    header += ["value", "distance", "dominated"] if reports[0].kuhn else _values_header(game.agents)
+    if reports[0].kuhn:
+        header += ["value", "distance", "dominated"]
+    else:
+        header += [f"value {agent}" for agent in game.agents]
     rows = [
         [
             item.source,
             *(f"{x:.6f}" for x in (item.measure.nash_conv, *item.measure.gains)),
-            *_ending(item),
+            *_last_columns(item),
             *([f"{item.theirs.nash_conv:z.6f}"] if item.theirs else []),
         ]
         for item in reports
@@ -89,12 +98,8 @@ def _overview(reports: Sequence[Report]) -> Iterator[str]:
     yield f"uniform play has NashConv {reports[0].uniform:.6f}, an equilibrium 0"
 
 
-def _values_header(agents: Sequence[str]) -> list[str]:
-    return [f"value {agent}" for agent in agents]
-
-
-def _ending(item: Report) -> list[str]:
-    """The last columns of the overview: values, and what Kuhn's closed form adds."""
+def _last_columns(item: Report) -> list[str]:
+    """Values; for Kuhn the value, the distance to equilibrium and dominated actions."""
     if item.kuhn is None:
         return [f"{value:+.6f}" for value in item.measure.values]
     known = item.kuhn
@@ -102,7 +107,7 @@ def _ending(item: Report) -> list[str]:
     return [value, distance, f"{known.dominated:.4f}"]
 
 
-def _details(item: Report, most: int) -> Iterator[str]:
+def _details(item: Report, max_losses: int) -> Iterator[str]:
     measure, theirs, players = item.measure, item.theirs, item.game.num_players
     yield f"{item.source}: NashConv {measure.nash_conv:.6g}, {item.verdict}"
     if item.kuhn is None:
@@ -132,29 +137,29 @@ def _details(item: Report, most: int) -> Iterator[str]:
         values = ", ".join(f"{value:+.6f}" for value in theirs.values)
         yield f"OpenSpiel            NashConv {theirs.nash_conv:.6g}, value {values}"
         yield f"                     {word}: the largest difference is {theirs.gap(measure):.1e}"
-    if item.losses and most:
+    if item.losses and max_losses:
         yield ""
-        yield from _losses(item, most)
+        yield from _losses(item, max_losses)
 
 
-def _losses(item: Report, most: int) -> Iterator[str]:
-    """Where the policy gives its chips away, the largest loss first."""
+def _losses(item: Report, count: int) -> Iterator[str]:
+    """The information sets where the policy loses most, and what it should do there."""
     game, total = item.game, item.measure.nash_conv
     rows = [
         (
-            command.shortened(game.infoset_label(loss.row), WIDEST),
+            command.shortened(game.infoset_label(loss.infoset), WIDEST),
             f"{loss.reach:.4f}",
-            f"{game.action_label(loss.row, loss.played)} {loss.share:.2f}",
-            game.action_label(loss.row, loss.best),
+            f"{game.action_label(loss.infoset, loss.played)} {loss.probability:.2f}",
+            game.action_label(loss.infoset, loss.best),
             f"{loss.lost:.6f}",
             f"{loss.lost / total:.0%}" if total else "-",
         )
-        for loss in item.losses[:most]
+        for loss in item.losses[:count]
     ]
     header = ("where chips are lost", "reached", "plays", "best", "chips per hand", "share")
     yield command.table(header, rows)
-    if (more := len(item.losses) - most) > 0:
-        rest = sum(loss.lost for loss in item.losses[most:])
+    if (more := len(item.losses) - count) > 0:
+        rest = sum(loss.lost for loss in item.losses[count:])
         yield f"... and {more:,} more that lose {rest:.6f} together (--losses N)"
 
 
@@ -164,17 +169,17 @@ def _kuhn_lines(item: Report, known: KuhnReport) -> Iterator[str]:
         value = game.closed_form.value
         yield f"value against {value}  {item.measure.values[0] - float(value):+.6f}"
     yield f"distance             {near.distance:.6f} to the equilibrium of alpha {near.alpha:.4f}"
-    shown = [exposure for exposure in known.exposures if exposure.probability > SHOWN]
+    shown = [exposure for exposure in known.exposures if exposure.probability > MIN_PROBABILITY]
     if not shown:
         yield "dominated actions    none played"
     for exposure in shown:
-        where = game.infoset_label(exposure.row)
-        action = game.action_label(exposure.row, exposure.action)
+        where = game.infoset_label(exposure.infoset)
+        action = game.action_label(exposure.infoset, exposure.action)
         yield f"dominated            {exposure.probability:.4f} on {where}: {action}"
 
 
 def _kuhn_rows(item: Report, known: KuhnReport) -> str:
-    """The twelve rows, the nearest equilibrium beside each, and what the owner should answer."""
+    """Probabilities of the policy and of the nearest equilibrium, and the best response."""
     names, tree = ("check/call", "bet", "fold"), item.game.tree
     header = ("state", *names, *(f"~{name}" for name in names), "best response")
     both = np.hstack([item.policy.table, known.nearest.table])

@@ -1,4 +1,4 @@
-"""Solve a game with a member of the CFR family and say how far from equilibrium it is."""
+"""Solve a game with a variant of CFR, and report NashConv."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from algorithms.exact import solving
 from algorithms.exact.kuhn import nearest_nash
-from algorithms.exact.solving import MODES, NAMES, SAMPLING, Milestone, Solved, make_solver, solve
+from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES, SAMPLING
+from algorithms.exact.values import evaluate_policy
 from algorithms.games import KUHN, MAX_NODES, load_game
 from algorithms.policies import Policy
 from algorithms.policies.json_format import to_players
@@ -24,63 +27,52 @@ from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
 from kuhn_bridge.rules import AGENTS
 
-DEFAULT_ITERATIONS = 1_000
-MOST_ITERATIONS = 20_000_000  # after which `until` gives up
-SHOWN_ROWS = 24
-WIDEST = 120  # characters of an information set's name
+MAX_ITERATIONS = 20_000_000  # after which --until gives up
+MAX_ROWS = 24  # information sets printed
+MAX_LABEL = 120  # characters of an information set's label
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if `--until` was not reached."""
     parser = command.Parser(prog="python -m algorithms.solve", description=__doc__)
-    parser.add_argument(
-        "--game", default=KUHN, help=f"{KUHN} or any small OpenSpiel game (%(default)s)"
-    )
-    parser.add_argument("--variant", default="cfr+", help=f"{', '.join(NAMES)} (%(default)s)")
+    add = parser.add_argument
+    add("--game", default=KUHN, help=f"{KUHN} or any small OpenSpiel game (%(default)s)")
+    add("--variant", default=DEFAULT_VARIANT, help=f"{', '.join(NAMES)} (%(default)s)")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument(
-        "--iterations",
-        type=int,
-        default=DEFAULT_ITERATIONS,
-        metavar="N",
-        help="how many (%(default)s)",
-    )
-    length.add_argument("--until", type=float, metavar="NASHCONV", help="stop when this small")
-    parser.add_argument(
-        "--discounts",
-        type=float,
-        nargs=3,
-        metavar=("ALPHA", "BETA", "GAMMA"),
-        help="instead of the variant's own",
-    )
-    parser.add_argument(
-        "--mode",
-        choices=MODES,
-        default="fast",
-        help="exact: OpenSpiel's iterates bit for bit; fast: the same up to rounding (%(default)s)",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of a sampling variant (%(default)s)")
-    parser.add_argument("--max-nodes", type=int, default=MAX_NODES, help="refuse larger games")
-    parser.add_argument(
-        "--no-cache", action="store_true", help="walk the game even if its tree is on disk"
-    )
-    parser.add_argument("--out", metavar="FILE.json", help="write the average policy")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw NashConv over iterations")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    stop = length.add_argument
+    stop("--iterations", type=int, default=DEFAULT_ITERATIONS, metavar="N", help="(%(default)s)")
+    stop("--until", type=float, metavar="NASHCONV", help="run until NashConv is at most this")
+    exponents = "alpha, beta and gamma of discounted CFR instead of the variant's own"
+    add("--discounts", type=float, nargs=3, metavar=("A", "B", "G"), help=exponents)
+    modes = "exact: OpenSpiel's iterates bit for bit; fast: the same up to rounding (%(default)s)"
+    add("--mode", choices=MODES, default="fast", help=modes)
+    add("--seed", type=int, default=0, help="random seed of a sampling variant (%(default)s)")
+    add("--max-nodes", type=int, default=MAX_NODES, help="refuse larger games (%(default)s)")
+    add("--no-cache", action="store_true", help="neither read nor write the cached tree")
+    add("--out", metavar="FILE.json", help="write the average policy")
+    add("--plot", metavar="FILE.png", help="draw NashConv over iterations")
+    add("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 
 
 def _run(args: argparse.Namespace) -> int:
     _require(args)
-    until, limit = args.until or -math.inf, MOST_ITERATIONS if args.until else args.iterations
+    limit = MAX_ITERATIONS if args.until else args.iterations
     with ExitStack() as held:  # an output that cannot be written fails before the work starts
         out, plot = (p and held.enter_context(files.replacing(p)) for p in (args.out, args.plot))
         game = load_game(args.game, max_nodes=args.max_nodes, cached=not args.no_cache)
-        how = {"discounts": args.discounts, "seed": args.seed, "mode": args.mode}
-        solver = make_solver(game.tree, args.variant, **how)
+        solver = solving.make_solver(
+            game.tree, args.variant, discounts=args.discounts, seed=args.seed, mode=args.mode
+        )
         with progress("solving", None if args.until else limit) as bar:
-            solved = solve(solver, iterations=limit, until=until, progress=bar)
+            solved = solving.run_solver(
+                solver,
+                partial(evaluate_policy, game.tree),
+                iterations=limit,
+                until=args.until or -math.inf,
+                progress=bar,
+            )
         policy = Policy(game, solved.policy)
         if out:
             out.write_text(f"{json.dumps(policy.to_document())}\n", encoding="utf-8")
@@ -95,7 +87,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _require(args: argparse.Namespace) -> None:
-    """Refuse impossible values, before any work."""
+    """Reject impossible values before the work starts."""
     if args.variant not in NAMES:
         raise unknown("variant", args.variant, NAMES)
     if args.iterations < 1:
@@ -107,12 +99,14 @@ def _require(args: argparse.Namespace) -> None:
     if args.plot:
         files.require_png(args.plot)
     if args.seed < 0:
-        raise UsageError(f"--seed {args.seed}: want a whole number from 0 up")
+        raise UsageError(f"--seed {args.seed}: want an integer from 0 up")
     if args.discounts and (args.variant in SAMPLING or any(map(math.isnan, args.discounts))):
-        raise UsageError(f"--discounts {args.discounts}: {args.variant} cannot use them")
+        raise UsageError(
+            f"--discounts {args.discounts}: want three numbers, and a variant without sampling"
+        )
 
 
-def _summary(args: argparse.Namespace, policy: Policy, solved: Solved) -> dict[str, Any]:
+def _summary(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -> dict[str, Any]:
     measure = solved.measure
     summary = {
         "game": policy.game.name,
@@ -132,7 +126,7 @@ def _summary(args: argparse.Namespace, policy: Policy, solved: Solved) -> dict[s
     return summary
 
 
-def _report(args: argparse.Namespace, policy: Policy, solved: Solved) -> Iterator[str]:
+def _report(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -> Iterator[str]:
     measure, game = solved.measure, policy.game
     tree, known = game.tree, game.closed_form
     yield f"{game.name}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
@@ -140,8 +134,8 @@ def _report(args: argparse.Namespace, policy: Policy, solved: Solved) -> Iterato
     yield ""
     yield from _kuhn_strategy(policy) if game.name == KUHN else _strategy(policy)
     yield ""
-    right = f"  (equilibrium {float(known.value):+.6f} = {known.value})" if known else ""
-    yield f"value           {', '.join(f'{value:+.6f}' for value in measure.values)}{right}"
+    equilibrium = f"  (equilibrium {float(known.value):+.6f} = {known.value})" if known else ""
+    yield f"value           {', '.join(f'{value:+.6f}' for value in measure.values)}{equilibrium}"
     gains = ", ".join(f"{gain:.2e}" for gain in measure.gains)
     yield f"NashConv        {measure.nash_conv:.4e}  (gains {gains})"
     yield f"exploitability  {measure.exploitability:.4e}  (NashConv / {tree.num_players} players)"
@@ -161,22 +155,20 @@ def _kuhn_strategy(policy: Policy) -> Iterator[str]:
 
 
 def _strategy(policy: Policy) -> Iterator[str]:
-    game = policy.game
+    game, table = policy.game, policy.table
     rows = []
-    for row, (shares, legal) in enumerate(zip(policy.table, game.tree.legal, strict=True)):
-        if row == SHOWN_ROWS:
-            break
-        actions = np.flatnonzero(legal).tolist()
-        shown = "  ".join(
-            f"{game.action_label(row, action)}: {shares[action]:.4f}" for action in actions
+    for infoset, legal in enumerate(game.tree.legal[:MAX_ROWS]):
+        actions = "  ".join(
+            f"{game.action_label(infoset, action)}: {table[infoset, action]:.4f}"
+            for action in np.flatnonzero(legal).tolist()
         )
-        rows.append((command.shortened(game.infoset_label(row), WIDEST), shown))
+        rows.append((command.shortened(game.infoset_label(infoset), MAX_LABEL), actions))
     yield command.table(("information set", "action: probability"), rows, left=2)
-    if (more := len(policy.table) - SHOWN_ROWS) > 0:
+    if (more := len(table) - MAX_ROWS) > 0:
         yield f"... and {more:,} more (--out writes all)"
 
 
-def _plot(path: Path, title: str, curve: Sequence[Milestone]) -> None:
+def _plot(path: Path, title: str, curve: Sequence[solving.CurvePoint]) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")

@@ -59,7 +59,7 @@ def draw_cfr(path: Path, iterations: int = 10_000) -> None:
     solver = Solver(kuhn_tree())
     current, average, points = [], [], np.unique(np.geomspace(1, iterations, 160).astype(int))
     for upto in points:
-        solver.run(int(upto) - solver.iteration)
+        solver.run(int(upto) - solver.iterations)
         current.append(solver.current_policy())
         average.append(solver.average_policy())
     for tables, colour, name in ((current, RED, "current"), (average, BLUE, "average")):

@@ -1,7 +1,7 @@
 """Kuhn poker for reinforcement learning and game theory, and exact measures for other games.
 
-The core needs numpy alone. Everything else is loaded when a name that needs it is first used:
-`env` and `raw_env` load PettingZoo; `load_game`, `solve`, `Policy` and `load_policy` load the
+The core needs numpy alone. Other libraries are imported when a name that needs them is first used:
+`env` and `raw_env` import PettingZoo; `load_game`, `solve`, `Policy` and `load_policy` import the
 algorithms. `import kuhn_bridge.openspiel` registers the game with OpenSpiel, and `kuhn_bridge.sb3`
 has the environments and the callback for Stable-Baselines3.
 """
@@ -68,8 +68,10 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    return load_attribute(__name__, _LAZY, name)
+if not TYPE_CHECKING:  # a type checker should report unknown names
+
+    def __getattr__(name: str) -> Any:
+        return load_attribute(__name__, _LAZY, name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Cards and histories as arrays: the 10-vector that agents see, and the action mask."""
+"""Cards and histories as arrays: the observation of 10 numbers and the action mask."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Observation: TypeAlias = npt.NDArray[np.float32]
 Mask: TypeAlias = npt.NDArray[np.int8]
 
 OBSERVATION_SIZE = 10
-HISTORY_SLOTS = len(DECISIONS) + 1  # the four decisions, then one slot for every finished history
+HISTORY_SLOTS = len(DECISIONS) + 1  # four decisions, and one slot for all finished histories
 
 
 def one_hot(index: int | None, size: int) -> Observation:
@@ -27,7 +27,7 @@ def one_hot(index: int | None, size: int) -> Observation:
 
 
 def encode_card(card: Card | None) -> Observation:
-    """float32 `(3,)`: J, Q, K; all zero while undealt."""
+    """float32 `(3,)`: J, Q, K; all zero before the deal."""
     return one_hot(card, len(Card))
 
 
@@ -43,7 +43,7 @@ def encode_actor(row: Betting) -> Observation:
 
 
 def encode(card: Card, letters: str) -> Observation:
-    """What the holder of `card` sees after `letters`.
+    """The observation of the holder of `card` after `letters`.
 
     float32 `(10,)`, binary:
 
@@ -67,11 +67,13 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def frozen(array: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
-    """A copy that nobody can write to: its memory is `bytes`, so no flag opens it again."""
-    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+    """A read-only copy."""
+    copy = array.copy()
+    copy.setflags(write=False)
+    return copy
 
 
-# By history, then by card; by history, then by seat. Read-only: hand out copies.
+# By history, then by card or by seat. Read-only: callers get copies.
 OBSERVATIONS: Mapping[str, tuple[Observation, ...]] = MappingProxyType(
     {letters: tuple(frozen(encode(card, letters)) for card in Card) for letters in BETTING}
 )

@@ -1,4 +1,4 @@
-"""Every error that is raised for a user's mistake: subclasses of one `ValueError`."""
+"""The errors that are raised for a user's mistake: subclasses of `BridgeError`, a `ValueError`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,6 @@ def short_repr(value: object) -> str:
     except ValueError:  # an integer with too many digits
         text = f"<{type(value).__name__}>"
     return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 3]}..."
-
-
-def printable(name: object) -> str:
-    """A string as it is if it can be printed on a line; otherwise its short `repr`."""
-    return name if isinstance(name, str) and name.isprintable() else short_repr(name)
 
 
 class BridgeError(ValueError):

@@ -1,7 +1,7 @@
 """The PettingZoo face: Kuhn poker as an AEC environment.
 
-`env()` needs none of PettingZoo's order and bounds wrappers: the environment itself refuses a
-step before `reset`, an illegal action, an action for a finished agent, and changes nothing then.
+`env()` needs none of PettingZoo's wrappers: the environment itself raises an error on a step before
+`reset`, an illegal action or an action for a finished agent, and does not change then.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from kuhn_bridge.state import State
 
 
 class AgentInfo(TypedDict):
-    """What `infos` holds for an agent: its mask, int8 `(3,)`."""
+    """An agent's entry in `infos`: its mask, int8 `(3,)`."""
 
     action_mask: Mask
 
 
 class AgentObservation(AgentInfo):
-    """What an agent is shown: float32 `(10,)`, and its mask."""
+    """What an agent observes: float32 `(10,)`, and its mask."""
 
     observation: Observation
 
@@ -52,7 +52,58 @@ def _binary(size: int) -> spaces.Box:
 
 
 class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
-    """One hand of Kuhn poker an episode; agents `player_0` and `player_1`."""
+    """One hand of two-player Kuhn poker per episode.
+
+    Both players ante 1 chip and get one card of J, Q, K; player_0 acts first. There is one betting
+    round with one bet of 1 chip and no raise.
+
+    | | |
+    |---|---|
+    | agents | `player_0`, `player_1` |
+    | action space | `Discrete(3)` |
+    | observation space | `Dict` of the two below |
+    | `"observation"` | `Box(0, 1, (10,), float32)` |
+    | `"action_mask"` | `Box(0, 1, (3,), int8)` |
+    | state space | `Box(0, 1, (13,), float32)`: both cards, history, agent to act |
+    | rewards | net chips at the end of the hand, zero-sum |
+    | render modes | `human`, `ansi` |
+
+    ## Actions
+
+    | ID | action | legal |
+    |---|---|---|
+    | 0 | check, or call a bet | always |
+    | 1 | bet | unless facing a bet |
+    | 2 | fold | facing a bet |
+
+    `action_mask` is 1 for legal actions, and all zero for an agent that is not to act. An illegal
+    action raises `IllegalActionError` and changes nothing.
+
+    ## Observation
+
+    | index | meaning |
+    |---|---|
+    | 0..2 | own card: J, Q, K |
+    | 3..7 | history: none, check, bet, check-bet, finished |
+    | 8..9 | agent to act: `player_0`, `player_1`; neither at the end |
+
+    ## Rewards
+
+    | the hand ends with | the winner gets, the loser pays | winner |
+    |---|---|---|
+    | check-check | 1 | the higher card |
+    | bet-fold, check-bet-fold | 1 | the player who bet |
+    | bet-call, check-bet-call | 2 | the higher card |
+
+    ## Starting state
+
+    One of the six deals at random. `reset(seed=...)` restarts the stream of deals, and
+    `reset(options={"cards": ("K", "J")})` fixes one deal.
+
+    ## End of an episode
+
+    Both agents terminate when the hand ends; nothing is truncated. Each then takes `step(None)`.
+    """
 
     metadata: ClassVar[dict[str, Any]] = {
         "name": "kuhn_v0",
@@ -103,11 +154,12 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Deal a hand; `seed` restarts the deals, `options={"cards": ("K", "J")}` fixes one."""
-        if not isinstance(options, (dict, type(None))):
-            raise BridgeError(
-                f"options {short_repr(options)} are not a dict, e.g. {{'cards': ('K', 'J')}}"
-            )
+        """Deal a hand.
+
+        Args:
+            seed: restarts the stream of deals.
+            options: `{"cards": ("K", "J")}` fixes this deal, and draws nothing from the stream.
+        """
         deal = as_deal(options["cards"]) if options and "cards" in options else None
         if seed is not None:
             self._rng = random.Random(as_seed(seed))
@@ -120,7 +172,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         self._turn(hand)
 
     def step(self, action: SupportsIndex | None) -> None:
-        """Play `action` for `agent_selection`; a finished agent takes `None`."""
+        """Play `action` for `agent_selection`; `None` for a finished agent."""
         hand = self._dealt()
         if hand.is_terminal:
             self._leave(action)
@@ -144,7 +196,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
     ) -> tuple[AgentObservation | None, int, bool, bool, AgentInfo]:
         """Observation, reward, termination, truncation and info of `agent_selection`."""
         if not self.agents:
-            raise HistoryError("nobody is at the table; call reset()")
+            raise HistoryError("there is no agent; call reset()")
         agent = self.agent_selection
         return (
             self.observe(agent) if observe else None,
@@ -161,7 +213,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         return agents
 
     def observe(self, agent: str) -> AgentObservation:
-        """What `agent` sees now, and its mask."""
+        """The observation of `agent` and its mask."""
         seat, hand = self._seat(agent), self._dealt()
         return {
             "observation": OBSERVATIONS[hand.letters][hand.cards[seat]].copy(),
@@ -169,9 +221,9 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         }
 
     def state(self) -> Observation:
-        """Everything, for centralised training: float32 `(13,)`.
+        """The whole state, for centralised training: float32 `(13,)`.
 
-        0..2 player_0's card, 3..5 player_1's, then history and actor as in the observation.
+        0..2 player_0's card, 3..5 player_1's, then history and agent to act as in the observation.
         """
         hand = self._dealt()
         row = BETTING[hand.letters]
@@ -179,21 +231,21 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         return np.concatenate([*cards, encode_history(row), encode_actor(row)])
 
     def render(self) -> str | None:
-        """The table as text: printed in `human` mode, returned in `ansi` mode."""
+        """Print the hand in `human` mode; return it as text in `ansi` mode."""
         if self.render_mode is None:
             gymnasium.logger.warn("render() needs a render_mode: env(render_mode='ansi')")
             return None
-        text = _picture(self._dealt())
+        text = _as_text(self._dealt())
         if self.render_mode == "ansi":
             return text
         print(text)
         return None
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """No-op: no resources are open."""
 
     def _turn(self, hand: State) -> None:
-        """Move on to `hand` and whoever acts there; at the end agents leave in order."""
+        """Make `hand` the current state, and select the agent to act or, at the end, player_0."""
         self._hand = hand
         self.agent_selection = AGENTS[hand.actor or 0]
         mask0, mask1 = MASKS[hand.letters]
@@ -208,14 +260,14 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         if not self.agents:
             raise HistoryError("the hand is over and both agents have left; call reset()")
         if action is not None:
-            where = self._dealt().where()
             raise IllegalActionError(
-                f"illegal action {short_repr(action)} {where}: the hand is over, step(None)"
+                f"illegal action {short_repr(action)} {self._dealt().describe()}: "
+                "the hand is over, step(None)"
             )
-        left = self.agent_selection
-        self.agents.remove(left)
-        for told in (self.terminations, self.truncations, self._cumulative_rewards, self.infos):
-            del told[left]
+        agent = self.agent_selection
+        self.agents.remove(agent)
+        for entries in (self.terminations, self.truncations, self._cumulative_rewards, self.infos):
+            del entries[agent]
         self.rewards = dict.fromkeys(self.agents, 0)
         if self.agents:
             self.agent_selection = self.agents[0]
@@ -236,20 +288,20 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
 
 
 def raw_env(render_mode: str | None = None) -> KuhnEnv:
-    """The environment."""
+    """The environment without wrappers."""
     return KuhnEnv(render_mode)
 
 
 def env(render_mode: str | None = None) -> KuhnEnv:
-    """The environment; the same as `raw_env`, since it gives the wrappers' guarantees itself."""
+    """The environment: the same as `raw_env`, because it needs no wrappers."""
     return raw_env(render_mode)
 
 
 pettingzoo.register("aec", "kuhn_bridge/kuhn_v0", "kuhn_bridge.kuhn_v0:env")
 
 
-def _picture(hand: State) -> str:
-    """Two lines: who holds what and what happened; then whose turn it is or who won."""
+def _as_text(hand: State) -> str:
+    """Two lines: cards, pot and history; then the agent to act or the winner."""
     cards = "   ".join(f"{a} [{c.name}]" for a, c in zip(AGENTS, hand.cards, strict=True))
     pot = 2 + sum(word in {"bet", "call"} for word in hand.history)
     line = f"{cards}   pot {pot}   {', '.join(hand.history) or 'dealt'}"

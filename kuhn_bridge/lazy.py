@@ -17,10 +17,10 @@ def load_attribute(owner: str, modules: Mapping[str, str], name: str) -> Any:
         raise AttributeError(f"module {owner!r} has no attribute {name!r}")
     package = modules[name].partition(".")[0]
     spec = find_spec(package)
-    found = Path(spec.origin).resolve() if spec and spec.origin else None
-    if found is None or not found.is_relative_to(HOME / package):
+    found = [*(spec.submodule_search_locations or [str(spec.origin)])] if spec else ["nothing"]
+    if (HOME / package).resolve() not in (Path(place).resolve() for place in found):
         raise ImportError(
-            f"{owner}.{name} needs the package {package!r} of kuhn-bridge in {HOME}, but {found} "
-            "comes before it; rename that file or folder, or run from another folder"
+            f"{owner}.{name} needs the package {package!r} of kuhn-bridge in {HOME}, but "
+            f"{found[0]} is found instead; rename that file or folder, or run from another folder"
         )
     return getattr(import_module(modules[name]), name)

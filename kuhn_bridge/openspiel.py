@@ -1,7 +1,6 @@
 """The OpenSpiel face: importing this module registers the game `python_kuhn_bridge`.
 
-The game speaks our three action IDs; its information states read as those of OpenSpiel's
-`kuhn_poker` (`"2pb"`).
+The game has our three action IDs and the information states of OpenSpiel's `kuhn_poker` (`"2pb"`).
 """
 
 from __future__ import annotations
@@ -13,10 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from kuhn_bridge.bridge import (
-    LONGEST,
-    letters_to_actions,
-)
+from kuhn_bridge.bridge import LONGEST, letters_to_actions
 from kuhn_bridge.encoding import encode_card, encode_history, one_hot
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Betting, Card, as_card, as_deal
 from kuhn_bridge.state import State
@@ -65,13 +61,13 @@ class KuhnBridgeGame(pyspiel.Game):
         iig_obs_type: pyspiel.IIGObservationType | None = None,
         params: dict[str, Any] | None = None,
     ) -> KuhnBridgeObserver:
-        """What players see: the 10-vector unless `iig_obs_type` asks for something else."""
+        """An observer of the 10 numbers of `encoding.encode`, or of what `iig_obs_type` says."""
         default = pyspiel.IIGObservationType(perfect_recall=False)
         return KuhnBridgeObserver(iig_obs_type or default, params)
 
 
 class KuhnBridgeState(pyspiel.State):
-    """A hand as OpenSpiel sees it: chance deals both cards, then our `State` is played."""
+    """A hand for OpenSpiel: chance deals both cards, then our `State` is played."""
 
     def __init__(self, game: KuhnBridgeGame) -> None:
         super().__init__(game)
@@ -85,11 +81,11 @@ class KuhnBridgeState(pyspiel.State):
 
     @property
     def actor(self) -> int | None:
-        """Who is to act; `None` while cards are dealt and at the end."""
+        """The player to act; `None` while cards are dealt and at the end."""
         return self.hand.actor if self.hand else None
 
     def current_player(self) -> int:
-        """A seat, or OpenSpiel's number for chance or the end."""
+        """The player to act, or OpenSpiel's number for chance or a terminal state."""
         if self.hand is None:
             return int(pyspiel.PlayerId.CHANCE)
         return int(pyspiel.PlayerId.TERMINAL) if self.hand.actor is None else self.hand.actor
@@ -125,9 +121,9 @@ class KuhnBridgeState(pyspiel.State):
         return Action(action).name
 
     def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> KuhnBridgeState:
-        """A state that `player` cannot tell from this one: the other card is drawn again.
+        """A state of the same information state of `player`: the other card is drawn again.
 
-        OpenSpiel's Python ISMCTS asks for it. `sampler` draws from [0, 1).
+        OpenSpiel's Python ISMCTS calls it. `sampler` draws from [0, 1).
         """
         other, own = 1 - player, _own_card(self, player)
         state = self.get_game().new_initial_state()
@@ -146,7 +142,7 @@ class KuhnBridgeState(pyspiel.State):
 
 Tensor: TypeAlias = npt.NDArray[np.float32]
 Encoder: TypeAlias = Callable[[KuhnBridgeState, int], Tensor]
-Speller: TypeAlias = Callable[[KuhnBridgeState, int], str]
+Describer: TypeAlias = Callable[[KuhnBridgeState, int], str]
 
 
 def _own_card(state: KuhnBridgeState, player: int) -> Card | None:
@@ -161,8 +157,8 @@ def _betting_tensor(state: KuhnBridgeState, player: int) -> Tensor:
     )
 
 
-# name: (shape, numbers, text); an observer is a list of these
-_PIECES: dict[str, tuple[tuple[int, ...], Encoder, Speller]] = {
+# name: (shape, tensor, text); an observer is a list of these
+_PIECES: dict[str, tuple[tuple[int, ...], Encoder, Describer]] = {
     "card": (
         (3,),
         lambda state, player: encode_card(_own_card(state, player)),
@@ -197,10 +193,10 @@ _PRIVATE = {
 
 
 class KuhnBridgeObserver:
-    """What a player sees, as OpenSpiel's observers offer it: `tensor`, `dict` and text.
+    """Observations in OpenSpiel's form: `tensor`, `dict` and text.
 
-    The default is the 10-vector of `encoding.encode`; with perfect recall it is the card and the
-    moves so far, float32 `(12,)`.
+    By default the 10 numbers of `encoding.encode`; with perfect recall the card and the moves so
+    far, float32 `(12,)`.
     """
 
     def __init__(self, obs_type: pyspiel.IIGObservationType, params: dict[str, Any] | None) -> None:
@@ -215,16 +211,16 @@ class KuhnBridgeObserver:
             name: self.tensor[start:stop].reshape(shapes[name])
             for name, start, stop in zip(self.names, sizes[:-1], sizes[1:], strict=True)
         }
-        self._joint = "" if obs_type.perfect_recall else " "
+        self._separator = "" if obs_type.perfect_recall else " "
 
     def set_from(self, state: KuhnBridgeState, player: int) -> None:
-        """Fill `tensor` and `dict` with what `player` sees."""
+        """Fill `tensor` and `dict` with the observation of `player`."""
         for name in self.names:
             self.dict[name][:] = _PIECES[name][1](state, player)
 
     def string_from(self, state: KuhnBridgeState, player: int) -> str:
-        """What `player` sees as text; with perfect recall OpenSpiel's `"2pb"`."""
-        return self._joint.join(
+        """The observation of `player` as text; with perfect recall OpenSpiel's `"2pb"`."""
+        return self._separator.join(
             filter(None, (_PIECES[name][2](state, player) for name in self.names))
         )
 

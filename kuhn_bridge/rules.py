@@ -1,13 +1,13 @@
 """The rules of Kuhn poker: three enums and one table of nine betting histories.
 
-Phase, actor, legal actions, stake and winner of a hand are looked up in `BETTING`, never
-computed elsewhere, so they cannot disagree.
+Phase, actor, legal actions, stake and winner are looked up in `BETTING` and computed nowhere else,
+so they cannot disagree.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from itertools import permutations
@@ -36,7 +36,7 @@ class Card(IntEnum):
 
 
 class Action(IntEnum):
-    """Action IDs. Trained models depend on them: they never change."""
+    """Action IDs. They never change, because trained models depend on them."""
 
     CHECK_OR_CALL = 0
     BET = 1
@@ -44,7 +44,7 @@ class Action(IntEnum):
 
 
 class Phase(IntEnum):
-    """Where a hand stands; `label` is the name in prose."""
+    """The phase of a hand; `label` is its name in text."""
 
     DEAL = 0
     P0_ACT = 1
@@ -55,17 +55,17 @@ class Phase(IntEnum):
 
     @property
     def label(self) -> str:
-        """The phase's name as the contract spells it, e.g. `p0_act`."""
+        """The name in lower case, e.g. `p0_act`."""
         return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Betting:
-    """One row of the betting table: a public history and all that follows from it.
+    """One row of the betting table: a public history, its phase, actor, legal actions and stake.
 
-    `after`, which is read-only, maps each legal action to the letters it leads to. At the end
-    `stake` is what the loser pays, and `winner` is who it goes to: `None` means the higher card,
-    at showdown.
+    `after` (read-only) maps each legal action to the letters of the next history. In terminal
+    histories `stake` is what the loser pays, and `winner` is the player who gets it; `None` means a
+    showdown, which the higher card wins.
     """
 
     letters: str
@@ -122,7 +122,7 @@ def betting(letters: str) -> Betting:
 
 
 def as_card(value: Any) -> Card:
-    """The card meant by a `Card`, an index 0..2 or a name `"J"`, `"Q"`, `"K"`."""
+    """A card from a `Card`, an index 0..2 or a name `"J"`, `"Q"`, `"K"`."""
     if type(value) is Card:
         return value
     try:
@@ -135,22 +135,18 @@ def as_card(value: Any) -> Card:
 
 def as_deal(cards: Any) -> tuple[Card, Card]:
     """Two different cards, player_0's first."""
-    try:
-        held = [cards[i] for i in range(min(len(cards), 3))]  # in order, so no set will do
-    except (KeyError, IndexError, TypeError, OverflowError):
-        held = []
-    if isinstance(cards, str) or not held:
+    ordered = isinstance(cards, Iterable) and not isinstance(cards, (str, Set))
+    held = list(cards) if ordered else []
+    if len(held) != len(PLAYERS):
         raise CardError(f"{short_repr(cards)} is not a deal; give two cards, e.g. ('K', 'J')")
-    if len(held) != 2:
-        raise CardError(f"a deal is two cards, player_0's and player_1's; got {len(cards)}")
-    card0, card1 = as_card(held[0]), as_card(held[1])
+    card0, card1 = map(as_card, held)
     if card0 is card1:
         raise CardError(f"both players hold {card0.name}; the deck has one of each card")
     return card0, card1
 
 
 def as_action(value: Any) -> Action:
-    """The action of an integer ID, numpy's included; bool, float and the rest are refused."""
+    """The action of an integer ID, numpy's included; bool and float are refused."""
     if type(value) is Action:
         return value
     try:
@@ -169,7 +165,7 @@ def as_seat(value: Any) -> int:
 
 
 def as_seed(value: Any) -> int:
-    """A seed, which is a whole number from 0 up."""
+    """A seed: a whole number from 0 up."""
     try:
         seed = _index(value)
     except TypeError:
@@ -186,7 +182,7 @@ def payoff(cards: tuple[Card, Card], row: Betting) -> tuple[int, int]:
 
 
 def _index(value: Any) -> int:
-    """`value` as an exact integer; a bool is no number here, nor is another enum's member."""
+    """`value` as an integer; a bool or a member of another enum is a mistake."""
     if isinstance(value, (bool, Enum)):
         raise TypeError
     return operator.index(value)

@@ -1,7 +1,9 @@
 """The Stable-Baselines3 face: self-play environments and the callback that trains on them.
 
+```python
 model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(1024, "leduc_poker"), n_steps=2)
 model.learn(1_000_000, callback=SelfPlay())
+```
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    return load_attribute(__name__, _LAZY, name)
+if not TYPE_CHECKING:  # a type checker should report unknown names
+
+    def __getattr__(name: str) -> Any:
+        return load_attribute(__name__, _LAZY, name)
 
 
 def __dir__() -> list[str]:

@@ -1,12 +1,12 @@
-"""Shimmy's OpenSpiel wrapper, made to play whole hands.
+"""Shimmy's OpenSpiel wrapper with four errors corrected, so that it plays whole hands.
 
-`shimmy.OpenSpielCompatibilityV0` 2.0.1 goes wrong on games with chance nodes in four ways:
+The errors of `shimmy.OpenSpielCompatibilityV0` 2.0.1 on games with chance nodes:
 
-- its clock counts chance nodes against `max_game_length()`, which leaves them out: every hand of
-  `kuhn_poker` is cut off after one action, with reward 0;
-- the clock starts at 1, so the longest hands count as truncated as well as finished;
-- when the first finished agent leaves, the last rewards are added to the others' once more;
-- `reset` loads the game anew by its short name, and so forgets the parameters it was given.
+- its step counter includes chance nodes and is compared with `max_game_length()`, which does not:
+  every hand of `kuhn_poker` is truncated after one action, with reward 0;
+- the counter starts at 1, so the longest hands are truncated as well as terminated;
+- when the first finished agent leaves, the last rewards are added to the others' a second time;
+- `reset` loads the game again by its short name and so loses its parameters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WholeHands(OpenSpielCompatibilityV0):
         self.config = config if config is not None else self._env.get_parameters()
 
     def _update_termination_truncation(self) -> None:
-        self.game_length = 0  # an OpenSpiel game ends by itself: no clock is needed
+        self.game_length = 0  # OpenSpiel's games end without a step limit
         super()._update_termination_truncation()
 
     def _end_routine(self) -> bool:

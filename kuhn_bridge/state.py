@@ -26,8 +26,8 @@ from kuhn_bridge.rules import (
 class State:
     """One point of a hand: immutable, hashable, nothing hidden.
 
-    A state is its cards and its betting; everything else is looked up in the betting table
-    when it is made. `State.new` and `act` hand out the same 54 dealt states again and again.
+    A state is determined by its cards and letters; everything else is looked up in the betting
+    table when it is made. `State.new` and `act` always return the same 54 objects.
     """
 
     cards: tuple[Card, Card]
@@ -69,29 +69,29 @@ class State:
     def act(self, action: Any) -> State:
         """The state after `action` by the player to act."""
         if type(action) is not Action:
-            action = self._known(action)
+            action = self._as_action(action)
         state: State | None = self._after[action]
         if state is None:
             self._refuse(action)
         return state
 
     def observe(self, seat: int) -> Observation:
-        """What `seat` sees: float32 `(10,)`, laid out as in `encoding.encode`."""
+        """The observation of `seat`: float32 `(10,)`, with the indices of `encoding.encode`."""
         return OBSERVATIONS[self.letters][self.cards[as_seat(seat)]].copy()
 
     def mask(self, seat: int) -> Mask:
-        """What `seat` may do: int8 `(3,)`, 1 = legal; all zero when not to act."""
+        """The action mask of `seat`: int8 `(3,)`, 1 = legal; all zero when not to act."""
         return MASKS[self.letters][as_seat(seat)].copy()
 
-    def where(self) -> str:
-        """The phase and the history, as errors tell them."""
+    def describe(self) -> str:
+        """The phase and the history, for error messages."""
         return f"in phase {self.phase.label} after [{', '.join(self.history)}]"
 
-    def _known(self, action: Any) -> Action:
+    def _as_action(self, action: Any) -> Action:
         try:
             return as_action(action)
         except ActionError as error:
-            raise ActionError(f"{error}; this was {self.where()}") from None
+            raise ActionError(f"{error}; this was {self.describe()}") from None
 
     def _refuse(self, action: Action) -> NoReturn:
         if self.is_terminal:
@@ -100,7 +100,7 @@ class State:
             names = " or ".join(legal.name for legal in self.legal_actions)
             right = f"{AGENTS[self.actor or 0]} may {names}"
         raise IllegalActionError(
-            f"illegal action {action.name} ({action.value}) {self.where()}: {right}"
+            f"illegal action {action.name} ({action.value}) {self.describe()}: {right}"
         )
 
     def __reduce__(self) -> tuple[type[State], tuple[tuple[Card, Card], str]]:

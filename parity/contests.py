@@ -18,8 +18,8 @@ import numpy as np
 import pyspiel
 
 from algorithms.exact.cfr import CFR, CFR_SIMULTANEOUS, Variant
-from algorithms.exact.solving import Mode, in_mode
-from algorithms.exact.values import measuring, nash_convs
+from algorithms.exact.solving import Mode, make_solver
+from algorithms.exact.values import nash_conv, nash_convs
 from algorithms.games.openspiel import openspiel_tree
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.rules import DEALS
@@ -245,7 +245,7 @@ def _cfr(name: str, game: str) -> Contest:
 
 
 def _ours(game: str, mode: Mode, variant: Variant = CFR) -> Contender:
-    solver = in_mode(mode, openspiel_tree(pyspiel.load_game(game)), variant)
+    solver = make_solver(openspiel_tree(pyspiel.load_game(game)), variant, mode=mode)
 
     def play(n: int) -> int:
         solver.run(n)
@@ -309,11 +309,11 @@ def _nash_conv(name: str, game: str) -> Contest:
 
 def _one_nash_conv() -> Contender:
     tree = openspiel_tree(pyspiel.load_game(GAMES["Kuhn"]))
-    policy, measure = tree.random(0), measuring(tree)
+    policy = tree.random(0)
 
     def play(n: int) -> int:
         for _ in range(n):
-            measure(policy)
+            nash_conv(tree, policy)
         return n
 
     return play

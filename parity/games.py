@@ -12,7 +12,7 @@ from open_spiel.python.algorithms import best_response, expected_game_score
 
 from algorithms.exact import cfr, values
 from algorithms.exact.simulator import running_sums
-from algorithms.exact.solving import MODES, AnySolver, in_mode
+from algorithms.exact.solving import MODES, make_solver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.games import Game
 from algorithms.learning.environments import SelfPlayVecEnv
@@ -53,7 +53,8 @@ def check_tree(tally: Tally, settings: Settings) -> None:
             tally.same(where, "pays {}", tree.returns[:, node].tolist(), list(state.returns()))
         elif player == CHANCE:
             ours = [
-                (a, float(tree.edge[child])) for a, child in zip(actions, children, strict=True)
+                (a, float(tree.chance_probability[child]))
+                for a, child in zip(actions, children, strict=True)
             ]
             tally.same(where, "draws {}", ours, state.chance_outcomes())
         else:
@@ -99,14 +100,14 @@ def check_best_response(tally: Tally, settings: Settings) -> None:
     for where, policy in _random_policies(settings):
         theirs, tree = policy.to_openspiel(), policy.game.tree
         measure = values.evaluate_policy(tree, policy.table)
-        answers = values.pure(tree, measure.best_responses)
+        answers = values.pure_policy(tree, measure.best_responses)
         for player in range(tree.num_players):
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
             best = float(response.value(theirs.game.new_initial_state()))
             phrase = f"lets player_{player} win {{}}"
             tally.close(where, phrase, measure.best_values[player], best, _exact(policy))
             mixed = [answers if p == player else policy.table for p in range(tree.num_players)]
-            won = values.expected_values(tree, values.seated(tree, mixed))[player]
+            won = values.expected_values(tree, values.joint_policy(tree, mixed))[player]
             tally.close(f"{where}, played out", phrase, won, best, _exact(policy))
 
 
@@ -142,7 +143,7 @@ def check_fast(tally: Tally, settings: Settings) -> None:
     tally.ours, tally.theirs = "the fast mode", "the exact one"
     tree = _game(settings).tree
     for name, variant in cfr.VARIANTS.items():
-        exact, fast = (in_mode(mode, tree, variant) for mode in MODES)
+        exact, fast = (make_solver(tree, variant, mode=mode) for mode in MODES)
         for iteration in range(1, 6 if settings.quick else 11):
             exact.run(1)
             fast.run(1)
@@ -150,7 +151,7 @@ def check_fast(tally: Tally, settings: Settings) -> None:
                 break
 
 
-def _part(tally: Tally, where: str, fast: AnySolver, exact: AnySolver) -> bool:
+def _part(tally: Tally, where: str, fast: cfr.BaseSolver, exact: cfr.BaseSolver) -> bool:
     """Compare two solvers; whether one player's next policies differ, and so all that follows."""
     tree = exact.tree
     for player in range(tree.num_players):

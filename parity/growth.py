@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.exact.cfr import CFR
-from algorithms.exact.solving import MODES, in_mode
+from algorithms.exact.solving import MODES, make_solver
 from algorithms.games import load_game
 from algorithms.support.command import EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError
@@ -94,7 +94,7 @@ def measure(name: str, game: str, most: int) -> Point:
     nanoseconds: dict[str, float] = {}
     size: dict[str, float] = {}
     for mode in MODES:
-        solver = in_mode(mode, tree, CFR)
+        solver = make_solver(tree, CFR, mode=mode)
         solver.run(1)
         nanoseconds[mode] = 1e9 * _seconds(solver) / tree.num_nodes
         size[mode] = (_nbytes(solver, set()) - _nbytes(tree, set())) / tree.num_nodes

@@ -62,10 +62,10 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
         return policy, model
     try:
         from algorithms.export_onnx import export
-        from algorithms.policies.sb3 import load_model
+        from algorithms.policies.models import read_model
 
         path = scratch() / "policy.onnx"
-        export(load_model(model).network, kuhn(), path)
+        export(read_model(model), kuhn(), path)
     except ImportError as missing:
         raise Skipped(f"{missing.name} is not installed") from None
     return policy, path
@@ -115,9 +115,10 @@ def check_onnx(tally: Tally, settings: Settings) -> None:
     """Probabilities at every information state."""
     tally.theirs = "torch"
     policy, path = exported(settings)
-    from algorithms.export_onnx import run_onnx
+    from algorithms.export_onnx import example_inputs, run_onnx
 
-    compare_rows(tally, policy, run_onnx(path, kuhn())["probabilities"].tolist())
+    outputs = run_onnx(path, example_inputs(kuhn()))
+    compare_rows(tally, policy, outputs["probabilities"].tolist())
 
 
 @check("policy.js", GROUP, "the exported model in the page's own module against torch")

@@ -15,7 +15,7 @@ from algorithms.exact import values
 from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.kuhn import nash
 from algorithms.exact.linear_program import solve_zero_sum
-from algorithms.exact.solving import Mode, in_mode
+from algorithms.exact.solving import Mode, make_solver
 from algorithms.exact.tree import Tree
 from algorithms.games import kuhn
 from algorithms.games.kuhn import kuhn_tree
@@ -54,13 +54,13 @@ def iterates(
     """Average and current rows of both sides after iterations 1..10, 100, 1,000 up to `upto`."""
     loaded = pyspiel.load_game(game)
     tree, solver = openspiel_tree(loaded), theirs(loaded)
-    ours = in_mode(mode, tree, VARIANTS[variant])
+    ours = make_solver(tree, VARIANTS[variant], mode=mode)
     for iteration in [*range(1, 11), 100, 1000]:
         if iteration > upto:
             return
-        for _ in range(ours.iteration, iteration):
+        for _ in range(ours.iterations, iteration):
             solver.evaluate_and_update_policy()
-        ours.run(iteration - ours.iteration)
+        ours.run(iteration - ours.iterations)
         where = f"{game}, iteration {iteration}"
         for kind in ("average_policy", "current_policy"):
             mine, right = getattr(ours, kind)(), getattr(solver, kind)()

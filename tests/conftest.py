@@ -32,10 +32,10 @@ def own_cache(tmp_path_factory):
 
 # What takes seconds: a browser, training runs, compilation of everything, whole proofs.
 SLOW = {
-    *("test_page", "test_web", "test_terminal", "test_typing", "test_examples"),
+    *("test_page", "test_web", "test_terminal", "test_examples"),
     *("test_train_ppo", "test_callback", "test_sweep", "test_networks", "test_checkpoint"),
     *("test_export_onnx", "test_strangers", "test_sb3", "test_parity", "test_parity_games"),
-    *("test_fast", "test_cfr", "test_sampling", "test_game_policy", "test_evaluate"),
+    *("test_fast", "test_cfr", "test_sampling", "test_evaluate"),
     *("test_nashconv", "test_pettingzoo", "test_games", "test_growth", "test_cache"),
     *("test_own_game", "test_commands", "test_openspiel", "test_solve", "test_rps", "test_figures"),
     "onnx",  # the page of the documentation

@@ -1,4 +1,4 @@
-"""Trees on disk: the same tree again, and never a wrong one."""
+"""Cached trees: the same tree again, and never a wrong one."""
 
 import multiprocessing
 from dataclasses import fields
@@ -15,9 +15,9 @@ from tests.games import DICE, KUHN3, LEDUC, tree
 
 
 @pytest.fixture
-def shelf(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(cache, "LEAST_NODES", 100)
+    monkeypatch.setattr(cache, "MIN_NODES", 100)
     return tmp_path / "kuhn-bridge" / "trees"
 
 
@@ -46,24 +46,18 @@ def test_a_tree_comes_back_as_it_was(name):
     assert nash_conv(again, policy) == nash_conv(tree(name), policy)
 
 
-def test_the_second_time_nothing_is_walked(shelf, monkeypatch):
+def test_the_second_time_nothing_is_walked(folder, monkeypatch):
     first = load(LEDUC)
-    (path,) = shelf.iterdir()
+    (path,) = folder.iterdir()
     monkeypatch.setattr("algorithms.games.openspiel.openspiel_tree", None)
     assert_same(load(LEDUC), first)
-    assert [path] == list(shelf.iterdir())
-
-
-def test_a_small_tree_is_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    load(KUHN3)
-    assert not list(tmp_path.rglob("*"))
+    assert [path] == list(folder.iterdir())
 
 
 @pytest.mark.parametrize("place", [0, 10, 60, 500, -1])
-def test_a_damaged_file_is_written_anew(shelf, place):
+def test_a_damaged_file_is_replaced(folder, place):
     first = load(LEDUC)
-    (path,) = shelf.iterdir()
+    (path,) = folder.iterdir()
     whole = path.read_bytes()
     damaged = bytearray(whole)
     damaged[place] ^= 1
@@ -73,73 +67,73 @@ def test_a_damaged_file_is_written_anew(shelf, place):
         assert path.read_bytes() == whole
 
 
-def test_another_version_is_another_file(shelf, monkeypatch):
+def test_another_version_is_another_file(folder, monkeypatch):
     load(LEDUC)
     monkeypatch.setattr(cache, "version", lambda _: "99")
     load(LEDUC)
     monkeypatch.setattr(cache, "FORMAT", 99)
     load(LEDUC)
     load(KUHN3)
-    assert len(list(shelf.iterdir())) == 4
+    assert len(list(folder.iterdir())) == 4
 
 
 @pytest.mark.parametrize(
     "name", ["efg_game(filename=/x)", "python_x()", "turn_based_simultaneous_game(game=python_x())"]
 )
-def test_what_may_change_is_not_kept(shelf, name):
+def test_games_that_may_change_are_not_cached(folder, name):
     """Games in Python change with their code, games from files with the files."""
     cache.keep_tree(name, tree(LEDUC))
-    assert not shelf.exists()
+    assert not folder.exists()
     cache.keep_tree("leduc_poker()", tree(LEDUC))
-    (path,) = shelf.iterdir()
+    (path,) = folder.iterdir()
     path.rename(cache._path(name))
     assert cache.find_tree(name, "x") is None
 
 
-def test_small_and_huge_trees_are_not_kept(shelf, monkeypatch):
-    monkeypatch.setattr(cache, "LEAST_NODES", 10_000)
+def test_small_and_huge_trees_are_not_kept(folder, monkeypatch):
+    monkeypatch.setattr(cache, "MIN_NODES", 10_000)
     load(LEDUC)
-    monkeypatch.setattr(cache, "LEAST_NODES", 100)
-    monkeypatch.setattr(cache, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(cache, "MIN_NODES", 100)
+    monkeypatch.setattr(cache, "MAX_BYTES", 1_000)
     load(LEDUC)
-    assert not shelf.exists()
+    assert not folder.exists()
 
 
-def test_the_oldest_make_room(shelf, monkeypatch):
+def test_the_oldest_make_room(folder, monkeypatch):
     load(KUHN3)
-    (first,) = shelf.iterdir()
-    monkeypatch.setattr(cache, "MOST_BYTES_IN_ALL", 1)
+    (first,) = folder.iterdir()
+    monkeypatch.setattr(cache, "MAX_TOTAL_BYTES", 1)
     load(LEDUC)
-    (left,) = shelf.iterdir()
+    (left,) = folder.iterdir()
     assert left != first
 
 
-def test_a_place_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch):
+def test_a_directory_that_cannot_be_written_is_ignored(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    monkeypatch.setattr(cache, "LEAST_NODES", 100)
+    monkeypatch.setattr(cache, "MIN_NODES", 100)
     assert_same(load(LEDUC), tree(LEDUC))
 
 
-def test_a_kept_tree_that_is_too_large_is_refused_all_the_same(shelf):
+def test_a_kept_tree_that_is_too_large_is_refused_all_the_same(folder):
     load(LEDUC)
     with pytest.raises(ValueError, match="too large for a tree"):
         load(LEDUC, max_nodes=1_000)
 
 
-def _keep(folder):
+def _keep(home):
     import os
 
-    os.environ["XDG_CACHE_HOME"] = folder
-    cache.LEAST_NODES = 100
+    os.environ["XDG_CACHE_HOME"] = home
+    cache.MIN_NODES = 100
     for _ in range(10):
         load(KUHN3)
         for path in cache.directory().glob("*.tree"):
             path.unlink(missing_ok=True)
 
 
-def test_two_writers_and_a_reader(shelf, tmp_path):
+def test_two_writers_and_a_reader(folder, tmp_path):
     """Whatever others do to the file, what is read is the tree."""
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_keep, args=(str(tmp_path),)) for _ in range(2)]
@@ -150,10 +144,10 @@ def test_two_writers_and_a_reader(shelf, tmp_path):
     assert [writer.exitcode for writer in writers] == [0, 0]
 
 
-def test_the_command(shelf, capsys):
+def test_the_command(folder, capsys):
     arguments = ["--game", DICE, "--iterations", "1", "--json"]
     assert main([*arguments, "--no-cache"]) == 0
-    assert not shelf.exists()
+    assert not folder.exists()
     assert main([*arguments, "--max-nodes", "20000"]) == 0
-    assert len(list(shelf.iterdir())) == 1
+    assert len(list(folder.iterdir())) == 1
     capsys.readouterr()

@@ -9,8 +9,8 @@ from hypothesis import given
 from algorithms.dominance import main
 from algorithms.exact.elimination import eliminate, exposures, reduced_strategies, without_dominated
 from algorithms.exact.kuhn import nash
-from algorithms.exact.values import expected_values, pure, seated
-from algorithms.games.kuhn import kuhn, kuhn_tree
+from algorithms.exact.values import expected_values, joint_policy, pure_policy
+from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import Action
 from kuhn_bridge.errors import GameError
 from tests.games import KUHN3, LEDUC, tree
@@ -24,13 +24,13 @@ def test_the_rounds_of_kuhn(capsys):
     assert main([]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "27 x 64 reduced pure strategies",
-        "round 1 leaves 12 x 8; nobody plays any more",
+        "round 1 leaves 12 x 8 and removes",
         "  player_0 with J after check-bet: call",
         "  player_0 with K after check-bet: fold",
         "  player_1 with K after check: check",
         "  player_1 with J after bet: call",
         "  player_1 with K after bet: fold",
-        "round 2 leaves 8 x 4; nobody plays any more",
+        "round 2 leaves 8 x 4 and removes",
         "  player_0 with Q to start: bet",
         "  player_1 with Q after check: bet",
     ]
@@ -40,7 +40,7 @@ def test_nothing_is_strictly_dominated(capsys):
     """Every action of Kuhn is as good as any against an opponent who never lets it come up."""
     assert eliminate(TREE, strict=True).removals == ()
     assert main(["--strict"]) == 0
-    assert capsys.readouterr().out == "27 x 64 reduced pure strategies\nnone is dominated\n"
+    assert capsys.readouterr().out == "27 x 64 reduced pure strategies\nno strategy is dominated\n"
 
 
 def test_the_gate(capsys):
@@ -73,7 +73,7 @@ def test_what_an_exposure_costs():
     policy = nash(0).copy()
     policy[TREE.keys.index("2b")] = 0, 0, 1
     (found,) = exposures(TREE, policy, WEAK)
-    assert (found.round, TREE.keys[found.row], found.action) == (1, "2b", Action.FOLD)
+    assert (found.round, TREE.keys[found.infoset], found.action) == (1, "2b", Action.FOLD)
     assert found.cost == pytest.approx(0)  # nash:0 never bets as player_0
     assert found.worst == pytest.approx(1 / 3 * 3)  # K one time in three, -1 instead of +2
 
@@ -100,7 +100,7 @@ def test_reduced_strategies_are_strategies():
         assert len(plans) == len(np.unique(plans, axis=0)) == count
         for row in np.flatnonzero(TREE.owner == player):
             own = plans[:, TREE.first_slot[row] + 1 : TREE.first_slot[row + 1] + 1]
-            assert np.array_equal(own.sum(axis=1), plans[:, TREE.parent[row]])
+            assert np.array_equal(own.sum(axis=1), plans[:, TREE.parent_sequence[row]])
 
 
 def test_removed_actions_are_dominated_by_enumeration():
@@ -113,13 +113,15 @@ def test_removed_actions_are_dominated_by_enumeration():
         for _ in range(200):
             played = np.array([rng.choice(options) for options in choices])
             better = played.copy()
-            played[removal.row] = removal.action
-            better[removal.row] = next(a for a in choices[removal.row] if a != removal.action)
-            owner = TREE.owner[removal.row]
-            sides = [pure(TREE, played)] * 2
-            before = expected_values(TREE, seated(TREE, sides))[owner]
-            sides[owner] = pure(TREE, better)
-            assert expected_values(TREE, seated(TREE, sides))[owner] >= before - 1e-12
+            played[removal.infoset] = removal.action
+            better[removal.infoset] = next(
+                a for a in choices[removal.infoset] if a != removal.action
+            )
+            owner = TREE.owner[removal.infoset]
+            sides = [pure_policy(TREE, played)] * 2
+            before = expected_values(TREE, joint_policy(TREE, sides))[owner]
+            sides[owner] = pure_policy(TREE, better)
+            assert expected_values(TREE, joint_policy(TREE, sides))[owner] >= before - 1e-12
 
 
 @pytest.mark.parametrize(("name", "words"), [(KUHN3, "3 players"), (LEDUC, "more than")])
@@ -128,18 +130,11 @@ def test_games_that_are_too_much(name, words):
         eliminate(tree(name))
 
 
-def test_words():
-    row = TREE.keys.index("2pb")
-    assert kuhn().infoset_label(row) == "player_0 with K after check-bet"
-    assert kuhn().action_label(row, Action.FOLD) == "fold"
-    assert kuhn().action_label(TREE.keys.index("1p"), Action.CHECK_OR_CALL) == "check"
-
-
 def test_another_game(capsys):
     assert main(["--game", "turn_based_simultaneous_game(game=matrix_pd())", "--strict"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "2 x 2 reduced pure strategies",
-        "round 1 leaves 1 x 1; nobody plays any more",
+        "round 1 leaves 1 x 1 and removes",
         "  player_0 at 'Current player: 0 Observing player: 0. Non-terminal': Cooperate",
         "  player_1 at 'Current player: 1 Observing player: 1. Non-terminal': Cooperate",
     ]

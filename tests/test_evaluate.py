@@ -11,7 +11,7 @@ import pytest
 from algorithms import evaluate
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
 from algorithms.exact.simulation import Sample
-from algorithms.exact.values import evaluate_policy, seated
+from algorithms.exact.values import evaluate_policy, joint_policy
 from algorithms.games import load_game
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.policies.sources import BEST_RESPONSE, load
@@ -77,7 +77,7 @@ def test_a_seed_is_a_match(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_likeliest_actions_are_played(capsys: pytest.CaptureFixture[str]) -> None:
     tree, policy = kuhn_tree(), Policy.random("kuhn", 2)
     for options, mine in ([], policy), (["--deterministic"], policy.greedy()):
-        joint = seated(tree, [mine.table, tree.uniform()])
+        joint = joint_policy(tree, [mine.table, tree.uniform()])
         wanted = evaluate_policy(tree, joint).values[0]
         assert match(capsys, *options)["player_0"]["exact"] == pytest.approx(wanted)
 

@@ -1,17 +1,11 @@
-"""The fast mode: the exact solver's numbers up to rounding, whatever the game looks like."""
+"""The fast mode: the exact mode's numbers up to rounding, whatever the game looks like."""
 
-import ast
-import signal
-import threading
-import time
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from algorithms.exact import cfr
 from algorithms.exact.cfr import (
     CFR,
     CFR_PLUS,
@@ -22,12 +16,9 @@ from algorithms.exact.cfr import (
     VARIANTS,
     Solver,
 )
-from algorithms.exact.fast import WIDTHS, FastSolver, arrange
-from algorithms.exact.solving import make_solver
+from algorithms.exact.fast import WIDTHS, FastSolver, make_layout
 from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
-from algorithms.exact.values import expected_values, nash_conv
-from algorithms.games.kuhn import kuhn_tree
-from kuhn_bridge.errors import BridgeError
+from algorithms.exact.values import expected_values, nash_conv, reach_probabilities
 from tests.games import DICE, KUHN, KUHN3, LEDUC, apart, tree
 
 DICE3, DICE5 = (f"liars_dice(numdice=1,dice_sides={sides})" for sides in (3, 5))
@@ -83,7 +74,7 @@ def test_averages_after_ten_iterations_of_cfr(name):
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 @pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC, DICE, DICE3, GOOFSPIEL])
 def test_nash_conv_is_the_same_on_the_way(name, variant):
-    """To 2%; or as near as the exact mode is to itself when the last bit of payoffs changes."""
+    """To 2%, or as close as the exact mode is to itself when the last bits of payoffs change."""
     flat = tree(name)
     exact, fast = pair(flat, variant)
     for iterations in (10, 100, 1_000):
@@ -95,7 +86,7 @@ def test_nash_conv_is_the_same_on_the_way(name, variant):
             assert 0.98 * min(spread) <= found <= 1.02 * max(spread)
 
 
-# Where ties let the modes part by more than 2%.
+# Where ties let the modes differ by more than 2%.
 APART = [
     *((KUHN3, CFR_SIMULTANEOUS, iterations) for iterations in (10, 100, 1_000)),
     (KUHN3, DISCOUNTED_CFR, 1_000),
@@ -105,7 +96,7 @@ APART = [
 
 
 def _measured(solver, flat, iterations):
-    solver.run(iterations - solver.iteration)
+    solver.run(iterations - solver.iterations)
     return nash_conv(flat, solver.average_policy())
 
 
@@ -124,12 +115,12 @@ def test_both_reach_a_millionth(name, iterations):
 
 @pytest.mark.parametrize(("name", "width"), LANES.items())
 def test_lanes_where_hands_are_alike(name, width):
-    assert arrange(tree(name)).width == width
+    assert make_layout(tree(name)).width == width
 
 
 def test_more_hands_than_lanes():
     flat = _many_hands()
-    assert arrange(flat).width == WIDTHS[-1] < 19
+    assert make_layout(flat).width == WIDTHS[-1] < 19
     exact, fast = pair(flat, CFR_PLUS)
     exact.run(50)
     fast.run(50)
@@ -138,62 +129,26 @@ def test_more_hands_than_lanes():
 
 @pytest.mark.parametrize("name", [*LANES, "high card"])
 def test_a_layout_is_the_game(name):
-    """Every slot has a place of its own, and the blocks pay what the terminals pay."""
+    """Every slot has a cell of its own, and the blocks pay what the terminals pay."""
     flat = _many_hands() if name == "high card" else tree(name)
-    layout = arrange(flat)
-    assert len(np.unique(layout.place)) == flat.num_slots
+    layout = make_layout(flat)
+    assert len(np.unique(layout.slot_cell)) == flat.num_slots
     policy = flat.random(3)
-    reach = np.ones(flat.num_slots + 1)
-    for slot, (row, _, before, action) in enumerate(flat.slots):
-        reach[slot + 1] = reach[before] * policy[row, action]
+    reach = reach_probabilities(flat, policy)
     table = np.zeros((layout.positions, layout.width))
-    table.ravel()[layout.place] = reach[1:]
+    table.ravel()[layout.slot_cell] = reach[1:]
     table[: flat.num_players, 0] = 1
-    _, (ats, others, which), matrices, _, first_block = layout.arrays
+    _, (own, others, which), matrices, _, first_block = layout.arrays
     for player, value in enumerate(expected_values(flat, policy)):
         blocks = slice(first_block[player], first_block[player + 1])
         third = table[others[1:, blocks], 0].prod(axis=0)
         paid = np.einsum("bji,bj->bi", matrices[which[blocks]], table[others[0, blocks]])
-        idle = flat.ends[player] == 0  # hands that end before the player acts
-        rest = flat.stakes[player, idle] @ reach[flat.ends[:, idle]].prod(axis=0)
-        found = ((paid * table[ats[blocks]]).sum(axis=1) * third).sum() + rest
+        idle = flat.terminal_sequence[player] == 0  # hands that end before the player acts
+        rest = flat.terminal_payoff[player, idle] @ reach[flat.terminal_sequence[:, idle]].prod(
+            axis=0
+        )
+        found = ((paid * table[own[blocks]]).sum(axis=1) * third).sum() + rest
         assert found == pytest.approx(value, abs=1e-12)
-
-
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-def test_many_iterations_are_many_times_one(variant):
-    once, often = FastSolver(kuhn_tree(), variant), FastSolver(kuhn_tree(), variant)
-    once.run(30)
-    for _ in range(30):
-        often.run(1)
-    assert np.array_equal(once.average_policy(), often.average_policy())
-    assert np.array_equal(once.regrets(), often.regrets())
-    assert once.iteration == often.iteration == 30
-
-
-def test_before_the_first_iteration_all_is_uniform():
-    solver = FastSolver(tree(LEDUC))
-    assert solver.current_policy() == pytest.approx(solver.tree.uniform())
-    assert solver.average_policy() == pytest.approx(solver.tree.uniform())
-    with pytest.raises(BridgeError, match="-1 iterations"):
-        solver.run(-1)
-
-
-def test_the_mode_chooses():
-    kinds = {mode: type(make_solver(kuhn_tree(), "cfr", mode=mode)) for mode in ("exact", "fast")}
-    assert kinds == {"exact": Solver, "fast": FastSolver}
-
-
-def test_only_one_module_knows_of_it():
-    """It can be taken away: nothing but the place that chooses imports it."""
-    root = Path(__file__).parent.parent
-    knowing = {
-        path.stem
-        for path in (root / "algorithms").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module == "algorithms.exact.fast"
-    }
-    assert knowing == {"solving"}
 
 
 def _at_random(seed):
@@ -224,7 +179,7 @@ def _at_random(seed):
 @pytest.mark.parametrize("seed", [46, 48, 285, 297])
 def test_games_of_no_regular_shape(seed):
     flat = compile_tree("random", 2, 9, _at_random(seed))
-    assert arrange(flat).width == 4
+    assert make_layout(flat).width == 4
     exact, fast = pair(flat)
     exact.run(5)
     fast.run(5)
@@ -234,7 +189,7 @@ def test_games_of_no_regular_shape(seed):
 
 def test_two_hands_take_two_lanes():
     name = "liars_dice(numdice=1,dice_sides=2)"
-    assert arrange(tree(name)).width == 2
+    assert make_layout(tree(name)).width == 2
     test_a_layout_is_the_game(name)
 
 
@@ -259,33 +214,11 @@ def _crossed():
 
 
 def test_positions_of_different_depths_are_not_taken_for_each_other(monkeypatch):
-    monkeypatch.setattr("algorithms.exact.fast.SPARSEST", 0)  # lanes, whether they pay or not
+    monkeypatch.setattr("algorithms.exact.fast.MIN_DENSITY", 0)  # lanes, whether they pay or not
     flat = compile_tree("crossed", 2, 3, _crossed())
-    assert arrange(flat).width == 2
+    assert make_layout(flat).width == 2
     exact, fast = pair(flat)
     exact.run(5)
     fast.run(5)
     assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-10)
     assert fast.regrets() == pytest.approx(exact.regrets(), abs=1e-10)
-
-
-@pytest.mark.parametrize("name", ["cfr+", "os-mccfr"])
-def test_ctrl_c_is_heard_in_the_middle_of_a_run(name):
-    solver = make_solver(tree(KUHN), name)
-    solver.run(1)  # compiles
-    started = time.monotonic()
-    threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
-    with pytest.raises(KeyboardInterrupt):
-        solver.run(10**10)
-    assert time.monotonic() - started < 10
-    assert solver.iteration < 10**10
-
-
-def test_the_parts_of_a_run_change_nothing(monkeypatch):
-    whole, parts = FastSolver(tree(LEDUC), CFR_PLUS), FastSolver(tree(LEDUC), CFR_PLUS)
-    whole.run(50)
-    monkeypatch.setattr(cfr, "SLICE", 7 * tree(LEDUC).num_nodes)
-    parts.run(50)
-    assert parts.iteration == 50
-    assert (parts.average_policy() == whole.average_policy()).all()
-    assert (parts.regrets() == whole.regrets()).all()

@@ -1,147 +1,128 @@
-"""The order of the house: who may import whom, and how light the door is."""
+"""Which package may import which, frozen dataclasses, and what a measurement loads."""
 
 import ast
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("kuhn_bridge", "algorithms", "parity")
 
-# Every module has its place here, and imports only from lines above its own. Modules of one line
-# know nothing of each other.
-ORDER = """
-kuhn_bridge       errors
-kuhn_bridge       rules
-kuhn_bridge       encoding
-kuhn_bridge       state
-kuhn_bridge       bridge
-kuhn_bridge       policy
-kuhn_bridge       kuhn_v0 openspiel shimmy web.check
-algorithms.support  errors compiled garbage arrays
-algorithms.support  files progress draws server lanes
-algorithms.support  command sealed
-algorithms.exact    tree
-algorithms.exact    kuhn values cfr linear_program
-algorithms.exact    losses sampling elimination simulation fast
-algorithms.exact    solving
-algorithms.games    game cache
-algorithms.games    kuhn openspiel
-algorithms          games
-algorithms.policies policy styles
-algorithms.policies answers openspiel archive onnx_worker features
-algorithms.policies network report
-algorithms          policies
-algorithms.policies onnx sb3
-algorithms.policies sources
-algorithms.playing  opponents
-algorithms.playing  page terminal
-algorithms.learning board rows curve average tutorial checkpoint recipes
-algorithms.learning faces hands
-algorithms.learning selfplay
-algorithms.learning networks
-algorithms.learning steering models building
-algorithms.learning callback
-algorithms.learning training bands
-algorithms.learning saving
-algorithms.learning sweeping.plan sweeping.cluster
-algorithms.learning sweeping.results sweeping.trial
-algorithms.learning sweeping.running
-algorithms.learning sweeping.driving
-algorithms          features networks recipes
-algorithms          train_ppo nashconv solve evaluate simulate dominance sweep play export_onnx\
- curves rps
-parity              tally
-parity              registry sides contests
-parity              rules faces games selfplay solvers candidate
-parity              policies
-parity              check speed growth commands
-"""
+# A package imports only from its own line and those above it; packages of one line do not import
+# each other, and the modules of "algorithms" itself, which are the commands, neither.
+LAYERS = (
+    ("kuhn_bridge",),
+    ("algorithms.support",),
+    ("algorithms.exact",),
+    ("algorithms.games",),
+    ("algorithms.policies",),
+    ("algorithms.learning",),
+    ("algorithms.sweeping", "algorithms.learning.sweeping", "algorithms.playing"),
+    ("algorithms",),
+    ("parity",),
+)
+UPWARDS = {"kuhn_bridge", "kuhn_bridge.sb3"}  # the public API, which loads algorithms when used
+MUTABLE = {"Sitting", "Tally"}  # dataclasses that count as they go
 
 
-def places():
-    """The line of each module."""
-    return {
-        f"{package}.{name}": number
-        for number, line in enumerate(ORDER.strip().splitlines())
-        for package, *names in [line.split()]
-        for name in names
-    }
-
-
-def modules():
-    """Every module by its dotted name; a package that imports is one too."""
+def sources():
+    """The text of every module, by its dotted name; a package stands for its `__init__`."""
     found = {}
-    for package in PACKAGES:
+    for package in ("kuhn_bridge", "algorithms", "parity"):
         for path in (ROOT / package).rglob("*.py"):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            own = name.removesuffix(".__init__")
-            if own == name or (own != package and list(imports(path))):
-                found[own] = path
+            found[name.removesuffix(".__init__")] = path.read_text(encoding="utf-8")
     return found
 
 
-def imports(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def package_of(module):
+    """The package of `LAYERS` that a module belongs to, and its line."""
+    known = {package: line for line, packages in enumerate(LAYERS) for package in packages}
+    name = max((p for p in known if f"{module}.".startswith(f"{p}.")), key=len)
+    return name, known[name]
+
+
+def imports(nodes, modules):
+    """The modules that are imported by these nodes of a module."""
+    for node in nodes:
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in modules else node.module for name in inner]
+        else:
+            continue
+        yield from (name for name in names if name in modules)
 
 
-def test_every_module_has_its_place():
-    assert set(modules()) == set(places())
+def violations(sources):
+    """The imports that `LAYERS` forbids, as `(importer, imported)`."""
+    for module, text in sources.items():
+        package, line = package_of(module)
+        for target in imports(ast.walk(ast.parse(text)), sources):
+            other, its_line = package_of(target)
+            same = other == package and package != "algorithms"
+            if not (its_line < line or same or target == module or module in UPWARDS):
+                yield module, target
 
 
-@pytest.mark.parametrize("module", modules())
-def test_a_module_imports_only_from_those_above_it(module):
-    order = places()
-    for target in imports(modules()[module]):
-        if target in order and target != module:
-            assert order[target] < order[module], f"{module} imports {target}"
-
-
-def test_commands_import_no_commands():
-    last = max(line for name, line in places().items() if name == "algorithms.nashconv")
-    commands = {name for name, line in places().items() if line == last}
-    for command in commands:
-        assert not commands & set(imports(modules()[command])) - {command}
-
-
-def dataclasses(path):
-    """The name of each dataclass and what its decorator says."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        for mark in getattr(node, "decorator_list", ()):
-            if isinstance(node, ast.ClassDef) and "dataclass" in ast.unparse(mark):
-                yield node.name, ast.unparse(mark)
-
-
-def test_values_are_frozen_and_take_no_other_names():
-    found = dict(pair for path in modules().values() for pair in dataclasses(path))
-    assert len(found) > 20
-    usual = "dataclass(frozen=True, slots=True"
-    assert {name for name, mark in found.items() if not mark.startswith(usual)} == {
-        *("Game", "Tree"),  # frozen, but keep what they have computed
-        *("Sitting", "Tally"),  # count as they go
+def cycle(sources):
+    """A circle of modules that import each other when they are loaded, or none."""
+    graph = {
+        module: set(imports(ast.parse(text).body, sources)) for module, text in sources.items()
     }
-    assert {found["Game"], found["Tree"]} == {"dataclass(frozen=True, eq=False)"}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
 
 
-def loaded_by(statement):
-    code = f"import sys; {statement}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
+def test_packages_import_only_from_packages_below():
+    assert list(violations(sources())) == []
 
 
-def test_the_door_is_light():
-    heavy = {"torch", "pyspiel", "stable_baselines3", "pettingzoo", "gymnasium", "numba", "scipy"}
-    assert not heavy & loaded_by("import kuhn_bridge")
-    assert "pettingzoo" in loaded_by("from kuhn_bridge import env")
+def test_modules_do_not_import_each_other_in_a_circle():
+    assert cycle(sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("kuhn_bridge.rules", "from algorithms.games import load_game"),
+        ("algorithms.support.files", "import algorithms.exact.tree"),
+        ("algorithms.exact.tree", "def f(): from algorithms.policies import policy"),
+        ("algorithms.nashconv", "from algorithms import solve"),
+        ("algorithms.games.game", "from algorithms.games.kuhn import kuhn"),
+        ("algorithms.policies.policy", "import parity.check"),
+    ],
+)
+def test_a_wrong_import_would_be_noticed(module, line):
+    planted = sources()
+    planted[module] += f"\n{line}\n"
+    assert list(violations(planted)) or cycle(planted)
+
+
+def unfrozen(text):
+    """The names of dataclasses that are not frozen."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef):
+            marks = [ast.unparse(mark) for mark in node.decorator_list]
+            if any("dataclass" in mark and "frozen=True" not in mark for mark in marks):
+                yield node.name
+
+
+def test_dataclasses_are_frozen():
+    assert {name for text in sources().values() for name in unfrozen(text)} <= MUTABLE
+    assert list(unfrozen("@dataclass(slots=True)\nclass Result: x: int")) == ["Result"]
 
 
 def test_measuring_kuhn_needs_neither_torch_nor_openspiel():
+    code = (
+        "import sys; from algorithms.nashconv import main; main(['uniform']); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"torch", "pyspiel", "stable_baselines3", "onnxruntime"}
-    assert not heavy & loaded_by("from algorithms.nashconv import main; main(['uniform'])")
+    assert not heavy & set(done.stdout.split())

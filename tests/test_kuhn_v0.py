@@ -1,4 +1,4 @@
-"""The PettingZoo face as its users meet it."""
+"""The PettingZoo face, by its public methods."""
 
 import copy
 import pickle
@@ -41,17 +41,6 @@ def test_spaces_are_binary():
         assert env.observation_space(agent)["observation"] == Box(0, 1, (10,), np.float32)
         assert env.observation_space(agent)["action_mask"] == Box(0, 1, (3,), np.int8)
     assert env.state_space == Box(0, 1, (13,), np.float32)
-
-
-def test_one_loop_may_play_many_hands():
-    env, hands = kuhn_v0.env(), 0
-    env.reset(seed=0)
-    for _ in env.agent_iter():
-        if env.terminations[env.agent_selection] and hands < 100:
-            hands += 1
-            env.reset()
-        env.step(None if env.terminations[env.agent_selection] else 0)
-    assert hands == 100
 
 
 def test_the_usual_loop():
@@ -113,21 +102,6 @@ def test_deals_follow_the_seed():
     assert len(set(first)) == 6
 
 
-def test_environments_share_no_randomness():
-    one, other = kuhn_v0.env(), kuhn_v0.env()
-    one.reset(seed=1)
-    twin = copy.deepcopy(one)
-    for _ in range(10):
-        other.reset()
-    drawn = []
-    for env in (one, twin):
-        drawn.append([])
-        for _ in range(10):
-            env.reset()
-            drawn[-1].append(tuple(env.state()))
-    assert drawn[0] == drawn[1]
-
-
 def test_every_deal_comes_up_equally_often():
     env = kuhn_v0.env()
     env.reset(seed=0)
@@ -163,24 +137,21 @@ def snapshot(env):
 
 
 @pytest.mark.parametrize("action", [2, -1, 3, 1.5, True, None, "BET", np.float64(1), np.bool_(1)])
-def test_a_bad_action_raises_and_leaves_the_hand_where_it_was(action):
+def test_a_bad_action_raises_and_changes_nothing(action):
     env = dealt()
+    if action == -1:
+        env.step(Action.BET)  # so that the last ID is legal
     before = snapshot(env)
     with pytest.raises(BridgeError) as error:
         env.step(action)
     assert "\n" not in str(error.value)
     assert snapshot(env) == before
+
+
+def test_an_action_may_be_of_any_integer_type():
+    env = dealt()
     env.step(np.int32(1))
     assert env.agent_selection == "player_1"
-
-
-def test_an_action_below_0_is_not_counted_from_the_end():
-    env = dealt()
-    env.step(Action.BET)  # so that 2, the last ID, is legal
-    before = snapshot(env)
-    with pytest.raises(BridgeError, match="-1 is not an action ID"):
-        env.step(-1)
-    assert snapshot(env) == before
 
 
 def test_acting_after_the_end():
@@ -211,7 +182,7 @@ def test_before_the_first_reset():
             call()
 
 
-@pytest.mark.parametrize("agent", ["player_2", "", None, 0, ["player_0"]])
+@pytest.mark.parametrize("agent", ["player_2", "", None, 0])
 def test_a_wrong_agent(agent):
     env = dealt()
     for method in (env.observe, env.action_space, env.observation_space):
@@ -219,34 +190,23 @@ def test_a_wrong_agent(agent):
             method(agent)
 
 
-@pytest.mark.parametrize("cards", [("K", "K"), ("K", "A"), ("K",), "KJ", None, 3, (0, 0), (1.0, 2)])
-def test_bad_cards_keep_the_hand(cards):
+@pytest.mark.parametrize(
+    ("seed", "cards"),
+    [
+        *((1, cards) for cards in [("K", "K"), ("K", "A"), ("K",), "KJ", None, 3, (1.0, 2)]),
+        *((seed, ("K", "J")) for seed in (-1, 1.5, "seven")),
+    ],
+)
+def test_a_bad_reset_raises_and_changes_nothing(seed, cards):
     env = dealt()
     env.step(Action.BET)
     before = snapshot(env)
     with pytest.raises(BridgeError):
-        env.reset(seed=1, options={"cards": cards})
+        env.reset(seed=seed, options={"cards": cards})
     assert snapshot(env) == before
 
 
-def test_bad_options_keep_the_hand():
-    env = dealt()
-    before = snapshot(env)
-    with pytest.raises(BridgeError, match="options 5 are not a dict"):
-        env.reset(options=5)
-    assert snapshot(env) == before
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, "seven"])
-def test_bad_seeds_keep_the_hand(seed):
-    env = dealt()
-    before = snapshot(env)
-    with pytest.raises(BridgeError, match="seed"):
-        env.reset(seed=seed)
-    assert snapshot(env) == before
-
-
-def test_pictures(capsys):
+def test_rendering(capsys):
     env = kuhn_v0.env(render_mode="ansi")
     env.reset(options={"cards": ("K", "J")})
     env.step(Action.BET)
@@ -283,7 +243,7 @@ def test_pickle_and_deepcopy_carry_the_hand_and_the_stream():
         assert np.array_equal(twin.state(), again.state())
 
 
-def test_what_is_handed_out_can_be_written_on():
+def test_returned_arrays_are_copies():
     env = dealt()
     env.observe("player_0")["observation"][:] = 7
     env.infos["player_0"]["action_mask"][:] = 0

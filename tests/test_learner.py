@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
 from algorithms.exact.kuhn import nash
-from algorithms.exact.values import nash_conv, spread
+from algorithms.exact.values import nash_conv, returns_std
 from algorithms.games import load_game
 from algorithms.learning.buffer import LastStep, SeatRolloutBuffer
 from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
@@ -24,14 +24,13 @@ from algorithms.learning.learner import (
     InfosetStatistics,
     SelfPlay,
     TableAverage,
-    network_table,
     uniform_return_scale,
 )
 from algorithms.learning.observation_index import ObservationIndex
 from algorithms.learning.settings import configure
 from algorithms.learning.training import Training
 from algorithms.learning.usual_recipe import TurnsEnv
-from algorithms.policies.sb3 import actor_of, load_policy
+from algorithms.policies import load_policy
 from kuhn_bridge import BridgeError
 from tests.games import LEDUC
 
@@ -240,7 +239,7 @@ def test_an_update_is_what_the_hands_say() -> None:
     np.add.at(sums, (infosets, actions), won)
     counts = np.bincount(infosets, minlength=len(even))[:, None]
     gain = (sums - even * sums.sum(1, keepdims=True)) / np.maximum(counts, 1)
-    step = np.where(tree.legal, gain / spread(tree, even) / (even + 0.05), 0)
+    step = np.where(tree.legal, gain / returns_std(tree, even) / (even + 0.05), 0)
     step -= np.where(tree.legal, step.sum(1, keepdims=True) / tree.legal.sum(1, keepdims=True), 0)
     step *= np.minimum(1, np.sqrt(counts / 1000))
     assert np.abs(step).max() > 0.1
@@ -304,7 +303,7 @@ def test_step_size_and_pull_follow_their_schedules(normalised: bool) -> None:
     model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(8), normalize_advantage=normalised, **STOCK)
     callback.init_callback(model)
     callback.learner.start(total_steps=100)
-    sigma = 1.0 if normalised else spread(KUHN.tree, KUHN.tree.uniform())
+    sigma = 1.0 if normalised else returns_std(KUHN.tree, KUHN.tree.uniform())
     for progress, left, kl in ((0.0, 1.0, 0.4), (0.5, 0.51, 0.2), (1.0, 0.02, 0.1)):
         ent_coef = callback.learner.before_rollout(progress)
         assert callback.learner.statistics.step_size == pytest.approx(2 * left)
@@ -374,7 +373,7 @@ def test_on_states_the_kl_pull_is_the_gradient_of_the_divergence() -> None:
 
 def test_returns_on_states_are_measured_in_their_root_mean_square() -> None:
     game = load_game(LEDUC)
-    assert uniform_return_scale(game) == pytest.approx(spread(game.tree, game.tree.uniform()), rel=0.05)
+    assert uniform_return_scale(game) == pytest.approx(returns_std(game.tree, game.tree.uniform()), rel=0.05)
 
 
 def test_a_game_without_a_tree_is_measured_by_what_is_given() -> None:
@@ -505,11 +504,3 @@ def test_a_negative_zero_is_a_zero_and_a_strange_observation_is_refused() -> Non
     assert index(np.array([[-0.0, 1]], np.float32)).tolist() == [0]
     with pytest.raises(BridgeError, match="no player to act can see"):
         index(np.array([[1, 1]], np.float32))
-
-
-def test_a_network_plays_on_inputs_with_and_without_the_seat() -> None:
-    game = load_game(LEDUC)
-    for size in (game.observation_size, game.observation_size + 2):
-        actor = nn.Linear(size, game.num_actions)
-        assert network_table(actor, game, size).sum(axis=1) == pytest.approx(1)
-    assert actor_of(Training(configure({"n_envs": 2, "net": "mlp"})).model.policy)

@@ -10,11 +10,10 @@ from algorithms.exact.cfr import CFR_SIMULTANEOUS, VARIANTS, Solver
 from algorithms.exact.liars_dice import evaluate, liars_dice_rules, ranges
 from algorithms.exact.liars_dice import losses as exact_losses
 from algorithms.exact.liars_dice_cfr import LiarsDiceSolver
-from algorithms.exact.losses import losses
 from algorithms.exact.values import evaluate_policy
 from algorithms.games import load_game
 from algorithms.games.liars_dice import find_liars_dice
-from kuhn_bridge.errors import HistoryError, BridgeError, PolicyError
+from kuhn_bridge.errors import BridgeError, HistoryError, PolicyError
 
 
 def name_of(dice, sides, rule=""):
@@ -101,7 +100,10 @@ def test_the_measure_is_the_trees(name, kind):
 def test_the_losses_are_the_trees(name, kind):
     game, rows = native(name), tree_rows(name)
     tables = POLICIES[kind](game)
-    expected = {loss.row: loss for loss in losses(load_game(name).tree, on_tree(name, tables))}
+    expected = {
+        loss.infoset: loss
+        for loss in evaluate_policy(load_game(name).tree, on_tree(name, tables)).losses
+    }
     measure = game.measure(tables)
     found = measure.losses(sum(game.num_infosets))
     assert {rows[loss.player][loss.infoset] for loss in found} == set(expected)
@@ -110,7 +112,7 @@ def test_the_losses_are_the_trees(name, kind):
         other = expected[rows[loss.player][loss.infoset]]
         assert loss.reach == pytest.approx(other.reach, abs=1e-12)
         assert loss.lost == pytest.approx(other.lost, abs=1e-12)
-        assert loss.share == pytest.approx(other.share, abs=1e-12)
+        assert loss.probability == pytest.approx(other.probability, abs=1e-12)
         assert loss.played == other.played
         assert loss.best == measure.best_response[loss.player][loss.infoset]
 

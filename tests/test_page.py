@@ -949,7 +949,7 @@ def test_the_chart_shows_chips_fair_share_and_band(browser: Any) -> None:
     for node in range(tree.num_nodes):
         for child in range(tree.first_child[node], tree.first_child[node + 1]):
             row = tree.infoset[node]
-            step = tree.edge[child] if row < 0 else perfect[row, tree.action[child]]
+            step = tree.chance_probability[child] if row < 0 else perfect[row, tree.action[child]]
             reach[child] = reach[node] * step
     weights, chips = reach[tree.terminals], tree.returns[0, tree.terminals]
     variance = float(weights @ chips**2 - (weights @ chips) ** 2)
@@ -1019,7 +1019,7 @@ def test_trouble_with_a_file_leaves_the_page_in_order(browser: Any) -> None:
 def test_an_endless_network_is_given_up_and_the_page_goes_on(browser: Any, tmp_path: Path) -> None:
     """By a clock that only the test moves."""
     need(served.runtime_files(), "onnxruntime-web (make web)")
-    from tests.test_strangers import loop
+    from tests.models import loop
 
     with sitting(browser, "uniform") as table:
         page = table.page

@@ -136,8 +136,9 @@ def cfr_forgets_to_alternate(monkeypatch, stack):
 
 
 def nash_conv_is_halved(monkeypatch, stack):
-    honest = values.Measure.nash_conv.fget
-    monkeypatch.setattr(values.Measure, "nash_conv", property(lambda self: honest(self) / 2))
+    honest, measured = values.nash_conv, values.Measure.nash_conv.fget
+    monkeypatch.setattr(values, "nash_conv", lambda tree, policy: honest(tree, policy) / 2)
+    monkeypatch.setattr(values.Measure, "nash_conv", property(lambda self: measured(self) / 2))
 
 
 def a_bet_counts_as_a_check_on_the_table(monkeypatch, stack):
@@ -702,7 +703,11 @@ EACH = [
     ("selfplay", after_the_step(3, more_at_the_end), "ours shows [1.0, 1.0"),
     ("selfplay", after_the_step(1, lambda rewards: 2 * rewards), "ours pays 2, the plain one"),
     ("selfplay", of_vector("step_wait", over_at_once), "ours is over: True"),
-    ("lcfr", a_little_more(cfr.Tables, "average_policy", 1e-6), "average_policy, '0': ours plays"),
+    (
+        "lcfr",
+        a_little_more(cfr.BaseSolver, "average_policy", 1e-6),
+        "average_policy, '0': ours plays",
+    ),
     ("lcfr", a_little_more(cfr.Solver, "current_policy", 1e-6), "current_policy, '0': ours plays"),
     (
         "lcfr",
@@ -734,7 +739,11 @@ EACH = [
     ),
     (
         "model",
-        patched(values.Measure, "values", lambda _: property(lambda self: (7.0, -7.0))),
+        patched(
+            values,
+            "evaluate_policy",
+            lambda honest: lambda *given: replace(honest(*given), values=(7.0, -7.0)),
+        ),
         "model.zip: ours pays player_0 7",
     ),
     (

@@ -112,7 +112,7 @@ def off(function, change):
     [
         (values, "nash_convs", lambda found: found + 1e-6, {"nashconv"}),
         (values, "expected_values", lambda v: (v[0] + 1e-6, *v[1:]), {"values", "best-response"}),
-        (values, "pure", lambda table: np.roll(table, 1, axis=1), {"best-response"}),
+        (values, "pure_policy", lambda table: np.roll(table, 1, axis=1), {"best-response"}),
         (cfr, "CFR", None, {"cfr"}),
         (cfr, "CFR_PLUS", None, {"cfr+"}),
         (games, "to_pyspiel_tabular", lambda _: games.to_python_tabular(OTHER), {"policies"}),
@@ -149,11 +149,11 @@ def test_a_wrong_layout_of_the_fast_mode_is_noticed(name, wrong, monkeypatch):
 
 
 def test_a_fast_mode_that_averages_otherwise_is_noticed(monkeypatch):
-    def wrong(mode, tree, variant):
-        return right(mode, tree, replace(variant, gamma=variant.gamma + (mode == "fast")))
+    def wrong(tree, variant, mode):
+        return right(tree, replace(variant, gamma=variant.gamma + (mode == "fast")), mode=mode)
 
-    right = games.in_mode
-    monkeypatch.setattr(games, "in_mode", wrong)
+    right = games.make_solver
+    monkeypatch.setattr(games, "make_solver", wrong)
     assert red(load_game(KUHN3)) == {"fast"}
 
 
@@ -200,14 +200,23 @@ def set_to(thing, name, value):
     return lambda monkeypatch: monkeypatch.setattr(thing, name, value)
 
 
+def wrong_best_values(monkeypatch):
+    right = values.evaluate_policy
+
+    def wrong(tree, policy):
+        return replace(right(tree, policy), best_values=(7.0,) * 3)
+
+    monkeypatch.setattr(values, "evaluate_policy", wrong)
+
+
 def fast_mode_off(monkeypatch):
-    right = games.in_mode
+    right = games.make_solver
 
-    def in_mode(mode, tree, variant):
+    def make_solver(tree, variant, mode):
         wrong = mode == "fast" and variant is cfr.DISCOUNTED_CFR
-        return right(mode, tree, replace(variant, gamma=1) if wrong else variant)
+        return right(tree, replace(variant, gamma=1) if wrong else variant, mode=mode)
 
-    monkeypatch.setattr(games, "in_mode", in_mode)
+    monkeypatch.setattr(games, "make_solver", make_solver)
 
 
 def other_keys():
@@ -234,7 +243,7 @@ EACH = [
     (
         "best-response",
         lambda: load_game(KUHN3),
-        set_to(values.Measure, "best_values", property(lambda self: (7.0,) * 3)),
+        wrong_best_values,
         "random policy 0: ours lets player_0 win 7",
     ),
     (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from algorithms import rps
-from algorithms.rps import PAYOFF, against, main, matched, self_play
+from algorithms.rps import PAYOFF, against, main, regret_matching, self_play
 
 
 def test_the_example(capsys):
@@ -61,7 +61,7 @@ def test_bad_input(arguments, capsys):
 
 @given(arrays(float, 3, elements=st.floats(-1e6, 1e6)))
 def test_regrets_become_a_policy(regret):
-    policy = matched(regret)
+    policy = regret_matching(regret)
     assert policy.sum() == pytest.approx(1)
     assert (policy >= 0).all()
     assert (policy[regret <= 0] == 0).all() or not (regret > 0).any()
@@ -81,25 +81,25 @@ def test_each_player_regrets_what_it_would_have_won(monkeypatch):
     assert outcome.average == pytest.approx(np.mean([even, [0, 1 / 3, 2 / 3]], axis=0))
 
 
-def test_options_are_heard(capsys):
-    def told(*options):
+def test_options_are_used(capsys):
+    def printed(*options):
         main(["--json", *options])
         found = json.loads(capsys.readouterr().out)
         played = [found[name]["average"] for name in ("self-play", "against the opponent")]
         return found["rounds"], found["seed"], played
 
-    def wanted(rounds, seed, opponent):
+    def expected(rounds, seed, opponent):
         played = self_play(rounds, seed=seed), against(opponent, rounds, seed=seed)
         return rounds, seed, [outcome.average.tolist() for outcome in played]
 
-    assert told() == wanted(20_000, 0, (0.4, 0.3, 0.3))
+    assert printed() == expected(20_000, 0, (0.4, 0.3, 0.3))
     some = ["--rounds", "50", "--seed", "3", "--opponent", "0.2", "0.5", "0.3"]
-    assert told(*some) == wanted(50, 3, (0.2, 0.5, 0.3))
-    assert wanted(50, 3, (0.2, 0.5, 0.3)) != wanted(50, 4, (0.2, 0.5, 0.3))
+    assert printed(*some) == expected(50, 3, (0.2, 0.5, 0.3))
+    assert expected(50, 3, (0.2, 0.5, 0.3)) != expected(50, 4, (0.2, 0.5, 0.3))
 
 
 @pytest.mark.parametrize(("shortfall", "code"), [(0.049, 0), (0.051, 1)])
-def test_how_near_is_near(shortfall, code, monkeypatch, capsys):
+def test_the_tolerance_decides(shortfall, code, monkeypatch, capsys):
     found = rps.Averages(np.full(3, 1 / 3), shortfall)
     monkeypatch.setattr(rps, "self_play", lambda *args, **options: found)
     assert main(["--rounds", "20000"]) == code

@@ -95,8 +95,8 @@ def test_every_deal_comes_as_often_as_chance_has_it(name: str) -> None:
     counts = np.bincount(dealt, minlength=game.num_nodes)
     nodes = np.flatnonzero(counts)
     assert (game.player[nodes] >= 0).all()
-    assert game.chance[nodes].sum() == pytest.approx(1)
-    assert np.abs(counts[nodes] - hands * game.chance[nodes]).max() < 4  # drawn: 20 and more
+    assert game.chance_reach[nodes].sum() == pytest.approx(1)
+    assert np.abs(counts[nodes] - hands * game.chance_reach[nodes]).max() < 4  # drawn: 20 and more
 
 
 def uneven(*probabilities: float) -> list[Visit]:
@@ -133,8 +133,8 @@ def test_opponents_move_inside_and_win_what_they_should(name: str) -> None:
     reach = np.ones(game.num_slots + 1)
     for slot, (infoset, _, before, action) in enumerate(game.slots):
         reach[slot + 1] = reach[before] * policy[infoset, action]
-    decided = game.ends[last] > 0
-    weight = (game.chance[game.terminals] * reach[game.ends].prod(axis=0))[decided]
+    decided = game.terminal_sequence[last] > 0
+    weight = (game.chance_reach[game.terminals] * reach[game.terminal_sequence].prod(axis=0))[decided]
     exact = game.returns[:, game.terminals[decided]] @ weight / weight.sum()
     assert count.sum() > 19_900
     assert won / count.sum() == pytest.approx(exact, abs=5 * np.abs(exact).max() / 50 + 0.1)
@@ -174,7 +174,7 @@ def test_every_ending_comes_as_often_as_it_should(seed: int) -> None:
     reach = np.ones(TREE.num_slots + 1)
     for slot, (infoset, _, before, action) in enumerate(TREE.slots):
         reach[slot + 1] = reach[before] * policy[infoset, action]
-    expected = hands * TREE.chance[TREE.terminals] * reach[TREE.ends].prod(axis=0)
+    expected = hands * TREE.chance_reach[TREE.terminals] * reach[TREE.terminal_sequence].prod(axis=0)
     assert count.sum() == count[TREE.terminals].sum() == hands
     assert (np.abs(count[TREE.terminals] - expected) <= 5 * np.sqrt(expected) + 1e-9).all()
     mean = count @ TREE.returns[0] / hands

@@ -58,15 +58,6 @@ def test_arrays_decode_to_the_state(state):
         assert mask.tolist() == [a in legal for a in Action]
 
 
-def test_an_observation_says_nothing_of_the_other_card():
-    seen = {}
-    for state in ALL:
-        for seat in (0, 1):
-            key = (seat, state.cards[seat], state.letters)
-            arrays = (state.observe(seat).tobytes(), state.mask(seat).tobytes())
-            assert seen.setdefault(key, arrays) == arrays
-
-
 def test_arrays_are_copies():
     state = State.new("K", "J")
     state.observe(0)[:] = 7
@@ -109,39 +100,22 @@ def test_states_are_values():
             assert hash(twin) == hash(state)
             assert twin.returns == state.returns
             assert twin.legal_actions == state.legal_actions
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError):  # `new` and `act` return the same states every time
         ALL[0].letters = "p"
 
 
-def test_the_shared_states_cannot_be_broken():
-    """`new` and `act` hand out the same states again and again, so nobody may change one."""
-    state = State.new("K", "J")
-    for change in ("clear", "pop", "update", "__setitem__", "__delitem__"):
-        assert not hasattr(state._after, change)
-    for name in ("_after", "cards", "returns"):
-        with pytest.raises(AttributeError):
-            setattr(state, name, ())
-        with pytest.raises(AttributeError):
-            delattr(state, name)
-    assert not hasattr(state, "__dict__")  # so nothing can be hung on them either
-    assert state.act(Action.BET).letters == "b"
-
-
-def test_the_arrays_behind_states_cannot_be_opened_for_writing():
+def test_the_arrays_behind_states_are_read_only():
     for table in (OBSERVATIONS, MASKS):
         with pytest.raises(TypeError):
             table[""] = ()
-        for arrays in table.values():
-            for array in arrays:
-                with pytest.raises(ValueError, match="read-only"):
-                    array[0] = 7
-                with pytest.raises(ValueError, match="WRITEABLE"):
-                    array.setflags(write=True)
+        for array in itertools.chain(*table.values()):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 7
 
 
 def test_an_error_names_the_player_to_act_and_what_it_may_do():
     dealt = State.new("Q", "K")
-    for state, told in (
+    for state, message in (
         (dealt, "player_0 may CHECK_OR_CALL or BET"),
         (dealt.act(0), "player_1 may CHECK_OR_CALL or BET"),
         (dealt.act(1), "player_1 may CHECK_OR_CALL or FOLD"),
@@ -149,29 +123,17 @@ def test_an_error_names_the_player_to_act_and_what_it_may_do():
         (dealt.act(1).act(2), "the hand is over"),
     ):
         forbidden = next(action for action in Action if action not in state.legal_actions)
-        with pytest.raises(IllegalActionError, match=f": {told}$"):
+        with pytest.raises(IllegalActionError, match=f": {message}$"):
             state.act(forbidden)
 
 
-def test_the_two_cards_may_be_spelt_differently():
+def test_the_two_cards_may_be_given_differently():
     for card0, card1 in [("K", Card.J), (Card.K, "J"), (2, Card.J), (Card.K, 0), ("K", 0)]:
         assert State.new(card0, card1) is State.new(Card.K, Card.J)
 
 
 @pytest.mark.parametrize(
-    "cards",
-    [
-        ("K", "K"),
-        (Card.K, Card.K),
-        ("K", Card.K),
-        (Card.K, "K"),
-        (2, 2),
-        ("K", "A"),
-        (3, 0),
-        (True, 0),
-        (None, "J"),
-        (0, 10**9),
-    ],
+    "cards", [("K", "K"), (Card.K, Card.K), (Card.K, "K"), ("K", "A"), (3, 0), (True, 0), (None, 0)]
 )
 def test_bad_deals(cards):
     with pytest.raises(CardError):

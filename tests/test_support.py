@@ -1,6 +1,5 @@
-"""What the commands share."""
+"""Shared by the commands: errors, files, checksums, tables."""
 
-import errno
 import gc
 import os
 import resource
@@ -9,13 +8,12 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 import kuhn_bridge
-from algorithms.support import command, compiled, files, garbage, sealed
+from algorithms.support import checksummed, command, compiled, files, garbage
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import progress
 
@@ -30,31 +28,31 @@ def test_mistakes_are_one_line_and_exit_2(capsys):
     def disk():
         raise OSError(28, "No space left on device", "model.zip")
 
-    for fails, told in (
+    for fails, message in (
         (missing, "this needs the package warp; pip install 'kuhn-bridge[all]'"),
         (multiline, "two lines"),
         (disk, "model.zip: No space left on device"),
     ):
         assert command.run(fails, "command") == 2
-        assert capsys.readouterr().err == f"command: {told}\n"
+        assert capsys.readouterr().err == f"command: {message}\n"
 
 
-def test_a_name_of_a_megabyte_is_not_told_whole(capsys):
+def test_an_error_of_a_megabyte_is_shortened(capsys):
     def long():
         raise UsageError(f"x{'y' * 10**6}z")
 
     assert command.run(long, "command") == 2
-    said = capsys.readouterr().err
-    assert said.startswith("command: xyy")
-    assert said.endswith("yyz\n")
-    assert len(said) == len("command: \n") + command.LONGEST
+    printed = capsys.readouterr().err
+    assert printed.startswith("command: xyy")
+    assert printed.endswith("yyz\n")
+    assert len(printed) == len("command: \n") + command.MAX_ERROR_CHARS
 
 
 @pytest.mark.parametrize(
     ("closed", "encoding", "shown"),
     [(">&-", "utf-8", b""), ("", "ascii", b"\\xe9.json"), ("", "utf-8", b"\xc3\xa9.json")],
 )
-def test_output_that_is_closed_or_lacks_letters_is_no_error(closed, encoding, shown):
+def test_closed_output_and_missing_characters_are_no_errors(closed, encoding, shown):
     program = (
         "from algorithms.support.command import run\n"
         "print(run(lambda: print('\\xe9.json') or 0, 'c'))"
@@ -72,24 +70,6 @@ def test_output_that_is_closed_or_lacks_letters_is_no_error(closed, encoding, sh
 def test_a_program_error_is_not_hidden():
     with pytest.raises(ZeroDivisionError):
         command.run(lambda: 1 // 0, "command")
-
-
-def test_replacing_is_all_or_nothing(tmp_path):
-    target = tmp_path / "out.json"
-    files.write_text(target, "first")
-
-    def fail():
-        with files.replacing(target) as temporary:
-            temporary.write_text("half")
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        fail()
-    assert target.read_text() == "first"
-    assert list(tmp_path.iterdir()) == [target]
-    for bad in (tmp_path, tmp_path / "nowhere" / "x.json"):
-        with pytest.raises(UsageError), files.replacing(bad):
-            pass
 
 
 def test_wrong_arguments_are_one_line_too(capsys):
@@ -126,7 +106,7 @@ COMMANDS = [
 ]
 
 
-def test_commands_search_for_garbage_seldom():
+def test_commands_collect_garbage_less_often():
     before = gc.get_threshold()
     gc.set_threshold(700)
     assert command.run(lambda: gc.get_threshold()[0], "name") == garbage.OBJECTS
@@ -148,7 +128,7 @@ for name in {COMMANDS}:
     assert run.stdout.splitlines() == [f"{name} True" for name in COMMANDS]
 
 
-def test_a_reader_who_has_had_enough_is_no_error():
+def test_a_closed_pipe_is_no_error():
     code = "import sys; from algorithms.support.command import run\n"
     code += "sys.exit(run(lambda: print('nobody reads this') or 0, 'name'))"
     child = [sys.executable, "-c", code]
@@ -172,7 +152,7 @@ def test_a_bar_is_drawn_on_a_terminals_standard_error_alone(monkeypatch, capsys)
         assert "".join(capsys.readouterr()) == ""
 
 
-def test_where_no_cache_can_be_kept_functions_are_compiled_all_the_same(monkeypatch):
+def test_functions_are_compiled_where_no_cache_can_be_written(monkeypatch):
     def njit(**options):
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
@@ -182,9 +162,10 @@ def test_where_no_cache_can_be_kept_functions_are_compiled_all_the_same(monkeypa
     assert compiled.compiled(len) == (len, "compiled")
 
 
-def test_an_error_without_words_is_named():
+def test_an_error_without_a_message_is_named_by_its_class():
     assert first_line(ValueError()) == "ValueError"
     assert first_line(ValueError("two\nlines")) == "two"
+    assert len(first_line(ValueError("x" * 10_000))) == 300
 
 
 def test_speed_without_openspiel_is_one_line():
@@ -196,120 +177,72 @@ def test_speed_without_openspiel_is_one_line():
     assert "this needs the package pyspiel" in run.stderr
 
 
-def device(path, minor):
-    """A memory device of the test's own: an error in `files` must not cost the machine its own."""
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "out.json"
+    files.write_text(target, "first")
+
+    def interrupted():
+        with files.replacing(target) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert target.read_text() == "first"
+    with files.replacing(target) as temporary:
+        temporary.write_text("second")
+        assert temporary.suffix == target.suffix
+        assert target.read_text() == "first"
+    assert target.read_text() == "second"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+KILLED = """
+import os, signal, sys
+from algorithms.support.files import replacing
+with replacing(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_run_leaves_the_old_file(tmp_path):
+    target = tmp_path / "model.ckpt"
+    files.write_text(target, "first")
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(target)], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert target.read_text() == "first"
+
+
+def test_two_runs_can_write_the_same_file(tmp_path):
+    target = tmp_path / "model.ckpt"
+    with files.replacing(target) as first:
+        first.write_text("by one run")
+        files.write_text(target, "by another")
+        assert target.read_text() == "by another"
+    assert target.read_text() == "by one run"
+
+
+def test_a_full_disk_is_one_line_and_keeps_the_old_file(tmp_path):
+    target = tmp_path / "model.ckpt"
+    files.write_bytes(target, b"good")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # like a disk with 1,000 bytes left
     try:
-        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
-        path.open("rb").close()
-    except OSError:
-        pytest.skip("no devices can be made here")
-    return path
+        with pytest.raises(UsageError, match=r"model.ckpt: cannot be written \(File too large"):
+            files.write_bytes(target, bytes(2000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert target.read_bytes() == b"good"
+    assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_device_is_written_into_and_stays_a_device(tmp_path):
-    null, full = device(tmp_path / "null", 3), device(tmp_path / "full", 7)
-    files.write_text(null, "gone")
-    assert stat.S_ISCHR(null.stat().st_mode)
-    link = tmp_path / "link"
-    link.symlink_to(full)
-    with pytest.raises(UsageError, match="No space left on device"):
-        files.write_text(link, "too much")
-    assert stat.S_ISCHR(full.stat().st_mode)
-    assert link.is_symlink()
-
-
-def test_a_stream_is_written_into(tmp_path, capfd, monkeypatch):
-    assert files._STREAMS == {"/dev/stdout": 1, "/dev/stderr": 2}
-    monkeypatch.setattr(files, "_STREAMS", {str(tmp_path / "stdout"): 1})
-    print("first", flush=True)
-    files.write_text(tmp_path / "stdout", "second\n")
-    assert capfd.readouterr().out == "first\nsecond\n"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_pipe_is_written_into_and_never_waited_for(tmp_path):
-    pipe = tmp_path / "pipe.json"
-    os.mkfifo(pipe)
-    with pytest.raises(UsageError, match=r"pipe.json: cannot write there \(No such device"):
-        files.write_text(pipe, "nobody reads this")
-    got = []
-    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
-    reader.start()
-    content = "x" * 200_000  # more than a pipe holds
-    while True:
-        try:
-            files.write_text(pipe, content)
-            break
-        except UsageError:  # the reader is not there yet
-            continue
-    reader.join(10)
-    assert got == [content.encode()]
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-
-
-def test_a_full_pipe_is_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    handle, got = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK), bytearray()
-
-    def read():
-        time.sleep(0.1)  # until it is full
-        os.set_blocking(handle, True)
-        while part := os.read(handle, 2**16):
-            got.extend(part)
-
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    files.write_text(tmp_path / "pipe", "x" * 200_000)  # more than a pipe holds
-    reader.join(10)
-    os.close(handle)
-    assert len(got) == 200_000
-
-
-def test_nothing_may_be_written_into_a_device(tmp_path):
-    with files.replacing(device(tmp_path / "null", 3)):
-        pass
-
-
-def test_no_handle_stays_open(tmp_path):
-    null, left = device(tmp_path / "null", 3), tmp_path / ".file-0123abcd.json"
-    before = set(Path("/proc/self/fd").iterdir())
-    left.touch()  # of a run that was killed
-    for path in (tmp_path / "file.json", null):
-        files.require_writable(path)
-        files.write_text(path, "whole")
-    assert not left.exists()
-    assert set(Path("/proc/self/fd").iterdir()) == before
-
-
-def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
+def test_a_file_is_on_disk_before_it_gets_its_name(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(list(tmp_path.iterdir())))
     files.write_text(tmp_path / "file.json", "whole")
     assert len(synced) == 1
     assert tmp_path / "file.json" not in synced[0]
-
-
-def test_what_was_printed_before_comes_before(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(files, "_STREAMS", {str(tmp_path / "stdout"): 1})
-    with os.fdopen(os.dup(1), "w") as buffered:
-        monkeypatch.setattr(sys, "stdout", buffered)
-        print("first")
-        files.write_text(tmp_path / "stdout", "second\n")
-    assert capfd.readouterr().out == "first\nsecond\n"
-
-
-def test_links_are_not_taken_for_what_a_killed_run_left(tmp_path):
-    (tmp_path / "other").write_text("kept")
-    link = tmp_path / ".file-0123abcd.json"
-    link.symlink_to(tmp_path / "other")
-    files.write_text(tmp_path / "file.json", "whole")
-    assert link.read_text() == "kept"
-
-
-def test_pictures_have_the_name_of_one(tmp_path):
-    files.require_png(tmp_path / "x.PNG")
-    with pytest.raises(UsageError, match="a picture is written as"):
-        files.require_png(tmp_path / "x.jpg")
 
 
 def test_symbolic_links_are_followed(tmp_path):
@@ -327,23 +260,8 @@ def test_symbolic_links_are_followed(tmp_path):
     assert {path.name for path in real.parent.iterdir()} == {"real.json", "made.json"}
 
 
-def test_a_link_that_leads_to_itself_stays(tmp_path):
-    one, two = tmp_path / "one.json", tmp_path / "two.json"
-    one.symlink_to(two)
-    two.symlink_to(one)
-    with pytest.raises(UsageError, match="leads to itself"):
-        files.write_text(one, "text")
-    assert one.is_symlink()
-    assert sorted(tmp_path.iterdir()) == [one, two]
-
-
-def test_the_way_back_out_of_a_folder_that_is_missing_is_missing_too(tmp_path):
-    with pytest.raises(UsageError, match="there is no directory"):
-        files.require_writable(tmp_path / "none" / ".." / "out.json")
-
-
-@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
-def test_new_files_have_the_permissions_that_the_umask_leaves(tmp_path, mask, mode):
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_new_files_follow_the_umask_and_old_ones_keep_their_permissions(tmp_path, mask, mode):
     before = os.umask(mask)
     try:
         files.write_text(tmp_path / "new.json", "x")
@@ -356,129 +274,99 @@ def test_new_files_have_the_permissions_that_the_umask_leaves(tmp_path, mask, mo
     assert stat.S_IMODE((tmp_path / "kept.json").stat().st_mode) == 0o640
 
 
-KILLED = """
-import os, signal, sys
-from algorithms.support.files import replacing
-with replacing(sys.argv[1]) as temporary:
-    temporary.write_text("half")
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else_is(tmp_path):
-    target = tmp_path / "model.ckpt"
-    for _ in range(2):  # the second removes what the first left
-        killed = subprocess.run([sys.executable, "-c", KILLED, str(target)], cwd=ROOT, check=False)
-        assert killed.returncode == -signal.SIGKILL
-        assert len(list(tmp_path.iterdir())) == 1
-    others = [
-        ".model-notes.ckpt",
-        ".other-0123abcd.ckpt",
-        ".model-0123abcd.zip",
-        "model-0123abcd.ckpt",
-    ]
-    for name in others:
-        (tmp_path / name).touch()
-    with files.replacing(target) as alive:  # somebody else is writing the same file right now
-        alive.write_text("by another run")
-        files.write_text(target, "done")
-        assert alive.exists()
-        alive.write_text("later")
-    assert target.read_text() == "later"
-    assert {path.name for path in tmp_path.iterdir()} == {"model.ckpt", *others}
-
-
-def test_what_another_run_removes_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    target, lock, thefts = tmp_path / "model.ckpt", files._lock, iter((True, False))
-
-    def late(handle):
-        if next(thefts):
-            next(tmp_path.iterdir()).unlink()
-        lock(handle)
-
-    monkeypatch.setattr(files, "_lock", late)
-    with files.replacing(target) as temporary:
-        with temporary.open() as other, pytest.raises(BlockingIOError):
-            lock(other.fileno())
-        temporary.write_text("whole")
-    assert target.read_text() == "whole"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_a_full_disk_is_one_line_and_keeps_the_last_good_file(tmp_path):
-    target = tmp_path / "model.ckpt"
-    files.write_bytes(target, b"good")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # as a disk with 1,000 bytes left
+def device(path, minor):
+    """A memory device of the test's own: an error in `files` must not replace the machine's."""
     try:
-        with pytest.raises(UsageError, match=r"File too large; the file that was there is kept"):
-            files.write_bytes(target, bytes(2000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert target.read_bytes() == b"good"
-    assert list(tmp_path.iterdir()) == [target]
-
-    def full():
-        with files.replacing(tmp_path / "new.json"):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    with pytest.raises(UsageError, match=r"new.json: No space left on device$"):
-        full()
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+        path.open("rb").close()
+    except OSError:
+        pytest.skip("no devices can be made here")
+    return path
 
 
-@pytest.mark.parametrize("ask", [files.require_writable, lambda path: files.write_text(path, "")])
-def test_where_nothing_can_be_written_is_told_in_the_same_words(tmp_path, ask):
-    for path, told in (
-        (tmp_path / "none" / "x.json", "there is no directory"),
+def test_a_device_is_written_into_and_stays_a_device(tmp_path):
+    null, full = device(tmp_path / "null", 3), device(tmp_path / "full", 7)
+    files.require_writable(null)
+    files.write_text(null, "gone")
+    assert stat.S_ISCHR(null.stat().st_mode)
+    link = tmp_path / "link"
+    link.symlink_to(full)
+    with pytest.raises(UsageError, match="No space left on device"):
+        files.write_text(link, "too much")
+    assert stat.S_ISCHR(full.stat().st_mode)
+    assert link.is_symlink()
+
+
+def test_a_pipe_is_written_into(tmp_path):
+    pipe, received = tmp_path / "pipe.json", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    content = "x" * 200_000  # more than a pipe holds
+    files.write_text(pipe, content)
+    reader.join(10)
+    assert received == [content.encode()]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_standard_output_is_written_into_in_order(tmp_path):
+    code = "from algorithms.support.files import write_text\nprint('first')\n"
+    code += "write_text('/dev/stdout', 'second\\n')\nprint('third')"
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run([sys.executable, "-c", code], stdout=out, cwd=ROOT, check=True)
+    assert (tmp_path / "out").read_text() == "first\nsecond\nthird\n"
+
+
+@pytest.mark.parametrize("call", [files.require_writable, lambda path: files.write_text(path, "")])
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path, call):
+    for path, message in (
+        (tmp_path / "none" / "x.json", "there is no directory .*none"),
         (tmp_path, "is a directory; give the name of a file"),
-        ("/proc/nothing.json", "cannot write there"),
+        ("/proc/nothing.json", r"/proc/nothing.json: cannot be written"),
         (tmp_path / ("x" * 300), "File name too long"),
-        ("a\0b", "is not the name of a file"),
     ):
-        with pytest.raises((UsageError, OSError), match=told):
-            ask(path)
+        with pytest.raises(UsageError, match=message):
+            call(path)
     (tmp_path / "link").symlink_to(tmp_path / "gone" / "x.json")
     with pytest.raises(UsageError, match=r"there is no directory .*/gone$"):
-        ask(tmp_path / "link")
+        call(tmp_path / "link")
     (tmp_path / "link").unlink()
-    with pytest.raises(UsageError, match=r"there is no directory .*/none$"):
-        files.require_png(tmp_path / "none" / "x.png")
-    ask(tmp_path / "fine.json")
+    call(tmp_path / "fine.json")
     assert {path.name for path in tmp_path.iterdir()} <= {"fine.json"}
 
 
-def test_reading_is_bounded_whatever_a_file_says_of_its_size(tmp_path):
+def test_pictures_have_the_suffix_png(tmp_path):
+    files.require_png(tmp_path / "x.PNG")
+    with pytest.raises(UsageError, match="a picture is written as"):
+        files.require_png(tmp_path / "x.jpg")
+    with pytest.raises(UsageError, match="there is no directory"):
+        files.require_png(tmp_path / "none" / "x.png")
+
+
+def test_reading_stops_at_the_limit(tmp_path):
     (tmp_path / "ten").write_bytes(bytes(10))
-    assert files.read_bytes(tmp_path / "ten", most=10) == bytes(10)
-    assert files._PART < 2**26  # the memory that an endless file takes
+    assert files.read_bytes(tmp_path / "ten", max_bytes=10) == bytes(10)
     for path in (tmp_path / "ten", "/dev/zero"):
         with pytest.raises(UsageError, match="larger than 9 bytes"):
-            files.read_bytes(path, most=9)
+            files.read_bytes(path, max_bytes=9)
 
 
-def test_a_seal_notices_every_flipped_bit_and_every_cut(tmp_path):
-    path, content = tmp_path / "sealed", b"what was written"
-    sealed.write_sealed(path, content)
-    assert sealed.read_sealed(path) == content
-    assert sealed.read_sealed(path, most=len(content)) == content
-    sealed.write_sealed(tmp_path / "large", bytes(2**20))
-    assert sealed.read_sealed(tmp_path / "large") == bytes(2**20)
+def test_a_checksum_detects_every_flipped_bit_and_every_truncation(tmp_path):
+    path, content = tmp_path / "file", b"what was written"
+    checksummed.write_checksummed(path, content)
+    assert checksummed.read_checksummed(path, max_bytes=len(content)) == content
     with pytest.raises(UsageError, match="larger than"):
-        sealed.read_sealed(path, most=len(content) - 1)
+        checksummed.read_checksummed(path, max_bytes=len(content) - 1)
     whole = path.read_bytes()
+    damaged = [whole[:end] for end in range(len(whole))] + [whole + b"x"]
     for bit in range(8 * len(whole)):
-        damaged = bytearray(whole)
-        damaged[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(damaged)
-        with pytest.raises(UsageError, match=r"damaged|not a sealed file"):
-            sealed.read_sealed(path)
-    for end in range(len(whole)):
-        path.write_bytes(whole[:end])
-        with pytest.raises(UsageError, match=r"damaged|not a sealed file"):
-            sealed.read_sealed(path)
-    path.write_bytes(whole + b"x")
-    with pytest.raises(UsageError, match="damaged"):
-        sealed.read_sealed(path)
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        damaged.append(bytes(flipped))
+    for other in damaged:
+        path.write_bytes(other)
+        with pytest.raises(UsageError, match=r"damaged|not a file that kuhn-bridge wrote"):
+            checksummed.read_checksummed(path)
 
 
 def test_the_nearest_name_is_suggested():
@@ -492,7 +380,7 @@ def test_tables_are_aligned():
     assert text == "name   x\na      1\nlong  22"
 
 
-def test_long_names_lose_their_middle():
+def test_long_texts_are_shortened_in_the_middle():
     assert command.shortened("short", 5) == "short"
     assert command.shortened("abcdefghijklmnop", 12) == "abcde...mnop"
     assert len(command.shortened("x" * 500, 100)) == 100

@@ -29,7 +29,7 @@ from algorithms.learning.sweeping.cluster import ENVIRONMENT
 from algorithms.learning.sweeping.driving import Live
 from algorithms.learning.sweeping.plan import Plan, parse_choices, parse_seeds, settings_grid
 from algorithms.learning.sweeping.results import read_report, to_text
-from algorithms.policies.sb3 import load_policy
+from algorithms.policies import load_policy
 from algorithms.support.errors import UsageError
 from algorithms.support.garbage import OBJECTS
 from algorithms.sweep import main

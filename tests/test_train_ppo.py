@@ -26,13 +26,13 @@ from algorithms.games import load_game
 from algorithms.learning import curve, saving, training
 from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.learning.curve import Point, Recorder, columns, from_csv, to_csv
-from algorithms.learning.learner import network_table
 from algorithms.learning.models import imitate
 from algorithms.learning.settings import configure
 from algorithms.learning.training import Training
 from algorithms.policies.policy import Policy
-from algorithms.policies.sb3 import actor_of, load_policy
-from algorithms.policies.sources import load_policy as read_policy
+from algorithms.policies import load_policy
+from algorithms.policies.network import network_table
+from algorithms.policies.sb3 import actor_of
 from algorithms.train_ppo import main
 from kuhn_bridge import BridgeError
 from tests.games import LEGAL
@@ -95,7 +95,7 @@ def test_a_training_leaves_a_model_and_all_about_it(trained: tuple[Path, str]) -
     assert about["holds"] == "average"
     assert "torch" in about["versions"]
     saved = load_policy(out)
-    assert read_policy(out.with_suffix(".json")) == saved  # a policy file as well
+    assert load_policy(out.with_suffix(".json")) == saved  # a policy file as well
     curve = from_csv(out.with_suffix(".csv"))
     assert about["nash_conv"] == pytest.approx(curve[-1].average, abs=1e-5)
     assert [point.steps for point in curve] == sorted({point.steps for point in curve})
@@ -143,7 +143,7 @@ def test_a_table_is_trained_where_tensors_do_not_tell_information_sets_apart(
     assert "model.zip" not in capsys.readouterr().out
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".png", ".json"}
     about = json.loads((tmp_path / "model.json").read_text())
-    measured = read_policy(tmp_path / "model.json").nash_conv()
+    measured = load_policy(tmp_path / "model.json").nash_conv()
     assert measured == pytest.approx(about["nash_conv"])
     assert measured < about["nash_conv_uniform"] / 2
     for other in (["--net", "mlp"], ["--env", "aec"]):
@@ -160,7 +160,7 @@ def test_a_model_names_its_game_and_commands_follow(
     assert main(["--game", "leduc_poker", "--out", str(out), "--quiet", "--steps", "9000"]) == 0
     about = json.loads(out.with_suffix(".json").read_text())
     assert (about["version"], about["game"]) == (2, "leduc_poker")
-    assert read_policy(out.with_suffix(".json")) == load_policy(out)
+    assert load_policy(out.with_suffix(".json")) == load_policy(out)
     assert nashconv.main([str(out), "--json"]) == 0
     measured = json.loads(capsys.readouterr().out)
     assert measured["nash_conv"] == pytest.approx(about["nash_conv"])

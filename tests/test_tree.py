@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Visit, Walk, compile_tree, ranges
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit, compile_tree, ranges
+from algorithms.exact.values import reach_probabilities
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.games.openspiel import openspiel_tree
 from kuhn_bridge import INFORMATION_STATES, Action, State
@@ -49,11 +50,19 @@ def test_both_sources_give_one_tree():
     native, plugin = kuhn_tree(), tree("python_kuhn_bridge")
     order = [plugin.keys.index(key) for key in native.keys]
     assert np.array_equal(plugin.legal[order], native.legal)
-    for name in ("first_child", "player", "action", "edge", "chance", "returns", "terminals"):
+    for name in (
+        "first_child",
+        "player",
+        "action",
+        "chance_probability",
+        "chance_reach",
+        "returns",
+        "terminals",
+    ):
         assert np.array_equal(getattr(plugin, name), getattr(native, name)), name
     acting = native.infoset >= 0
-    ours = [native.keys[row] for row in native.infoset[acting]]
-    assert ours == [plugin.keys[row] for row in plugin.infoset[acting]]
+    ours = [native.keys[infoset] for infoset in native.infoset[acting]]
+    assert ours == [plugin.keys[infoset] for infoset in plugin.infoset[acting]]
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -74,13 +83,13 @@ def test_the_arrays_are_the_game(name):
             continue
         if state.is_chance_node():
             steps = state.chance_outcomes()
-            assert flat.edge[children].tolist() == [p for _, p in steps]
+            assert flat.chance_probability[children].tolist() == [p for _, p in steps]
         else:
-            row = flat.infoset[node]
-            assert flat.keys[row] == state.information_state_string()
-            assert flat.owner[row] == state.current_player()
+            infoset = flat.infoset[node]
+            assert flat.keys[infoset] == state.information_state_string()
+            assert flat.owner[infoset] == state.current_player()
             steps = [(action, 1) for action in state.legal_actions()]
-            assert np.flatnonzero(flat.legal[row]).tolist() == state.legal_actions()
+            assert np.flatnonzero(flat.legal[infoset]).tolist() == state.legal_actions()
         assert flat.action[children].tolist() == [action for action, _ in steps]
         stack += [
             (state.child(action), child) for (action, _), child in zip(steps, children, strict=True)
@@ -91,16 +100,14 @@ def test_the_arrays_are_the_game(name):
 @pytest.mark.parametrize("name", GAMES)
 def test_members_and_sequences(name):
     flat = tree(name)
-    for row, key in enumerate(flat.keys):
-        members = flat.members[slice(*flat.first_member[[row, row + 1]])]
-        assert (flat.infoset[members] == row).all(), key
-        assert (flat.sequence[flat.owner[row], members] == flat.parent[row]).all()
+    for infoset, key in enumerate(flat.keys):
+        members = flat.members[slice(*flat.first_member[[infoset, infoset + 1]])]
+        assert (flat.infoset[members] == infoset).all(), key
+        assert (flat.sequence[flat.owner[infoset], members] == flat.parent_sequence[infoset]).all()
     assert len(flat.members) == (flat.infoset >= 0).sum()
-    policy, reach = flat.random(3), np.ones(flat.num_slots + 1)
-    for slot, (row, _, before, action) in enumerate(flat.slots):
-        reach[slot + 1] = reach[before] * policy[row, action]
-    ways = flat.chance[flat.terminals] * reach[flat.ends].prod(axis=0)
-    assert ways.sum() == pytest.approx(1, abs=1e-12)  # every hand ends somewhere
+    reach = reach_probabilities(flat, flat.random(3))[flat.terminal_sequence].prod(axis=0)
+    ends = flat.chance_reach[flat.terminals] * reach
+    assert ends.sum() == pytest.approx(1, abs=1e-12)  # every hand ends somewhere
 
 
 def test_a_tree_is_frozen():
@@ -152,8 +159,8 @@ def test_random_policies_are_policies(seed):
     [
         ("goofspiel(num_cards=3)", "simultaneous.*sequential"),
         ("chess", "too large for a tree"),
-        ("2048", "names no information states"),
-        ("negotiation", "samples its chance"),
+        ("2048", "has no information state strings"),
+        ("negotiation", "samples chance outcomes"),
     ],
 )
 def test_games_that_do_not_fit_are_refused(name, words):
@@ -188,21 +195,21 @@ def test_a_player_must_remember():
 
 def test_a_game_has_a_decision():
     coin = [Visit(0, CHANCE), *(Visit(1, TERMINAL, n, 0.5, returns=(n - 0.5,)) for n in (0, 1))]
-    with pytest.raises(GameError, match="game: nobody has anything to decide"):
+    with pytest.raises(GameError, match="game: no player has a decision"):
         compile_tree("game", 1, 2, coin)
 
 
-def test_rows_are_numbered_parents_first():
-    with pytest.raises(GameError, match="numbered before the one it follows"):
-        compile_tree("game", 1, 2, _forgetful(str), rows=[(0, "0"), (0, "first"), (0, "1")])
+def test_information_sets_are_numbered_parents_first():
+    with pytest.raises(GameError, match="numbered before its predecessor"):
+        compile_tree("game", 1, 2, _forgetful(str), infosets=[(0, "0"), (0, "first"), (0, "1")])
 
 
-def test_a_walk_knows_how_long_its_keys_are():
-    walk = Walk("game", 1, 2)
+def test_a_builder_counts_the_bytes_of_its_keys():
+    builder = TreeBuilder("game", 1, 2)
     for key in ("first", "second", "first"):
-        walk.meet(1, 0, 0, 1.0)
-        walk.decide(0, key, (0, 1))
-    assert walk.key_bytes == sys.getsizeof("first") + sys.getsizeof("second")
+        builder.add_node(1, 0, 0, 1.0)
+        builder.set_decision(0, key, (0, 1))
+    assert builder.key_bytes == sys.getsizeof("first") + sys.getsizeof("second")
 
 
 def test_an_information_set_has_one_set_of_actions():

@@ -1,4 +1,4 @@
-"""Exact values, best responses and NashConv, against OpenSpiel and against themselves."""
+"""Exact values, best responses, NashConv and losses, against OpenSpiel and by their definitions."""
 
 from dataclasses import replace
 
@@ -8,35 +8,48 @@ import pytest
 from hypothesis import given
 from open_spiel.python.algorithms import exploitability
 
-from algorithms.exact import values
 from algorithms.exact.kuhn import nash
 from algorithms.exact.tree import TERMINAL, Visit, compile_tree
 from algorithms.exact.values import (
     ROW_SUM_TOLERANCE,
     evaluate_policy,
     expected_values,
-    measuring,
+    joint_policy,
     nash_conv,
     nash_convs,
-    pure,
-    seated,
+    pure_policy,
+    reach_probabilities,
+    returns_std,
 )
+from algorithms.games import load_game
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.policies.openspiel import to_python_tabular
-from kuhn_bridge import Policy
 from kuhn_bridge.errors import PolicyError
-from tests.games import DICE, KUHN, KUHN3, LEDUC, game, tabular, tree
+from tests.games import DICE, GAMES, KUHN, KUHN3, LEDUC, game, tabular, tree
 from tests.strategies import policies
 
 TREE = kuhn_tree()
 
 
+def with_rows(policy, rows):
+    """A copy of a policy of Kuhn with other rows, e.g. `{"2pb": (0, 0, 1)}`."""
+    changed = policy.copy()
+    for key, row in rows.items():
+        changed[TREE.keys.index(key)] = row
+    return changed
+
+
+def one_decision(*returns):
+    """A tree in which the last player chooses between the returns of two hands."""
+    walk = [Visit(0, len(returns[0]) - 1, key="only", legal=(0, 1))]
+    walk += [Visit(1, TERMINAL, action, returns=paid) for action, paid in enumerate(returns)]
+    return compile_tree("one decision", len(returns[0]), 2, walk)
+
+
 def test_uniform_play_in_kuhn():
-    measure = evaluate_policy(TREE, Policy.uniform("kuhn").table)
+    measure = evaluate_policy(TREE, TREE.uniform())
     assert measure.nash_conv == pytest.approx(11 / 12, abs=1e-15)
     assert measure.gains == pytest.approx((3 / 8, 13 / 24))
     assert measure.values == pytest.approx((1 / 8, -1 / 8))
-    assert measure.exploitability == measure.nash_conv / 2
 
 
 @pytest.mark.parametrize("alpha", np.linspace(0, 1 / 3, 7))
@@ -44,6 +57,7 @@ def test_equilibria_leave_nothing_to_gain(alpha):
     measure = evaluate_policy(TREE, nash(alpha))
     assert measure.nash_conv == pytest.approx(0, abs=1e-15)
     assert measure.values[0] == pytest.approx(-1 / 18, abs=1e-15)
+    assert measure.losses == ()
 
 
 @pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC, DICE])
@@ -57,218 +71,167 @@ def test_nash_conv_is_openspiels(name, seed):
 
 @given(policies())
 def test_every_number_is_that_of_openspiels_python(policy):
-    ours = evaluate_policy(TREE, policy.table)
-    theirs = exploitability.nash_conv(
-        game(KUHN), to_python_tabular(policy.game, policy.table), return_only_nash_conv=False
-    )
+    ours = evaluate_policy(TREE, policy)
+    found = policy.to_openspiel()
+    theirs = exploitability.nash_conv(found.game, found, return_only_nash_conv=False)
     assert ours.nash_conv == pytest.approx(theirs.nash_conv, abs=1e-12)
     assert ours.gains == pytest.approx(theirs.player_improvements, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC])
-def test_a_best_response_wins_what_it_promises(name):
+def test_a_best_response_wins_its_value(name):
     flat = tree(name)
     policy = flat.random(7)
     measure = evaluate_policy(flat, policy)
-    answer = pure(flat, measure.best_responses)
-    assert (answer[~flat.legal] == 0).all()
+    response = pure_policy(flat, measure.best_responses)
+    assert (response[~flat.legal] == 0).all()
     for player in range(flat.num_players):
-        sides = [answer if p == player else policy for p in range(flat.num_players)]
-        won = expected_values(flat, seated(flat, sides))[player]
+        policies = [response if p == player else policy for p in range(flat.num_players)]
+        won = expected_values(flat, joint_policy(flat, policies))[player]
         assert won == pytest.approx(measure.best_values[player], abs=1e-12)
 
 
 @given(policies(), policies())
 def test_no_policy_beats_the_best_response(policy, other):
-    measure = evaluate_policy(TREE, policy.table)
+    measure = evaluate_policy(TREE, policy)
     for gain, best, value in zip(measure.gains, measure.best_values, measure.values, strict=True):
-        assert best >= value - 1e-12  # gains themselves are never shown below 0
+        assert best >= value - 1e-12  # gains themselves are never below 0
         assert gain == pytest.approx(best - value, abs=1e-12)
     for player in (0, 1):
-        sides = [policy.table] * 2
-        sides[player] = other.table
-        won = expected_values(TREE, seated(TREE, sides))[player]
+        policies = [policy, policy]
+        policies[player] = other
+        won = expected_values(TREE, joint_policy(TREE, policies))[player]
         assert won <= measure.best_values[player] + 1e-12
 
 
-def test_among_equals_the_lowest_action_answers():
-    """Where player_0 always bets, player_1 never sees a check: all its answers there are equal."""
-    policy = TREE.uniform()
-    for key in ("0", "1", "2"):
-        policy[TREE.keys.index(key)] = 0, 1, 0
-    responses = evaluate_policy(TREE, policy).best_responses
-    assert [responses[TREE.keys.index(key)] for key in ("0p", "1p", "2p")] == [0, 0, 0]
-    assert responses[TREE.keys.index("0b")] == 2  # J folds to a bet: no tie there
+def test_among_equally_good_actions_the_lowest_is_the_best_response():
+    """Where player_0 always bets, player_1 never sees a check: all its actions there are equal."""
+    bets = with_rows(TREE.uniform(), dict.fromkeys("012", (0, 1, 0)))
+    responses = dict(zip(TREE.keys, evaluate_policy(TREE, bets).best_responses, strict=True))
+    assert [responses[key] for key in ("0p", "1p", "2p", "0b")] == [0, 0, 0, 2]
 
 
-def test_exploitability_is_nash_conv_by_the_number_of_players():
-    for name, players in ((KUHN, 2), (KUHN3, 3)):
-        measure = evaluate_policy(tree(name), tree(name).uniform())
-        assert measure.exploitability == measure.nash_conv / players
-        assert measure.nash_conv == pytest.approx(sum(measure.gains))
-
-
-def test_many_at_once():
-    batch = np.stack([TREE.random(seed) for seed in range(20)])
-    assert nash_convs(TREE, batch) == pytest.approx([nash_conv(TREE, p) for p in batch])
-
-
-@pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC])
-@pytest.mark.parametrize("count", [1, 7, 8, 9])
-def test_a_batch_of_any_size_is_measured_one_by_one(name, count):
+@pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC, "tiny_hanabi"])
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 20])
+def test_a_batch_of_any_size_is_measured_as_single_policies_are(name, count):
+    """In Hanabi values do not cancel out, as they do in zero-sum games."""
     flat = tree(name)
-    batch = np.stack([flat.random(seed) for seed in range(count)])
+    batch = np.array([flat.random(seed) for seed in range(count)]).reshape(-1, *flat.legal.shape)
     alone = [nash_conv(flat, policy) for policy in batch]
     assert nash_convs(flat, batch) == pytest.approx(alone, abs=1e-12)
+    assert alone == [evaluate_policy(flat, policy).nash_conv for policy in batch]
 
 
-@pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC])
-def test_many_calls_on_one_tree(name):
-    """Nothing of one policy is left in the scratch memory when the next is measured."""
-    flat = tree(name)
-    measure, sharp = measuring(flat), pure(flat, flat.legal.argmax(axis=1))
-    for policy in (flat.random(0), sharp, flat.uniform(), sharp, np.asfortranarray(flat.random(1))):
-        assert measure(policy) == nash_conv(flat, policy)
-    with pytest.raises(PolicyError, match="not probabilities"):
-        measure(flat.uniform() * 0.9)
-    with pytest.raises(PolicyError, match="a joint policy of"):
-        measure(flat.uniform()[1:])
-    assert measure(sharp) == nash_conv(flat, sharp)
+@pytest.mark.parametrize(("name", "players"), [(KUHN, 2), (KUHN3, 3)])
+def test_exploitability_is_nash_conv_by_the_number_of_players(name, players):
+    measure = evaluate_policy(tree(name), tree(name).uniform())
+    assert measure.exploitability == measure.nash_conv / players
+    assert measure.nash_conv == pytest.approx(sum(measure.gains))
 
 
-def test_results_are_frozen():
-    measure = evaluate_policy(TREE, TREE.uniform())
+def test_a_measure_is_frozen_and_keeps_its_policy():
+    policy = TREE.random(0)
+    measure, expected = evaluate_policy(TREE, policy), evaluate_policy(TREE, policy).losses
+    policy[:] = TREE.uniform()
+    assert measure.losses == expected
     with pytest.raises(AttributeError):
-        measure.nash_conv = 0
-    before = measure.best_responses
-    before[:] = -1
-    assert (measure.best_responses >= 0).all()
+        measure.values = 0
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e8, 1e12])
-def test_stakes_of_any_size(scale):
-    """What rounding may cost grows with the payoffs."""
+def test_payoffs_of_any_size(scale):
+    """The tolerance for rounding grows with the payoffs."""
     flat = tree(LEDUC)
-    big = replace(flat, returns=flat.returns * scale, stakes=flat.stakes * scale)
+    payoffs = {name: getattr(flat, name) * scale for name in ("returns", "terminal_payoff")}
+    scaled = replace(flat, **payoffs)
     for seed in range(20):
         policy = flat.random(seed)
-        answer = pure(flat, evaluate_policy(flat, policy).best_responses)
-        for table in (policy, answer):
-            found = nash_conv(big, table) / scale
+        response = pure_policy(flat, evaluate_policy(flat, policy).best_responses)
+        for table in (policy, response):
+            found = nash_conv(scaled, table) / scale
             assert found == pytest.approx(nash_conv(flat, table), rel=1e-9)
 
 
 @pytest.mark.parametrize("won", [1.0, 100.0])
 def test_rows_that_sum_to_one_only_nearly(won):
-    """A player that wins the same whatever happens seems to win more than its best response."""
-    walk = [Visit(0, 0, key="only", legal=(0, 1))]
-    walk += [Visit(1, TERMINAL, action, returns=(won,)) for action in (0, 1)]
-    sure = compile_tree("sure", 1, 2, walk)
-    assert nash_conv(sure, [[0.5, 0.5 + 9e-7]]) == 0
+    """A player that wins the same in all hands seems to win more than its best response."""
+    assert nash_conv(one_decision((won,), (won,)), [[0.5, 0.5 + 9e-7]]) == 0
 
 
 @pytest.mark.parametrize(
-    ("row", "value"),
+    ("key", "row"),
     [
         ("2pb", [0.5, 0, 0.4]),
         ("0", [0.5, 0.5, 0.1]),
         ("1p", [1.5, -0.5, 0]),
         ("0b", [np.nan, 0, 1]),
         ("0b", [0.5, 0.5, 0]),
+        # Two errors of one size: the legal actions sum to too much, an illegal one is that likely.
+        ("0", [1.75, 1.75, 2.5 - ROW_SUM_TOLERANCE]),
     ],
 )
-def test_half_a_policy_is_refused(row, value):
-    policy = TREE.uniform()
-    policy[TREE.keys.index(row)] = value
-    with pytest.raises(PolicyError, match=f"'{row}'.*not probabilities"):
-        evaluate_policy(TREE, policy)
-    for batch in ([policy], [TREE.uniform(), policy]):
-        with pytest.raises(PolicyError, match=f"'{row}'"):
+def test_the_first_row_that_is_not_a_distribution_is_named(key, row):
+    policy = with_rows(TREE.uniform(), {"0": (1, 0, 0), key: row})
+    for measure in (evaluate_policy, nash_conv):
+        with pytest.raises(PolicyError, match=f"'{key}'.*not probabilities"):
+            measure(TREE, policy)
+    for batch in ([policy], [TREE.uniform()] * 8 + [policy]):
+        with pytest.raises(PolicyError, match=f"'{key}'"):
             nash_convs(TREE, batch)
 
 
-def test_two_faults_of_one_row_do_not_make_a_policy():
-    """The legal actions sum to too much, an illegal one is exactly that likely."""
-    too_much = 3.5 - 1 - ROW_SUM_TOLERANCE
-    assert 3.5 + too_much - 3.5 == too_much  # to the last bit
-    policy = TREE.uniform()
-    policy[TREE.keys.index("0")] = 1.75, 1.75, too_much
-    with pytest.raises(PolicyError, match=r"'0'.*not probabilities"):
-        nash_convs(TREE, [policy])
+@pytest.mark.parametrize(
+    ("table", "got"),
+    [(np.ones((12, 2)), "12 x 2"), (np.ones((13, 3)), "13 x 3"), (0.5, "a number")],
+)
+def test_a_policy_of_another_shape_is_refused(table, got):
+    for measure in (evaluate_policy, nash_conv):
+        with pytest.raises(PolicyError, match=rf"a joint policy of kuhn is 12 x 3; got {got}$"):
+            measure(TREE, table)
+    with pytest.raises(PolicyError, match=rf"a joint policy of kuhn is 12 x 3; got {got}$"):
+        nash_convs(TREE, [table])
 
 
-def test_other_numbers_are_measured_as_float64():
-    for numbers in (TREE.uniform(), TREE.uniform().astype(np.float32), TREE.legal.tolist()):
-        assert values._array(numbers).dtype == np.float64
-    table = TREE.uniform()
-    assert values._array(table) is table  # a copy would cost a call on Kuhn half its speed
+def test_numbers_of_any_type_are_measured_as_float64():
+    policy = TREE.random(0).astype(np.float32)
+    for numbers in (policy, policy.tolist(), np.asfortranarray(policy), policy.astype(">f8")):
+        assert nash_conv(TREE, numbers) == nash_conv(TREE, policy.astype(np.float64))
 
 
-def test_how_far_a_hand_spreads():
+def test_the_standard_deviation_of_returns():
     """Who always checks wins or loses 1 equally often; who always bets and calls, 2."""
     check, bet = np.zeros(12, int), TREE.legal[:, 1].astype(int)
-    assert values.spread(TREE, pure(TREE, check)) == pytest.approx(1)
-    assert values.spread(TREE, pure(TREE, bet)) == pytest.approx(2)
+    assert returns_std(TREE, pure_policy(TREE, check)) == pytest.approx(1)
+    assert returns_std(TREE, pure_policy(TREE, bet)) == pytest.approx(2)
+    assert returns_std(one_decision((1.0,), (3.0,)), [[0.5, 0.5]]) == 1
 
 
-def test_a_policy_of_another_shape_is_refused():
-    with pytest.raises(PolicyError, match="a joint policy of kuhn is 12 x 3"):
-        evaluate_policy(TREE, np.full((12, 2), 0.5))
+def test_reach_probabilities_multiply_along_sequences():
+    policy = TREE.random(0)
+    reach = reach_probabilities(TREE, policy)
+    assert reach.shape == (TREE.num_slots + 1,)
+    for slot, (infoset, _, parent, action) in enumerate(TREE.slots):
+        assert reach[slot + 1] == reach[parent] * policy[infoset, action]
 
 
 def test_a_wrong_payoff_would_be_noticed():
     """The circulating mistake, 2 chips at check-check, undoes every equilibrium."""
-    wrong = np.sign(TREE.returns[:, TREE.terminals]) * TREE.chance[TREE.terminals] * 2
-    assert nash_conv(replace(TREE, stakes=wrong), nash(0.2)) > 0.01
+    terminals = TREE.terminals
+    wrong = np.sign(TREE.returns[:, terminals]) * TREE.chance_reach[terminals] * 2
+    assert nash_conv(replace(TREE, terminal_payoff=wrong), nash(0.2)) > 0.01
 
 
 def test_a_best_response_that_loses_would_be_noticed():
     """Player_0 bets, player_1 folds: 1 chip for player_0, and its best response must find it."""
     wrong = replace(TREE)
-    wrong.sequence_form[0][:6, 2] = 1  # what player_0 could win is passed on to player_1's start
-    bold = pure(TREE, [1 if legal[1] else 2 for legal in TREE.legal])
+    wrong.sequence_form[0][:6, 2] = 1  # player_0's values are added to player_1's empty sequence
+    bold = pure_policy(TREE, [1 if legal[1] else 2 for legal in TREE.legal])
     assert evaluate_policy(TREE, bold).values == pytest.approx((1, -1))
     with pytest.raises(AssertionError):
         evaluate_policy(wrong, bold)
 
 
-def test_a_batch_of_another_shape_is_refused():
-    tree = kuhn_tree()
-    longer = np.vstack([tree.uniform(), tree.uniform()[:1]])  # whose first rows would do
-    for wrong, got in (
-        (np.ones((2, 12, 2)), "12 x 2"),
-        (longer[None], "13 x 3"),
-        (tree.uniform(), "3"),
-    ):
-        with pytest.raises(PolicyError, match=rf"a joint policy of .* is 12 x 3; got {got}$"):
-            nash_convs(tree, wrong)
-
-
-def test_the_first_wrong_row_is_named_not_one_that_never_plays_an_action():
-    tree = kuhn_tree()
-    table = tree.uniform()
-    table[0] = [1, 0, 0]
-    table[5, 1] += 0.1
-    with pytest.raises(PolicyError, match=repr(tree.keys[5])):
-        evaluate_policy(tree, table)
-
-
-def test_every_sequence_has_one_probability():
-    tree = kuhn_tree()
-    assert values.reach(tree, tree.uniform()).shape == (tree.num_slots + 1,)
-
-
-@pytest.mark.parametrize("name", [KUHN, KUHN3, "tiny_hanabi"])
-def test_many_are_measured_as_one_is_where_values_do_not_cancel_out(name):
-    """In zero-sum games a wrong value of each player could go unnoticed: their sum is 0."""
-    flat = tree(name)
-    tables = np.stack([flat.random(seed) for seed in range(3)] + [flat.uniform()])
-    assert nash_convs(flat, tables) == pytest.approx([nash_conv(flat, t) for t in tables])
-    equilibria = np.stack([nash(alpha) for alpha in (0.0, 0.25)])
-    assert nash_convs(kuhn_tree(), equilibria) == pytest.approx([0, 0], abs=1e-12)
-
-
-def test_a_batch_where_the_last_information_set_leaves_no_choice():
+def test_the_last_information_set_may_have_one_action():
     visits = [
         Visit(0, 0, key="first", legal=(0, 1)),
         Visit(1, TERMINAL, 0, returns=(1.0, -1.0)),
@@ -278,24 +241,53 @@ def test_a_batch_where_the_last_information_set_leaves_no_choice():
     flat = compile_tree("forced", 2, 2, visits)
     batch = np.array([[[p, 1 - p], [1, 0]] for p in (0, 0.25, 1)])
     assert nash_convs(flat, batch) == pytest.approx([3, 2.25, 0])
+    assert [nash_conv(flat, policy) for policy in batch] == pytest.approx([3, 2.25, 0])
     assert evaluate_policy(flat, batch[1]).values == pytest.approx((-1.25, 1.25))
-    assert [measuring(flat)(policy) for policy in batch] == pytest.approx([3, 2.25, 0])
 
 
-def test_somebody_alone():
-    walk = [Visit(0, 0, key="only", legal=(0, 1))]
-    walk += [Visit(1, TERMINAL, action, returns=(1.0 + 2 * action,)) for action in (0, 1)]
-    flat = compile_tree("alone", 1, 2, walk)
-    alone = evaluate_policy(flat, np.array([[0.25, 0.75]]))
-    assert (alone.values, alone.gains) == ((2.5,), (0.5,))
-    assert values.spread(flat, [[0.5, 0.5]]) == 1  # 1 or 3 chips, around a mean of 2
+@pytest.mark.parametrize("others", [0, 1, 4])
+def test_the_last_player_of_any_number_decides(others):
+    flat = one_decision((*[0.0] * others, 1.0), (*[2.0] * others, 3.0))
+    measure = evaluate_policy(flat, [[0.25, 0.75]])
+    assert measure.values == (*[1.5] * others, 2.5)
+    assert measure.gains == (*[0.0] * others, 0.5)
+    assert nash_convs(flat, [[[0.25, 0.75]]]) == pytest.approx([0.5])
 
 
-def test_the_last_of_five_players_decides():
-    walk = [Visit(0, 4, key="only", legal=(0, 1))]
-    walk += [Visit(1, TERMINAL, won, returns=(won, 0.0, 0.0, 0.0, 2.0 * won)) for won in (0, 1)]
-    five = compile_tree("five", 5, 2, walk)
-    measure = evaluate_policy(five, np.array([[0.25, 0.75]]))
-    assert measure.values == (0.75, 0, 0, 0, 1.5)
-    assert measure.gains == (0, 0, 0, 0, 0.5)
-    assert nash_convs(five, [[[0.25, 0.75]]]) == pytest.approx([0.5])
+@pytest.mark.parametrize("name", GAMES)
+def test_losses_sum_to_the_gains(name):
+    flat = load_game(name).tree
+    for seed in range(3):
+        measure = evaluate_policy(flat, flat.random(seed))
+        lost = np.zeros(flat.num_players)
+        for loss in measure.losses:
+            assert loss.player == flat.owner[loss.infoset]
+            lost[loss.player] += loss.lost
+        assert lost == pytest.approx(measure.gains, abs=1e-10)
+
+
+def test_one_mistake_is_found_with_its_cost():
+    """K folds to a bet, against an opponent who always bets: 3 chips, one time in three."""
+    policy = with_rows(nash(0), dict.fromkeys("012", (0, 1, 0)) | {"2b": (0, 0, 1)})
+    worst = evaluate_policy(TREE, policy).losses[0]
+    assert TREE.keys[worst.infoset] == "2b"
+    assert (worst.player, worst.played, worst.probability, worst.best) == (1, 2, 1.0, 0)
+    assert (worst.reach, worst.lost) == pytest.approx((1 / 3, 1))
+
+
+def test_the_largest_loss_comes_first_and_avoiding_it_gains_as_much():
+    flat = tree(LEDUC)
+    policy = flat.random(1)
+    losses = evaluate_policy(flat, policy).losses
+    assert [loss.lost for loss in losses] == sorted((x.lost for x in losses), reverse=True)
+    last = max(losses, key=lambda loss: loss.infoset)  # no later decision of its owner
+    better = policy.copy()
+    better[last.infoset] = np.eye(3)[last.best]
+    gained = np.subtract(expected_values(flat, better), expected_values(flat, policy))
+    assert gained[last.player] == pytest.approx(last.lost)
+
+
+def test_the_reach_of_a_loss_is_how_often_a_hand_arrives():
+    losses = evaluate_policy(TREE, TREE.uniform()).losses
+    reach = {TREE.keys[loss.infoset]: loss.reach for loss in losses}
+    assert (reach["2b"], reach["1pb"]) == pytest.approx((1 / 6, 1 / 12))

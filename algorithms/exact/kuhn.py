@@ -1,8 +1,8 @@
-"""Exact equilibria: Kuhn's closed form and its proof in fractions, and linear programs for trees.
+"""Kuhn's equilibria in closed form, and exact values of Kuhn policies in fractions.
 
-Kuhn's equilibria are one family in alpha from 0 to 1/3 for player_0 and one policy for player_1
-(H. W. Kuhn, A simplified two-person poker, 1950). In full they are those tables, and at
-alpha = 1/3, where player_0 never checks K, any answer with K to a bet after that check.
+The equilibria are a family of policies of player_0, with alpha from 0 to 1/3, and one policy of
+player_1 (H. W. Kuhn, A simplified two-person poker, 1950). At alpha = 1/3 player_0 never checks K,
+so its response with K to a bet after a check is free.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ VALUE = Fraction(-1, 18)
 UNIFORM_NASH_CONV = Fraction(11, 12)
 LARGEST_ALPHA = Fraction(1, 3)
 _THIRD = Fraction(1, 3)
-# How often to bet, or to call a bet: a constant and what each unit of alpha adds.
-_BOLD: Mapping[str, tuple[Fraction, int]] = {
+# The probability of betting, or of calling a bet: a constant and the coefficient of alpha.
+_BET_OR_CALL: Mapping[str, tuple[Fraction, int]] = {
     "0": (Fraction(0), 1),
     "1": (Fraction(0), 0),
     "2": (Fraction(0), 3),
-    "0pb": (Fraction(0), 0),
-    "1pb": (_THIRD, 1),
-    "2pb": (Fraction(1), 0),
     "0p": (_THIRD, 0),
     "1p": (Fraction(0), 0),
     "2p": (Fraction(1), 0),
     "0b": (Fraction(0), 0),
     "1b": (_THIRD, 0),
     "2b": (Fraction(1), 0),
+    "0pb": (Fraction(0), 0),
+    "1pb": (_THIRD, 1),
+    "2pb": (Fraction(1), 0),
 }
 _FREE_AT_LARGEST = INFORMATION_STATES.index("2pb")
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What exact arithmetic says of a policy: player_0's value, and each player's best gain."""
+    """player_0's value of a policy, and each player's best-response gain, as fractions."""
 
     value: Fraction
     gains: tuple[Fraction, Fraction]
@@ -68,9 +68,10 @@ class Nearest:
 def exact_nash(alpha: Fraction) -> Exact:
     """Kuhn's equilibrium for `alpha` in [0, 1/3], as fractions."""
     if not 0 <= alpha <= LARGEST_ALPHA:
-        raise PolicyError(f"alpha {alpha} is outside [0, 1/3]: that is no equilibrium")
+        raise PolicyError(f"alpha {alpha} is outside [0, 1/3]: not an equilibrium")
     return {
-        name: _row(name, _BOLD[name][0] + _BOLD[name][1] * alpha) for name in INFORMATION_STATES
+        name: _row(name, constant + slope * alpha)
+        for name, (constant, slope) in _BET_OR_CALL.items()
     }
 
 
@@ -87,28 +88,29 @@ def from_exact(policy: Exact) -> Float64Array:
 
 
 def certify(policy: Exact) -> Certificate:
-    """Value and best-response gains of a policy in fractions: no floating point involved."""
+    """Value and best-response gains of a policy in fractions, without floating point."""
 
     def value(seat: int, choose: _Choice) -> Fraction:
         hands = [_hands(seat, card) for card in Card]
         return sum((_exact_value(same, seat, policy, choose) for same in hands), Fraction(0))
 
-    told = [value(seat, _as_told(policy)) for seat in PLAYERS]
-    best = [value(seat, _at_best) for seat in PLAYERS]
-    return Certificate(told[0], (best[0] - told[0], best[1] - told[1]))
+    values = [value(seat, _expectation(policy)) for seat in PLAYERS]
+    best = [value(seat, _maximum) for seat in PLAYERS]
+    return Certificate(values[0], (best[0] - values[0], best[1] - values[1]))
 
 
 def move_costs(policy: Exact) -> dict[str, dict[Action, Fraction]]:
-    """What each move gives away against `policy`, on average from where it is made, in chips.
+    """What each action loses against `policy` compared with the best action, in chips.
 
-    Its player goes on as well as possible; 0 where `policy` never lets that player arrive.
+    The average over the hands that reach the information state, with best play afterwards; 0 where
+    `policy` never lets the player arrive.
     """
     costs: dict[str, dict[Action, Fraction]] = {}
 
     def best(name: str, outcomes: Mapping[Action, Fraction], reach: Fraction) -> Fraction:
-        top = max(outcomes.values())
-        costs[name] = {action: (top - v) / (reach or 1) for action, v in outcomes.items()}
-        return top
+        highest = max(outcomes.values())
+        costs[name] = {action: (highest - v) / (reach or 1) for action, v in outcomes.items()}
+        return highest
 
     for seat in PLAYERS:
         for card in Card:
@@ -117,21 +119,24 @@ def move_costs(policy: Exact) -> dict[str, dict[Action, Fraction]]:
 
 
 def nearest_nash(table: Float64Array) -> Nearest:
-    """The nearest equilibrium to a table `(12, 3)`, with off-path freedom at alpha = 1/3."""
+    """The equilibrium nearest to a table `(12, 3)`: its projection onto the family.
+
+    At alpha = 1/3 the free response is the table's own.
+    """
     low, high = nash(0), nash(LARGEST_ALPHA)
-    along = ((table - low) * (high - low)).sum() / ((high - low) ** 2).sum()
-    share = min(max(float(along), 0.0), 1.0)
-    freed = high.copy()
-    freed[_FREE_AT_LARGEST] = table[_FREE_AT_LARGEST]
-    candidates = [(share / 3, low + share * (high - low)), (1 / 3, freed)]
+    projection = ((table - low) * (high - low)).sum() / ((high - low) ** 2).sum()
+    share = min(max(float(projection), 0.0), 1.0)
+    free = high.copy()
+    free[_FREE_AT_LARGEST] = table[_FREE_AT_LARGEST]
+    candidates = [(share / 3, low + share * (high - low)), (1 / 3, free)]
     alpha, closest = min(candidates, key=lambda pair: _norm(table - pair[1]))
     return Nearest(closest, alpha, _norm(table - closest))
 
 
-def _row(name: str, bold: Fraction) -> dict[Action, Fraction]:
+def _row(name: str, bet_or_call: Fraction) -> dict[Action, Fraction]:
     if BETTING[name[1:]].faces_bet:
-        return {Action.CHECK_OR_CALL: bold, Action.FOLD: 1 - bold}
-    return {Action.CHECK_OR_CALL: 1 - bold, Action.BET: bold}
+        return {Action.CHECK_OR_CALL: bet_or_call, Action.FOLD: 1 - bet_or_call}
+    return {Action.CHECK_OR_CALL: 1 - bet_or_call, Action.BET: bet_or_call}
 
 
 def _norm(difference: Float64Array) -> float:
@@ -139,7 +144,7 @@ def _norm(difference: Float64Array) -> float:
 
 
 _Hands: TypeAlias = Sequence[tuple[State, Fraction]]
-# An information state, what each action leads to, and how often chance and the other come there.
+# (information state, value of each action, reach probability of chance and opponent) -> value
 _Choice: TypeAlias = Callable[[str, Mapping[Action, Fraction], Fraction], Fraction]
 
 
@@ -150,7 +155,10 @@ def _hands(seat: int, card: Card) -> _Hands:
 
 
 def _exact_value(hands: _Hands, seat: int, policy: Exact, choose: _Choice) -> Fraction:
-    """What `seat` wins over hands that look the same to it, weighted by how often they come."""
+    """The counterfactual value for `seat` of hands that it cannot distinguish.
+
+    Hands come with the probability that chance and the opponent play to them.
+    """
     state = hands[0][0]
     if state.is_terminal:
         return sum((weight * hand.returns[seat] for hand, weight in hands), Fraction(0))
@@ -159,7 +167,7 @@ def _exact_value(hands: _Hands, seat: int, policy: Exact, choose: _Choice) -> Fr
         played = [
             (
                 hand.act(action),
-                weight if state.actor == seat else weight * _told(policy, hand)[action],
+                weight if state.actor == seat else weight * _probabilities(policy, hand)[action],
             )
             for hand, weight in hands
         ]
@@ -172,15 +180,15 @@ def _exact_value(hands: _Hands, seat: int, policy: Exact, choose: _Choice) -> Fr
     return choose(information_state(state.cards[seat], state.letters), outcomes, reach)
 
 
-def _told(policy: Exact, hand: State) -> Mapping[Action, Fraction]:
+def _probabilities(policy: Exact, hand: State) -> Mapping[Action, Fraction]:
     return policy[information_state(hand.cards[hand.actor or 0], hand.letters)]
 
 
-def _as_told(policy: Exact) -> _Choice:
+def _expectation(policy: Exact) -> _Choice:
     return lambda name, outcomes, _: sum(
         (policy[name][action] * value for action, value in outcomes.items()), Fraction(0)
     )
 
 
-def _at_best(_: str, outcomes: Mapping[Action, Fraction], __: Fraction) -> Fraction:
+def _maximum(_: str, outcomes: Mapping[Action, Fraction], __: Fraction) -> Fraction:
     return max(outcomes.values())

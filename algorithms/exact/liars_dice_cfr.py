@@ -20,8 +20,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.cfr import Variant
-from algorithms.exact.cfr import kept as discount
+from algorithms.exact.cfr import Variant, discount
 from algorithms.exact.liars_dice import Rules, Tables, count_ones, count_zeros_below, num_infosets
 from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
 from algorithms.support.compiled import compiled, inlined

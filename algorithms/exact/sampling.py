@@ -1,8 +1,8 @@
-"""Monte Carlo CFR: regrets from sampled play (Lanctot, Waugh, Zinkevich, Bowling 2009).
+"""Monte Carlo CFR: regrets from sampled hands (Lanctot, Waugh, Zinkevich, Bowling 2009).
 
-External sampling tries all actions of one player and samples everybody else's; outcome sampling
-plays single hands and weighs each by how unlikely it was to be played. Both add regrets that are
-right on average.
+External sampling tries all actions of one player and samples those of chance and the others.
+Outcome sampling plays single hands and divides by their probability. Both add regrets whose
+expectation is CFR's (see `algorithms.exact.cfr` for the equations).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from algorithms.exact.cfr import Tables
+from algorithms.exact.cfr import BaseSolver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.support.arrays import Float64Array, Int8Array, Int32Array, IntpArray, UInt64Array
 from algorithms.support.compiled import compiled
@@ -20,15 +20,15 @@ from kuhn_bridge.errors import GameError
 
 Scheme: TypeAlias = Literal["external", "outcome"]
 
-EXPLORATION = 0.6  # how often outcome sampling tries any action at all, as OpenSpiel does
+EXPLORATION = 0.6  # outcome sampling's probability of a uniformly random action, as in OpenSpiel
 
 
-class SamplingSolver(Tables):
+class SamplingSolver(BaseSolver):
     """A run of one sampling scheme on one tree; the same seed gives the same run."""
 
     def __init__(self, tree: Tree, scheme: Scheme = "external", *, seed: int = 0) -> None:
         super().__init__(tree)
-        if tree.num_players < 2:  # a player's policy is averaged while the one before it learns
+        if tree.num_players < 2:  # a player's policy is averaged while the one before it updates
             raise GameError(f"{tree.name} has one player; sampling needs two or more: use cfr+")
         self.scheme = scheme
         self._random: UInt64Array = (
@@ -37,151 +37,151 @@ class SamplingSolver(Tables):
         self._policy = np.zeros(tree.num_slots)
 
     def _advance(self, iterations: int) -> None:
-        """One sample an iteration for each player's update."""
-        tree = self.tree
+        """Take one sample per player and iteration."""
+        t = self.tree
+        nodes = t.first_child, t.player, t.infoset, t.first_slot, t.chance_probability, t.returns
         sample = _external if self.scheme == "external" else _outcome
-        sample(
-            (tree.first_child, tree.player, tree.infoset, tree.first_slot, tree.edge, tree.returns),
-            (self._regret, self._sum, self._policy),
-            self._random,
-            iterations,
-        )
+        sums = self._regret, self._policy_sum, self._policy
+        sample(nodes, sums, self._random, iterations)
 
 
-_Layout: TypeAlias = tuple[
+_Arrays: TypeAlias = tuple[
     Int32Array, Int8Array, Int32Array, Int32Array, Float64Array, Float64Array
 ]
 _Sums: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 
 
 @compiled
-def _external(layout: _Layout, sums: _Sums, random: UInt64Array, iterations: int) -> None:
-    visits = np.empty((2, len(layout[1])), np.int64)
-    values = np.empty(len(layout[1]))
+def _external(arrays: _Arrays, sums: _Sums, random: UInt64Array, iterations: int) -> None:
+    visits = np.empty((2, len(arrays[1])), np.int64)
+    values = np.empty(len(arrays[1]))
     for _ in range(iterations):
-        for player in range(len(layout[5])):
-            _try_all(player, layout, sums, (visits, values), random)
+        for player in range(len(arrays[5])):
+            _sample_external(player, arrays, sums, (visits, values), random)
 
 
 @compiled
-def _try_all(
+def _sample_external(
     player: int,
-    layout: _Layout,
+    arrays: _Arrays,
     sums: _Sums,
     scratch: tuple[IntpArray, Float64Array],
     random: UInt64Array,
 ) -> None:
-    """All of the player's actions, one sample of everything else, for the player's regrets.
+    """Add the player's regrets: all of its actions, one sample of everything else.
 
-    Down from one of its decisions to the next, which `_next` finds behind each action; then back
-    up, the last decision first.
+    First downwards, from each of its decisions to the next ones, which `_next_decision` samples
+    after each action; then upwards, the last decision first.
     """
-    first_child, actor, infoset, first_slot, _, returns = layout
+    first_child, actor, infoset, first_slot, _, returns = arrays
     regret, _, policy = sums
-    (decisions, found), values = scratch
+    (decisions, successor), values = scratch
     count = 0
-    done = -1  # the decision whose actions come next; the root stands for one before all
+    expanded = -1  # index of the decision whose actions come next; -1 is the root
     first, stop = 0, 1
     while True:
         for child in range(first, stop):
-            node = found[child] = _next(child, player, layout, sums, random)
+            node = successor[child] = _next_decision(child, player, arrays, sums, random)
             if actor[node] == player:
                 decisions[count] = node
                 count += 1
             else:
                 values[node] = returns[player, node]
-        done += 1
-        if done == count:
+        expanded += 1
+        if expanded == count:
             break
-        first, stop = first_child[decisions[done]], first_child[decisions[done] + 1]
-    for done in range(count - 1, -1, -1):
-        node = decisions[done]
+        first, stop = first_child[decisions[expanded]], first_child[decisions[expanded] + 1]
+    for number in range(count - 1, -1, -1):
+        node = decisions[number]
         start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
-        ahead, total = first_child[node] - start, 0.0
-        _match(regret, start, stop, policy)
+        offset, mean = first_child[node] - start, 0.0
+        _match_regrets(regret, start, stop, policy)
         for slot in range(start, stop):
-            total += policy[slot] * values[found[ahead + slot]]
+            mean += policy[slot] * values[successor[offset + slot]]
         for slot in range(start, stop):
-            regret[slot] += values[found[ahead + slot]] - total
-        values[node] = total
+            regret[slot] += values[successor[offset + slot]] - mean
+        values[node] = mean
 
 
 @compiled
-def _next(node: int, player: int, layout: _Layout, sums: _Sums, random: UInt64Array) -> int:
-    """The player's next decision, or the end, as chance and the others happen to play."""
-    first_child, actor, infoset, first_slot, edge, returns = layout
+def _next_decision(
+    node: int, player: int, arrays: _Arrays, sums: _Sums, random: UInt64Array
+) -> int:
+    """The player's next decision, or a terminal node, with chance and the others sampled."""
+    first_child, actor, infoset, first_slot, chance, returns = arrays
     regret, policy_sum, policy = sums
     while actor[node] != player and actor[node] != TERMINAL:
         child = first_child[node]
         if actor[node] == CHANCE:
-            node = child + _draw_from(edge, child, first_child[node + 1], random)
+            node = child + _draw(chance, child, first_child[node + 1], random)
             continue
         start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
-        _match(regret, start, stop, policy)
+        _match_regrets(regret, start, stop, policy)
         if actor[node] == (player + 1) % len(returns):  # so each player's policy counts once
             for slot in range(start, stop):
                 policy_sum[slot] += policy[slot]
-        node = child + _draw_from(policy, start, stop, random)
+        node = child + _draw(policy, start, stop, random)
     return node
 
 
 @compiled
-def _outcome(layout: _Layout, sums: _Sums, random: UInt64Array, iterations: int) -> None:
-    path = np.empty((len(layout[1]), 2), np.int64)
+def _outcome(arrays: _Arrays, sums: _Sums, random: UInt64Array, iterations: int) -> None:
+    path = np.empty((len(arrays[1]), 2), np.int64)
     for _ in range(iterations):
-        for player in range(len(layout[5])):
-            _play_out(player, layout, sums, path, random)
+        for player in range(len(arrays[5])):
+            _sample_outcome(player, arrays, sums, path, random)
 
 
 @compiled
-def _play_out(
-    player: int, layout: _Layout, sums: _Sums, path: IntpArray, random: UInt64Array
+def _sample_outcome(
+    player: int, arrays: _Arrays, sums: _Sums, path: IntpArray, random: UInt64Array
 ) -> None:
-    """One hand, down to its end and back up: for the player's regrets, and the next one's average.
+    """Play one hand; add the player's regrets and the next player's policy.
 
-    Everybody explores but the player whose average it is. That one plays its policy, which cancels
-    out of the weight, so an information set counts in the average as often as its owner's policy
-    reaches it, whatever the others play. (Were the others to play their policies, what they never
-    play would drop out of the average, and it would converge to something else.)
+    Everybody explores but the player whose policy is averaged. Its own probability cancels out of
+    the weight, so an information set counts in the average as often as its owner's policy reaches
+    it, whatever the others play. (If the others played their policies, actions that they never play
+    would drop out of the average, and it would converge to something else.)
     """
-    first_child, actor, infoset, first_slot, edge, returns = layout
+    first_child, actor, infoset, first_slot, chance, returns = arrays
     regret, policy_sum, policy = sums
     averaged = (player + 1) % len(returns)
-    node, steps, chance, tried, third = 0, 0, 1.0, 1.0, 1.0
+    # Probabilities of the hand: chance's, of the draws of exploring players, of other policies.
+    node, steps, chance_reach, sampled, others = 0, 0, 1.0, 1.0, 1.0
     while actor[node] != TERMINAL:
         child = first_child[node]
         if actor[node] == CHANCE:
-            node = child + _draw_from(edge, child, first_child[node + 1], random)
-            chance *= edge[node]
+            node = child + _draw(chance, child, first_child[node + 1], random)
+            chance_reach *= chance[node]
             continue
         start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
-        _match(regret, start, stop, policy)
-        k = _draw_from(policy, start, stop, random)
+        _match_regrets(regret, start, stop, policy)
+        k = _draw(policy, start, stop, random)
         if actor[node] == averaged:
             for slot in range(start, stop):
-                policy_sum[slot] += policy[slot] / (chance * tried)
+                policy_sum[slot] += policy[slot] / (chance_reach * sampled)
         else:
             if _uniform(random) < EXPLORATION:
                 k = int(_uniform(random) * (stop - start))
-            tried *= EXPLORATION / (stop - start) + (1 - EXPLORATION) * policy[start + k]
+            sampled *= EXPLORATION / (stop - start) + (1 - EXPLORATION) * policy[start + k]
             if actor[node] == player:
                 path[steps, 0], path[steps, 1] = infoset[node], start + k
                 steps += 1
             else:
-                third *= policy[start + k]
+                others *= policy[start + k]
         node = child + k
-    worth = returns[player, node] * third / tried  # of a chosen action, as the regrets count it
+    value = returns[player, node] * others / sampled  # sampled counterfactual value
     for step in range(steps - 1, -1, -1):
-        row, chosen = path[step]
-        regret[chosen] += worth
-        worth *= policy[chosen]
-        for slot in range(first_slot[row], first_slot[row + 1]):
-            regret[slot] -= worth
+        at, chosen = path[step]
+        regret[chosen] += value
+        value *= policy[chosen]
+        for slot in range(first_slot[at], first_slot[at + 1]):
+            regret[slot] -= value
 
 
 @compiled
-def _match(regret: Float64Array, start: int, stop: int, policy: Float64Array) -> None:
-    """Fill in one information set's policy from its regrets."""
+def _match_regrets(regret: Float64Array, start: int, stop: int, policy: Float64Array) -> None:
+    """Fill in one information set's policy by regret matching."""
     total = 0.0
     for slot in range(start, stop):
         policy[slot] = max(regret[slot], 0.0)
@@ -191,13 +191,13 @@ def _match(regret: Float64Array, start: int, stop: int, policy: Float64Array) ->
 
 
 @compiled
-def _draw_from(distribution: Float64Array, start: int, stop: int, random: UInt64Array) -> int:
-    """A number from 0 to `stop - start - 1`, drawn."""
+def _draw(probabilities: Float64Array, start: int, stop: int, random: UInt64Array) -> int:
+    """An index from 0 to `stop - start - 1`, drawn from `probabilities[start:stop]`."""
     left = _uniform(random)
-    for at in range(start, stop - 1):
-        left -= distribution[at]
+    for index in range(start, stop - 1):
+        left -= probabilities[index]
         if left < 0:
-            return at - start
+            return index - start
     return stop - start - 1
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from algorithms.exact.simulator import Stream, play_out, rules_of
 from algorithms.exact.tree import Tree
-from algorithms.exact.values import expected_values, seated
+from algorithms.exact.values import expected_values, joint_policy
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance
@@ -64,7 +64,7 @@ def simulate(
     """What `policies[0]` wins in each seat against `policies[1]` in all others, per seat."""
     stream, samples = Stream(seed), []
     for seat in range(tree.num_players):
-        policy = seated(tree, [policies[p != seat] for p in range(tree.num_players)])
+        policy = joint_policy(tree, [policies[p != seat] for p in range(tree.num_players)])
         rules = rules_of(tree, dict.fromkeys(range(tree.num_players), policy))
         count = np.zeros(tree.num_nodes, np.int64)
         for start in range(0, hands, CHUNK):

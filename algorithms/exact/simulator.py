@@ -215,7 +215,7 @@ def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
     inside = (tree.player == CHANCE) | np.isin(tree.player, list(opponents))
     state = np.select([tree.player == TERMINAL, inside], [_ENDED, _MOVES], _WAITS)
     deals = _deals(tree)
-    own_share, alias = _alias_table(tree.chance[deals])
+    own_share, alias = _alias_table(tree.chance_reach[deals])
     return Rules(
         state.astype(np.uint8),
         tree.player,
@@ -272,7 +272,7 @@ def _sums_among_siblings(tree: Tree) -> Float64Array:
     sums = np.zeros(tree.num_nodes)
     for node in np.flatnonzero(tree.player == CHANCE):
         own = slice(tree.first_child[node], tree.first_child[node + 1])
-        sums[own] = running_sums(tree.edge[None, own])[0]
+        sums[own] = running_sums(tree.chance_probability[None, own])[0]
     return sums
 
 

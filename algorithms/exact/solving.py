@@ -1,4 +1,4 @@
-"""Solve a game by a variant's name, and look at NashConv on the way."""
+"""Solvers by the name of their variant, and runs that measure NashConv along the way."""
 
 from __future__ import annotations
 
@@ -6,90 +6,109 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
-from algorithms.exact.cfr import VARIANTS, Solver, Variant
+from algorithms.exact.cfr import VARIANTS, BaseSolver, Solver, Variant
 from algorithms.exact.fast import FastSolver
 from algorithms.exact.sampling import SamplingSolver, Scheme
 from algorithms.exact.tree import Tree
-from algorithms.exact.values import Measure, evaluate_policy
-from algorithms.support.arrays import Float64Array
+from algorithms.exact.values import Measure
 from algorithms.support.errors import unknown
+from kuhn_bridge.errors import BridgeError
 
-AnySolver: TypeAlias = Solver | FastSolver | SamplingSolver
 Mode: TypeAlias = Literal["exact", "fast"]
-Milestone: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
+CurvePoint: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
 SAMPLING: Mapping[str, Scheme] = MappingProxyType({"es-mccfr": "external", "os-mccfr": "outcome"})
 NAMES = (*VARIANTS, *SAMPLING)
 MODES: tuple[Mode, ...] = get_args(Mode)
+DEFAULT_VARIANT, DEFAULT_ITERATIONS = "cfr+", 1_000
+
+
+class IterativeSolver(Protocol):
+    """What `run_solver` needs of a solver, on a tree or without one."""
+
+    iterations: int  # run so far
+
+    def run(self, iterations: int) -> None:
+        """Run `iterations` more iterations."""
+
+    def average_policy(self) -> Any:
+        """The average policy, in the form that the game's measure takes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """The average policy `(I, A)` of a run, its NashConv, and the curve that led there."""
+    """The average policy of a run, its measure, and NashConv along the way."""
 
-    policy: Float64Array
+    policy: Any  # (I, A) on a tree
     measure: Measure
-    curve: tuple[Milestone, ...]
+    curve: tuple[CurvePoint, ...]
 
     @property
     def iterations(self) -> int:
-        """How many it took."""
+        """How many iterations were run."""
         return self.curve[-1][0]
 
 
-def solve(
-    solver: AnySolver,
+def make_solver(
+    tree: Tree,
+    variant: str | Variant = DEFAULT_VARIANT,
+    *,
+    discounts: Sequence[float] | None = None,
+    seed: int = 0,
+    mode: Mode = "fast",
+) -> BaseSolver:
+    """The solver of a variant, by name or by value.
+
+    Args:
+        tree: the game.
+        variant: one of `NAMES`, or a `Variant`.
+        discounts: alpha, beta and gamma instead of the variant's own; not for sampling.
+        seed: for sampling.
+        mode: `exact` gives OpenSpiel's iterates bit for bit, `fast` the same up to rounding;
+            sampling has one mode.
+    """
+    if isinstance(variant, str):
+        if variant in SAMPLING:
+            return SamplingSolver(tree, SAMPLING[variant], seed=seed)
+        if variant not in VARIANTS:
+            raise unknown("variant", variant, NAMES)
+        variant = VARIANTS[variant]
+    if discounts:
+        alpha, beta, gamma = discounts
+        variant = replace(variant, alpha=alpha, beta=beta, gamma=gamma)
+    return FastSolver(tree, variant) if mode == "fast" else Solver(tree, variant)
+
+
+def run_solver(
+    solver: IterativeSolver,
+    measure: Callable[[Any], Measure],
     *,
     iterations: int,
     until: float = -math.inf,
     progress: Callable[[int, str], None] = lambda done, note: None,
 ) -> Solved:
-    """Run until NashConv is `until` or less, or for `iterations`; measure ever less often."""
-    curve: list[Milestone] = []
-    for stop in _checkpoints(iterations):
-        solver.run(stop - solver.iteration)
-        policy = solver.average_policy()
-        measure = evaluate_policy(solver.tree, policy)
-        curve.append((solver.iteration, measure.nash_conv))
-        progress(solver.iteration, f"NashConv {measure.nash_conv:.2e}")
-        if measure.nash_conv <= until:
-            break
-    return Solved(policy, measure, tuple(curve))
+    """Run up to `iterations` in all, or until NashConv is at most `until`.
 
-
-def make_solver(
-    tree: Tree,
-    name: str,
-    *,
-    discounts: Sequence[float] | None = None,
-    seed: int = 0,
-    mode: Mode = "fast",
-) -> AnySolver:
-    """The solver of a variant's name; `discounts` are alpha, beta and gamma instead of its own.
-
-    `exact` gives OpenSpiel's iterates bit for bit, `fast` the same up to rounding; sampling knows
-    no modes.
+    The average policy is measured after each of the first iterations, then ever less often;
+    `progress` gets the iterations and NashConv in words.
     """
-    if name in SAMPLING:
-        return SamplingSolver(tree, SAMPLING[name], seed=seed)
-    if name not in VARIANTS:
-        raise unknown("variant", name, NAMES)
-    variant = VARIANTS[name]
-    if discounts:
-        alpha, beta, gamma = discounts
-        variant = replace(variant, alpha=alpha, beta=beta, gamma=gamma)
-    return in_mode(mode, tree, variant)
+    if iterations <= solver.iterations:
+        raise BridgeError(f"iterations must be more than {solver.iterations:,}; got {iterations:,}")
+    curve: list[CurvePoint] = []
+    for stop in _measuring_points(solver.iterations, iterations):
+        solver.run(stop - solver.iterations)
+        policy = solver.average_policy()
+        measured = measure(policy)
+        curve.append((stop, measured.nash_conv))
+        progress(stop, f"NashConv {measured.nash_conv:.2e}")
+        if measured.nash_conv <= until:
+            break
+    return Solved(policy, measured, tuple(curve))
 
 
-def in_mode(mode: Mode, tree: Tree, variant: Variant) -> Solver | FastSolver:
-    """The solver of a variant, exact or fast."""
-    return FastSolver(tree, variant) if mode == "fast" else Solver(tree, variant)
-
-
-def _checkpoints(iterations: int) -> Iterator[int]:
-    """1, 2, 3 ... and then about every tenth more, up to and with the last."""
-    stop = 0
-    while stop < iterations:
-        stop = min(iterations, max(stop + 1, round(stop * 1.1)))
-        yield stop
+def _measuring_points(start: int, end: int) -> Iterator[int]:
+    """1, 2, 3 and so on, later about 10% apart, from after `start` up to and with `end`."""
+    while start < end:
+        start = min(end, max(start + 1, round(start * 1.1)))
+        yield start

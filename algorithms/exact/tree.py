@@ -1,9 +1,10 @@
-"""Any finite sequential game as flat, read-only arrays.
+"""Any finite sequential game with perfect recall as flat, read-only arrays.
 
-A joint policy on a tree is float64 `(information sets, actions)`: one row an information set, one
-column an action ID, illegal actions 0. A *slot* is one legal action of one information set; slots
-are numbered row by row. A *sequence* is a player's last slot plus 1, or 0 before the first move:
-with perfect recall it says all that the player has done.
+A joint policy is float64 `(information sets, actions)`: one row per information set, one column
+per action ID, illegal actions 0. A *slot* is one legal action at one information set; slots are
+numbered by information set, then by action ID. A *sequence* is all that a player has done so far.
+With perfect recall its last slot determines it, so sequence 0 is the empty one, and sequence
+`slot + 1` ends in `slot` (the sequence form, von Stengel 1996).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,17 +29,16 @@ from algorithms.support.arrays import (
 )
 from kuhn_bridge.errors import GameError
 
-SequenceForm: TypeAlias = tuple[UInt32Array, Float64Array]  # see `Tree.sequence_form`
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
 
 
 class Visit(NamedTuple):
-    """One node met on a walk, depth first; `edge` is chance's probability of coming here."""
+    """One node of a depth-first walk; `probability` is chance's of the step that leads here."""
 
     depth: int
     player: int
     action: int = -1
-    edge: float = 1.0
+    probability: float = 1.0
     key: str = ""
     legal: tuple[int, ...] = ()
     returns: tuple[float, ...] = ()
@@ -46,32 +46,32 @@ class Visit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A game of N nodes, I information sets with S slots in all, A actions, P players.
+    """A game of N nodes, Z of them terminal, I information sets, S slots, A actions, P players.
 
-    Nodes are numbered breadth first, so parents come before children and the children of a node
-    are neighbours: those of `n` are `first_child[n]` up to `first_child[n + 1]`.
+    Nodes are numbered breadth first: parents come before children, and the children of node `n` are
+    `first_child[n]` up to `first_child[n + 1]`.
     """
 
     name: str
     num_players: int
     first_child: Int32Array  # (N + 1,)
     player: Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
-    infoset: Int32Array  # (N,) the row, -1 where no player acts
+    infoset: Int32Array  # (N,) -1 where no player acts
     action: Int32Array  # (N,) the action ID that leads here, -1 at the root
-    edge: Float64Array  # (N,) chance's probability of that step, 1 after a player's action
-    chance: Float64Array  # (N,) the product of `edge` from the root
-    sequence: Int32Array  # (P, N) what each player has done before
-    returns: Float64Array  # (P, N) 0 before the end
+    chance_probability: Float64Array  # (N,) of the step that leads here, 1 after a player's action
+    chance_reach: Float64Array  # (N,) the product of `chance_probability` from the root
+    sequence: Int32Array  # (P, N) each player's sequence
+    returns: Float64Array  # (P, N) 0 where the game is not over
     terminals: Int32Array  # (Z,) nodes
-    ends: Int32Array  # (P, Z) `sequence` at the terminals
-    stakes: Float64Array  # (P, Z) `returns` times `chance` at the terminals
-    keys: tuple[str, ...]  # (I,) names of the information sets, parents first
-    owner: Int8Array  # (I,)
+    terminal_sequence: Int32Array  # (P, Z) `sequence` at the terminals
+    terminal_payoff: Float64Array  # (P, Z) `returns` times `chance_reach` at the terminals
+    keys: tuple[str, ...]  # (I,) information state strings; an owner's earlier sets come first
+    owner: Int8Array  # (I,) the player who acts
     legal: BoolArray  # (I, A)
     first_slot: Int32Array  # (I + 1,)
-    slots: Int32Array  # (S, 4) row, owner, the owner's sequence before, action ID
-    parent: Int32Array  # (I,) the owner's sequence before the information set
-    members: Int32Array  # (decisions,) nodes by information set, depth first within one
+    slots: Int32Array  # (S, 4) information set, owner, parent sequence, action ID
+    parent_sequence: Int32Array  # (I,) the owner's sequence when it arrives
+    members: Int32Array  # (decision nodes,) by information set, depth first within one
     first_member: Int32Array  # (I + 1,)
 
     def __post_init__(self) -> None:
@@ -91,23 +91,21 @@ class Tree:
         return int(self.first_slot[-1])
 
     @cached_property
-    def sequence_form(self) -> SequenceForm:
-        """All that matters with perfect recall, in two arrays: each costs a compiled call time.
+    def sequence_form(self) -> tuple[UInt32Array, Float64Array]:
+        """The game in two arrays, because each array adds to the cost of a compiled call.
 
-        A *place* is a sequence, of which the players' empty ones come first here, then the slots.
-        Numbers `(S + Z, max(4, P))`: the row, owner, place before and action of each slot, then the
-        players' places at each terminal. Stakes `(Z + 1, P)`; in the last row the largest return.
+        Here sequence p < P is the empty one of player p, and sequence P + s ends in slot s.
+        Indices `(S + Z, max(4, P))`: `slots`, then `terminal_sequence`. Payoffs `(Z + 1, P)`:
+        `terminal_payoff`, and in the last row the largest absolute return.
         """
         count, players = self.num_slots, self.num_players
-        numbers = np.zeros((count + len(self.terminals), max(4, players)), np.uint32)
-        numbers[:count, :4] = self.slots
-        numbers[count:, :players] = self.ends.T
-        owners, before = np.arange(players), numbers[:count, 2]
-        numbers[:count, 2] = np.where(before, before + players - 1, self.slots[:, 1])
-        ends = numbers[count:, :players]
-        numbers[count:, :players] = np.where(ends, ends + players - 1, owners)
+        indices = np.zeros((count + len(self.terminals), max(4, players)), np.uint32)
+        indices[:count, :4] = self.slots
+        parents, ends = self.slots[:, 2], self.terminal_sequence.T
+        indices[:count, 2] = np.where(parents, parents + players - 1, self.slots[:, 1])
+        indices[count:, :players] = np.where(ends, ends + players - 1, np.arange(players))
         largest = np.full((1, players), np.abs(self.returns).max())
-        return numbers, np.concatenate([self.stakes.T, largest])
+        return indices, np.concatenate([self.terminal_payoff.T, largest])
 
     def depths(self) -> IntpArray:
         """How many steps each node is from the root: `(N,)`."""
@@ -118,14 +116,14 @@ class Tree:
 
     def history(self, node: int) -> list[int]:
         """The action IDs, chance's included, that lead to a node."""
-        actions, kind = [], self.first_child.dtype.type  # another would convert the array
+        actions, dtype = [], self.first_child.dtype.type  # another would convert the array
         while node:
             actions.append(int(self.action[node]))
-            node = int(np.searchsorted(self.first_child, kind(node), side="right")) - 1
+            node = int(np.searchsorted(self.first_child, dtype(node), side="right")) - 1
         return actions[::-1]
 
     def uniform(self) -> Float64Array:
-        """Every legal action equally often: `(I, A)`."""
+        """The policy that plays all legal actions with equal probability: `(I, A)`."""
         return np.asarray(self.legal / self.legal.sum(axis=1, keepdims=True))
 
     def random(self, seed: int) -> Float64Array:
@@ -133,17 +131,23 @@ class Tree:
         weights = np.random.default_rng(seed).exponential(size=self.legal.shape) * self.legal
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    def policy_of(self, slots: npt.ArrayLike) -> Float64Array:
-        """A new table `(I, A)` of values given slot by slot `(S,)`."""
+    def table_of(self, slot_values: npt.ArrayLike) -> Float64Array:
+        """Values `(S,)` as a new table `(I, A)`, 0 where an action is illegal."""
         table = np.zeros(self.legal.shape)
-        table[self.legal] = slots
+        table[self.legal] = slot_values
         return table
 
+    def normalized(self, slot_weights: Float64Array, above: float = 0.0) -> Float64Array:
+        """The policy `(I, A)` in proportion to weights `(S,)`; uniform if they sum to `above`."""
+        table = self.table_of(slot_weights)
+        sums = table.sum(axis=1, keepdims=True)
+        return np.where(sums > above, table / np.where(sums > above, sums, 1), self.uniform())
 
-class Walk:
-    """The nodes of a game as they are met, depth first, column by column; then the tree of them.
 
-    `rows` are information sets (player, key) to number first; the rest follow as they are met.
+class TreeBuilder:
+    """Collects the nodes of a game in depth-first order and builds its tree.
+
+    `infosets` are information sets (player, key) to number first; others follow in order.
     """
 
     def __init__(
@@ -151,88 +155,90 @@ class Walk:
         name: str,
         num_players: int,
         num_actions: int,
-        rows: Iterable[tuple[int, str]] = (),
+        infosets: Iterable[tuple[int, str]] = (),
     ) -> None:
         self.name, self.num_players, self.num_actions = name, num_players, num_actions
-        self.rows = {row: number for number, row in enumerate(rows)}
+        self.infosets = {infoset: number for number, infoset in enumerate(infosets)}
         self.key_bytes = 0
         self._legal: dict[int, Sequence[int]] = {}
         self._depth, self._player, self._action, self._infoset = (array("i") for _ in range(4))
-        self._edge, self._payoff = array("d"), array("d")
+        self._probability, self._returns = array("d"), array("d")
 
     def __len__(self) -> int:
         return len(self._depth)
 
-    def meet(self, depth: int, player: int, action: int, edge: float) -> None:
-        """A node that `action` leads to, `edge` being chance's probability of coming here.
+    def add_node(self, depth: int, player: int, action: int, probability: float) -> None:
+        """Add the node that `action` leads to, with chance's `probability` of that step.
 
-        `decide` or `end` follows, unless chance acts.
+        `set_decision` or `set_returns` follows, unless chance acts.
         """
         self._depth.append(depth)
         self._player.append(player)
         self._action.append(action)
-        self._edge.append(edge)
+        self._probability.append(probability)
         self._infoset.append(-1)
 
-    def decide(self, player: int, key: str, legal: Sequence[int]) -> None:
-        """Say what the player who acts at this node knows, and may do."""
-        rows = len(self.rows)
-        row = self._infoset[-1] = self.rows.setdefault((player, key), rows)
-        if row == rows:
+    def set_decision(self, player: int, key: str, legal: Sequence[int]) -> None:
+        """Set the last node's information set and legal actions."""
+        known = len(self.infosets)
+        infoset = self._infoset[-1] = self.infosets.setdefault((player, key), known)
+        if infoset == known:
             self.key_bytes += sys.getsizeof(key)
-        if self._legal.setdefault(row, legal) != legal:
-            raise GameError(f"{self.name}: the legal actions of {key!r} are not always the same")
+        if self._legal.setdefault(infoset, legal) != legal:
+            raise GameError(f"{self.name}: the legal actions at {key!r} are not always the same")
 
-    def end(self, returns: Sequence[float]) -> None:
-        """Say what the players win at this node."""
-        self._payoff.extend(returns)
+    def set_returns(self, returns: Sequence[float]) -> None:
+        """Set the players' returns at the last node, which is terminal."""
+        self._returns.extend(returns)
 
-    def tree(self) -> Tree:
-        """All of it, once every node was met."""
-        levels = np.frombuffer(self._depth, np.int32)
-        order = np.argsort(levels, kind="stable")  # depth first -> breadth first
-        player = np.frombuffer(self._player, np.int32).astype(np.int8)
-        players = player[order]
-        infosets = np.frombuffer(self._infoset, np.int32)[order]
-        edges = np.frombuffer(self._edge, np.float64)[order]
-        legal = np.zeros((len(self.rows), self.num_actions), np.bool_)
+    def build(self) -> Tree:
+        """The tree, once all nodes were added."""
+        depth = np.frombuffer(self._depth, np.int32)
+        order = np.argsort(depth, kind="stable")  # depth first -> breadth first
+        player = np.frombuffer(self._player, np.int32).astype(np.int8)[order]
+        infoset = np.frombuffer(self._infoset, np.int32)[order]
+        probability = np.frombuffer(self._probability, np.float64)[order]
+        legal = np.zeros((len(self.infosets), self.num_actions), np.bool_)
         for number, actions in self._legal.items():
             legal[number, actions] = True
-        first_child = _first_children(levels, order)
+        first_child = _first_children(depth, order)
         first_slot = _starts(legal.sum(axis=1))
-        terminals = np.flatnonzero(players == TERMINAL).astype(np.int32)
-        payoffs = np.frombuffer(self._payoff, np.float64).reshape(-1, self.num_players)
-        rank = np.cumsum(player == TERMINAL) - 1
-        returns = np.zeros((self.num_players, len(order)))
-        returns[:, terminals] = payoffs[rank[order[terminals]]].T
-        decisions = np.flatnonzero(infosets >= 0)
-        members = decisions[np.lexsort((order[decisions], infosets[decisions]))].astype(np.int32)
-        first_member = _starts(np.bincount(infosets[decisions], minlength=len(self.rows)))
-        sequence = _sequences(first_child, players, infosets, first_slot, self.num_players)
-        owner = np.array([owner for owner, _ in self.rows], np.int8)
+        decisions = np.flatnonzero(infoset >= 0)
+        members = decisions[np.lexsort((order[decisions], infoset[decisions]))].astype(np.int32)
+        first_member = _starts(np.bincount(infoset[decisions], minlength=len(legal)))
+        sequence = _sequences(first_child, player, infoset, first_slot, self.num_players)
+        owner = np.array([owner for owner, _ in self.infosets], np.int8)
         parent = sequence[owner, members[first_member[:-1]]]
-        chance = _chance_reach(first_child, edges)
-        row, slot_action = np.nonzero(legal)
+        slot_infoset, slot_action = np.nonzero(legal)
+        slots = np.column_stack(
+            [slot_infoset, owner[slot_infoset], parent[slot_infoset], slot_action]
+        )
+        chance_reach = _chance_reach(first_child, probability)
+        terminals = np.flatnonzero(player == TERMINAL).astype(np.int32)
+        returns = np.zeros((self.num_players, len(order)))
+        collected = np.frombuffer(self._returns, np.float64).reshape(-1, self.num_players)
+        rank = np.cumsum(np.frombuffer(self._player, np.int32) == TERMINAL) - 1
+        returns[:, terminals] = collected[rank[order[terminals]]].T
         tree = Tree(
             name=self.name,
             num_players=self.num_players,
             first_child=first_child,
-            player=players,
-            infoset=infosets,
+            player=player,
+            infoset=infoset,
             action=np.frombuffer(self._action, np.int32)[order],
-            edge=edges,
-            chance=chance,
+            chance_probability=probability,
+            chance_reach=chance_reach,
             sequence=sequence,
             returns=returns,
             terminals=terminals,
-            ends=sequence[:, terminals].copy(),
-            stakes=np.ascontiguousarray(returns[:, terminals] * chance[terminals]),
-            keys=tuple(key for _, key in self.rows),
+            terminal_sequence=sequence[:, terminals].copy(),
+            terminal_payoff=np.ascontiguousarray(returns[:, terminals] * chance_reach[terminals]),
+            keys=tuple(key for _, key in self.infosets),
             owner=owner,
             legal=legal,
             first_slot=first_slot,
-            slots=np.column_stack([row, owner[row], parent[row], slot_action]).astype(np.int32),
-            parent=parent,
+            slots=slots.astype(np.int32),
+            parent_sequence=parent,
             members=members,
             first_member=first_member,
         )
@@ -247,39 +253,39 @@ def compile_tree(
     num_actions: int,
     visits: Iterable[Visit],
     *,
-    rows: Iterable[tuple[int, str]] = (),
+    infosets: Iterable[tuple[int, str]] = (),
 ) -> Tree:
-    """The tree of a walk that meets every node depth first."""
-    walk = Walk(name, num_players, num_actions, rows)
+    """The tree of a depth-first walk over all nodes."""
+    builder = TreeBuilder(name, num_players, num_actions, infosets)
     for visit in visits:
-        walk.meet(visit.depth, visit.player, visit.action, visit.edge)
+        builder.add_node(visit.depth, visit.player, visit.action, visit.probability)
         if visit.player == TERMINAL:
-            walk.end(visit.returns)
+            builder.set_returns(visit.returns)
         elif visit.player >= 0:
-            walk.decide(visit.player, visit.key, visit.legal)
-    return walk.tree()
+            builder.set_decision(visit.player, visit.key, visit.legal)
+    return builder.build()
 
 
 def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> IntpArray:
-    """All of `range(start, stop)`, one pair after another."""
+    """The concatenation of `range(start, stop)` for all pairs."""
     sizes = stops - starts
     return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
 
 
 def unsigned(values: npt.ArrayLike) -> UInt32Array:
-    """Numbers that spare compiled code a test for negative indices."""
+    """As uint32: unsigned indices spare compiled code a test for negative ones."""
     return np.ascontiguousarray(values, np.uint32)
 
 
 def _starts(counts: npt.ArrayLike) -> Int32Array:
-    """Where each group of `counts` begins, and at the end where all end."""
+    """Where each group of `counts` begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-def _first_children(levels: Int32Array, order: IntpArray) -> Int32Array:
+def _first_children(depth: Int32Array, order: IntpArray) -> Int32Array:
     """`(N + 1,)` from the depths of a depth-first walk: a parent is the last node one level up."""
-    borders = np.append(0, np.cumsum(np.bincount(levels)))
-    counts = np.zeros(len(levels), np.intp)  # of children, breadth first
+    borders = np.append(0, np.cumsum(np.bincount(depth)))
+    counts = np.zeros(len(depth), np.intp)  # of children, breadth first
     for start, middle, stop in zip(borders[:-2], borders[1:-1], borders[2:], strict=True):
         parents = start + np.searchsorted(order[start:middle], order[middle:stop]) - 1
         counts[start:middle] = np.bincount(parents - start, minlength=middle - start)
@@ -287,7 +293,7 @@ def _first_children(levels: Int32Array, order: IntpArray) -> Int32Array:
 
 
 def _levels(first_child: Int32Array) -> Iterator[tuple[IntpArray, IntpArray]]:
-    """Level by level below the root: each node's parent, and the nodes."""
+    """The nodes of each level below the root, with their parents: (parents, nodes)."""
     parents = np.repeat(np.arange(len(first_child) - 1), np.diff(first_child))
     start, stop = 1, int(first_child[1])
     while start < stop:
@@ -295,11 +301,11 @@ def _levels(first_child: Int32Array) -> Iterator[tuple[IntpArray, IntpArray]]:
         start, stop = stop, int(first_child[stop])
 
 
-def _chance_reach(first_child: Int32Array, edge: Float64Array) -> Float64Array:
-    chance = np.ones(len(edge))
+def _chance_reach(first_child: Int32Array, probability: Float64Array) -> Float64Array:
+    reach = np.ones(len(probability))
     for parents, nodes in _levels(first_child):
-        chance[nodes] = chance[parents] * edge[nodes]
-    return chance
+        reach[nodes] = reach[parents] * probability[nodes]
+    return reach
 
 
 def _sequences(
@@ -312,8 +318,8 @@ def _sequences(
     sequence = np.zeros((num_players, len(player)), np.int32)
     for parents, nodes in _levels(first_child):
         sequence[:, nodes] = sequence[:, parents]
-        moved = player[parents] >= 0
-        above, below = parents[moved], nodes[moved]
+        decided = player[parents] >= 0
+        above, below = parents[decided], nodes[decided]
         slot = first_slot[infoset[above]] + below - first_child[above]
         sequence[player[above], below] = slot + 1
     return sequence
@@ -323,11 +329,11 @@ def _require_actions(tree: Tree) -> None:
     """Slots rely on it: the children of a decision are its legal actions, in ascending order."""
     decisions = np.flatnonzero(tree.infoset >= 0)
     if not len(decisions):
-        raise GameError(f"{tree.name}: nobody has anything to decide")
-    rows = tree.infoset[decisions]
+        raise GameError(f"{tree.name}: no player has a decision")
+    infosets = tree.infoset[decisions]
     first, after = tree.first_child[decisions], tree.first_child[decisions + 1]
-    start, stop = tree.first_slot[rows], tree.first_slot[rows + 1]
-    wrong = rows[after - first != stop - start]
+    start, stop = tree.first_slot[infosets], tree.first_slot[infosets + 1]
+    wrong = infosets[after - first != stop - start]
     if not len(wrong):
         children, slots = ranges(first, after), ranges(start, stop)
         wrong = tree.slots[slots[tree.action[children] != tree.slots[slots, 3]], 0]
@@ -339,10 +345,11 @@ def _require_actions(tree: Tree) -> None:
 
 
 def _require_perfect_recall(tree: Tree) -> None:
-    rows = np.repeat(np.arange(len(tree.keys)), np.diff(tree.first_member))
-    forgotten = tree.sequence[tree.owner[rows], tree.members] != tree.parent[rows]
+    infosets = tree.infoset[tree.members]
+    sequences = tree.sequence[tree.owner[infosets], tree.members]
+    forgotten = sequences != tree.parent_sequence[infosets]
     if forgotten.any():
-        key = tree.keys[rows[forgotten.argmax()]]
-        raise GameError(f"{tree.name}: at {key!r} the player has forgotten what it did before")
-    if (tree.parent > tree.first_slot[:-1]).any():
-        raise GameError(f"{tree.name}: an information set is numbered before the one it follows")
+        key = tree.keys[infosets[forgotten.argmax()]]
+        raise GameError(f"{tree.name}: at {key!r} the player has forgotten its earlier actions")
+    if (tree.parent_sequence > tree.first_slot[:-1]).any():
+        raise GameError(f"{tree.name}: an information set is numbered before its predecessor")

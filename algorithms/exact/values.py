@@ -1,125 +1,143 @@
-"""Exact values, best responses and NashConv of a joint policy, for any number of players.
+"""Exact values, best responses, NashConv and losses of a joint policy, for any number of players.
 
-With perfect recall a player's best response needs no nodes but the last: every terminal node adds
-its counterfactual return to the player's sequence there, and the player's information sets, last
-first, pass their best slot on to the sequence before them.
+Let pi_p be the reach probability by player p's own actions, pi_-p that by chance and all others,
+z terminal nodes, u returns, and s sequences (see `algorithms.exact.tree`). Then
+
+    v_p     = sum over z of pi(z) u_p(z)                                 the policy's value
+    q_p(s)  = sum over z after s with no decision of p between of pi_-p(z) u_p(z)
+            + sum over p's next information sets I after s of best(I)    counterfactual value
+    best(I) = max over actions a of q_p(I, a)                            best response
+    gain_p  = q_p(empty sequence) - v_p;   NashConv = sum over p of gain_p
+    loss(I) = pi_p(I) (best(I) - sum over a of policy(a | I) q_p(I, a))
+
+With perfect recall no nodes but the terminal ones are needed. A player's losses sum to its gain
+(the performance difference lemma, Kakade and Langford 2002): they say where the chips are lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
-from algorithms.exact.tree import SequenceForm, Tree
+from algorithms.exact.tree import Tree
 from algorithms.support.arrays import Float64Array, Int32Array, UInt32Array
 from algorithms.support.compiled import compiled, part
-from algorithms.support.lanes import Lanes, larger, plus, put, row, times, zeros
+from algorithms.support.lanes import (
+    Lanes,
+    add_scaled,
+    full,
+    load,
+    maximum,
+    multiply,
+    store,
+    zeros,
+)
 from kuhn_bridge.errors import PolicyError
 
 ROW_SUM_TOLERANCE = 1e-6  # allows for rows that were computed in float32
-SLACK = 1e-4  # of the largest return: what such rows, multiplied along a hand, may cost
-SIDE_BY_SIDE = 8  # policies of a batch that are measured together
+SLACK = 1e-4  # of the largest return: what such rows, multiplied along a hand, may amount to
+NO_LOSS = 1e-12  # chips per hand: rounding
+BATCH_LANES = 8  # policies of a batch that are evaluated side by side
 _FLOAT64 = np.dtype(np.float64)
 
 
+class Loss(NamedTuple):
+    """What a policy loses to a best response at one information set."""
+
+    player: int
+    infoset: int
+    reach: float  # the probability that a hand arrives here
+    played: int  # the likeliest action
+    probability: float  # of that action
+    best: int  # the best response's action
+    lost: float  # chips per hand, of all hands
+
+
+@dataclass(frozen=True, eq=False)
 class Measure:
-    """What the players could still gain, in chips per hand; one number per player."""
+    """What each player wins, and would win by best-responding to the others, in chips per hand.
 
-    __slots__ = ("_measures", "_total", "_tree")
+    Best responses and losses are computed when they are first read.
+    """
 
-    def __init__(self, tree: Tree, total: float, measures: Float64Array) -> None:
-        self._tree, self._total, self._measures = tree, total, measures  # as `_alone` writes them
-
-    @property
-    def nash_conv(self) -> float:
-        """The sum of all players' gains."""
-        return self._total
-
-    @property
-    def exploitability(self) -> float:
-        """NashConv divided by the number of players."""
-        return self.nash_conv / self._tree.num_players
+    values: tuple[float, ...]
+    best_values: tuple[float, ...]
+    compute_best_responses: Callable[[], Any] = field(repr=False)
+    compute_losses: Callable[[], tuple[Loss, ...]] = field(repr=False)
 
     @property
     def gains(self) -> tuple[float, ...]:
         """How much more each player would win by best-responding to the others."""
-        return self._figures(0)
+        pairs = zip(self.best_values, self.values, strict=True)
+        return tuple(max(best - value, 0.0) for best, value in pairs)
 
     @property
-    def values(self) -> tuple[float, ...]:
-        """What each player wins."""
-        return self._figures(1)
+    def nash_conv(self) -> float:
+        """The sum of all players' gains."""
+        return sum(self.gains)
 
     @property
-    def best_values(self) -> tuple[float, ...]:
-        """What each player would win by best-responding to the others."""
-        return self._figures(2)
+    def exploitability(self) -> float:
+        """NashConv divided by the number of players."""
+        return self.nash_conv / len(self.values)
 
-    @property
-    def best_responses(self) -> Int32Array:
-        """The action with which the owner of each row answers the others: `(I,)`."""
-        worth = np.full(self._tree.legal.shape, -np.inf)
-        start = 3 * self._tree.num_players
-        worth[self._tree.legal] = self._measures[start : start + len(self._tree.slots)]
-        return np.asarray(worth.argmax(axis=1), np.int32)
+    @cached_property
+    def best_responses(self) -> Any:
+        """The best response's action at each information set: int32 `(I,)`, the lowest of equals.
 
-    def _figures(self, kind: int) -> tuple[float, ...]:
-        players = self._tree.num_players
-        return tuple(self._measures[kind * players :][:players].tolist())
+        At each information set its owner responds to all other players.
+        """
+        return self.compute_best_responses()
 
-    def __repr__(self) -> str:
-        return f"<NashConv {self.nash_conv:g}, gains {self.gains}, values {self.values}>"
+    @cached_property
+    def losses(self) -> tuple[Loss, ...]:
+        """Where the policy loses chips to best responses, the largest loss first."""
+        return self.compute_losses()
 
 
 def nash_conv(tree: Tree, policy: npt.ArrayLike) -> float:
     """Sum over players of (value of a best response - value of the policy `(I, A)`), in chips."""
-    return evaluate_policy(tree, policy).nash_conv
-
-
-def evaluate_policy(tree: Tree, policy: npt.ArrayLike) -> Measure:
-    """Values, best responses and NashConv of a joint policy `(I, A)`."""
-    table, (numbers, stakes), measures = _array(policy), tree.sequence_form, np.empty(_room(tree))
+    table = _as_float64(policy)
     if table.shape == tree.legal.shape:
-        total = _alone(numbers, stakes, table, measures)
+        total = _nash_conv(*tree.sequence_form, table)
         if total >= 0:
-            return Measure(tree, total, measures)
-    raise _refusal(tree, table)
-
-
-def measuring(tree: Tree) -> Callable[[npt.ArrayLike], float]:
-    """`nash_conv(tree, policy)`, for many calls: what does not change is made ready once."""
-    numbers, stakes = tree.sequence_form
-    shape, measures = tree.legal.shape, np.empty(_room(tree))
-
-    def total(policy: npt.ArrayLike) -> float:
-        table = _array(policy)
-        if table.shape == shape and (found := _alone(numbers, stakes, table, measures)) >= 0:
-            return found
-        raise _refusal(tree, table)
-
-    return total
-
-
-def _room(tree: Tree) -> int:
-    """How many numbers `_alone` writes."""
-    return 4 * tree.num_players + 2 * len(tree.slots)
+            return total
+    raise _policy_error(tree, table)
 
 
 def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Float64Array:
-    """NashConv `(B,)` of many joint policies `(B, I, A)` in one sweep."""
-    tables = _array(policies)
+    """NashConv `(B,)` of a batch of joint policies `(B, I, A)`."""
+    tables = _as_float64(policies)
     if tables.shape[1:] != tree.legal.shape:
-        raise PolicyError(_misshapen(tree, tables.shape[1:]))
-    totals = np.empty(len(tables))
-    rows = tables.reshape(-1, tree.legal.shape[1])
-    wrong = _together(zeros(SIDE_BY_SIDE), tree.sequence_form, rows, totals)
-    if wrong >= 0:
-        raise _refusal(tree, tables[wrong])
+        raise _shape_error(tree, tables.shape[1:])
+    totals, rows = np.empty(len(tables)), tables.reshape(-1, tables.shape[-1])
+    invalid = _nash_convs(zeros(BATCH_LANES), *tree.sequence_form, rows, totals)
+    if invalid >= 0:
+        raise _policy_error(tree, tables[invalid])
     return totals
+
+
+def evaluate_policy(tree: Tree, policy: npt.ArrayLike) -> Measure:
+    """Values, best responses, NashConv and losses of a joint policy `(I, A)`."""
+    table, players = _as_float64(policy), tree.num_players
+    sequences = players + tree.num_slots
+    results = np.empty((2 * sequences + players, 1))
+    if table.shape != tree.legal.shape or _evaluate(*tree.sequence_form, table, results) < 0:
+        raise _policy_error(tree, table)
+    counterfactual, values = results[sequences:-players, 0], results[-players:, 0]
+    action_values = counterfactual[players:]
+    return Measure(
+        tuple(values.tolist()),
+        tuple(counterfactual[:players].tolist()),
+        partial(_best_responses, tree, action_values),
+        partial(_losses, tree, table.copy(), action_values),
+    )
 
 
 def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
@@ -127,55 +145,88 @@ def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
     return evaluate_policy(tree, policy).values
 
 
-def reach(tree: Tree, policy: npt.ArrayLike) -> Float64Array:
-    """How likely each sequence is by its owner's choices alone, under `(I, A)`: `(S + 1,)`."""
-    likely = np.ones(tree.num_slots + 1)
-    _multiply(tree.slots, _array(policy)[tree.legal], likely)
-    return likely
+def reach_probabilities(tree: Tree, policy: npt.ArrayLike) -> Float64Array:
+    """The probability of each sequence by its owner's own actions, under `(I, A)`: `(S + 1,)`."""
+    reach = np.ones(tree.num_slots + 1)
+    _multiply_along_sequences(tree.slots, _as_float64(policy)[tree.legal], reach)
+    return reach
 
 
 @compiled
-def _multiply(slots: Int32Array, probabilities: Float64Array, likely: Float64Array) -> None:
-    """Fill in the sequences' probabilities from those of the slots, of which parents come first."""
-    for slot in range(len(slots)):
-        likely[slot + 1] = likely[slots[slot, 2]] * probabilities[slot]
+def _multiply_along_sequences(
+    slots: Int32Array, probabilities: Float64Array, reach: Float64Array
+) -> None:
+    for slot in range(len(slots)):  # parents first
+        reach[slot + 1] = reach[slots[slot, 2]] * probabilities[slot]
 
 
-def spread(tree: Tree, policy: npt.ArrayLike) -> float:
-    """The standard deviation of what a player wins in a hand under a joint policy `(I, A)`."""
-    likely = reach(tree, policy)[tree.ends].prod(axis=0) * tree.chance[tree.terminals]
-    won = tree.returns[:, tree.terminals]
-    means = (won * likely).sum(axis=1, keepdims=True)
-    return float(np.sqrt(((won - means) ** 2 * likely).sum(axis=1).mean()))
+def returns_std(tree: Tree, policy: npt.ArrayLike) -> float:
+    """The standard deviation of a player's return in a hand under `(I, A)`, over all players."""
+    reach = reach_probabilities(tree, policy)[tree.terminal_sequence].prod(axis=0)
+    probability, returns = (
+        reach * tree.chance_reach[tree.terminals],
+        tree.returns[:, tree.terminals],
+    )
+    means = (returns * probability).sum(axis=1, keepdims=True)
+    return float(np.sqrt(((returns - means) ** 2 * probability).sum(axis=1).mean()))
 
 
-def seated(tree: Tree, policies: Sequence[npt.ArrayLike]) -> Float64Array:
-    """The joint policy `(I, A)` in which player p takes its rows from `policies[p]`."""
+def joint_policy(tree: Tree, policies: Sequence[npt.ArrayLike]) -> Float64Array:
+    """The joint policy `(I, A)` in which player p plays `policies[p]`."""
     tables = np.stack([np.asarray(policy, np.float64) for policy in policies])
     return np.asarray(tables[tree.owner, np.arange(len(tree.keys))])
 
 
-def pure(tree: Tree, actions: npt.ArrayLike) -> Float64Array:
+def pure_policy(tree: Tree, actions: npt.ArrayLike) -> Float64Array:
     """The joint policy `(I, A)` that always plays `actions` `(I,)`."""
     return np.asarray(np.arange(tree.legal.shape[1]) == np.reshape(actions, (-1, 1)), np.float64)
 
 
-def _array(numbers: npt.ArrayLike) -> Float64Array:
+def _best_responses(tree: Tree, action_values: Float64Array) -> Int32Array:
+    """The action of the highest value at each information set, from values `(S,)`: `(I,)`."""
+    table = np.full(tree.legal.shape, -np.inf)
+    table[tree.legal] = action_values
+    return np.asarray(table.argmax(axis=1), np.int32)
+
+
+def _losses(tree: Tree, table: Float64Array, action_values: Float64Array) -> tuple[Loss, ...]:
+    """All losses above rounding, the largest first."""
+    reach, infosets = reach_probabilities(tree, table), tree.slots[:, 0]
+    best = np.maximum.reduceat(action_values, tree.first_slot[:-1])
+    regrets = table[tree.legal] * (best[infosets] - action_values)
+    lost = reach[tree.parent_sequence] * np.bincount(infosets, regrets)
+    nodes = tree.members
+    arrivals = tree.chance_reach[nodes] * reach[tree.sequence[:, nodes]].prod(axis=0)
+    found = np.flatnonzero(lost > NO_LOSS)
+    order = found[np.argsort(-lost[found], kind="stable")]
+    columns = (
+        tree.owner,
+        np.arange(len(table)),
+        np.bincount(tree.infoset[nodes], arrivals),
+        table.argmax(axis=1),
+        table.max(axis=1),
+        _best_responses(tree, action_values),
+        lost,
+    )
+    return tuple(map(Loss._make, zip(*(column[order].tolist() for column in columns), strict=True)))
+
+
+def _as_float64(numbers: npt.ArrayLike) -> Float64Array:
     """As float64, writable and in C order: one type to compile for."""
     if type(numbers) is np.ndarray and numbers.dtype is _FLOAT64 and numbers.flags.carray:
         return numbers
     return np.array(numbers, np.float64, order="C")
 
 
-def _misshapen(tree: Tree, shape: tuple[int, ...]) -> str:
+def _shape_error(tree: Tree, shape: tuple[int, ...]) -> PolicyError:
     want, got = (" x ".join(map(str, sizes)) for sizes in (tree.legal.shape, shape))
-    return f"a joint policy of {tree.name} is {want}; got {got or 'a number'}"
+    return PolicyError(f"a joint policy of {tree.name} is {want}; got {got or 'a number'}")
 
 
-def _refusal(tree: Tree, table: Float64Array) -> PolicyError:
-    """What is wrong with a policy: its shape, or its first row that is no distribution."""
+def _policy_error(tree: Tree, table: Float64Array) -> PolicyError:
+    """What is wrong with a policy: its shape, or its first row that is not a distribution."""
     if table.shape != tree.legal.shape:
-        return PolicyError(_misshapen(tree, table.shape))
+        return _shape_error(tree, table.shape)
     possible = np.where(tree.legal, table >= 0, table == 0).all(axis=1)
     first = int((possible & (np.abs(table.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE)).argmin())
     return PolicyError(
@@ -183,225 +234,192 @@ def _refusal(tree: Tree, table: Float64Array) -> PolicyError:
     )
 
 
-@compiled
-def _alone(
-    numbers: UInt32Array, stakes: Float64Array, table: Float64Array, measures: Float64Array
-) -> float:
-    """NashConv of one policy `(I, A)`, or -1 if one of its rows is no distribution.
+# The kernels below work on `Tree.sequence_form`, whose sequences are numbered with the players'
+# empty ones first, and evaluate as many policies at a time as there are lanes. `results` is
+# `(2 (P + S) + P, lanes)`: reach probabilities and counterfactual values by sequence, then values
+# by player.
+_Results: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 
-    Writes the players' gains, values and values of best responses; what each slot is worth to its
-    owner; and how likely its owner is to come to each place: `(4P + 2S,)`.
-    """
-    terminals, players = np.uint64(len(stakes) - 1), np.uint64(stakes.shape[1])
-    slots = np.uint64(len(numbers)) - terminals
-    one, two = np.uint64(1), np.uint64(2)
-    values, worth = players, two * players
-    likely = worth + players + slots
-    if not _likely_if_right(numbers, table, measures[likely:], players):
+
+@part
+def _empty_results(indices: UInt32Array, payoffs: Float64Array, width: int) -> Float64Array:
+    slots = len(indices) + 1 - len(payoffs)
+    return np.empty((3 * payoffs.shape[1] + 2 * slots, width))
+
+
+@part
+def _split(players: int, results: Float64Array) -> _Results:
+    sequences = (len(results) - players) // 2
+    return results[:sequences], results[sequences:-players], results[-players:]
+
+
+@compiled
+def _nash_conv(indices: UInt32Array, payoffs: Float64Array, table: Float64Array) -> float:
+    """NashConv of a policy `(I, A)`, or -1 if a row is not a distribution."""
+    return _evaluate(indices, payoffs, table, _empty_results(indices, payoffs, 1))
+
+
+@compiled
+def _evaluate(
+    indices: UInt32Array, payoffs: Float64Array, table: Float64Array, results: Float64Array
+) -> float:
+    """Fill in `results` for one policy; its NashConv, or -1 if a row is not a distribution."""
+    if _sweep((0.0,), (indices, payoffs), table, (0, 1), results) >= 0:
         return -1.0
-    for at in range(likely):
-        measures[at] = 0.0
-    for player in range(players):
-        following = (player + one) % players
-        for z in range(terminals):
-            counterfactual = stakes[z, player]
-            if players > one:
-                counterfactual *= measures[likely + np.uint64(numbers[slots + z, following])]
-            for step in range(two, players):
-                other = (player + step) % players
-                counterfactual *= measures[likely + np.uint64(numbers[slots + z, other])]
-            measures[worth + np.uint64(numbers[slots + z, player])] += counterfactual
-        measures[values + player] = measures[worth + player]
-    for slot in range(slots):
-        won = measures[worth + players + slot] * measures[likely + players + slot]
-        measures[values + np.uint64(numbers[slot, 1])] += won
-    top = -np.inf
-    for back in range(slots):
-        last = slots - one - back
-        top = max(top, measures[worth + players + last])
-        if last == 0 or numbers[last - one, 0] != numbers[last, 0]:
-            measures[worth + np.uint64(numbers[last, 2])] += top
-            top = -np.inf
+    return _gains_sum(payoffs, results, 0)
+
+
+@compiled
+def _nash_convs(
+    zero: Lanes,
+    indices: UInt32Array,
+    payoffs: Float64Array,
+    policies: Float64Array,
+    totals: Float64Array,
+) -> int:
+    """NashConv of policies `(B * I, A)`; the first with a row that is no distribution, or -1."""
+    width = len(zero)
+    results = _empty_results(indices, payoffs, width)
+    for first in range(0, len(totals), width):
+        stop = min(first + width, len(totals))
+        invalid = _sweep(zero, (indices, payoffs), policies, (first, stop), results)
+        if invalid >= 0:
+            return invalid
+        for number in range(first, stop):
+            totals[number] = _gains_sum(payoffs, results, number - first)
+    return -1
+
+
+@part
+def _gains_sum(payoffs: Float64Array, results: Float64Array, lane: int) -> float:
+    players = payoffs.shape[1]
+    _, counterfactual, values = _split(players, results)
     total = 0.0
     for player in range(players):
-        best, value = measures[worth + player], measures[values + player]
-        measures[player] = _gain(best, value, stakes[terminals, 0])
-        total += measures[player]
+        gain = counterfactual[player, lane] - values[player, lane]
+        assert gain >= -SLACK * payoffs[-1, 0]  # noqa: S101  # a best response never loses
+        total += max(gain, 0.0)
     return total
 
 
 @part
-def _likely_if_right(
-    numbers: UInt32Array, table: Float64Array, likely: Float64Array, players: np.uint64
-) -> bool:
-    """Fill in how likely each place is; whether all rows are distributions."""
-    rows, actions = np.uint64(table.shape[0]), np.uint64(table.shape[1])
-    slot, one, slots = np.uint64(0), np.uint64(1), np.uint64(len(likely)) - players
-    for player in range(players):
-        likely[player] = 1.0
-    for at in range(rows):
-        legal, everything = 0.0, 0.0
-        for action in range(actions):
-            p = table[at, action]
-            everything += abs(p)
-            if slot < slots and numbers[slot, 0] == at and numbers[slot, 3] == action:
-                legal += p
-                likely[players + slot] = likely[np.uint64(numbers[slot, 2])] * p
-                slot += one
-        if not (abs(legal - 1) <= ROW_SUM_TOLERANCE and everything == legal):
-            return False
-    return True
-
-
-@part
-def _gain(best: float, value: float, largest: float) -> float:
-    gain = best - value
-    assert gain >= -SLACK * largest  # noqa: S101  # a best response never loses
-    return max(gain, 0.0)
-
-
-@compiled
-def _together(zero: Lanes, game: SequenceForm, policies: Float64Array, totals: Float64Array) -> int:
-    """NashConv of policies `(B * I, A)`, as many side by side as there are lanes.
-
-    The first that is none, or -1.
-    """
-    numbers, stakes = game
-    players, width = stakes.shape[1], len(zero)
-    places = players + len(numbers) + 1 - len(stakes)
-    reach, worth = np.ones((places, width)), np.empty((places, width))
-    values = np.empty((players, width))
-    for first in range(0, len(totals), width):
-        stop = min(first + width, len(totals))
-        wrong = _sweep(zero, game, policies, (first, stop), (reach, values, worth))
-        if wrong >= 0:
-            return wrong
-        for number in range(first, stop):
-            total, lane = 0.0, number - first
-            for player in range(players):
-                total += _gain(worth[player, lane], values[player, lane], stakes[-1, 0])
-            totals[number] = total
-    return -1
-
-
-# By lane: of each place the probability that its owner comes there; what the players win; what the
-# places are worth to their owner who goes on best.
-_Tables: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
-
-
-@part
 def _sweep(
-    zero: Lanes, game: SequenceForm, policies: Float64Array, which: tuple[int, int], tables: _Tables
+    zero: Lanes,
+    sequence_form: tuple[UInt32Array, Float64Array],
+    policies: Float64Array,
+    span: tuple[int, int],
+    results: Float64Array,
 ) -> int:
-    """Fill in the tables for the policies from first to last; the first that is none, or -1."""
-    numbers, stakes = game
-    reach, values, worth = tables
-    first, stop = which
-    slots = numbers[: len(numbers) + 1 - len(stakes)]
-    wrong = _reach(zero, slots, policies, which, reach)
+    """Fill in `results` for the policies of a span; the first that is invalid, or -1."""
+    indices, payoffs = sequence_form
+    first, stop = span
+    reach, counterfactual, values = _split(payoffs.shape[1], results)
+    slots = indices[: len(indices) + 1 - len(payoffs)]
+    errors = _fill_reach(zero, slots, policies, span, reach)
     for number in range(first, stop):
-        if wrong[number - first] != 0:  # nor is NaN
+        if errors[number - first] != 0:  # NaN too
             return number
-    worth[:] = 0
-    _end(zero, numbers[len(slots) :], stakes, reach, worth)
-    _value(zero, slots, reach, worth, values)
-    _respond(zero, slots, worth)
+    _add_terminals(zero, indices[len(slots) :], payoffs, reach, counterfactual)
+    _fill_values(zero, slots, reach, counterfactual, values)
+    _add_best_responses(zero, slots, counterfactual)
     return -1
 
 
 @part
-def _reach(
+def _fill_reach(
     zero: Lanes,
     slots: UInt32Array,
     policies: Float64Array,
-    which: tuple[int, int],
+    span: tuple[int, int],
     reach: Float64Array,
 ) -> Lanes:
-    """Fill in each place's probability; lanes are 0 where all rows are distributions."""
-    first, stop = which
-    rows = np.int64(slots[-1, 0]) + 1
-    wrong = zero
-    slot, one, players = np.uint64(0), np.uint64(1), np.uint64(len(reach) - len(slots))
-    for at in range(rows):
-        legal, everything = zero, zero
+    """Fill in reach probabilities; the lanes returned are 0 where all rows are distributions."""
+    first, stop = span
+    one, slot, players = np.uint64(1), np.uint64(0), np.uint64(len(reach) - len(slots))
+    infosets = np.uint64(slots[-1, 0]) + one
+    errors = zero
+    for player in range(players):
+        store(reach, player, full(zero, 1.0))
+    for infoset in range(infosets):
+        legal, absolute = zero, zero
         for action in range(np.uint64(policies.shape[1])):
             p = zero
             for i in range(len(zero)):  # lanes past the last policy repeat it
-                policy = min(first + i, stop - 1)
-                p = tuple_setitem(p, i, policies[np.uint64(policy * rows + at), action])
-            everything = _plus_size(everything, p)
-            if slot < len(slots) and slots[slot, 0] == at and slots[slot, 3] == action:
-                legal = plus(legal, p, 1.0)
-                before = row(reach, np.uint64(slots[slot, 2]), zero)
-                put(reach, players + slot, times(before, p))
+                policy = np.uint64(min(first + i, stop - 1))
+                p = tuple_setitem(p, i, policies[policy * infosets + infoset, action])
+                absolute = tuple_setitem(absolute, i, absolute[i] + abs(p[i]))
+            if slot < len(slots) and slots[slot, 0] == infoset and slots[slot, 3] == action:
+                legal = add_scaled(legal, p, 1.0)
+                parent = load(reach, np.uint64(slots[slot, 2]), zero)
+                store(reach, players + slot, multiply(parent, p))
                 slot += one
-        wrong = _plus_fault(wrong, legal, everything)
-    return wrong
+        errors = _add_errors(errors, legal, absolute)
+    return errors
 
 
 @part
-def _plus_size(a: Lanes, p: Lanes) -> Lanes:
-    for i in range(len(a)):
-        a = tuple_setitem(a, i, a[i] + abs(p[i]))
-    return a
+def _add_errors(errors: Lanes, legal: Lanes, absolute: Lanes) -> Lanes:
+    """Add how far a row's sum is from 1, and what is negative or illegal in it."""
+    for i in range(len(errors)):
+        error = max(abs(legal[i] - 1) - ROW_SUM_TOLERANCE, 0.0) + (absolute[i] - legal[i])
+        errors = tuple_setitem(errors, i, errors[i] + error)
+    return errors
 
 
 @part
-def _plus_fault(wrong: Lanes, legal: Lanes, everything: Lanes) -> Lanes:
-    """Add what a row sums too far from 1, and what is negative or illegal in it."""
-    for i in range(len(wrong)):
-        off = max(abs(legal[i] - 1) - ROW_SUM_TOLERANCE, 0.0) + (everything[i] - legal[i])
-        wrong = tuple_setitem(wrong, i, wrong[i] + off)
-    return wrong
-
-
-@part
-def _end(
-    zero: Lanes, ends: UInt32Array, stakes: Float64Array, reach: Float64Array, worth: Float64Array
+def _add_terminals(
+    zero: Lanes,
+    sequences: UInt32Array,
+    payoffs: Float64Array,
+    reach: Float64Array,
+    counterfactual: Float64Array,
 ) -> None:
-    """Add every terminal's counterfactual returns to the players' last places."""
-    for z in range(np.uint64(len(ends))):
-        for player in range(stakes.shape[1]):
-            counterfactual = _all(zero, stakes[z, player])
-            for other in range(stakes.shape[1]):
-                if other != player:
-                    before = row(reach, np.uint64(ends[z, other]), zero)
-                    counterfactual = times(counterfactual, before)
-            at = np.uint64(ends[z, player])
-            put(worth, at, plus(row(worth, at, zero), counterfactual, 1.0))
+    """Add each terminal's counterfactual payoffs to the players' last sequences before it."""
+    one, two, players = np.uint64(1), np.uint64(2), np.uint64(payoffs.shape[1])
+    for sequence in range(np.uint64(len(counterfactual))):
+        store(counterfactual, sequence, zero)
+    for player in range(players):
+        opponent = (player + one) % players
+        for z in range(np.uint64(len(sequences))):
+            payoff = full(zero, payoffs[z, player])
+            if players > one:  # outside the loop over further opponents: half of the time
+                payoff = multiply(payoff, load(reach, np.uint64(sequences[z, opponent]), zero))
+            for offset in range(two, players):
+                other = np.uint64(sequences[z, (player + offset) % players])
+                payoff = multiply(payoff, load(reach, other, zero))
+            last = np.uint64(sequences[z, player])
+            store(counterfactual, last, add_scaled(load(counterfactual, last, zero), payoff, 1.0))
 
 
 @part
-def _value(
-    zero: Lanes, slots: UInt32Array, reach: Float64Array, worth: Float64Array, values: Float64Array
+def _fill_values(
+    zero: Lanes,
+    slots: UInt32Array,
+    reach: Float64Array,
+    counterfactual: Float64Array,
+    values: Float64Array,
 ) -> None:
-    """What each player wins, from what it wins right after its slots."""
+    """Fill in the players' values, from what the terminals pay their sequences."""
     players = np.uint64(len(values))
     for player in range(players):
-        put(values, player, row(worth, player, zero))
+        store(values, player, load(counterfactual, player, zero))
     for slot in range(np.uint64(len(slots))):
-        owner, at = np.uint64(slots[slot, 1]), players + slot
-        won = times(row(worth, at, zero), row(reach, at, zero))
-        put(values, owner, plus(row(values, owner, zero), won, 1.0))
+        owner, sequence = np.uint64(slots[slot, 1]), players + slot
+        won = multiply(load(counterfactual, sequence, zero), load(reach, sequence, zero))
+        store(values, owner, add_scaled(load(values, owner, zero), won, 1.0))
 
 
 @part
-def _respond(zero: Lanes, slots: UInt32Array, worth: Float64Array) -> None:
-    """Pass each row's best slot on to the place before it, the last row first."""
-    lowest, one, last = _all(zero, -np.inf), np.uint64(1), np.uint64(len(slots) - 1)
-    players = np.uint64(len(worth) - len(slots))
-    top = lowest
-    for back in range(np.uint64(len(slots))):
-        slot = last - back
-        top = larger(top, row(worth, players + slot, zero))
+def _add_best_responses(zero: Lanes, slots: UInt32Array, counterfactual: Float64Array) -> None:
+    """Add the best action's value of each information set to its parent sequence, last first."""
+    lowest, one, count = full(zero, -np.inf), np.uint64(1), np.uint64(len(slots))
+    players = np.uint64(len(counterfactual)) - count
+    best = lowest
+    for back in range(count):
+        slot = count - one - back
+        best = maximum(best, load(counterfactual, players + slot, zero))
         if slot == 0 or slots[slot - one, 0] != slots[slot, 0]:
-            before = np.uint64(slots[slot, 2])
-            put(worth, before, plus(row(worth, before, zero), top, 1.0))
-            top = lowest
-
-
-@part
-def _all(zero: Lanes, number: float) -> Lanes:
-    for i in range(len(zero)):
-        zero = tuple_setitem(zero, i, number)
-    return zero
+            parent = np.uint64(slots[slot, 2])
+            value = add_scaled(load(counterfactual, parent, zero), best, 1.0)
+            store(counterfactual, parent, value)
+            best = lowest

@@ -1,6 +1,6 @@
-"""Games: a tree, what is seen at each information set, and names.
+"""Games by name: `kuhn`, which is native, and OpenSpiel's.
 
-`load_game("kuhn")` comes from the native core, every other name from OpenSpiel.
+A `Game` has a tree, observations and labels.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 def load_game(name: str, *, max_nodes: int = MAX_NODES, cached: bool = True) -> Game:
     """`kuhn` or an OpenSpiel game, e.g. `leduc_poker` or `kuhn_poker(players=3)`.
 
-    Large trees are kept on disk and read from there, unless `cached` is false.
+    Large trees are cached on disk unless `cached` is false.
     """
     if name == KUHN:
         return kuhn()
@@ -55,7 +55,7 @@ def as_game(game: Any) -> Game:
 
 
 def same_game(one: str, other: str) -> bool:
-    """Whether two names load the same game: parameters may be left out or in another order."""
+    """Whether two names load the same game; defaults and the order of parameters do not matter."""
     if one == other or KUHN in (one, other):
         return one == other
     return identity(load_pyspiel(one)) == identity(load_pyspiel(other))

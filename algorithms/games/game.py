@@ -1,4 +1,4 @@
-"""A game: its name, its tree where it fits, what players observe, and labels."""
+"""A game: its name, its tree if it fits into memory, observations, and labels."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 
 from algorithms.exact.tree import Tree
+from algorithms.exact.values import Loss, Measure, evaluate_policy
+from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import GameError
+
+MAX_LOSSES = 1_000  # of a measure without a tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +30,23 @@ class ClosedForm:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The functions that a `Game` is made of; what needs the tree takes it as an argument."""
+    """The functions that a `Game` calls; those that need the tree take it as an argument."""
 
     tree: Callable[[], Tree]
     fits_tree: Callable[[], bool]
     observations: Callable[[Tree], Float32Array]  # (I, size)
     infoset_label: Callable[[Tree, int], str]
     action_label: Callable[[Tree, int, int], str]
+    native: Callable[[], NativeGame | None] = lambda: None
 
 
 @dataclass(frozen=True, eq=False)
 class Game:
     """A finite sequential game with perfect recall.
 
-    The tree is built when something needs it. Rows of tables are the tree's information sets,
-    columns the game's own action IDs.
+    The tree is built when something needs it. A *table* is a joint policy: with a tree float64
+    `(I, A)`, one row per information set and one column per action ID; for a native large game
+    one float32 `(I_p, A)` per player.
     """
 
     name: str  # the string that loads the game again
@@ -58,8 +64,49 @@ class Game:
 
     @cached_property
     def fits_tree(self) -> bool:
-        """Whether the game fits into a tree, by an estimate of its size, without a walk."""
+        """Whether the game fits into a tree, by an estimate of its size."""
         return "tree" in vars(self) or self.source.fits_tree()
+
+    @cached_property
+    def native(self) -> NativeGame | None:
+        """The native form of a large game, which is measured without a tree."""
+        return None if self.fits_tree else self.source.native()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether policies are measured exactly: on the tree, or by a native form."""
+        return self.fits_tree or self.native is not None
+
+    def uniform_table(self) -> Any:
+        """The table that plays every legal action equally often."""
+        return self.native.uniform() if self.native else self.tree.uniform()
+
+    def random_table(self, seed: int) -> Any:
+        """A table drawn uniformly from all policies."""
+        return self.native.random(seed) if self.native else self.tree.random(seed)
+
+    def measure(self, table: Any) -> Measure:
+        """Exact values, gains, best responses and losses of a table.
+
+        The losses of a native game are the largest `MAX_LOSSES`.
+        """
+        if self.native is None:
+            self._require_exact()
+            return evaluate_policy(self.tree, table)
+        found = self.native.measure(table)
+        return Measure(
+            found.values,
+            found.best_values,
+            lambda: found.best_response,
+            lambda: tuple(Loss(*loss) for loss in found.losses(MAX_LOSSES)),
+        )
+
+    def _require_exact(self) -> None:
+        if not self.is_exact:
+            raise GameError(
+                f"{self.name} is too large for a tree and has no native form, so there is no exact "
+                "measure; Policy.lower_bound gives a lower bound of NashConv"
+            )
 
     @cached_property
     def observations(self) -> Float32Array:
@@ -72,7 +119,7 @@ class Game:
         if distinct < len(observations):
             raise GameError(
                 f"{self.name}: {len(observations):,} information sets, but only {distinct:,} "
-                "distinct information state tensors: a network cannot tell them apart; tables can"
+                "distinct information state tensors: a network cannot distinguish them; a table can"
             )
         return frozen(observations)
 
@@ -87,10 +134,10 @@ class Game:
         return len(np.unique(self.observations, axis=0)) < len(self.observations)
 
     def network_inputs(self, size: int | None = None) -> Float32Array:
-        """What a network of input `size` gets at each information set: float32 `(I, size)`.
+        """The inputs of a network at each information set: float32 `(I, size)`.
 
-        The observation, with a one-hot of the seat behind it if `size` is larger by the number of
-        players; by default as training has it.
+        The observation, followed by a one-hot of the seat if `size` is larger by the number of
+        players. The default is the size that training uses.
         """
         with_seat = self.observation_size + self.num_players
         if size is None:
@@ -110,12 +157,19 @@ class Game:
         """The players' names, `player_0` and so on."""
         return tuple(f"player_{player}" for player in range(self.num_players))
 
-    def infoset_label(self, infoset: int) -> str:
-        """An information set in words, e.g. `player_0 with J after check-bet`."""
+    def infoset_label(self, infoset: int, player: int = 0) -> str:
+        """An information set in words, e.g. `player_0 with J after check-bet`.
+
+        In a native game information sets are numbered per player.
+        """
+        if self.native:
+            return self.native.infoset_label(player, infoset)
         return self.source.infoset_label(self.tree, infoset)
 
-    def action_label(self, infoset: int, action: int) -> str:
+    def action_label(self, infoset: int, action: int, player: int = 0) -> str:
         """An action at an information set in a word, e.g. `call`."""
+        if self.native:
+            return self.native.action_label(player, infoset, action)
         return self.source.action_label(self.tree, infoset, action)
 
     def __repr__(self) -> str:

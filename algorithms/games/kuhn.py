@@ -1,4 +1,4 @@
-"""Kuhn poker from the native core: one game among many, and the one known in closed form."""
+"""Kuhn poker as a `Game`, from the native core."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def kuhn() -> Game:
 def kuhn_tree() -> Tree:
     """The 58 nodes; rows are `INFORMATION_STATES` and columns our action IDs."""
     rows = [(BETTING[name[1:]].actor or 0, name) for name in INFORMATION_STATES]
-    return compile_tree(NAME, len(PLAYERS), len(Action), _kuhn_visits(), rows=rows)
+    return compile_tree(NAME, len(PLAYERS), len(Action), _kuhn_visits(), infosets=rows)
 
 
 def _observations(_: Tree) -> Float32Array:
@@ -50,7 +50,7 @@ def _action_label(_: Tree, infoset: int, action: int) -> str:
 
 
 def _kuhn_visits() -> Iterator[Visit]:
-    """The native core's 54 dealt states below OpenSpiel's two levels of dealing."""
+    """Two levels of chance nodes, as OpenSpiel deals, then the native core's 54 states."""
     yield Visit(0, CHANCE)
     for card0 in Card:
         yield Visit(1, CHANCE, card0, 1 / len(Card))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from algorithms.exact.losses import NOTHING
+from algorithms.exact.values import NO_LOSS
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array
 
 Tables: TypeAlias = tuple[Float32Array, ...]  # one (I_p, A) per player
@@ -57,8 +57,8 @@ class NativeLoss(NamedTuple):
     player: int
     infoset: int
     reach: float
-    played: int  # the likeliest action
-    share: float  # its probability
+    played: int  # the most probable action
+    probability: float  # of that action
     best: int
     lost: float  # chips per hand, of all hands
 
@@ -98,7 +98,7 @@ def largest_losses(lost: Sequence[Float64Array], count: int) -> list[tuple[int, 
     """The (player, information set) of the largest losses; `lost` has one `(I_p,)` per player."""
     found: list[tuple[float, int, int]] = []
     for player, amounts in enumerate(lost):
-        places = np.flatnonzero(amounts > NOTHING)
+        places = np.flatnonzero(amounts > NO_LOSS)
         if len(places) > count:
             places = places[np.argpartition(-amounts[places], count)[:count]]
         found += [(-float(amounts[place]), player, int(place)) for place in places]

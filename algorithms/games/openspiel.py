@@ -1,20 +1,21 @@
-"""Any small OpenSpiel game: sequential, or simultaneous and made turn-based by OpenSpiel."""
+"""OpenSpiel's games: sequential, or simultaneous and made turn-based by OpenSpiel."""
 
 from __future__ import annotations
 
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Tree, Walk
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Source
+from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import Advance
@@ -22,12 +23,14 @@ from algorithms.support.progress import progress as progress_bar
 from kuhn_bridge.errors import BridgeError, GameError, short_repr
 
 MAX_NODES = 10_000_000
-MAX_BYTES = 4 * 2**30  # what a tree and a solver of it may take, as `_bytes_of` reckons
-LONGEST_NAME = 1_000  # OpenSpiel runs out of stack in a game within a game within a game ...
+MAX_BYTES = 4 * 2**30  # that a tree and a solver may take, by the estimate of `_bytes_of`
+LONGEST_NAME = 1_000  # characters; OpenSpiel's parser overflows the stack on deeply nested names
 _REPORT_EVERY = 10_000
 _CHECK_EVERY = 1_000
 _PROBES = 200
-_HOPELESS = 1_000  # by Markov's inequality a mean of probes is this far too high once in a thousand
+# An estimate above this multiple of the limit is refused without a walk. The estimate is unbiased,
+# so by Markov's inequality it is that much too high at most once in a thousand times.
+_REFUSED_FACTOR = 1_000
 
 
 def openspiel_game(
@@ -37,7 +40,7 @@ def openspiel_game(
     max_nodes: int = MAX_NODES,
     cached: bool = False,
 ) -> Game:
-    """The `Game` of a `pyspiel.Game`; `name` is the string that it was loaded by, if any."""
+    """The `Game` of a `pyspiel.Game`; `name` is the string that loads it."""
     name, sequential = name or str(game).removesuffix("()"), _sequential(game)
     if sequential is not game:
         name = f"turn_based_simultaneous_game(game={name if ')' in name else f'{name}()'})"
@@ -67,19 +70,25 @@ def openspiel_game(
         state = state_of(game, tree, infoset)
         return str(state.action_to_string(int(tree.owner[infoset]), int(action)))
 
+    def native() -> NativeGame | None:
+        from algorithms.games.liars_dice import find_liars_dice
+        from algorithms.games.phantom import find_phantom
+
+        return find_phantom(game) or find_liars_dice(game)
+
     has_tensor = game.get_type().provides_information_state_tensor
     return Game(
         name,
         game.num_players(),
         game.num_distinct_actions(),
-        Source(tree, fits_tree, observations, infoset_label, action_label),
+        Source(tree, fits_tree, observations, infoset_label, action_label, native),
         game.information_state_tensor_size() if has_tensor else 0,
         origin=game,
     )
 
 
 def identity(game: Any) -> tuple[str, str]:
-    """What two `pyspiel.Game`s have in common exactly when they are the same game."""
+    """Short name and parameters: equal for the same game, however its string is written."""
     game = _sequential(game)
     return game.get_type().short_name, str(game.get_parameters())
 
@@ -92,7 +101,7 @@ def load_pyspiel(name: str) -> Any:
         import kuhn_bridge.openspiel  # noqa: F401  # registers python_kuhn_bridge
     except ImportError as error:
         raise UsageError(
-            f"{name}: only 'kuhn' does without OpenSpiel, and that is not installed "
+            f"{name}: every game but 'kuhn' needs OpenSpiel, which is not installed "
             f"({error}); pip install 'kuhn-bridge[openspiel]'"
         ) from None
     if len(name) > LONGEST_NAME:
@@ -106,14 +115,14 @@ def load_pyspiel(name: str) -> Any:
     try:
         with _quiet():
             return pyspiel.load_game(name)
-    except Exception as error:  # C++ raises what it likes: nfg_game an IndexError
+    except Exception as error:  # not only SpielError: nfg_game raises an IndexError
         raise UsageError(f"{name}: OpenSpiel cannot load it ({first_line(error)})") from None
 
 
 def openspiel_tree(
     game: Any, *, name: str = "", max_nodes: int = MAX_NODES, progress: Advance | None = None
 ) -> Tree:
-    """Any sequential `pyspiel.Game` with explicit chance; columns are its action IDs."""
+    """The tree of a sequential `pyspiel.Game` with explicit chance; columns are its action IDs."""
     name = name or str(game)
     _require_a_tree(name, game)
     try:
@@ -122,35 +131,36 @@ def openspiel_tree(
         raise
     except Exception as error:  # a game's own code may fail in any way
         what = f"{type(error).__name__}: {first_line(error)}"
-        raise GameError(f"{name}: the game itself fails when it is played ({what})") from error
+        raise GameError(f"{name}: the game fails when it is played ({what})") from error
 
 
 def _tree(game: Any, name: str, max_nodes: int, progress: Advance | None) -> Tree:
-    if (nodes := estimated_nodes(game, enough=_HOPELESS * max_nodes)) >= _HOPELESS * max_nodes:
+    refused = _REFUSED_FACTOR * max_nodes
+    if (nodes := estimated_nodes(game, enough=refused)) >= refused:
         raise _too_large(name, game, f"{_about(nodes)} nodes or more", nodes, max_nodes)
-    walk = Walk(name, game.num_players(), game.num_distinct_actions())
+    walk = TreeBuilder(name, game.num_players(), game.num_distinct_actions())
     for count in _walked(game, walk):
         if count > max_nodes or count % _CHECK_EVERY == 0:
             _require_room(game, walk, max_nodes)
         if progress and count % _REPORT_EVERY == 0:
             progress(count, "nodes")
-    return walk.tree()
+    return walk.build()
 
 
 def estimated_nodes(game: Any, *, probes: int = _PROBES, enough: float = inf) -> float:
-    """How many nodes a game has, about: the mean over random hands of the branches passed by.
+    """An estimate of the number of nodes: the mean over random hands of products of branches.
 
-    Right on average (Knuth 1975), if often too low. Stops when the mean must reach `enough`.
+    Unbiased, but often too low (Knuth 1975). Stops as soon as the estimate reaches `enough`.
     """
     rng, total = random.Random(0), 0.0
     for _ in range(probes):
         state, width = game.new_initial_state(), 1.0
         total += width
         while not state.is_terminal() and total < enough * probes:
-            steps = state.legal_actions()
-            width *= len(steps)
+            actions = state.legal_actions()
+            width *= len(actions)
             total += width
-            state.apply_action(rng.choice(steps))
+            state.apply_action(rng.choice(actions))
         if total >= enough * probes:
             break
     return total / probes
@@ -170,65 +180,65 @@ def _require_a_tree(name: str, game: Any) -> None:
     if kind.dynamics.name != "SEQUENTIAL":
         raise GameError(f"{name} is {kind.dynamics.name.lower()}; a tree needs a sequential game")
     if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
-        raise GameError(f"{name} samples its chance; a tree needs explicit chance outcomes")
+        raise GameError(f"{name} samples chance outcomes; a tree needs explicit ones")
     if not kind.provides_information_state_string:
-        raise GameError(f"{name} names no information states; a tree needs them")
+        raise GameError(f"{name} has no information state strings; a tree needs them")
 
 
-def _walked(game: Any, walk: Walk) -> Iterator[int]:
-    """Meet every node, and count them.
+def _walked(game: Any, walk: TreeBuilder) -> Iterator[int]:
+    """Add every node to the tree, depth first; yields the number of nodes so far.
 
-    A node with children to come waits on the stack as one state, since states are large and
-    siblings can be many; its last child is played on that state, which spares a copy.
+    The stack has one state per node with children left, because states are large and siblings can
+    be many. The last child is played on its parent's state, which saves a copy.
     """
     state, depth, action, edge = game.new_initial_state(), 0, -1, 1.0
-    waiting: list[tuple[Any, int, list[tuple[int, float]]]] = []
+    stack: list[tuple[Any, int, list[tuple[int, float]]]] = []
     while True:
         player = state.current_player()
-        walk.meet(depth, player, action, edge)
+        walk.add_node(depth, player, action, edge)
         yield len(walk)
         if player == TERMINAL:
-            walk.end(state.returns())
+            walk.set_returns(state.returns())
         elif player == CHANCE:
-            waiting.append((state, depth + 1, state.chance_outcomes()[::-1]))
+            stack.append((state, depth + 1, state.chance_outcomes()[::-1]))
         else:
             legal = state.legal_actions()
-            walk.decide(player, state.information_state_string(), legal)
-            waiting.append((state, depth + 1, [(move, 1.0) for move in reversed(legal)]))
-        if not waiting:
+            walk.set_decision(player, state.information_state_string(), legal)
+            stack.append((state, depth + 1, [(move, 1.0) for move in reversed(legal)]))
+        if not stack:
             return
-        parent, depth, steps = waiting[-1]
+        parent, depth, steps = stack[-1]
         action, edge = steps.pop()
         if steps:
             state = parent.child(action)
         else:
-            waiting.pop()
+            stack.pop()
             parent.apply_action(action)
             state = parent
 
 
-def _require_room(game: Any, walk: Walk, max_nodes: int) -> None:
-    """Refuse a game whose nodes are too many or take too much memory."""
+def _require_room(game: Any, walk: TreeBuilder, max_nodes: int) -> None:
+    """Raise a `GameError` if there are too many nodes or they take too much memory."""
     per_node, per_row = _bytes_of(game)
-    count, needed = len(walk), len(walk) * per_node + len(walk.rows) * per_row + walk.key_bytes
+    count, needed = len(walk), len(walk) * per_node + len(walk.infosets) * per_row + walk.key_bytes
     if count > max_nodes or needed > MAX_BYTES:
         nodes = max(estimated_nodes(game), count)
-        told = f"{_about(nodes)} nodes in all, and the first {count:,} need {_gib(needed)}"
-        raise _too_large(walk.name, game, told, nodes, max_nodes)
+        size = f"{_about(nodes)} nodes in all, and the first {count:,} need {_gib(needed)}"
+        raise _too_large(walk.name, game, size, nodes, max_nodes)
 
 
 def _bytes_of(game: Any) -> tuple[int, int]:
-    """What a node and an information set take in a tree and in a solver, without the key itself.
+    """Bytes per node and per information set, without its key, of a tree and a solver.
 
-    Found by measuring resident memory, and held to it by a test.
+    Measured as resident memory; a test compares the two.
     """
     players, actions = game.num_players(), game.num_distinct_actions()
     return 120 + 24 * players, 400 + 33 * actions
 
 
-def _too_large(name: str, game: Any, told: str, nodes: float, max_nodes: int) -> GameError:
+def _too_large(name: str, game: Any, size: str, nodes: float, max_nodes: int) -> GameError:
     return GameError(
-        f"{name} is too large for a tree: random hands suggest {told}; "
+        f"{name} is too large for a tree: random hands suggest {size}; "
         f"it would need {_gib(nodes * _bytes_of(game)[0])} or more, "
         f"and {max_nodes:,} nodes and {_gib(MAX_BYTES)} are possible"
     )
@@ -242,35 +252,40 @@ def _about(count: float) -> str:
     return f"{count:.0e}" if count < inf else "1e308 or more"
 
 
-def state_of(game: Any, tree: Tree, row: int) -> Any:
-    """A state of an information set: the first that a walk meets."""
+def state_of(game: Any, tree: Tree, infoset: int) -> Any:
+    """A state of an information set: the first one in the tree."""
+    return replay(game, tree.history(int(tree.members[tree.first_member[infoset]])))
+
+
+def replay(game: Any, actions: Iterable[int]) -> Any:
+    """The state after these actions, chance's included."""
     state = game.new_initial_state()
-    for action in tree.history(int(tree.members[tree.first_member[row]])):
-        state.apply_action(action)
+    for action in actions:
+        state.apply_action(int(action))
     return state
 
 
 def _observations(name: str, game: Any, tree: Tree) -> Float32Array:
     if not game.get_type().provides_information_state_tensor:
         raise GameError(
-            f"{name} has no information state tensor: a network needs one; tables do not"
+            f"{name} has no information state tensor, which networks need; tables do not"
         )
-    rows = range(len(tree.keys))
-    return np.array(
-        [state_of(game, tree, row).information_state_tensor(int(tree.owner[row])) for row in rows],
-        np.float32,
-    )
+    tensors = [
+        state_of(game, tree, infoset).information_state_tensor(player)
+        for infoset, player in enumerate(tree.owner.tolist())
+    ]
+    return np.array(tensors, np.float32)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No standard error from C++: OpenSpiel prints there what it raises anyway."""
+    """Silence standard error of C++: OpenSpiel prints there what it also raises."""
     sys.stderr.flush()
-    saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    saved, devnull = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 2)
     try:
         yield
     finally:
         os.dup2(saved, 2)
         os.close(saved)
-        os.close(nowhere)
+        os.close(devnull)

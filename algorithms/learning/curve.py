@@ -103,7 +103,7 @@ def to_csv(curve: Curve, measure: str = NASH_CONV) -> str:
 def from_csv(path: Path, measure: str = NASH_CONV) -> list[Point]:
     """What `to_csv` wrote; a curve of another measure is refused."""
     try:
-        text = files.read_bytes(path, most=MAX_BYTES).decode()
+        text = files.read_bytes(path, max_bytes=MAX_BYTES).decode()
         header, *rows = csv.reader(text.splitlines())
         points = [Point(int(s), float(t), float(last), float(mean)) for s, t, last, mean in rows]
         _ = [float(point.steps) for point in points]  # a picture has no other numbers

@@ -48,7 +48,7 @@ from torch import nn
 
 from algorithms.exact.simulator import running_sums
 from algorithms.exact.tree import Tree
-from algorithms.exact.values import nash_convs, reach, spread
+from algorithms.exact.values import nash_convs, reach_probabilities, returns_std
 from algorithms.games import Game, as_game
 from algorithms.learning.buffer import SeatRolloutBuffer
 from algorithms.learning.curve import Point, Recorder
@@ -56,7 +56,7 @@ from algorithms.learning.environments import last_step_of, observation_space
 from algorithms.learning.observation_index import ObservationIndex
 from algorithms.learning.settings import Kind, default, kl_end_after
 from algorithms.learning.states import StateSimulator
-from algorithms.policies.answers import masked_softmax
+from algorithms.policies.network import masked_softmax, network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array, Int64Array
 from algorithms.support.compiled import compiled
@@ -252,7 +252,7 @@ class TreeLearner:
     ) -> None:
         self._model, self._game, self._given = model, game, given
         self.average = TableAverage(game.tree)
-        sigma = 1.0 if model.normalize_advantage else spread(game.tree, game.tree.uniform()) or 1.0
+        sigma = 1.0 if model.normalize_advantage else returns_std(game.tree, game.tree.uniform()) or 1.0
         self.statistics = InfosetStatistics(game.tree, sigma=sigma)
         self.statistics.move_magnet(self.last, rate=None)
         self._hooks: _InfosetHooks | _SampleHooks | None = None
@@ -263,7 +263,7 @@ class TreeLearner:
         policy = self._model.policy
         if isinstance(policy, InfosetPolicy):
             return policy.probabilities()
-        return network_table(actor_of(policy), self._game, policy.observation_space.shape[0])
+        return network_table(actor_of(policy), self._game)
 
     @property
     def curve_points(self) -> int:
@@ -329,7 +329,7 @@ class TableAverage:
     def add(self, table: Float64Array) -> None:
         """Count one more policy `(I, A)`."""
         self.count += 1
-        own_reach = reach(self._tree, table)[self._tree.parent]
+        own_reach = reach_probabilities(self._tree, table)[self._tree.parent]
         self._total += self.count**2 * own_reach[:, None] * table
 
     @property
@@ -603,15 +603,6 @@ def uniform_return_scale(game: Game, hands: int = UNIFORM_HANDS) -> float:
 # ---------------------------------------------------------------------------------------------
 # Policies that look up what a network or a table says per information set
 # ---------------------------------------------------------------------------------------------
-
-
-def network_table(
-    actor: Callable[[torch.Tensor], torch.Tensor], game: Game, size: int | None = None
-) -> Float64Array:
-    """What a network from observations `(I, size)` to logits `(I, A)` plays: float64 `(I, A)`."""
-    with torch.no_grad():
-        logits = actor(torch.tensor(game.network_inputs(size))).double().numpy()
-    return masked_softmax(logits, game.tree.legal)
 
 
 class InfosetPolicy(MaskableActorCriticPolicy):

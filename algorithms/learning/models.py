@@ -13,7 +13,8 @@ from torch import nn
 
 from algorithms.games import Game
 from algorithms.learning.environments import SelfPlayVecEnv
-from algorithms.learning.learner import InfosetPolicy, network_table
+from algorithms.learning.learner import InfosetPolicy
+from algorithms.policies.network import network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array
 from algorithms.support.files import replacing

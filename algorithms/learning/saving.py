@@ -17,8 +17,8 @@ from algorithms.exact.values import nash_conv
 from algorithms.games import Game
 from algorithms.learning.curve import Point, draw, to_csv
 from algorithms.learning.training import Training
+from algorithms.policies import load_policy
 from algorithms.policies.policy import Policy
-from algorithms.policies.sb3 import load_policy
 from algorithms.support import files
 from kuhn_bridge.errors import GameError
 

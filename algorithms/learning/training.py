@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,11 +25,14 @@ from algorithms.games import Game, load_game
 from algorithms.learning.checkpoint import read_checkpoint, write_checkpoint
 from algorithms.learning.curve import Point
 from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.learning.learner import InfosetPolicy, Measure, SelfPlay, diverged, network_table
+from algorithms.learning.learner import InfosetPolicy, Measure, SelfPlay, diverged
 from algorithms.learning.models import imitate, save_network, save_table
 from algorithms.learning.settings import Settings
 from algorithms.learning.usual_recipe import MeasureOnly, usual_model
-from algorithms.policies.sb3 import actor_of, load_model, load_policy
+from algorithms.policies import load_policy
+from algorithms.policies.models import load_model
+from algorithms.policies.network import network_table
+from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError, first_line
 
@@ -179,9 +181,9 @@ class Training:
         """Begin with what a saved model plays."""
         policy = self.model.policy
         if self.settings.kind == "states":
-            network = load_model(path, game=self.game).network
+            network, _ = load_model(path, game=self.game)
             try:
-                actor_of(policy).load_state_dict(copy.deepcopy(network.state_dict()))
+                actor_of(policy).load_state_dict(network.module.state_dict())
             except RuntimeError:
                 raise UsageError(
                     f"init={path}: its network has other layers than width={self.settings.width}"

@@ -21,8 +21,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from algorithms.exact.values import nash_convs
 from algorithms.games import kuhn
 from algorithms.learning.curve import Point, Recorder
-from algorithms.learning.learner import TableAverage, network_table
+from algorithms.learning.learner import TableAverage
 from algorithms.learning.settings import Settings
+from algorithms.policies.network import network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError

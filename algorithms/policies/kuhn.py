@@ -1,4 +1,4 @@
-"""Kuhn policies on paper: percentages, names of actions, and simple named policies.
+"""Kuhn policies as percentages, as names of actions and as text, and simple policies by name.
 
 A table is float64 `(12, 3)`: rows as in `INFORMATION_STATES`, columns our action IDs.
 """
@@ -45,10 +45,10 @@ def style(name: str) -> Float64Array:
 
 
 def from_percentages(percentages: Any) -> Float64Array:
-    """The table of what hand-written CFR programs print: one list per player, one row per card.
+    """The table of percentages `(2, 3, 4)`: players, cards, `[check, bet, fold, call]`.
 
-    A row is `[check, bet, fold, call]` in percent, each pair summing to 100: player_0's second
-    pair is after check-bet; player_1's first is after a check, the second after a bet.
+    Each pair sums to 100. player_0's second pair is after check-bet; player_1's first pair is after
+    a check, the second after a bet.
     """
     try:
         numbers = np.asarray(percentages, np.float64)
@@ -73,7 +73,7 @@ def from_percentages(percentages: Any) -> Float64Array:
 def to_percentages(table: Float64Array) -> Percentages:
     """`(player_0, player_1)`, each three rows `(check, bet, fold, call)` in percent.
 
-    Rounded to 12 decimals, so that printed percentages come back as they were.
+    Rounded to 12 decimals, so that printed percentages are recovered exactly.
     """
     numbers = np.zeros((2, 3, 4))
     for (player, card, half), infoset in _pairs():
@@ -96,7 +96,7 @@ def legal_actions(information_state: str) -> tuple[Action, ...]:
 
 
 def as_text(table: Float64Array) -> str:
-    """A table for people: one line per information state."""
+    """A table as text, one line per information state."""
     return "\n".join(_lines(table))
 
 

@@ -1,46 +1,188 @@
-"""Tables from networks: functions from observations to logits or probabilities."""
+"""Policy networks: their shapes, their games, and their policies, evaluated in batches."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from algorithms.games import Game
-from algorithms.policies.answers import masked, masked_softmax
-from algorithms.support.arrays import Float32Array, Float64Array
-from kuhn_bridge.errors import PolicyError
+from algorithms.games import LONGEST_NAME, Game, as_game, kuhn, load_game, same_game
+from algorithms.games.native import NativeGame
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
+from algorithms.support.errors import first_line
+from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
+
+BATCH = 4_096  # rows evaluated at a time
+NATIVE_BATCH = 2**16  # information sets whose observations are made at a time
+
+Output: TypeAlias = Literal["logits", "probabilities"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A network that plays, and the shapes of its input and output.
+
+    `evaluate` maps inputs, float32 `(n, input_size)`, and legal actions, bool `(n, num_actions)`,
+    to `output`, `(n, num_actions)`; it may ignore which actions are legal.
+    """
+
+    evaluate: Callable[[Float32Array, BoolArray], npt.ArrayLike]
+    input_size: int
+    num_actions: int
+    output: Output = "logits"
+    game: str | None = None  # the name in the file, if there is one
+    module: Any = None  # the torch module, float32 `(n, input_size)` -> logits, if there is one
+
+    def probabilities(self, inputs: Float32Array, legal: BoolArray) -> Float64Array:
+        """The probability of each action, 0 for illegal ones: float64 `(n, num_actions)`.
+
+        Args:
+            inputs: float32 `(n, input_size)`.
+            legal: bool `(n, num_actions)`.
+        """
+        normalise = masked_softmax if self.output == "logits" else masked
+        table = np.empty(legal.shape)
+        for start in range(0, len(table), BATCH):
+            part = slice(start, start + BATCH)
+            found = np.asarray(self.evaluate(inputs[part].copy(), legal[part]), np.float64)
+            if found.shape != legal[part].shape:
+                raise PolicyError(
+                    f"the network's output for {len(legal[part])} observations has shape "
+                    f"{found.shape}; want {legal[part].shape}"
+                )
+            table[part] = normalise(found, legal[part])
+        if not np.isfinite(table).all():
+            zero = "" if self.output == "logits" else ", or 0 for all legal actions"
+            raise PolicyError(f"the model's output is not finite{zero}")
+        return table
+
+
+def model_game(network: Network, game: Game | None = None) -> Game:
+    """The game that a network's file names, which must be `game` if that is given.
+
+    A file that names no game is taken to be of `game`, or of `kuhn`.
+    """
+    name = network.game
+    if name is None:
+        found = game or kuhn()
+    elif not isinstance(name, str) or len(name) > LONGEST_NAME:
+        raise PolicyError(f"{short_repr(name)} is not the name of a game")
+    else:
+        found = game or load_game(name)
+        if not same_game(name, found.name):
+            raise PolicyError(f"a model of {name}, not of {found.name}")
+    require_fits(network, found)
+    return found
+
+
+def require_fits(network: Network, game: Game) -> None:
+    """Raise an error if the network's input or output has another size than the game's."""
+    sizes = game.observation_size, game.observation_size + game.num_players
+    if network.input_size not in sizes or network.num_actions != game.num_actions:
+        raise PolicyError(
+            f"a model for another game: {network.input_size} inputs and {network.num_actions} "
+            f"actions; {game.name} has {sizes[0]} inputs, or {sizes[1]} with a one-hot of the "
+            f"seat, and {game.num_actions} actions"
+        )
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Turn an error in the block into a `PolicyError` that begins with the name of the file."""
+    try:
+        yield
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror or error}") from None
+    except BridgeError as error:
+        raise PolicyError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def network_table(
-    network: Callable[[Any], Any],
-    game: Game,
-    *,
-    output: Literal["logits", "probabilities"] = "logits",
-) -> Float64Array:
-    """The table `(I, A)` of a function from observations, float32 `(I, size)`, to `(I, A)`.
+    network: Network | Callable[[Any], Any], game: Game | str, *, output: Output = "logits"
+) -> Any:
+    """The policy of a network at each information set: float64 `(I, A)`.
 
-    A torch module is given a tensor. Illegal actions are masked out.
+    In a native large game one float32 `(I_p, A)` per player.
+
+    Args:
+        network: a `Network`, or a torch module or another function from float32 `(n, size)` to
+            `output` `(n, A)`, where `size` is that of the observation with or without the seat.
+        game: a game with a tree or a native form.
+        output: what a function returns.
     """
-    normalise = {"logits": masked_softmax, "probabilities": masked}.get(output)
-    if normalise is None:
-        raise PolicyError(f"output {output!r}: a network gives 'logits' or 'probabilities'")
-    numbers = _call(network, game.observations)
-    legal = game.tree.legal
-    if numbers.shape != legal.shape:
-        want = " x ".join(map(str, legal.shape))
-        raise PolicyError(f"the network gives {numbers.shape}; {game.name} needs {want} numbers")
-    return normalise(numbers, legal)
+    loaded = as_game(game)
+    if not isinstance(network, Network):
+        network = as_network(network, loaded, output=output)
+    require_fits(network, loaded)
+    if loaded.native:
+        return tuple(_native_tables(network, loaded.native))
+    return network.probabilities(loaded.network_inputs(network.input_size), loaded.tree.legal)
 
 
-def _call(network: Callable[[Any], Any], observations: Float32Array) -> Float64Array:
-    torch = sys.modules.get("torch")  # a caller with a torch module has imported it
-    if torch is not None and isinstance(network, torch.nn.Module):
+def _native_tables(network: Network, game: NativeGame) -> Iterator[Float32Array]:
+    """A network's policy at each information set of each player: float32 `(I_p, A)`."""
+    with_seat = network.input_size > game.observation_size
+    for player, count in enumerate(game.num_infosets):
+        table = np.empty((count, game.num_actions), np.float32)
+        seat = np.eye(game.num_players, dtype=np.float32)[player]
+        for start in range(0, count, NATIVE_BATCH):
+            stop = min(start + NATIVE_BATCH, count)
+            inputs = game.observations(player, start, stop)
+            if with_seat:
+                inputs = np.hstack([inputs, np.tile(seat, (stop - start, 1))])
+            legal = game.legal(player, start, stop)
+            table[start:stop] = network.probabilities(inputs, legal)
+        yield table
+
+
+def as_network(function: Callable[[Any], Any], game: Game, *, output: Output = "logits") -> Network:
+    """The `Network` of a torch module or another function.
+
+    Its input size is the first of the game's two sizes with which it can be called.
+    """
+    if output not in ("logits", "probabilities"):
+        raise PolicyError(f"output {output!r}: want 'logits' or 'probabilities'")
+    torch = sys.modules.get("torch")  # a torch module cannot exist before torch is imported
+
+    def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
+        if torch is None:
+            return np.asarray(function(inputs))
         with torch.no_grad():
-            return np.asarray(network(torch.tensor(observations)).double().cpu().numpy())
-    numbers = network(observations.copy())
-    if torch is not None and isinstance(numbers, torch.Tensor):
-        numbers = numbers.detach().cpu().numpy()
-    return np.asarray(numbers, np.float64)
+            is_module = isinstance(function, torch.nn.Module)
+            found = function(torch.from_numpy(inputs) if is_module else inputs)
+        is_tensor = isinstance(found, torch.Tensor)
+        return np.asarray(found.double().cpu().numpy() if is_tensor else found)
+
+    sizes = [game.observation_size, game.observation_size + game.num_players]
+    for size in reversed(sizes) if game.appends_seat else sizes:
+        try:
+            evaluate(np.zeros((1, size), np.float32), np.ones((1, game.num_actions), np.bool_))
+        except Exception as error:  # a function may fail in any way
+            reason = error
+            continue
+        module = function if torch and isinstance(function, torch.nn.Module) else None
+        return Network(evaluate, size, game.num_actions, output, module=module)
+    raise PolicyError(
+        f"the network cannot be called with {sizes[0]} inputs, {game.name}'s observation, nor "
+        f"with {sizes[1]}, which has a one-hot of the seat behind it ({first_line(reason)})"
+    ) from reason
+
+
+def masked(weights: Float64Array, legal: BoolArray) -> Float64Array:
+    """Weights `(N, A)` of the legal actions, divided by their sum; NaN if that is 0."""
+    kept = np.where(legal, weights, 0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+
+
+def masked_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
+    """The softmax of logits `(N, A)` over the legal actions; NaN where they are not finite."""
+    kept = np.where(legal, logits, -np.inf)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return masked(np.exp(kept - kept.max(axis=1, keepdims=True)), legal)

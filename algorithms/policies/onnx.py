@@ -1,146 +1,227 @@
-"""Policies in ONNX files: `[N, size]` in, with or without a `[N, A]` mask; `[N, A]` out.
+"""The networks of ONNX files: `[N, size]` in, with or without an `[N, A]` mask; `[N, A]` out.
 
-A graph can loop without end or unroll to any size, so it is run in a process of its own, bounded
-in time and memory; that also keeps torch out of it, which takes ten times as long to start.
+An ONNX graph can loop forever or grow to any size. So only operators are allowed whose cost follows
+from the shapes of their inputs, and the shapes of all values are computed and added up before
+onnxruntime sees the graph. The batch has a fixed number of rows, so that all shapes are known.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from importlib.util import find_spec
+import math
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper, shape_inference
 
-from algorithms.games import Game
-from algorithms.policies import onnx_worker
-from algorithms.policies.answers import game_in, masked, masked_softmax, policy_in
-from algorithms.policies.policy import Policy
-from algorithms.support.arrays import Float64Array
-from kuhn_bridge.errors import PolicyError, short_repr
+from algorithms.policies.network import Network, Output
+from algorithms.support.arrays import BoolArray, Float32Array
+from algorithms.support.errors import first_line
+from algorithms.support.files import read_bytes
+from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
-MAX_BYTES = 256 * 2**20  # of the file
-CPU_SECONDS, CLOCK_SECONDS = 20, 60
-MEMORY = 4 * 2**30
-BATCH = 4_096  # information sets run at a time
-LONGEST_LINE = 2**16
+MAX_BYTES = 16 * 2**20  # of the file; empty messages take 80 times their size when parsed
+MAX_TRUSTED_BYTES = 2**31 - 1  # of a file that the user trusts: protobuf's own limit
+MAX_NODES = 1_000  # also of inputs, outputs, weights and metadata
+MAX_NODE_BYTES = 2**20  # of all nodes, their constants included
+MAX_ELEMENTS = 2**26  # of all values of a batch
+MAX_OPERATIONS = 2**23  # per row: multiplications, and elements read or written
+MIN_ROWS = 16  # small batches may use as many operations as this many rows
+BATCH = 1_024  # rows, if the file leaves the number open
 
+OPERATORS = {
+    *("Abs", "Add", "And", "BatchNormalization", "Cast", "Celu", "Clip", "Concat", "Constant"),
+    *("Div", "Dropout", "Elu", "Equal", "Erf", "Exp", "Flatten", "Gelu", "Gemm", "Greater"),
+    *("GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "LayerNormalization", "LeakyRelu"),
+    *("Less", "LessOrEqual", "Log", "LogSoftmax", "MatMul", "Max", "Mean", "Min", "Mish", "Mul"),
+    *("Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal", "ReduceMax", "ReduceMean", "ReduceSum"),
+    *("Relu", "Reshape", "Selu", "Sigmoid", "Softmax", "Softplus", "Softsign", "Sqrt", "Squeeze"),
+    *("Sub", "Sum", "Tanh", "ThresholdedRelu", "Transpose", "Unsqueeze", "Where"),
+}
+_PLAIN_ATTRIBUTES = {
+    getattr(onnx.AttributeProto, kind)
+    for kind in ("FLOAT", "INT", "STRING", "TENSOR", "FLOATS", "INTS")
+}
 _DTYPES = {
-    "tensor(float)": "float32",
-    "tensor(double)": "float64",
-    "tensor(bool)": "bool",
-    "tensor(int8)": "int8",
-    "tensor(uint8)": "uint8",
-    "tensor(int32)": "int32",
-    "tensor(int64)": "int64",
+    **{"float": "float32", "double": "float64", "bool": "bool"},
+    **{kind: kind for kind in ("int8", "uint8", "int32", "int64")},
 }
 
 
-def load_policy(path: str | Path, *, game: Game | None = None) -> Policy:
-    """What an ONNX model plays, at every information set of its game."""
-    if find_spec("onnxruntime") is None:
-        raise ModuleNotFoundError("No module named 'onnxruntime'", name="onnxruntime")
-    path = Path(path)
-    with _worker(path) as worker:
-        about = _line(path, worker)
-        loaded = game_in(path, about["game"], game)
-        try:
-            answer = _asked(path, worker, about["inputs"], loaded)
-        except BrokenPipeError:
-            raise _ended(path, worker) from None
-    return policy_in(path, loaded, _as_probabilities(answer, loaded))
+def read_onnx(path: Path, *, trust: bool = False) -> Network:
+    """The network of an ONNX file; errors do not name the file.
+
+    Args:
+        path: the file.
+        trust: allow all operators and sizes.
+    """
+    content = read_bytes(path, max_bytes=MAX_TRUSTED_BYTES if trust else MAX_BYTES)
+    try:
+        model = onnx.load_model_from_string(content)
+        if not trust:
+            _require_few_parts(model)
+        game = {entry.key: entry.value for entry in model.metadata_props}.get("game")
+        rows = _fix_batch(model.graph)
+        session = _session(model if trust else _bounded(model, rows))
+        return _network(session, rows, game)
+    except BridgeError:
+        raise
+    except Exception as error:  # the errors of these libraries have no common base
+        raise PolicyError(f"onnxruntime cannot run it ({first_line(error)})") from None
 
 
-@contextmanager
-def _worker(path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The process that runs the file, for as long as it may."""
-    limits = map(str, (CPU_SECONDS, MEMORY, MAX_BYTES))
-    command = [sys.executable, "-P", onnx_worker.__file__, str(path), *limits]
-    with subprocess.Popen(  # noqa: S603  # our own worker
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
-        clock = Timer(CLOCK_SECONDS, process.kill)
-        clock.start()
-        try:
-            yield process
-        finally:
-            clock.cancel()
-            process.kill()
-            with suppress(BrokenPipeError):
-                process.stdin.close()  # type: ignore[union-attr]  # it is a pipe
+def _fix_batch(graph: Any) -> int:
+    """Give all inputs the same fixed number of rows, which is returned."""
+    weights = {tensor.name for tensor in graph.initializer}
+    dimensions = [
+        given.type.tensor_type.shape.dim for given in graph.input if given.name not in weights
+    ]
+    if not dimensions or any(len(shape) != 2 or not shape[1].dim_value for shape in dimensions):
+        raise PolicyError("its inputs must be [N, size of an observation] and [N, actions]")
+    rows = next((shape[0].dim_value for shape in dimensions if shape[0].dim_value), BATCH)
+    for shape in dimensions:
+        shape[0].dim_value = rows
+    return rows
 
 
-def _asked(path: Path, worker: Any, inputs: list[Any], game: Game) -> Float64Array:
-    """The output `(I, A)` for every information set of the game."""
-    feeds = {name: _feed(path, name, kind, shape, game) for name, kind, shape in inputs}
-    rows, actions = game.tree.legal.shape
-    single = any(shape[0] == 1 for _, _, shape in inputs)
-    wanted = {
-        "rows": rows,
-        "actions": actions,
-        "batch": 1 if single else BATCH,
-        "feeds": [(name, str(feed.dtype), feed.shape[1]) for name, feed in feeds.items()],
-    }
-    if not any(_is_observation(name, shape, game) for name, _, shape in inputs):
-        raise PolicyError(f"{path}: no input is an observation, [N, {game.observations.shape[1]}]")
-    worker.stdin.write(json.dumps(wanted).encode() + b"\n")
-    for feed in feeds.values():
-        worker.stdin.write(feed.tobytes())
-    worker.stdin.flush()
-    _line(path, worker)
-    content = worker.stdout.read(rows * actions * 8)
-    if len(content) < rows * actions * 8:
-        raise _ended(path, worker)
-    return np.frombuffer(content, np.float64).reshape(rows, actions)
+def _require_few_parts(model: Any) -> None:
+    """Raise an error if a parsed model has too many parts to look at one by one."""
+    graph = model.graph
+    parts = (
+        *(graph.node, graph.initializer, graph.input, graph.output),
+        *(model.metadata_props, model.opset_import),
+    )
+    if max(map(len, parts)) > MAX_NODES or sum(n.ByteSize() for n in graph.node) > MAX_NODE_BYTES:
+        raise _needs_trust(f"more than {MAX_NODES:,} nodes or {MAX_NODE_BYTES:,} bytes of nodes")
 
 
-def _feed(path: Path, name: str, kind: str, shape: list[Any], game: Game) -> npt.NDArray[Any]:
-    """What goes into one input of an ONNX model: observations or masks, by its width."""
-    size, actions = game.observations.shape[1], game.tree.legal.shape[1]
-    dtype = _DTYPES.get(kind)
-    if len(shape) != 2 or shape[1] not in (size, actions) or dtype is None:
-        raise PolicyError(
-            f"{path}: input {short_repr(name)} is {kind} {short_repr(shape)}; an observation is "
-            f"[N, {size}], an action mask [N, {actions}]"
-        )
-    table = game.observations if _is_observation(name, shape, game) else game.tree.legal
-    return np.asarray(table.astype(dtype))
+def _bounded(model: Any, rows: int) -> Any:
+    """A copy with nothing but nodes and weights, all of which are within the limits."""
+    graph = model.graph
+    for node in graph.node:
+        kinds = {attribute.type for attribute in node.attribute}
+        if node.op_type not in OPERATORS or node.domain or kinds - _PLAIN_ATTRIBUTES:
+            raise _needs_trust(f"the operator {short_repr(node.op_type)}")
+    constants = (attribute.t for node in graph.node for attribute in node.attribute)
+    if any(
+        onnx.external_data_helper.uses_external_data(t) for t in (*graph.initializer, *constants)
+    ):
+        raise PolicyError("its weights must be in the file itself")
+    weights = {tensor.name for tensor in graph.initializer}
+    copy = helper.make_model(
+        helper.make_graph(
+            graph.node,
+            "policy",
+            [given for given in graph.input if given.name not in weights],
+            [helper.make_empty_tensor_value_info(output.name) for output in graph.output],
+            [numpy_helper.from_array(numpy_helper.to_array(t), t.name) for t in graph.initializer],
+        ),
+        opset_imports=[entry for entry in model.opset_import if not entry.domain],
+        ir_version=max(4, model.ir_version),  # from 4 on weights need not be inputs too
+    )
+    inferred = shape_inference.infer_shapes(copy, strict_mode=True, data_prop=True)
+    _require_small(inferred.graph, rows)
+    return inferred
 
 
-def _is_observation(name: str, shape: list[Any], game: Game) -> bool:
-    """By its width; by its name in a game with as many actions as numbers to see."""
-    size, actions = game.observations.shape[1], game.tree.legal.shape[1]
-    return bool(shape[-1] == size and (size != actions or "mask" not in name.lower()))
+def _require_small(graph: Any, rows: int) -> None:
+    """Raise an error if the values or the operations of a batch exceed the limits."""
+    sizes = {tensor.name: math.prod(tensor.dims) for tensor in graph.initializer}
+    last = {}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        kind = value.type.tensor_type
+        shape = [d.dim_value if d.HasField("dim_value") else -1 for d in kind.shape.dim]
+        is_known = kind.HasField("shape") and min(shape, default=0) >= 0
+        if is_known and kind.elem_type != TensorProto.STRING:
+            sizes[value.name], last[value.name] = math.prod(shape), [1, *shape][-1]
+    elements, operations = sum(sizes.get(given.name, 0) for given in graph.input), 0
+    for node in graph.node:
+        names = [name for name in (*node.input, *node.output) if name]
+        if unknown := [name for name in names if name not in sizes]:
+            raise _needs_trust(f"the value {short_repr(unknown[0])} of unknown shape")
+        elements += sum(sizes[name] for name in node.output if name)
+        operations += sum(sizes[name] for name in names)
+        if node.op_type in ("Gemm", "MatMul"):  # each row of the output takes all of the weights
+            output = node.output[0]
+            operations += sizes[output] * sizes[node.input[1]] // max(1, last[output])
+    if elements > MAX_ELEMENTS or operations > MAX_OPERATIONS * max(rows, MIN_ROWS):
+        raise _needs_trust("a graph that takes so much memory or time")
 
 
-def _line(path: Path, worker: Any) -> dict[str, Any]:
-    """The next thing that the worker says; what it could not do is an error of the file."""
-    text = worker.stdout.readline(LONGEST_LINE)
-    if not text.endswith(b"\n"):
-        raise _ended(path, worker)
-    said: dict[str, Any] = json.loads(text)
-    if "error" in said:
-        raise PolicyError(f"{path}: {said['error']}")
-    return said
-
-
-def _ended(path: Path, worker: Any) -> PolicyError:
-    """What to say of a worker that was ended by its bounds, or by the file's own doing."""
-    worker.kill()
-    return PolicyError(
-        f"{path}: stopped: it takes more than {CPU_SECONDS} s or {MEMORY / 2**30:g} GiB to run"
+def _session(model: Any) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, ["CPUExecutionProvider"]
     )
 
 
-def _as_probabilities(table: Float64Array, game: Game) -> Float64Array:
-    """The answer as it is if its rows are probabilities, else its softmax."""
-    sums_to_one = (table >= 0).all() and np.allclose(table.sum(axis=1), 1, atol=1e-4)
-    legal = game.tree.legal
-    return masked(table, legal) if sums_to_one else masked_softmax(table, legal)
+def _network(session: Any, rows: int, game: str | None) -> Network:
+    """The `Network` of a session whose inputs have `rows` rows.
+
+    Its output is the one called `logits` or `probabilities`, or else the first `[N, A]`. Under
+    another name it is logits, unless all rows of a trial are probabilities.
+    """
+    inputs = {given.name: given for given in session.get_inputs()}
+    names = [output.name for output in session.get_outputs()]
+    random = np.random.default_rng(0)  # numbers from 1 to 3: as a mask they allow all actions
+    trial = {
+        name: _as_input(given, random.integers(1, 4, (rows, given.shape[1])))
+        for name, given in inputs.items()
+    }
+    outputs = {
+        name: found
+        for name, found in zip(names, session.run(names, trial), strict=True)
+        if np.ndim(found) == 2 and len(found) == rows and found.shape[1] > 1
+    }
+    if not outputs:
+        raise PolicyError(f"no output is [N, actions]; they are {short_repr(names)}")
+    chosen = next((n for n in ("logits", "probabilities") if n in outputs), next(iter(outputs)))
+    actions = outputs[chosen].shape[1]
+    masks = [name for name, given in inputs.items() if given.shape[1] == actions]
+    masks.sort(key=lambda name: "mask" not in name.lower())
+    mask = masks[0] if masks and len(inputs) > 1 else None
+    observations = [name for name in inputs if name != mask]
+    if len(observations) != 1:
+        raise PolicyError(
+            f"its inputs are {short_repr([given.shape for given in inputs.values()])}; "
+            f"want one observation and at most one action mask, [N, {actions}]"
+        )
+
+    def evaluate(seen: Float32Array, legal: BoolArray) -> npt.ArrayLike:
+        found = []
+        for start in range(0, len(seen), rows):
+            part = slice(start, start + rows)
+            feed = {observations[0]: seen[part], **({mask: legal[part]} if mask else {})}
+            padded = {
+                name: _as_input(inputs[name], np.pad(array, ((0, rows - len(array)), (0, 0))))
+                for name, array in feed.items()
+            }
+            found.append(session.run([chosen], padded)[0])
+        return np.asarray(np.concatenate(found)[: len(seen)])
+
+    size = inputs[observations[0]].shape[1]
+    return Network(evaluate, size, actions, _kind(chosen, outputs[chosen]), game)
+
+
+def _kind(name: str, values: npt.NDArray[Any]) -> Output:
+    """Whether an output is logits or probabilities, by its name, or else by its values `(n, A)`."""
+    sums_to_one = (values >= 0).all() and np.allclose(values.sum(axis=1), 1, atol=1e-4)
+    is_logits = name == "logits" or (name != "probabilities" and not sums_to_one)
+    return "logits" if is_logits else "probabilities"
+
+
+def _as_input(given: Any, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values as the type of an input, e.g. `tensor(float)` or `tensor(int8)`."""
+    kind = given.type.removeprefix("tensor(").removesuffix(")")
+    if kind not in _DTYPES:
+        raise PolicyError(f"its input {short_repr(given.name)} is {given.type}; want numbers")
+    return values.astype(_DTYPES[kind])
+
+
+def _needs_trust(what: str) -> PolicyError:
+    return PolicyError(f"{what} is not allowed in an ONNX file unless you trust it")

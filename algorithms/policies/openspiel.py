@@ -6,7 +6,7 @@ two action IDs are translated, or `python_kuhn_bridge`, which has ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,19 +14,12 @@ import numpy as np
 
 from algorithms.exact.values import Measure
 from algorithms.games import KUHN, Game, as_game
-from algorithms.games.openspiel import identity, load_pyspiel, state_of
+from algorithms.games.openspiel import identity, load_pyspiel, replay
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
-from kuhn_bridge.bridge import (
-    INFORMATION_STATES,
-    LETTERS,
-    from_openspiel,
-    letters_to_actions,
-    parse_information_state,
-    to_openspiel,
-)
+from kuhn_bridge.bridge import LETTERS, from_openspiel, to_openspiel
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.rules import BETTING, Action, Card
+from kuhn_bridge.rules import BETTING, PLAYERS, Action
 
 KUHN_POKER, KUHN_BRIDGE = "kuhn_poker", "python_kuhn_bridge"
 
@@ -64,53 +57,57 @@ def read_policy(policy: Any, game: Any = None) -> tuple[Game, Float64Array]:
     ask = getattr(policy, "action_probabilities", policy)
     if not callable(ask):
         raise PolicyError(f"{type(policy).__name__} is neither an OpenSpiel policy nor a function")
-    answers = _answers(ask, loaded, theirs)
-    return loaded, _kuhn_table(answers) if loaded.name == KUHN else _table(answers, loaded)
+    answers = [_answer(ask, loaded, theirs, infoset) for infoset in range(len(loaded.tree.keys))]
+    if loaded.name == KUHN:
+        answers = _in_our_ids(answers, loaded.tree.keys)
+    table = np.zeros(loaded.tree.legal.shape)
+    for infoset, answer in enumerate(answers):
+        for action, probability in answer.items():
+            if not 0 <= action < loaded.num_actions:
+                where = loaded.infoset_label(infoset)
+                raise PolicyError(f"{where}: {action} is not an action ID of {loaded.name}")
+            table[infoset, action] = probability
+    return loaded, table
 
 
 def to_openspiel_policy(game: Game, table: Float64Array) -> Any:
     """An `open_spiel.python.policy.Policy` that looks up (player, information state)."""
     from open_spiel.python import policy as openspiel_policy
 
-    if game.name == KUHN:
-        return to_python_tabular(game, table)
-    rows = {
-        (owner, key): {a: float(row[a]) for a in np.flatnonzero(legal).tolist()}
-        for owner, key, row, legal in zip(
-            game.tree.owner.tolist(), game.tree.keys, table, game.tree.legal, strict=True
-        )
-    }
+    theirs = _default_game(game)
+    keys = zip(game.tree.owner.tolist(), game.tree.keys, strict=True)
+    rows = dict(zip(keys, _rows(game, table, theirs), strict=True))
 
     class TablePolicy(openspiel_policy.Policy):
         def action_probabilities(self, state: Any, player_id: Any = None) -> dict[int, float]:
             player = state.current_player() if player_id is None else player_id
             return dict(rows[player, state.information_state_string(player)])
 
-    theirs = _default_game(game)
     return TablePolicy(theirs, list(range(theirs.num_players())))
 
 
 def to_python_tabular(game: Game, table: Float64Array, target: Any = None) -> Any:
-    """The policy as `open_spiel.python.policy.TabularPolicy` of `target`, a `pyspiel.Game`."""
+    """The policy as an `open_spiel.python.policy.TabularPolicy` of `target`, a `pyspiel.Game`."""
     from open_spiel.python import policy as openspiel_policy
 
     theirs = openspiel_policy.TabularPolicy(target or _default_game(game))
     theirs.action_probability_array[:] = 0
     for key, row in _rows_by_key(game, table, theirs.game).items():
-        for action, probability in row:
-            theirs.action_probability_array[theirs.state_lookup[key], action] = probability
+        index = theirs.state_lookup[key]
+        theirs.action_probability_array[index, list(row)] = list(row.values())
     return theirs
 
 
 def to_pyspiel_tabular(game: Game, table: Float64Array, target: Any = None) -> Any:
-    """The policy as C++'s `pyspiel.TabularPolicy` of `target`, a `pyspiel.Game`."""
+    """The policy as a `pyspiel.TabularPolicy` (C++) of `target`, a `pyspiel.Game`."""
     import pyspiel
 
-    return pyspiel.TabularPolicy(_rows_by_key(game, table, target or _default_game(game)))
+    rows = _rows_by_key(game, table, target or _default_game(game))
+    return pyspiel.TabularPolicy({key: list(row.items()) for key, row in rows.items()})
 
 
 def measured_by_openspiel(game: Game, table: Float64Array) -> OpenSpielMeasure:
-    """NashConv, gains and values as OpenSpiel's Python finds them on its own states."""
+    """NashConv, gains and values by OpenSpiel's Python algorithms."""
     try:
         from open_spiel.python.algorithms import expected_game_score, exploitability
     except ImportError as error:
@@ -151,7 +148,7 @@ def _require_all_players(policy: Any, game: Game) -> None:
         raise PolicyError(
             f"an incomplete policy: it covers players {sorted(covered)} of {sorted(players)}"
         )
-    if hasattr(policy, "policy_table"):  # C++'s has no game, only names of information states
+    if hasattr(policy, "policy_table"):  # a C++ policy has no game, only information states
         given, wanted = set(policy.policy_table()), set(game.tree.keys)
         if unknown := sorted(given - wanted):
             raise PolicyError(f"a policy of another game than {game.name}: it has {unknown[0]!r}")
@@ -159,82 +156,69 @@ def _require_all_players(policy: Any, game: Game) -> None:
             raise PolicyError(f"an incomplete policy of {game.name}: it lacks {missing[0]!r}")
 
 
-def _answers(ask: Callable[[Any], Any], game: Game, theirs: Any) -> list[dict[int, float]]:
-    """What a policy answers at one state of each information set, in the IDs of `theirs`."""
-    answers = []
-    for infoset, key in enumerate(game.tree.keys):
-        state = _kuhn_state(theirs, key) if game.name == KUHN else None
-        try:
-            answer = _as_map(ask(state or state_of(theirs, game.tree, infoset)))
-            if not answer:
-                raise LookupError("it gives no probabilities")
-        except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            where = f"player_{game.tree.owner[infoset]} at {key!r}"
-            raise PolicyError(f"the policy has no answer for {where} ({error})") from None
-        answers.append(answer)
-    return answers
+def _answer(ask: Callable[[Any], Any], game: Game, theirs: Any, infoset: int) -> dict[int, float]:
+    """The policy's probabilities at a state of an information set, by the IDs of `theirs`."""
+    tree = game.tree
+    history = tree.history(int(tree.members[tree.first_member[infoset]]))
+    if _is_translated(game, theirs):
+        cards, letters = history[: len(PLAYERS)], tree.keys[infoset][1:]
+        history = [*cards, *map(LETTERS.index, letters)]
+    try:
+        answer = _as_map(ask(replay(theirs, history)))
+        if not answer:
+            raise LookupError("it gives no probabilities")
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        where = f"player_{tree.owner[infoset]} at {tree.keys[infoset]!r}"
+        raise PolicyError(f"the policy has no answer for {where} ({error})") from None
+    return answer
 
 
 def _as_map(answer: Any) -> dict[int, float]:
     if isinstance(answer, Mapping):
         return {int(action): float(p) for action, p in answer.items()}
     answer = list(answer)
-    if answer and np.ndim(answer[0]):
-        return {int(action): float(p) for action, p in answer}
-    return {action: float(p) for action, p in enumerate(answer)}
+    pairs = answer if answer and np.ndim(answer[0]) else enumerate(answer)
+    return {int(action): float(p) for action, p in pairs}
 
 
-def _table(answers: list[dict[int, float]], game: Game) -> Float64Array:
-    table = np.zeros(game.tree.legal.shape)
-    for infoset, answer in enumerate(answers):
-        unknown = [action for action in answer if not 0 <= action < game.num_actions]
-        if unknown:
-            where = game.infoset_label(infoset)
-            raise PolicyError(f"{where}: {unknown[0]} is not an action ID of {game.name}")
-        table[infoset, list(answer.keys())] = list(answer.values())
-    return table
+def _in_our_ids(answers: list[dict[int, float]], keys: Sequence[str]) -> list[dict[int, float]]:
+    """Kuhn's answers in our action IDs; OpenSpiel's Pass and Bet are translated.
 
-
-def _kuhn_table(answers: list[dict[int, float]]) -> Float64Array:
-    """Kuhn's table, from our action IDs or OpenSpiel's Pass and Bet: only ours have FOLD."""
-    facing = [BETTING[parse_information_state(name)[1]].faces_bet for name in INFORMATION_STATES]
-    facing_bet = {a for bet, answer in zip(facing, answers, strict=True) if bet for a in answer}
-    if facing_bet == {0}:  # folding there in kuhn_poker, calling in ours
+    A C++ policy does not say which IDs it uses, but only ours have FOLD.
+    """
+    facing = [BETTING[key[1:]].faces_bet for key in keys]
+    used = {a for bet, answer in zip(facing, answers, strict=True) if bet for a in answer}
+    if used == {0}:  # folding there in kuhn_poker, calling in ours
         raise PolicyError("the policy lists action 0 alone facing a bet: list all legal actions")
-    ours = Action.FOLD in facing_bet
-    table = np.zeros((len(INFORMATION_STATES), len(Action)))
-    for row, bet, answer in zip(table, facing, answers, strict=True):
-        for action, probability in answer.items():
-            row[Action(action) if ours else from_openspiel(action, bet)] = probability
-    return table
+    if Action.FOLD in used:
+        return answers
+    return [
+        {from_openspiel(action, bet): p for action, p in answer.items()}
+        for bet, answer in zip(facing, answers, strict=True)
+    ]
 
 
-def _kuhn_state(theirs: Any, name: str) -> Any:
-    """A state of `kuhn_poker` or of our game at an information state such as `"2pb"`."""
-    card, letters = parse_information_state(name)
-    other = next(c for c in Card if c != card)
-    deal = (card, other) if BETTING[letters].actor == 0 else (other, card)
-    ours = theirs.get_type().short_name == KUHN_BRIDGE
-    moves = letters_to_actions(letters) if ours else map(LETTERS.index, letters)
-    state = theirs.new_initial_state()
-    for action in (*deal, *moves):
-        state.apply_action(int(action))
-    return state
+def _is_translated(game: Game, theirs: Any) -> bool:
+    """Whether the two games have different action IDs: ours, and Pass and Bet."""
+    return game.name == KUHN and theirs.get_type().short_name == KUHN_POKER
 
 
-def _rows_by_key(
-    game: Game, table: Float64Array, theirs: Any
-) -> dict[str, list[tuple[int, float]]]:
-    """`{information state: [(action, probability), ...]}` in the IDs of `theirs`, ascending."""
-    _require_same_game(game, theirs)
-    translated = theirs.get_type().short_name == KUHN_POKER and game.name == KUHN
-    rows: dict[str, list[tuple[int, float]]] = {}
+def _rows(game: Game, table: Float64Array, theirs: Any) -> Iterator[dict[int, float]]:
+    """`{action: probability}` of each information set, in the IDs of `theirs`, ascending."""
     for key, row, legal in zip(game.tree.keys, table, game.tree.legal, strict=True):
         found = [(action, float(row[action])) for action in np.flatnonzero(legal).tolist()]
-        if translated:
-            faces = BETTING[key[1:]].faces_bet
-            found = sorted((to_openspiel(action, faces), p) for action, p in found)
-        if rows.setdefault(key, found) != found:
+        if _is_translated(game, theirs):
+            faces_bet = BETTING[key[1:]].faces_bet
+            found = sorted((to_openspiel(action, faces_bet), p) for action, p in found)
+        yield dict(found)
+
+
+def _rows_by_key(game: Game, table: Float64Array, theirs: Any) -> dict[str, dict[int, float]]:
+    """`_rows` by information state."""
+    _require_same_game(game, theirs)
+    rows: dict[str, dict[int, float]] = {}
+    for key, row in zip(game.tree.keys, _rows(game, table, theirs), strict=True):
+        if rows.setdefault(key, row) != row:
             raise PolicyError(
                 f"{game.name}: two players share {key!r} and play differently there, which "
                 "OpenSpiel's tables cannot hold; use Policy.to_openspiel"

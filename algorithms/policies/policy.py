@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import ROW_SUM_TOLERANCE, Measure, evaluate_policy
-from algorithms.games import KUHN, Game, as_game, kuhn
+from algorithms.games import KUHN, Game, as_game, kuhn, same_game
 from algorithms.policies import json_format
 from algorithms.policies import kuhn as kuhn_policies
 from algorithms.support import files
@@ -53,7 +53,7 @@ class Policy:
 
     @classmethod
     def random(cls, game: Game | str, seed: int) -> Policy:
-        """A policy drawn uniformly from all policies."""
+        """A policy drawn uniformly from all policies; the same for the same seed."""
         loaded = as_game(game)
         return cls(loaded, loaded.tree.random(as_seed(seed)))
 
@@ -89,11 +89,11 @@ class Policy:
 
     @classmethod
     def from_percentages(cls, percentages: Any) -> Policy:
-        """A Kuhn policy from what hand-written CFR programs print.
+        """A Kuhn policy from percentages as hand-written CFR programs print them.
 
-        One list per player, one row per card: `[check, bet, fold, call]` in percent, each pair
-        summing to 100. player_0's second pair is after check-bet; player_1's first is after a
-        check, the second after a bet.
+        One list per player with one row per card, `[check, bet, fold, call]`; each pair sums to
+        100. player_0's second pair is after check-bet; player_1's first pair is after a check, the
+        second after a bet.
         """
         return cls(kuhn(), kuhn_policies.from_percentages(percentages))
 
@@ -112,7 +112,7 @@ class Policy:
         return evaluate_policy(self.game.tree, self.table)
 
     def greedy(self) -> Policy:
-        """Always the most probable action, the lowest ID among equals."""
+        """The policy that always plays the most probable action, the lowest ID of equals."""
         return Policy(self.game, np.eye(self.table.shape[1])[self.table.argmax(axis=1)])
 
     def to_document(self) -> dict[str, Any]:
@@ -126,7 +126,10 @@ class Policy:
         """From the JSON object of `to_document`, or its text."""
         text = document if isinstance(document, str) else json.dumps(document)
         parsed = json_format.parse(text)
-        loaded = as_game(json_format.game_name(parsed) if game is None else game)
+        own = json_format.game_name(parsed)
+        loaded = as_game(own if game is None else game)
+        if not same_game(own, loaded.name):
+            raise PolicyError(f"a policy of {own}, not of {loaded.name}")
         return cls(loaded, json_format.to_table(parsed, loaded))
 
     def save(self, path: str | Path) -> None:
@@ -167,7 +170,7 @@ class Policy:
 
 
 def _validated(tree: Tree, table: npt.ArrayLike) -> Float64Array:
-    """A read-only copy `(I, A)`, or an error that names the first row that is no distribution."""
+    """A read-only copy `(I, A)`; an error names the first row that is not a distribution."""
     try:
         rows = np.asarray(table, np.float64)
     except (TypeError, ValueError):

@@ -1,15 +1,14 @@
-"""All that is known about one policy: how far from equilibrium it is, and where its chips go."""
+"""The report on one policy that `nashconv` prints: its measure, its losses, and more for Kuhn."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
 from algorithms.exact.elimination import Elimination, Exposure, eliminate, exposures
 from algorithms.exact.kuhn import Nearest, nearest_nash
-from algorithms.exact.losses import Loss, losses
-from algorithms.exact.values import Measure
+from algorithms.exact.values import Loss, Measure
 from algorithms.games import KUHN, Game, kuhn
 from algorithms.policies.json_format import to_players
 from algorithms.policies.kuhn import to_names
@@ -17,52 +16,60 @@ from algorithms.policies.openspiel import OpenSpielMeasure, measured_by_openspie
 from algorithms.policies.policy import Policy
 from kuhn_bridge.rules import Action
 
-NO_NASH_CONV = 1e-9  # a NashConv below this is 0 up to rounding
+ROUNDING = 1e-9  # chips per hand: a smaller NashConv is 0 up to rounding
 
 
 @dataclass(frozen=True, slots=True)
 class KuhnReport:
-    """What Kuhn's closed form adds: the nearest equilibrium, and dominated actions."""
+    """What is known for Kuhn alone: the nearest equilibrium, and dominated actions."""
 
     nearest: Nearest
     exposures: tuple[Exposure, ...]
 
     @property
     def dominated(self) -> float:
-        """The largest probability on a dominated action."""
+        """The largest probability of a dominated action."""
         return max((exposure.probability for exposure in self.exposures), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One policy, measured; `theirs` where OpenSpiel was asked too."""
+    """One policy and its measure.
+
+    Attributes:
+        source: the name or the file of the policy.
+        uniform: NashConv of uniform play in this game.
+        kuhn: for Kuhn alone.
+        theirs: OpenSpiel's own measure of the policy, if it was asked for.
+    """
 
     source: str
     policy: Policy
     measure: Measure
     losses: tuple[Loss, ...]
-    uniform: float  # the NashConv of uniform play
+    uniform: float
     kuhn: KuhnReport | None = None
     theirs: OpenSpielMeasure | None = None
 
     @property
     def game(self) -> Game:
-        """Whose policy it is."""
+        """The game of the policy."""
         return self.policy.game
 
     @property
     def verdict(self) -> str:
-        """The NashConv in words, between equilibrium and uniform play."""
+        """The NashConv in words."""
         return verdict(self.measure.nash_conv, self.uniform)
 
 
 def report(source: str, policy: Policy, *, openspiel: bool = False) -> Report:
-    """Measure a policy; `openspiel` has OpenSpiel measure it too."""
+    """The report on a policy; with `openspiel`, OpenSpiel's measure too."""
+    measure = policy.measure()
     return Report(
         source,
         policy,
-        policy.measure(),
-        losses(policy.game.tree, policy.table),
+        measure,
+        measure.losses,
         uniform_nash_conv(policy.game),
         _kuhn_report(policy) if policy.game.name == KUHN else None,
         measured_by_openspiel(policy.game, policy.table) if openspiel else None,
@@ -70,26 +77,26 @@ def report(source: str, policy: Policy, *, openspiel: bool = False) -> Report:
 
 
 def uniform_nash_conv(game: Game) -> float:
-    """What playing at random leaves to be gained: known, or else measured."""
+    """NashConv of uniform play, in closed form if the game has one."""
     if game.closed_form:
         return float(game.closed_form.uniform_nash_conv)
     return Policy.uniform(game).nash_conv()
 
 
-def verdict(total: float, uniform: float) -> str:
-    """A NashConv in words."""
-    if total <= NO_NASH_CONV:
+def verdict(nash_conv: float, uniform: float) -> str:
+    """A NashConv in words, compared with that of uniform play."""
+    if nash_conv <= ROUNDING:
         return "an equilibrium, up to rounding"
-    if abs(total - uniform) <= NO_NASH_CONV:
+    if abs(nash_conv - uniform) <= ROUNDING:
         return f"as far from equilibrium as uniform play ({uniform:.4f})"
-    if total > uniform:
+    if nash_conv > uniform:
         return f"worse than uniform play ({uniform:.4f})"
-    share = 1 - total / uniform
+    share = 1 - nash_conv / uniform
     return f"{share:.1%} of the way from uniform play ({uniform:.4f}) to equilibrium (0)"
 
 
 def as_json(item: Report) -> dict[str, Any]:
-    """One object for machines, as the contract lays it out."""
+    """The JSON object of a report."""
     measure, game, theirs = item.measure, item.game, item.theirs
     found: dict[str, Any] = {
         "source": item.source,
@@ -106,8 +113,7 @@ def as_json(item: Report) -> dict[str, Any]:
         "best_response_players": _responses(game, measure),
     }
     if theirs:
-        shown = {"nash_conv": theirs.nash_conv, "gains": theirs.gains, "values": theirs.values}
-        found["openspiel"] = shown | {"gap": theirs.gap(measure)}
+        found["openspiel"] = asdict(theirs) | {"gap": theirs.gap(measure)}
     if item.kuhn:
         found |= _kuhn_as_json(item, item.kuhn)
     return found
@@ -115,21 +121,21 @@ def as_json(item: Report) -> dict[str, Any]:
 
 def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
     return {
-        "player": int(game.tree.owner[loss.row]),
-        "key": game.tree.keys[loss.row],
+        "player": loss.player,
+        "key": game.tree.keys[loss.infoset],
         "reach": loss.reach,
         "played": loss.played,
-        "probability": loss.share,
+        "probability": loss.probability,
         "best": loss.best,
         "lost": loss.lost,
     }
 
 
 def _responses(game: Game, measure: Measure) -> list[dict[str, int]]:
-    """By player and information state the ID of the best response's action."""
+    """One map per player, from information state to the ID of the best response's action."""
     players: list[dict[str, int]] = [{} for _ in range(game.num_players)]
-    answers = measure.best_responses.tolist()
-    for owner, key, action in zip(game.tree.owner.tolist(), game.tree.keys, answers, strict=True):
+    actions = measure.best_responses.tolist()
+    for owner, key, action in zip(game.tree.owner.tolist(), game.tree.keys, actions, strict=True):
         players[owner][key] = action
     return players
 
@@ -145,17 +151,17 @@ def _elimination() -> Elimination:
 
 
 def _kuhn_as_json(item: Report, known: KuhnReport) -> dict[str, Any]:
-    """What version 1 of the contract names, for Kuhn alone."""
-    answers = zip(item.game.tree.keys, item.measure.best_responses.tolist(), strict=True)
+    """The entries for Kuhn alone."""
+    responses = zip(item.game.tree.keys, item.measure.best_responses.tolist(), strict=True)
     return {
         "value": item.measure.values[0],
         "policy": to_names(item.policy.table),
-        "best_response": {key: Action(action).name for key, action in answers},
+        "best_response": {key: Action(action).name for key, action in responses},
         "distance": known.nearest.distance,
         "alpha": known.nearest.alpha,
         "dominated": [
             {
-                "key": item.game.tree.keys[e.row],
+                "key": item.game.tree.keys[e.infoset],
                 "action": Action(e.action).name,
                 "probability": e.probability,
             }

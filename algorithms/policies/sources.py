@@ -1,32 +1,33 @@
-"""Policies by name or by file: whatever a command takes where it says POLICY."""
+"""Policies by name or from a file: what commands accept as POLICY."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from algorithms.exact.kuhn import nash
+from algorithms.exact.kuhn import LARGEST_ALPHA, nash
+from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, make_solver
 from algorithms.exact.solving import NAMES as VARIANTS
-from algorithms.exact.solving import make_solver
-from algorithms.exact.values import pure
+from algorithms.exact.values import pure_policy
 from algorithms.games import KUHN, Game, as_game, load_game, same_game
 from algorithms.policies import json_format
 from algorithms.policies.kuhn import STYLES, style
+from algorithms.policies.models import read_model
+from algorithms.policies.network import naming, network_table
 from algorithms.policies.policy import Policy
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_bytes
 from kuhn_bridge.errors import PolicyError, short_repr
 
-T = TypeVar("T")
+T = TypeVar("T", int, Fraction)
 
 FILES = (".json", ".zip", ".onnx")
 BEST_RESPONSE = "best-response"
 MAX_ITERATIONS = 10_000_000  # of a variant that is solved when it is named
-MAX_FRACTION_LENGTH = 100  # characters
+MAX_SEED = 2**64 - 1
 FORMS = ("uniform", "random:<seed>", "<variant>:<iterations>", *(f"policy{end}" for end in FILES))
 KUHN_FORMS = ("nash:<alpha>", *STYLES)
 HELP = (
@@ -96,7 +97,7 @@ def game_of(sources: Sequence[Source], game: Game | str | None = None) -> Game:
 
 
 def open_source(name: str, *, trust: bool = False) -> Source:
-    """The source that `name` stands for; a file is opened here, once."""
+    """The source of a name or a file; a file is opened here, once."""
     suffix = Path(name).suffix
     if suffix == ".json":
         return _open_json(name)
@@ -106,11 +107,13 @@ def open_source(name: str, *, trust: bool = False) -> Source:
 
 
 def is_file(name: str) -> bool:
-    """Whether a source is a file, by its ending."""
+    """Whether a source is a file, by its suffix."""
     return Path(name).suffix in FILES
 
 
-def solve(game: Game | str, variant: str = "cfr+", *, iterations: int = 1000) -> Policy:
+def solve(
+    game: Game | str, variant: str = DEFAULT_VARIANT, *, iterations: int = DEFAULT_ITERATIONS
+) -> Policy:
     """The average policy of a solver of the CFR family after `iterations`.
 
     Args:
@@ -126,12 +129,12 @@ def solve(game: Game | str, variant: str = "cfr+", *, iterations: int = 1000) ->
 
 def best_response(policy: Policy) -> Policy:
     """Every player's best response to the other players of `policy`."""
-    return Policy(policy.game, pure(policy.game.tree, policy.measure().best_responses))
+    return Policy(policy.game, pure_policy(policy.game.tree, policy.measure().best_responses))
 
 
 def _open_json(path: str) -> Source:
     try:
-        document = json_format.parse(read_bytes(path, most=json_format.MAX_BYTES))
+        document = json_format.parse(read_bytes(path, max_bytes=json_format.MAX_BYTES))
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror or error}") from None
     except PolicyError as error:
@@ -147,16 +150,13 @@ def _open_json(path: str) -> Source:
 
 
 def _open_model(path: str, *, trust: bool) -> Source:
-    """A network from a file; the libraries of each kind of file are imported for it alone."""
-    if path.endswith(".onnx"):
-        from algorithms.policies import onnx
+    network = read_model(path, trust=trust)
 
-        own = onnx.load_policy(path).game.name
-        return Source(path, own, lambda game, _: onnx.load_policy(path, game=game))
-    from algorithms.policies import sb3
+    def build(game: Game, _: Policy | None) -> Policy:
+        with naming(path):
+            return Policy(game, network_table(network, game))
 
-    own = sb3.load_policy(path, trust=trust).game.name
-    return Source(path, own, lambda game, _: sb3.load_policy(path, game=game, trust=trust))
+    return Source(path, network.game, build)
 
 
 def _named(name: str, game: Game, other: Policy | None) -> Policy:
@@ -167,16 +167,18 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
         return best_response(other)
     if kind in VARIANTS:
         want = f"{kind}:<iterations>, from 1 to {MAX_ITERATIONS:,}: {kind}:1000"
-        return solve(game, kind, iterations=_parsed(_iterations, argument, want))
+        iterations = _number(argument, int, low=1, high=MAX_ITERATIONS, want=want)
+        return solve(game, kind, iterations=iterations)
     if kind == "random" and colon:
-        want = "random:<seed>, a whole number"
-        return Policy.random(game, _parsed(_seed, argument, want))
+        want = f"random:<seed>, a whole number from 0 to {MAX_SEED:,}"
+        return Policy.random(game, _number(argument, int, low=0, high=MAX_SEED, want=want))
     if kind in {"uniform", "random"} and not colon:
         return Policy.uniform(game)
     if kind == "nash" and colon:
         _require_kuhn(name, game)
         want = "nash:<alpha>, a number in [0, 1/3]: nash:1/3"
-        return Policy(game, nash(_parsed(_fraction, argument, want)))
+        alpha = _number(argument, _fraction, low=Fraction(0), high=LARGEST_ALPHA, want=want)
+        return Policy(game, nash(alpha))
     if kind in STYLES and not colon:
         _require_kuhn(name, game)
         return Policy(game, style(kind))
@@ -189,29 +191,17 @@ def _require_kuhn(name: str, game: Game) -> None:
         raise UsageError(f"{name} is a policy of {KUHN}, not of {game.name}")
 
 
-def _parsed(parse: Callable[[str], T], text: str, want: str) -> T:
-    try:
-        return parse(text)
-    except (ValueError, ZeroDivisionError):
-        raise UsageError(f"{short_repr(text)} is not a number here; want {want}") from None
-
-
 def _fraction(text: str) -> Fraction:
-    """A fraction of few digits: `Fraction` itself would write out 1e5000000."""
-    if len(text) > MAX_FRACTION_LENGTH or re.search(r"e[+-]?\d{4}", text, re.IGNORECASE):
-        raise ValueError
-    return Fraction(text)
+    """`"1/3"` or `"0.2"`; decimals go through float, so that `"1e999999"` is infinite, not long."""
+    return Fraction(text) if "/" in text else Fraction(repr(float(text)))
 
 
-def _seed(text: str) -> int:
-    seed = int(text)
-    if seed < 0:
-        raise ValueError
-    return seed
-
-
-def _iterations(text: str) -> int:
-    count = int(text)
-    if not 1 <= count <= MAX_ITERATIONS:
-        raise ValueError
-    return count
+def _number(text: str, kind: Callable[[str], T], *, low: T, high: T, want: str) -> T:
+    """`text` as a number from `low` to `high`; `want` says what would be right."""
+    try:
+        number = kind(text)
+        if low <= number <= high:
+            return number
+    except (ValueError, ZeroDivisionError):
+        pass
+    raise UsageError(f"{short_repr(text)} is not a valid number; use {want}")

@@ -1,4 +1,4 @@
-"""What the commands share: one-line errors, exit codes, tables."""
+"""Shared by all commands: one-line errors, exit codes, tables of plain text."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from algorithms.support.garbage import collect_seldom
 from kuhn_bridge.errors import BridgeError
 
 EXIT_OK, EXIT_FAILED, EXIT_ERROR = 0, 1, 2
-EXIT_INTERRUPTED = 130  # by Ctrl-C, as shells have it
-SCRIPT = "kuhn-bridge"  # all commands under one name
-LONGEST = 1_000  # characters of an error: a stranger's file may hold a name of a megabyte
+EXIT_INTERRUPTED = 130  # Ctrl-C, by the convention of shells
+SCRIPT = "kuhn-bridge"  # the script that has all commands
+MAX_ERROR_CHARS = 1_000  # a file from a stranger may contain a name of a megabyte
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, but a mistake is one line, and a command goes by the name it was called by."""
+    """argparse with one-line errors, and the command's name as the user called it."""
 
     def __init__(self, *, prog: str, **options: Any) -> None:
         super().__init__(prog=as_called(prog), **options)
 
     def error(self, message: str) -> NoReturn:
-        """Exit 2 with one line that says what is wrong and where to look."""
+        """Exit 2 with one line that says what is wrong."""
         self.exit(EXIT_ERROR, f"{self.prog}: {_one_line(message)} (see --help)\n")
 
 
 def as_called(prog: str) -> str:
-    """`kuhn-bridge train-ppo` for `python -m algorithms.train_ppo` where the script was called."""
+    """`kuhn-bridge train-ppo` for `python -m algorithms.train_ppo` if the script was called."""
     if Path(sys.argv[0]).stem != SCRIPT:
         return prog
     return f"{SCRIPT} {prog.rpartition('.')[2].replace('_', '-')}"
 
 
 def summary(doc: str | None) -> str:
-    """The first line of a docstring; nothing where Python runs without them (`-OO`)."""
+    """The first line of a docstring; empty if Python runs without docstrings (`-OO`)."""
     return (doc or "").partition("\n")[0]
 
 
 def run(main: Callable[[], int], name: str) -> int:
-    """`main()`'s exit code; a user's mistake becomes one line on standard error and exit 2."""
+    """The exit code of `main()`; a user's mistake is one line on standard error and exit 2."""
     collect_seldom()
     _prepare_output()
     try:
@@ -52,7 +52,7 @@ def run(main: Callable[[], int], name: str) -> int:
         return code
     except BridgeError as error:
         message = str(error)
-    except BrokenPipeError:  # whoever read our output has had enough
+    except BrokenPipeError:  # the reader of our output has closed it, e.g. `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except ModuleNotFoundError as error:
@@ -68,19 +68,19 @@ def run(main: Callable[[], int], name: str) -> int:
 
 
 def _one_line(message: str) -> str:
-    return shortened(" ".join(message.split()), LONGEST)
+    return shortened(" ".join(message.split()), MAX_ERROR_CHARS)
 
 
 def _prepare_output() -> None:
-    """Standard output that exists (`>&-`), and shows what its encoding has no letters for."""
+    """Open a closed standard output (`>&-`), and escape characters that its encoding lacks."""
     if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # to the end
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # open until exit
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def shortened(text: str, width: int) -> str:
-    """At most `width` characters; what is left out is in the middle."""
+    """At most `width` characters, with `...` in the middle of a longer text."""
     if len(text) <= width:
         return text
     end = width // 3
@@ -88,7 +88,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """Aligned plain text: the first `left` columns to the left, the others to the right."""
+    """Plain text with the first `left` columns aligned to the left, the others to the right."""
     lines = [list(header), *(list(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Compile a function for speed: once per machine, not per run, wherever a cache can be kept."""
+"""Compilation with numba, cached on disk where a cache can be written."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from numba import njit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Wrappers that nobody calls would take a third of the time to compile.
+# The C wrapper is never called, and would take a third of the time to compile.
 _OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def compiled(function: F) -> F:
-    """`function` as machine code, made when first called and kept on disk; 1 / 0 is infinite."""
+    """`function` as machine code, compiled at the first call and cached on disk; 1 / 0 is inf."""
     try:
         return cast(F, njit(cache=True, **_OPTIONS)(function))
     except RuntimeError:  # neither the package's directory nor the home can be written
@@ -27,7 +27,7 @@ def compiled(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """A piece of compiled functions that is compiled with them, and never called by itself."""
+    """A function that only compiled functions call, compiled together with them."""
     return cast(F, njit(no_cpython_wrapper=True, **_OPTIONS)(function))
 
 

@@ -1,4 +1,4 @@
-"""What commands say when a user asks for the impossible, in one line."""
+"""Errors for a user's mistakes: one line that names what would be right."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from collections.abc import Iterable
 
 from kuhn_bridge.errors import BridgeError
 
+MAX_CHARS = 300  # of another library's error
+
 
 class UsageError(BridgeError):
-    """What the user asked for cannot be done."""
+    """The user asked for something that cannot be done."""
 
 
 def first_line(error: Exception) -> str:
-    """What another library's error says, in one line."""
-    return (str(error) or type(error).__name__).strip().splitlines()[0]
+    """The first line of another library's error, or the name of its class if it has no text."""
+    return (str(error) or type(error).__name__).strip().splitlines()[0][:MAX_CHARS]
 
 
 def unknown(what: str, given: str, known: Iterable[str]) -> UsageError:
-    """An error that names the nearest thing that exists."""
+    """An error that suggests the known name closest to `given`, or lists some of them."""
     names = list(known)
     lower = {name.lower(): name for name in names}
     close = difflib.get_close_matches(given.lower(), lower, n=1, cutoff=0.4)

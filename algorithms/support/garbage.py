@@ -1,16 +1,16 @@
-"""Python looks for garbage in everything it has, again and again while there is more and more.
+"""Less frequent garbage collection.
 
-Imports of torch and the like make half a million objects that stay: a fifth of the time of a short
-command goes into that search unless it is made seldom.
+Importing torch and similar libraries creates half a million objects that stay alive. With Python's
+default threshold a fifth of a short command's time is spent on searching them for garbage.
 """
 
 from __future__ import annotations
 
 import gc
 
-OBJECTS = 50_000  # new ones, before there is a search; Python's own number is 700
+OBJECTS = 50_000  # new objects before a collection; Python's default is 700
 
 
 def collect_seldom() -> None:
-    """For processes that import much; what is garbage is found later, and no less of it."""
+    """Collect garbage less often, for processes that import large libraries."""
     gc.set_threshold(OBJECTS, *gc.get_threshold()[1:])

@@ -1,8 +1,8 @@
-"""A few numbers side by side, for compiled code: lanes.
+"""Vector lanes for compiled code: a few floats in a tuple, on which every function works at once.
 
-Lanes are a tuple of floats. Numba knows a tuple's length when it compiles, so each function here
-becomes a vector instruction or two, and what it returns stays in registers. (A small array would be
-written to memory and read again at every step.) `table` is always `(N, width)`.
+Numba knows the length of a tuple at compile time, so each function here becomes a vector
+instruction or two, and its result stays in registers. (A small array would be written to memory and
+read again at every step.) One lane gives scalar code. A `table` is always `(N, lanes)`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,30 @@ def zeros(width: int) -> Lanes:
 
 
 @part
-def row(table: Any, at: Index, like: Lanes) -> Lanes:
-    """One row of a table that is as wide as `like`."""
+def full(like: Lanes, value: float) -> Lanes:
+    """As many lanes as `like` has, all `value`."""
     for i in range(len(like)):
-        like = tuple_setitem(like, i, table[at, i])
+        like = tuple_setitem(like, i, value)
     return like
 
 
 @part
-def put(table: Any, at: Index, lanes: Lanes) -> None:
-    """Write one row of a table."""
-    for i in range(len(lanes)):
-        table[at, i] = lanes[i]
+def load(table: Any, row: Index, like: Lanes) -> Lanes:
+    """One row of a table that is as wide as `like`."""
+    for i in range(len(like)):
+        like = tuple_setitem(like, i, table[row, i])
+    return like
 
 
 @part
-def plus(a: Lanes, b: Lanes, scale: float) -> Lanes:
+def store(table: Any, row: Index, lanes: Lanes) -> None:
+    """Write one row of a table."""
+    for i in range(len(lanes)):
+        table[row, i] = lanes[i]
+
+
+@part
+def add_scaled(a: Lanes, b: Lanes, scale: float) -> Lanes:
     """`a + b * scale`."""
     for i in range(len(a)):
         a = tuple_setitem(a, i, a[i] + b[i] * scale)
@@ -47,7 +55,7 @@ def plus(a: Lanes, b: Lanes, scale: float) -> Lanes:
 
 
 @part
-def times(a: Lanes, b: Lanes) -> Lanes:
+def multiply(a: Lanes, b: Lanes) -> Lanes:
     """`a * b`."""
     for i in range(len(a)):
         a = tuple_setitem(a, i, a[i] * b[i])
@@ -55,16 +63,16 @@ def times(a: Lanes, b: Lanes) -> Lanes:
 
 
 @part
-def inverse(a: Lanes) -> Lanes:
-    """1 / a, infinite where a is 0."""
+def reciprocal(a: Lanes) -> Lanes:
+    """`1 / a`, infinite where `a` is 0."""
     for i in range(len(a)):
         a = tuple_setitem(a, i, 1 / a[i])
     return a
 
 
 @part
-def larger(a: Lanes, b: Lanes) -> Lanes:
-    """The larger of a and b."""
+def maximum(a: Lanes, b: Lanes) -> Lanes:
+    """The larger of `a` and `b`."""
     for i in range(len(a)):
         a = tuple_setitem(a, i, max(a[i], b[i]))
     return a

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, on a terminal only."""
+"""A progress bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rich.progress import (
 )
 from rich.text import Text
 
-# How far along things are, and a word about it.
+# Called with the amount done so far and a short note.
 Advance: TypeAlias = Callable[[int, str], None]
 
 
 class _Done(ProgressColumn):
-    """How much is done: a share of a known total, or else a count."""
+    """The percentage of a known total, or else the count."""
 
     def render(self, task: Task) -> Text:
         """`37%` or `120,000`."""
@@ -31,10 +31,7 @@ class _Done(ProgressColumn):
 
 @contextmanager
 def progress(description: str, total: int | None = None) -> Iterator[Advance]:
-    """A bar on standard error; call it with how far along things are and a word about it.
-
-    Nothing is drawn when standard error is not a terminal.
-    """
+    """A bar on standard error, updated by calling it; nothing is drawn if that is no terminal."""
     console = Console(stderr=True)
     columns = (  # narrow enough for 80 characters with the longest note
         TextColumn("{task.description}"),

@@ -1,8 +1,8 @@
-"""A server for one page on this machine alone: a fixed table of assets, nothing from disk.
+"""A server for one page, for this machine only: a fixed table of assets, nothing from disk.
 
-A request can only name an entry of the table, so there is no path to traverse and no directory
-to list; and only a browser that came to this machine's own name is answered, so that a page of
-another site cannot read it by pointing its name here.
+A request can only name an entry of the table, so there is no path to traverse and no directory to
+list. The `Host` header must name this machine, so that another site cannot read the page by
+pointing its own name here (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -48,26 +48,25 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
+    "Connection": "close",  # so that the body of a request is never read as the next request
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """What a path answers with."""
+    """The response to a path."""
 
     mime_type: str
     body: bytes
 
     @classmethod
     def named(cls, name: str, body: bytes) -> Asset:
-        """An asset whose type follows from the end of its name."""
+        """An asset with the MIME type of its file name."""
         return cls(MIME_TYPES[PurePath(name).suffix], body)
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `assets`, which map paths such as `/index.html`, on loopback."""
-
-    daemon_threads = True
+    """Serves `assets`, a map from paths such as `/index.html`, on the loopback interface."""
 
     def __init__(self, assets: Mapping[str, Asset], *, port: int = 0) -> None:
         self.assets = assets
@@ -77,37 +76,33 @@ class Server(ThreadingHTTPServer):
             raise UsageError(f"port {port} does not exist; ports are 0 (any) to 65535") from None
         except OSError as error:
             reason = error.strerror or str(error)
-            raise UsageError(f"cannot use port {port}: {reason}; try another --port") from None
+            raise UsageError(f"cannot use port {port}: {reason}; choose another port") from None
 
     def server_bind(self) -> None:
-        """Bind without the name look-up of `HTTPServer`, which can take seconds offline."""
+        """Bind without the name lookup of `HTTPServer`, which can take seconds offline."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, self.socket.getsockname()[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that hangs up is no news."""
+        """Report all errors except closed connections."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://{LOOPBACK}:{self.server_port}/"
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
-    timeout = 30
-    # One packet per answer: headers and body in two would wait for the other side's delayed ACK.
-    wbufsize = -1
-    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        self._answer(with_body=True)
+        self._respond(with_body=True)
 
     def do_HEAD(self) -> None:
-        self._answer(with_body=False)
+        self._respond(with_body=False)
 
     def end_headers(self) -> None:
         for name, value in HEADERS.items():
@@ -118,14 +113,11 @@ class _Handler(BaseHTTPRequestHandler):
         return "kuhn-bridge"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing: the terminal belongs to the user."""
+        """No-op: requests are not logged."""
 
-    def _answer(self, *, with_body: bool) -> None:
+    def _respond(self, *, with_body: bool) -> None:
         if not self._is_own_host():
-            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "This page answers to loopback only")
-            return
-        if self._has_body():
-            self.send_error(HTTPStatus.BAD_REQUEST, "A request here has no body")  # and hang up
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Only for this machine")
             return
         asset = self.server.assets.get(self.path.partition("?")[0])
         if asset is None:
@@ -137,12 +129,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if with_body:
             self.wfile.write(asset.body)
-
-    def _has_body(self) -> bool:
-        """Nobody reads a body here, so what follows on the line would pass for a request."""
-        lengths = self.headers.get_all("Content-Length", [])
-        unclear = "Transfer-Encoding" in self.headers or bool(self.headers.defects)
-        return unclear or any(length != "0" for length in lengths)
 
     def _is_own_host(self) -> bool:
         hosts = self.headers.get_all("Host", [])

@@ -1,19 +1,10 @@
 """PettingZoo's own test suites, as they are."""
 
 import importlib
-import random
 
-import numpy as np
 import pytest
-from pettingzoo.test import (
-    api_test,
-    bombardment_test,
-    render_test,
-    seed_test,
-)
-from pettingzoo.test.example_envs import generated_agents_env_v0
+from pettingzoo.test import api_test, render_test, seed_test
 from pettingzoo.test.seed_test import check_environment_deterministic
-from pettingzoo.utils.wrappers import BaseWrapper
 
 from kuhn_bridge import kuhn_v0
 
@@ -55,51 +46,3 @@ def test_render(capsys):
 def test_state_space():
     # The rest of that suite plays without looking at masks, so it is not for games that have them.
     importlib.import_module("pettingzoo.test.state_test").test_state_space(kuhn_v0.env())
-
-
-class Pre1Env(BaseWrapper):
-    """The API that `bombardment_test` was written for: `step` returns, observations are arrays."""
-
-    def __init__(self, env):
-        super().__init__(env)
-        self._flat = {
-            agent: env.observation_space(agent)["observation"] for agent in env.possible_agents
-        }
-
-    def observation_space(self, agent):
-        return self._flat[agent]
-
-    def observe(self, agent):
-        return super().observe(agent)["observation"]
-
-    def last(self, observe=True):
-        seen, *rest = self.env.last(observe)
-        return (seen and seen["observation"], *rest)
-
-    def action_space(self, agent):
-        return _Legal(self.env.infos[agent]["action_mask"])
-
-    def step(self, action):
-        super().step(action)
-        return self.observe(self.agent_selection)
-
-
-class _Legal:
-    """An action space that samples what the mask allows."""
-
-    def __init__(self, mask):
-        self.mask = mask
-
-    def sample(self):
-        return random.choice(np.flatnonzero(self.mask).tolist())
-
-
-def test_bombardment():
-    bombardment_test(Pre1Env(kuhn_v0.env()), cycles=2000)
-
-
-@pytest.mark.filterwarnings("ignore:.*Casting input x to numpy array:UserWarning")
-def test_bombardment_as_shipped_still_fails_on_pettingzoos_own_example():
-    """When this fails, the suite was mended and `Pre1Env` can go."""
-    with pytest.raises(AssertionError, match="outside of its observation space"):
-        bombardment_test(generated_agents_env_v0.env(), cycles=2)

@@ -1,0 +1,1 @@
+"""Phantom games on a small board, measured and solved exactly without a tree."""

@@ -1,0 +1,82 @@
+"""The rules of phantom games as data: two players place stones on a board that neither sees.
+
+A player to move names a cell that it has not tried before. If the cell is empty, the player takes
+it and the turn passes to the other player. If the other player already holds the cell, the player
+learns that, and either moves again (classical) or loses the turn (abrupt). The first to hold a
+winning set of cells wins 1 chip; a full board without one is a draw. Sets of cells are bit masks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.support.arrays import BoolArray
+from kuhn_bridge.errors import BridgeError
+
+MAX_CELLS = 9  # ten cells have thirty times as many histories
+
+_LINES = (0o7, 0o70, 0o700, 0o111, 0o222, 0o444, 0o421, 0o124)  # of tic-tac-toe, row by row
+_NEIGHBOURS = ((0, 1), (0, -1), (1, 0), (-1, 0), (-1, 1), (1, -1))  # of a cell in hex
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """A board, what wins on it, and what a failed move costs."""
+
+    cells: int
+    wins: BoolArray  # (2, 2**cells): whether a player wins by holding a set of cells
+    abrupt: bool
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cells <= MAX_CELLS:
+            raise BridgeError(f"{self.cells} cells: exact evaluation covers 1 to {MAX_CELLS}")
+
+
+def tic_tac_toe(*, abrupt: bool = False) -> Rules:
+    """Three in a row on 3x3 cells, for either player."""
+    held = np.arange(2**9)
+    wins = np.any([held & line == line for line in _LINES], axis=0)
+    return Rules(9, np.stack([wins, wins]), abrupt)
+
+
+def hex_board(rows: int, cols: int, *, abrupt: bool = False) -> Rules:
+    """Player 0 connects the first row with the last, player 1 the first column with the last."""
+    if rows < 1 or cols < 1 or rows * cols > MAX_CELLS:
+        raise BridgeError(f"a {rows}x{cols} board: exact evaluation covers 1 to {MAX_CELLS} cells")
+    cells = [divmod(cell, cols) for cell in range(rows * cols)]
+    adjacent = [
+        sum(1 << i for i, (r, c) in enumerate(cells) if (r - row, c - col) in _NEIGHBOURS)
+        for row, col in cells
+    ]
+    edges = [
+        tuple(sum(1 << i for i, cell in enumerate(cells) if cell[axis] == end) for end in (0, last))
+        for axis, last in enumerate((rows - 1, cols - 1))
+    ]
+    wins = [[_connects(held, ends, adjacent) for held in range(2 ** len(cells))] for ends in edges]
+    return Rules(len(cells), np.array(wins), abrupt)
+
+
+def _connects(held: int, edges: tuple[int, ...], adjacent: list[int]) -> bool:
+    """Whether a set of cells connects one edge of the board with the other."""
+    reached, fresh = 0, held & edges[0]
+    while fresh:
+        reached |= fresh
+        near = sum(1 << i for i, cells in enumerate(adjacent) if cells & fresh)
+        fresh = held & near & ~reached
+    return bool(reached & edges[1])
+
+
+def with_public_stones(rules: Rules, stones: tuple[int, int]) -> Rules:
+    """The game on the remaining cells when both players see these stones (masks) on the board.
+
+    The remaining cells keep their order and are numbered from 0.
+    """
+    if stones[0] & stones[1] or any(rules.wins[player, stones[player]] for player in (0, 1)):
+        raise BridgeError(f"stones {stones}: they share a cell or decide the game")
+    rest = [cell for cell in range(rules.cells) if not (stones[0] | stones[1]) >> cell & 1]
+    held = np.arange(2 ** len(rest))
+    board = sum((held >> i & 1) << cell for i, cell in enumerate(rest))
+    wins = np.stack([rules.wins[player, board | stones[player]] for player in (0, 1)])
+    return Rules(len(rest), wins, rules.abrupt)

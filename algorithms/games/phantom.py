@@ -1,0 +1,228 @@
+"""Phantom tic-tac-toe and dark hex as native games: OpenSpiel's tensors, actions and states.
+
+An information set is the player's own sequence of cells, each taken or found to be the other
+player's. (In classical dark hex OpenSpiel's *string* also has the number of all actions so far,
+which reveals the other player's failures; its tensor does not.) Sequences and their numbers are in
+`algorithms.exact.phantom.sequences`, the evaluation in `algorithms.exact.phantom.values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from algorithms.exact.cfr import VARIANTS, Variant
+from algorithms.exact.phantom.rules import MAX_CELLS, Rules, hex_board, tic_tac_toe
+from algorithms.exact.phantom.sequences import histories, infosets_of
+from algorithms.exact.phantom.solver import PhantomSolver
+from algorithms.exact.phantom.values import Evaluator, normalise
+from algorithms.games.native import NativeLoss, NativeMeasure, Tables, largest_losses
+from algorithms.games.openspiel import load_pyspiel
+from algorithms.support.arrays import BoolArray, Float32Array, Int8Array, Int16Array, Int64Array
+from algorithms.support.compiled import compiled
+from algorithms.support.errors import unknown
+from kuhn_bridge.errors import HistoryError
+
+TIC_TAC_TOE, DARK_HEX = "phantom_ttt", "dark_hex"
+
+
+def find_phantom(game: Any) -> Phantom | None:
+    """The native form of a game given by name or as `pyspiel.Game`; `None` for any other game.
+
+    Also `None` if the number of turns is revealed or the board has more than nine cells.
+    """
+    name = game if isinstance(game, str) else str(game).removesuffix("()")
+    short_name = name.partition("(")[0]
+    if short_name not in (TIC_TAC_TOE, DARK_HEX):
+        return None
+    settings = (load_pyspiel(game) if isinstance(game, str) else game).get_parameters()
+    if settings["obstype"] != "reveal-nothing":
+        return None
+    return _tic_tac_toe(name, settings) if short_name == TIC_TAC_TOE else _dark_hex(name, settings)
+
+
+class Face(NamedTuple):
+    """What OpenSpiel's tensors and labels look like on a board of C cells."""
+
+    views: Int64Array  # (2, 3, C): by player, where a cell is shown as untried, as its own, as lost
+    view_size: int
+    labels: tuple[tuple[str, ...], ...]  # (2, C): a player's actions
+
+
+def _tic_tac_toe(name: str, settings: Mapping[str, Any]) -> Phantom:
+    planes = np.arange(3 * 9).reshape(3, 9)  # empty, o, x; player 0 is x
+    views = np.stack([planes[[0, 2, 1]], planes])
+    labels = tuple(
+        tuple(f"{mark}({row},{col})" for row in range(3) for col in range(3)) for mark in "xo"
+    )
+    rules = tic_tac_toe(abrupt=settings["gameversion"] == "abrupt")
+    return Phantom(name, rules, Face(views, planes.size, labels))
+
+
+def _dark_hex(name: str, settings: Mapping[str, Any]) -> Phantom | None:
+    rows, cols = settings["num_rows"], settings["num_cols"]
+    if rows * cols > MAX_CELLS:
+        return None
+    # Nine states per cell, of which a player to act sees three; player 0 is black.
+    white, empty, black = (9 * np.arange(rows * cols) + state for state in (3, 4, 5))
+    views = np.array([[empty, black, white], [empty, white, black]])
+    labels = tuple(f"{chr(ord('a') + col)}{row + 1}" for row in range(rows) for col in range(cols))
+    rules = hex_board(rows, cols, abrupt=settings["gameversion"] == "adh")
+    return Phantom(name, rules, Face(views, 9 * rows * cols, (labels, labels)))
+
+
+def make_solver(game: Phantom, variant: Variant | str) -> PhantomSolver:
+    """A solver of the CFR family; its updates and the game's measures share their arrays."""
+    if isinstance(variant, str) and variant not in VARIANTS:
+        raise unknown("variant", variant, VARIANTS)
+    return PhantomSolver(game.evaluator, VARIANTS[variant] if isinstance(variant, str) else variant)
+
+
+class Phantom:
+    """A phantom game as a `NativeGame`, on a board of C cells.
+
+    Observation:
+
+    | index | what |
+    |---|---|
+    | `face.views[player]` | 1 for each cell: untried, taken, or failed |
+    | C * C from `face.view_size` | one-hot of the cell of each own action, in order |
+    """
+
+    def __init__(self, name: str, rules: Rules, face: Face) -> None:
+        self.name, self.rules, self.face = name, rules, face
+        self.evaluator = Evaluator(rules)
+        self.sequences = self.evaluator.sequences
+        self.num_players = 2
+        self.num_actions = rules.cells
+        self.observation_size = face.view_size + rules.cells**2
+        self.num_infosets: tuple[int, ...] = tuple(x.num_infosets for x in self.sequences)
+
+    def legal(self, player: int, start: int, stop: int) -> BoolArray:
+        """Which actions are legal at information sets `start` to `stop - 1`: `(n, A)`."""
+        sequences = self.sequences[player]
+        first = sequences.first_infoset[sequences.decisions]
+        found = np.searchsorted(first, np.arange(start, stop), side="right") - 1
+        blocks = sequences.decisions[found]
+        tried = sequences.taken[blocks] | sequences.failed[blocks]
+        return np.asarray(tried[:, np.newaxis] >> np.arange(self.num_actions) & 1 == 0)
+
+    def observations(self, player: int, start: int, stop: int) -> Float32Array:
+        """OpenSpiel's information state tensors of those: `(n, observation_size)`."""
+        seen = np.zeros((stop - start, self.observation_size), np.float32)
+        actions, outcomes = histories(self.sequences[player], start, stop)
+        _write_observations(actions, outcomes, self.face.views[player], self.face.view_size, seen)
+        return seen
+
+    def uniform(self) -> Tables:
+        """The policy that plays every legal action equally often."""
+        return self._policy(
+            [np.zeros((count, self.num_actions), np.float32) for count in self.num_infosets]
+        )
+
+    def random(self, seed: int) -> Tables:
+        """A policy drawn uniformly from all policies."""
+        generator = np.random.default_rng(seed)
+        return self._policy(
+            [
+                generator.standard_exponential((count, self.num_actions), np.float32)
+                for count in self.num_infosets
+            ]
+        )
+
+    def _policy(self, weights: list[Float32Array]) -> Tables:
+        for sequences, table in zip(self.sequences, weights, strict=True):
+            normalise(sequences, table)
+        return tuple(weights)
+
+    def measure(self, tables: Tables) -> NativeMeasure:
+        """Exact values, gains and best responses of a joint policy."""
+        tables = tuple(np.ascontiguousarray(table, np.float32) for table in tables)
+        found = self.evaluator.evaluate(tables)
+
+        def find_losses(count: int) -> tuple[NativeLoss, ...]:
+            if self.evaluator.holder is not found:
+                self.evaluator.evaluate(tables)
+            lost = [self.evaluator.losses(player, tables[player]) for player in (0, 1)]
+            return tuple(
+                self._loss(
+                    tables[player][infoset],
+                    player,
+                    infoset,
+                    best=int(found.best_response[player][infoset]),
+                    lost=float(lost[player][infoset]),
+                )
+                for player, infoset in largest_losses(lost, count)
+            )
+
+        return NativeMeasure(found.values, found.best_values, found.best_response, find_losses)
+
+    def _loss(
+        self, row: Float32Array, player: int, infoset: int, *, best: int, lost: float
+    ) -> NativeLoss:
+        played = int(row.argmax())
+        share = float(row[played]) / float(row.sum(dtype=np.float64))
+        reach = self.evaluator.infoset_reach(player, infoset)
+        return NativeLoss(player, infoset, reach, played, share, best, lost)
+
+    def history_of(self, state: Any, player: int) -> list[tuple[int, bool]]:
+        """The cells that a player tried in an OpenSpiel state, each with success or not."""
+        held: set[int] = set()
+        history = []
+        for step in state.full_history():
+            if step.player == player:
+                history.append((step.action, step.action not in held))
+            held.add(step.action)
+        return history
+
+    def infoset_of(self, state: Any, player: int) -> int:
+        """The information set of the player to act in an OpenSpiel state."""
+        if state.current_player() != player:
+            raise HistoryError(f"player {player} is not to act in {str(state)!r}")
+        history = self.history_of(state, player)
+        actions = np.full((1, self.num_actions), -1, np.int8)
+        actions[0, : len(history)] = [cell for cell, _ in history]
+        outcomes = 1 << len(history) | sum(success << i for i, (_, success) in enumerate(history))
+        return int(infosets_of(self.sequences[player], actions, np.array([outcomes], np.int16))[0])
+
+    def infoset_label(self, player: int, infoset: int) -> str:
+        """An information set in words, e.g. `player_0: took 4, failed at 0`."""
+        actions, outcomes = histories(self.sequences[player], infoset, infoset + 1)
+        words = [
+            f"{'took' if outcomes[0] >> i & 1 else 'failed at'} {cell}"
+            for i, cell in enumerate(actions[0])
+            if cell >= 0
+        ]
+        return f"player_{player}: {', '.join(words) or 'first action'}"
+
+    def action_label(self, player: int, infoset: int, action: int) -> str:
+        """An action in OpenSpiel's words, e.g. `x(1,1)` or `b2`."""
+        del infoset  # an action means the same everywhere
+        return self.face.labels[player][action]
+
+    def __repr__(self) -> str:
+        return f"<Phantom {self.name}, {sum(self.num_infosets):,} information sets>"
+
+
+@compiled
+def _write_observations(
+    actions: Int8Array,
+    outcomes: Int16Array,
+    views: Int64Array,
+    view_size: int,
+    seen: Float32Array,
+) -> None:
+    """Fill in zeroed tensors `(n, size)` from histories `(n, C)`."""
+    cells = actions.shape[1]
+    for row in range(len(actions)):
+        for cell in range(cells):
+            seen[row, views[0, cell]] = 1.0
+        for i in range(cells):
+            cell = actions[row, i]
+            if cell < 0:
+                break
+            seen[row, views[0, cell]] = 0.0
+            seen[row, views[1 if outcomes[row] >> i & 1 else 2, cell]] = 1.0
+            seen[row, view_size + i * cells + cell] = 1.0
