@@ -122,7 +122,7 @@ def test_a_full_disk_keeps_the_last_good_checkpoint(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     said = capsys.readouterr().err
-    assert "model.ckpt: File too large" in said
+    assert "model.ckpt: cannot be written (File too large)" in said
     assert said.count("\n") == 1
     assert path.read_bytes() == good
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.ckpt"]

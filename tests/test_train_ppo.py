@@ -351,7 +351,7 @@ def test_on_states_a_run_starts_from_a_model(tmp_path: Path) -> None:
     made = Training(configure(settings | {"init": str(first)}))
     table = network_table(made.last, made.game)
     assert np.abs(table - load_policy(first).table).max() < 1e-6
-    with pytest.raises(BridgeError, match="its network has other layers than width=32"):
+    with pytest.raises(BridgeError, match="its network has other layers; want weights"):
         Training(configure(settings | {"width": 32, "init": str(first)}))
 
 

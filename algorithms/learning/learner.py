@@ -329,7 +329,7 @@ class TableAverage:
     def add(self, table: Float64Array) -> None:
         """Count one more policy `(I, A)`."""
         self.count += 1
-        own_reach = reach_probabilities(self._tree, table)[self._tree.parent]
+        own_reach = reach_probabilities(self._tree, table)[self._tree.parent_sequence]
         self._total += self.count**2 * own_reach[:, None] * table
 
     @property

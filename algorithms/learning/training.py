@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -182,18 +183,24 @@ class Training:
         policy = self.model.policy
         if self.settings.kind == "states":
             network, _ = load_model(path, game=self.game)
-            try:
-                actor_of(policy).load_state_dict(network.module.state_dict())
-            except RuntimeError:
-                raise UsageError(
-                    f"init={path}: its network has other layers than width={self.settings.width}"
-                ) from None
+            _copy_weights(network.module, actor_of(policy), f"init={path}")
             return
         table = load_policy(path, game=self.game).table
         if isinstance(policy, InfosetPolicy) and policy.tabular:
             policy.set_table(table)
         else:
             imitate(actor_of(policy), self.game, table)
+
+
+def _copy_weights(source: nn.Module, target: nn.Module, what: str) -> None:
+    """Copy weights layer by layer between networks whose layers may have other names."""
+    pairs = list(itertools.zip_longest(source.parameters(), target.parameters()))
+    if any(one is None or other is None or one.shape != other.shape for one, other in pairs):
+        shapes = ", ".join(str(tuple(weight.shape)) for weight in target.parameters())
+        raise UsageError(f"{what}: its network has other layers; want weights {shapes}")
+    with torch.no_grad():
+        for one, other in pairs:
+            other.copy_(one)
 
 
 def _model(settings: Settings, game: Game, *, tensorboard: str | None) -> MaskablePPO:
