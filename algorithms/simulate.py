@@ -50,7 +50,9 @@ def _run(args: argparse.Namespace) -> int:
         print(json.dumps(head | shown))
     else:
         print(_report(args.policies, named))
-    return command.EXIT_FAILED if any(s.errors_off > MAX_ERRORS for s in samples) else command.EXIT_OK
+    return (
+        command.EXIT_FAILED if any(s.errors_off > MAX_ERRORS for s in samples) else command.EXIT_OK
+    )
 
 
 def _report(policies: Sequence[str], named: Mapping[str, Sample]) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from kuhn_bridge.lazy import load_attribute
 
 if TYPE_CHECKING:
-    from algorithms.learning.learner import SelfPlay
     from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
+    from algorithms.learning.learner import SelfPlay
 
 __all__ = ["SelfPlay", "SelfPlayEnv", "SelfPlayVecEnv"]
 

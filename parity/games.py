@@ -11,7 +11,7 @@ import pyspiel
 from open_spiel.python.algorithms import best_response, expected_game_score
 
 from algorithms.exact import cfr, values
-from algorithms.exact.simulator import running_sums
+from algorithms.exact.simulator import Simulator, running_sums
 from algorithms.exact.solving import MODES, make_solver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.games import Game
@@ -191,11 +191,13 @@ def check_environment(tally: Tally, settings: Settings) -> None:
     policy = Policy.random(game, 0).table
     env, rng = SelfPlayVecEnv(HANDS, game, numbered=True), np.random.default_rng(1)
     env.per_seat_credit = True
+    simulator = env.simulator
+    assert isinstance(simulator, Simulator)  # noqa: S101  # games here fit a tree
     env.reset()
     won: list[list[float]] = [[] for _ in range(game.num_players)]
     rounds, played = ROUNDS_QUICK if settings.quick else ROUNDS, np.zeros(HANDS, int)
     while played.min() < rounds:  # as many hands in each slot, or short ones would count too often
-        nodes, infosets, masks = env.simulator.nodes, env.simulator.infosets, env.action_masks()
+        nodes, infosets, masks = simulator.nodes, simulator.infosets, env.action_masks()
         actions = (running_sums(policy)[infosets] <= rng.random((HANDS, 1))).sum(axis=1)
         env.step(actions)
         step = env.last_step()
@@ -204,7 +206,7 @@ def check_environment(tally: Tally, settings: Settings) -> None:
                 returns.append(float(step.returns[slot, seat]))
         played += step.ended
         for slot in range(WATCHED):
-            there = None if step.ended[slot] else int(env.simulator.nodes[slot])
+            there = None if step.ended[slot] else int(simulator.nodes[slot])
             moved = _Step(
                 int(step.acted[slot]),
                 int(nodes[slot]),

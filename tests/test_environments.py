@@ -1,4 +1,4 @@
-"""The self-play environments: every decision of every seat, on the tree, on states, move by move."""
+"""The self-play environments: on the tree, on states, and move by move on the PettingZoo face."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def test_states_are_those_of_openspiel(name: str) -> None:
             assert (observations[i, :size] == tensor).all()
             assert np.flatnonzero(masks[i]).tolist() == state.legal_actions()
             if game.appends_seat:
-                assert observations[i, size:].tolist() == np.eye(game.num_players)[seats[i]].tolist()
+                assert (
+                    observations[i, size:].tolist() == np.eye(game.num_players)[seats[i]].tolist()
+                )
         actions = some_actions(masks, rng)
         observations, rewards, dones, _ = env.step(actions)
         step = env.last_step()
@@ -133,7 +135,11 @@ def replayed(game: Any, history: list[int]) -> Any:
 @pytest.mark.parametrize("name", [LEDUC, "kuhn_poker(players=3)"])
 def test_the_mean_return_is_the_exact_value(name: str, on: Any) -> None:
     game = load_game(name)
-    env, rng, hands = by_hand(SelfPlayVecEnv(600, game, on=on, seed=1)), np.random.default_rng(2), 12
+    env, rng, hands = (
+        by_hand(SelfPlayVecEnv(600, game, on=on, seed=1)),
+        np.random.default_rng(2),
+        12,
+    )
     env.reset()
     won, played = np.zeros(game.num_players), np.zeros(600)
     while played.min() < hands:  # as many hands in each slot, or short ones would count too often
@@ -224,7 +230,9 @@ def test_opponents_leave_a_seat_of_the_game(opponents: dict[int, Any]) -> None:
         SelfPlayVecEnv(2, opponents=opponents)
 
 
-@pytest.mark.parametrize("make", [lambda: SelfPlayVecEnv(2), lambda: DummyVecEnv([SelfPlayEnv] * 2)])
+@pytest.mark.parametrize(
+    "make", [lambda: SelfPlayVecEnv(2), lambda: DummyVecEnv([SelfPlayEnv] * 2)]
+)
 def test_stepping_without_self_play_is_an_error_that_says_so(make: Any) -> None:
     env = make()
     env.reset()

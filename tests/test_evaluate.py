@@ -12,7 +12,6 @@ from algorithms import evaluate
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
 from algorithms.exact.simulation import Sample
 from algorithms.exact.values import evaluate_policy, joint_policy
-from algorithms.games import load_game
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.policies import load_policy
 from algorithms.policies.sources import BEST_RESPONSE

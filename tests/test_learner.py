@@ -1,4 +1,4 @@
-"""The learner: credit per seat, the step per information set, the magnet, the averages, SelfPlay()."""
+"""The learner: credit per seat, steps per information set, the magnet, averages, `SelfPlay`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,12 @@ def advantages_of(
     env, found = Scripted(script), []
     spaces = SelfPlayVecEnv(1).observation_space, SelfPlayVecEnv(1).action_space
     buffer = SeatRolloutBuffer(
-        rollouts[0], *spaces, n_envs=1, players=2, last_step=env.last_step, **{"gamma": 1.0, **options}
+        rollouts[0],
+        *spaces,
+        n_envs=1,
+        players=2,
+        last_step=env.last_step,
+        **{"gamma": 1.0, **options},
     )
     for steps in rollouts:
         assert steps == rollouts[0]
@@ -77,7 +82,10 @@ def advantages_of(
         pairs = zip(batch.old_values.tolist(), batch.advantages.tolist(), strict=True)
         found.append(sorted(pairs))
         assert batch.returns.tolist() == pytest.approx(
-            [v + a for v, a in zip(batch.old_values.tolist(), batch.advantages.tolist(), strict=True)]
+            [
+                v + a
+                for v, a in zip(batch.old_values.tolist(), batch.advantages.tolist(), strict=True)
+            ]
         )
     return found
 
@@ -119,7 +127,9 @@ def test_a_decision_whose_outcome_is_open_is_carried_over() -> None:
 def test_a_decision_is_carried_over_as_long_as_it_takes() -> None:
     script = [(0, None), *[(1, None)] * 5, (0, (1.0, -1.0)), (0, None)]
     found = advantages_of(script, [0.1 * i for i in range(8)], [2, 2, 2], gae_lambda=1.0)
-    assert sum(len(batch) for batch in found) == 5  # all but seat 1's last, of which nothing is known
+    assert (
+        sum(len(batch) for batch in found) == 5
+    )  # all but seat 1's last, of which nothing is known
     assert (pytest.approx(0.0), pytest.approx(0.6)) in found[2]  # seat 0's first: it acts next
 
 
@@ -373,7 +383,9 @@ def test_on_states_the_kl_pull_is_the_gradient_of_the_divergence() -> None:
 
 def test_returns_on_states_are_measured_in_their_root_mean_square() -> None:
     game = load_game(LEDUC)
-    assert uniform_return_scale(game) == pytest.approx(returns_std(game.tree, game.tree.uniform()), rel=0.05)
+    assert uniform_return_scale(game) == pytest.approx(
+        returns_std(game.tree, game.tree.uniform()), rel=0.05
+    )
 
 
 def test_a_game_without_a_tree_is_measured_by_what_is_given() -> None:
@@ -435,7 +447,9 @@ def test_a_saved_model_goes_on_learning_the_sb3_way(tmp_path: Path) -> None:
 # --- policies that look up ----------------------------------------------------------------------
 
 
-def pair(name: str, size: int) -> tuple[InfosetPolicy, MaskableActorCriticPolicy, Any, torch.Tensor]:
+def pair(
+    name: str, size: int
+) -> tuple[InfosetPolicy, MaskableActorCriticPolicy, Any, torch.Tensor]:
     """An `InfosetPolicy` and SB3's own with the same weights, their game, and information sets."""
     game = load_game(name)
     env = SelfPlayVecEnv(2, game)
@@ -456,7 +470,7 @@ def test_losses_and_gradients_are_those_of_sb3(name: str, size: int) -> None:
     two = theirs.evaluate_actions(inputs[infosets[:, 0]], actions, action_masks=masks)
     for mine, right in zip(one, two, strict=True):
         assert torch.allclose(mine.flatten(), right.flatten(), atol=1e-5)
-    for policy, (values, logs, entropy) in ((ours, one), (theirs, two)):
+    for values, logs, entropy in (one, two):
         (values.flatten() * 0.3 + logs * 0.5 + entropy * 0.1).mean().backward()
     for mine, right in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.allclose(mine.grad, right.grad, atol=1e-5)
@@ -467,7 +481,7 @@ def some_legal(masks: np.ndarray) -> np.ndarray:
 
 
 def test_actions_come_with_their_probabilities_and_change_with_the_weights() -> None:
-    policy, _, game, infosets = pair("kuhn", 4000)
+    policy, _, _, infosets = pair("kuhn", 4000)
     policy.set_training_mode(False)
     with torch.no_grad():
         actions, values, logs = policy(infosets.float())

@@ -134,7 +134,9 @@ def test_opponents_move_inside_and_win_what_they_should(name: str) -> None:
     for slot, (infoset, _, before, action) in enumerate(game.slots):
         reach[slot + 1] = reach[before] * policy[infoset, action]
     decided = game.terminal_sequence[last] > 0
-    weight = (game.chance_reach[game.terminals] * reach[game.terminal_sequence].prod(axis=0))[decided]
+    weight = (game.chance_reach[game.terminals] * reach[game.terminal_sequence].prod(axis=0))[
+        decided
+    ]
     exact = game.returns[:, game.terminals[decided]] @ weight / weight.sum()
     assert count.sum() > 19_900
     assert won / count.sum() == pytest.approx(exact, abs=5 * np.abs(exact).max() / 50 + 0.1)
@@ -174,7 +176,9 @@ def test_every_ending_comes_as_often_as_it_should(seed: int) -> None:
     reach = np.ones(TREE.num_slots + 1)
     for slot, (infoset, _, before, action) in enumerate(TREE.slots):
         reach[slot + 1] = reach[before] * policy[infoset, action]
-    expected = hands * TREE.chance_reach[TREE.terminals] * reach[TREE.terminal_sequence].prod(axis=0)
+    expected = (
+        hands * TREE.chance_reach[TREE.terminals] * reach[TREE.terminal_sequence].prod(axis=0)
+    )
     assert count.sum() == count[TREE.terminals].sum() == hands
     assert (np.abs(count[TREE.terminals] - expected) <= 5 * np.sqrt(expected) + 1e-9).all()
     mean = count @ TREE.returns[0] / hands

@@ -24,14 +24,14 @@ from algorithms.exact.cfr import Solver
 from algorithms.exact.values import nash_conv
 from algorithms.games import load_game
 from algorithms.learning import curve, saving, training
-from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.learning.curve import Point, Recorder, columns, from_csv, to_csv
+from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.learning.models import imitate
 from algorithms.learning.settings import configure
 from algorithms.learning.training import Training
-from algorithms.policies.policy import Policy
 from algorithms.policies import load_policy
 from algorithms.policies.network import network_table
+from algorithms.policies.policy import Policy
 from algorithms.policies.sb3 import actor_of
 from algorithms.train_ppo import main
 from kuhn_bridge import BridgeError

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from algorithms.games import KUHN, Game
 from algorithms.exact.simulator import running_sums
+from algorithms.games import KUHN, Game
 from algorithms.support.arrays import BoolArray, Float32Array
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 

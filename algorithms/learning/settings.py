@@ -218,7 +218,6 @@ def _require_possible(settings: Settings) -> None:
         span = f"{least} up" if most == sys.float_info.max else f"{least} to {most}"
         raise UsageError(f"{f.name}={short_repr(value)}: want a number from {span}")
 
-
     decisions = settings.n_envs * settings.n_steps
     if settings.kind == "usual" and decisions % settings.batch_size == 1:
         raise UsageError(

@@ -19,8 +19,8 @@ from ray import get_runtime_context, tune
 
 from algorithms.learning.checkpoint import read_checkpoint
 from algorithms.learning.curve import Point
-from algorithms.learning.settings import Settings
 from algorithms.learning.saving import save_results
+from algorithms.learning.settings import Settings
 from algorithms.learning.sweeping.plan import ABOUT, MODEL
 from algorithms.learning.training import Training
 from algorithms.support import files
