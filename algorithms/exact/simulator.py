@@ -344,7 +344,7 @@ def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
         child = rules.child[np.uint64(rules.infoset[here]), np.uint64(actions[i])]
         node = np.uint64(rules.first_child[here] + child)
         if rules.state[node] == _MOVES:
-            node = np.uint64(_advance(rules, np.int64(node), hands.counters))
+            node = np.uint64(_advance(rules, int(node), hands.counters))
         hands.node[i] = node
         hands.acted[i] = rules.player[here]
         hands.ended[i] = rules.state[node] == _ENDED
@@ -355,8 +355,8 @@ def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
 @compiled
 def _deal_where_ended(rules: Rules, hands: Hands) -> None:
     if not rules.first_acts:
-        for i in np.flatnonzero(hands.ended):
-            hands.node[i] = _next_hand(rules, hands.counters)
+        for ended_hand in np.flatnonzero(hands.ended):
+            hands.node[ended_hand] = _next_hand(rules, hands.counters)
         return
     deals, own_share, hand = rules.deals, rules.own_share, hands.counters[1]
     for i in range(len(hands.node)):  # without a branch, which would be mispredicted too often
