@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test lint check docs dist web mutants torture clean
+.PHONY: demo test lint check docs dist web torture clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m parity.check
@@ -22,10 +22,6 @@ lint: $(INSTALLED)
 
 check: $(INSTALLED)
 	$(BIN)/python -m parity.check
-
-# Is every error that could be made noticed? Hours; `python -m tests.mutants MODULE` is minutes.
-mutants: $(INSTALLED)
-	$(BIN)/python -m tests.mutants
 
 # The table of docs/reliability.md: two to three minutes.
 torture: $(INSTALLED)

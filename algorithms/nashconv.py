@@ -74,8 +74,10 @@ def _failures(reports: Sequence[Report], limit: float | None) -> Iterator[str]:
 
 def _agrees(item: Report) -> bool:
     """Whether OpenSpiel's numbers, if there are any, are ours up to rounding."""
+    if item.theirs is None:
+        return True
     stakes = max(1.0, float(np.abs(item.game.tree.returns).max()))
-    return item.theirs is None or item.theirs.gap(item.measure) <= OPENSPIEL_TOLERANCE * stakes
+    return item.theirs.gap(item.measure) <= OPENSPIEL_TOLERANCE * stakes
 
 
 def _overview(reports: Sequence[Report]) -> Iterator[str]:
@@ -111,8 +113,7 @@ def _details(item: Report, max_losses: int) -> Iterator[str]:
     measure, theirs, players = item.measure, item.theirs, item.game.num_players
     yield f"{item.source}: NashConv {measure.nash_conv:.6g}, {item.verdict}"
     if item.kuhn is None:
-        tree = item.game.tree
-        yield f"{item.game.name}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
+        yield item.game.size_label
     else:
         yield ""
         yield _kuhn_rows(item, item.kuhn)
@@ -147,10 +148,10 @@ def _losses(item: Report, count: int) -> Iterator[str]:
     game, total = item.game, item.measure.nash_conv
     rows = [
         (
-            command.shortened(game.infoset_label(loss.infoset), WIDEST),
+            command.shortened(game.infoset_label(loss.infoset, loss.player), WIDEST),
             f"{loss.reach:.4f}",
-            f"{game.action_label(loss.infoset, loss.played)} {loss.probability:.2f}",
-            game.action_label(loss.infoset, loss.best),
+            f"{game.action_label(loss.infoset, loss.played, loss.player)} {loss.probability:.2f}",
+            game.action_label(loss.infoset, loss.best, loss.player),
             f"{loss.lost:.6f}",
             f"{loss.lost / total:.0%}" if total else "-",
         )
@@ -158,9 +159,10 @@ def _losses(item: Report, count: int) -> Iterator[str]:
     ]
     header = ("where chips are lost", "reached", "plays", "best", "chips per hand", "share")
     yield command.table(header, rows)
-    if (more := len(item.losses) - count) > 0:
-        rest = sum(loss.lost for loss in item.losses[count:])
-        yield f"... and {more:,} more that lose {rest:.6f} together (--losses N)"
+    if len(item.losses) > count:
+        rest = total - sum(loss.lost for loss in item.losses[:count])
+        more = f"{len(item.losses) - count:,} more" if game.fits_tree else "others"
+        yield f"... and {more} that lose {rest:.6f} together (--losses N)"
 
 
 def _kuhn_lines(item: Report, known: KuhnReport) -> Iterator[str]:

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add("--game", metavar="NAME", help=sources.GAME_HELP)
     add("--terminal", action="store_true", help="play here instead of in the browser")
-    add("--seed", type=int, help="of the cards and the bot's moves, with --terminal")
+    add("--seed", type=int, help="the seed of cards and bot moves, with --terminal")
     add("--port", type=int, help=f"the port to serve on ({PORT}, or any free one)")
     add("--no-open", action="store_true", help="do not open the browser")
     add("--trust", action="store_true", help="let a model's file run code")
@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     with _server(_assets(game, source, trust=options.trust), options.port) as server:
         print(f"Play against {source}: {server.url} (Ctrl-C stops)", flush=True)
         if not options.no_open:
-            # A browser in the terminal would keep us from serving what it waits for.
+            # In a thread: a text browser would block the server that it waits for.
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         try:
             server.serve_forever()

@@ -22,13 +22,11 @@ from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
 
 if TYPE_CHECKING:
-    from algorithms.learning.sweeping.plan import Plan
-
-EXIT_INTERRUPTED = 130
+    from algorithms.sweeping.plan import Plan
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command; 0 = all runs succeeded, 1 = a run failed, 130 = interrupted."""
     parser = _parser()
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
@@ -37,34 +35,48 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = command.Parser(prog="python -m algorithms.sweep", description=command.summary(__doc__))
     add = parser.add_argument
-    add("--game", help="what is played, as train_ppo takes it")
-    add("--seeds", metavar="SEEDS", help="0-9, or 0,3,7, or how many (10)")
+    add("--game", help="the game, as for train_ppo")
+    add("--seeds", metavar="SEEDS", help="0-9, or 0,3,7, or a count (10)")
     add(
         "--set",
         action="append",
         default=[],
         metavar="NAME=A,B",
-        help="values of a setting of train_ppo; every combination is run",
+        help="values of a setting of train_ppo; all combinations are run",
     )
-    add("--trials", type=int, metavar="N", help="only N of the combinations, drawn at random")
-    add("--out", type=Path, metavar="DIR", help="the folder for everything (sweep)")
+    add("--trials", type=int, metavar="N", help="run only N random combinations")
+    add("--out", type=Path, metavar="DIR", help="the folder for all results (sweep)")
     add("--resume", action="store_true", help="continue the sweep in --out")
-    add("--report", type=Path, metavar="DIR", help="only show a sweep's results again, from files")
-    add("--confirm", type=int, metavar="K", help="then run the K best settings on fresh seeds")
-    add("--fresh-seeds", type=int, metavar="M", help="on how many (as many as --seeds)")
+    add("--report", type=Path, metavar="DIR", help="only print the results of a finished sweep")
+    add("--confirm", type=int, metavar="K", help="then run the K best settings on new seeds")
+    add("--fresh-seeds", type=int, metavar="M", help="the number of new seeds (as many as --seeds)")
     add("--cpus", type=int, metavar="N", help="runs at a time, one core each (all cores)")
     add("--address", help="a Ray cluster: auto, host:port or ray://host:port (RAY_ADDRESS)")
-    add("--storage", help="a folder or URI that all machines of the cluster reach (in --out)")
-    add("--retries", type=int, default=3, metavar="N", help="of a run that breaks off (3)")
-    add("--checkpoint-every", type=int, metavar="STEPS", help="(1,000,000)")
+    add(
+        "--storage",
+        help="a folder or URI that all nodes of the cluster can read and write (in --out)",
+    )
+    add(
+        "--retries",
+        type=int,
+        default=3,
+        metavar="N",
+        help="retries of a run that breaks off (%(default)s)",
+    )
+    add(
+        "--checkpoint-every",
+        type=int,
+        metavar="STEPS",
+        help="steps between checkpoints (1,000,000)",
+    )
     add("--quiet", action="store_true", help="print nothing")
     add("--json", action="store_true", help="print the results as one JSON object")
     return parser
 
 
 def _run(args: argparse.Namespace) -> int:
-    from algorithms.learning.sweeping.plan import read_plan
-    from algorithms.learning.sweeping.results import read_report, to_json, to_text, write_report
+    from algorithms.sweeping.plan import read_plan
+    from algorithms.sweeping.results import read_report, to_json, to_text, write_report
 
     if args.report:
         folder, plan, ended = args.report, read_plan(args.report), True
@@ -77,23 +89,23 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(to_json(report)))
     elif not args.quiet:
-        print(f"{to_text(report)}\n\neverything is in {folder}, the curves in {folder}/sweep.png")
+        print(f"{to_text(report)}\n\nresults: {folder}, curves: {folder}/sweep.png")
     if not ended:
         again = f"{command.as_called('python -m algorithms.sweep')} --resume --out {folder}"
-        print(f"interrupted; what has ended is kept; continue with: {again}", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        print(f"interrupted; finished runs are kept; continue with: {again}", file=sys.stderr)
+        return command.EXIT_INTERRUPTED
     return command.EXIT_FAILED if report.failures else command.EXIT_OK
 
 
 def _planned(args: argparse.Namespace, folder: Path) -> Plan:
-    """The sweep that is asked for, if all of it is possible."""
+    """The plan of a new sweep."""
     from algorithms.learning.recipes import configure, require_savable
-    from algorithms.learning.sweeping import plan
+    from algorithms.sweeping import plan
 
-    if (folder / plan.FILE).exists():
-        raise UsageError(f"--out {folder}: has a sweep; --resume continues it, or give another")
+    if (folder / plan.PLAN_FILE).exists():
+        raise UsageError(f"--out {folder}: has a sweep already; add --resume to continue it")
     if args.checkpoint_every is not None and args.checkpoint_every < 1:
-        raise UsageError(f"--checkpoint-every {args.checkpoint_every}: want at least 1")
+        raise UsageError(f"--checkpoint-every {args.checkpoint_every}: must be at least 1")
     game = [f"game={args.game}"] if args.game else []
     settings = plan.settings_grid(plan.parse_choices([*game, *args.set]))
     for config in {config.game: config for config in settings.values()}.values():
@@ -112,68 +124,67 @@ def _planned(args: argparse.Namespace, folder: Path) -> Plan:
 
 
 def _resumed(args: argparse.Namespace, folder: Path) -> Plan:
-    """The sweep in the folder, unless another is asked for."""
-    from algorithms.learning.sweeping.plan import read_plan
+    """The stored plan of the folder; options that differ from it are an error."""
+    from algorithms.sweeping.plan import read_plan
 
     stored = read_plan(folder)
     options = ("game", "seeds", "set", "trials", "storage", "checkpoint_every")
     given = [option for option in options if getattr(args, option)]
     if given:
-        asked = _planned(args, folder / "-")
-        plain = {"set": "settings", "game": "settings", "trials": "settings"}
+        planned = _planned(args, folder / "-")
         for option in given:
-            name = plain.get(option, option)
-            if getattr(asked, name) != getattr(stored, name):
-                wrong = f"--{option.replace('_', '-')}"
-                raise UsageError(f"--resume: {wrong} is not as {folder} has it; leave it out")
+            name = "settings" if option in {"set", "game", "trials"} else option
+            if getattr(planned, name) != getattr(stored, name):
+                flag = f"--{option.replace('_', '-')}"
+                raise UsageError(
+                    f"--resume: {flag} differs from the sweep in {folder}; leave it out"
+                )
     return _confirming(args, stored)
 
 
 def _confirming(args: argparse.Namespace, plan: Plan) -> Plan:
-    """The plan, with the confirmation that is asked for."""
+    """The plan with the options --confirm and --fresh-seeds."""
     if args.confirm is None:
         if args.fresh_seeds is not None:
-            raise UsageError("--fresh-seeds requires --confirm, how many settings to confirm")
+            raise UsageError("--fresh-seeds requires --confirm")
         return plan
     fresh = len(plan.seeds) if args.fresh_seeds is None else args.fresh_seeds
     if not 1 <= args.confirm <= len(plan.settings):
-        raise UsageError(f"--confirm {args.confirm}: want 1 to {len(plan.settings)}, the settings")
+        raise UsageError(
+            f"--confirm {args.confirm}: must be 1 to {len(plan.settings)}, the number of settings"
+        )
     if fresh < 1:
-        raise UsageError(f"--fresh-seeds {fresh}: want at least 1")
+        raise UsageError(f"--fresh-seeds {fresh}: must be at least 1")
     if plan.chosen and (args.confirm, fresh) != (plan.confirm, plan.fresh_seeds):
         raise UsageError(
-            f"--confirm: {plan.confirm} settings are being confirmed on {plan.fresh_seeds} seeds"
+            f"--confirm: the sweep confirms {plan.confirm} settings on {plan.fresh_seeds} seeds"
         )
     return replace(plan, confirm=args.confirm, fresh_seeds=fresh)
 
 
 def _storage(given: str | None) -> str:
-    """As Ray spells it: a URI, or an absolute path."""
+    """A URI or an absolute path, as Ray expects."""
     if not given:
         return ""
     return given if "://" in given else str(Path(given).expanduser().resolve())
 
 
 def _sweep(args: argparse.Namespace, plan: Plan, folder: Path) -> tuple[Plan, bool]:
-    """Run the plan: it, with the settings that were chosen, and whether it came to its end."""
-    from algorithms.learning.sweeping.driving import Means, drive
+    """Run the plan; the plan with the chosen settings, and whether all runs ended."""
+    from algorithms.sweeping.running import Resources, run_sweep
 
     if args.cpus is not None and args.cpus < 1:
-        raise UsageError(f"--cpus {args.cpus}: want at least 1")
+        raise UsageError(f"--cpus {args.cpus}: must be at least 1")
     if args.retries < 0:
-        raise UsageError(f"--retries {args.retries}: want at least 0")
-    say = _nothing if args.quiet or args.json else print
-    say(_outline(plan, folder))
-    means = Means(
-        address=args.address or os.environ.get("RAY_ADDRESS"),
-        cpus=args.cpus,
-        retries=args.retries,
-        fresh=not args.resume,
-    )
-    with nullcontext(_nothing) if args.quiet else progress("sweep", plan.steps()) as show:
-        outcome = drive(plan, folder, means, show)
+        raise UsageError(f"--retries {args.retries}: must be at least 0")
+    report_line = _ignore if args.quiet or args.json else print
+    report_line(_outline(plan, folder))
+    address = args.address or os.environ.get("RAY_ADDRESS")
+    resources = Resources(address=address, cpus=args.cpus, retries=args.retries)
+    with nullcontext(_ignore) if args.quiet else progress("sweep", plan.steps()) as show:
+        outcome = run_sweep(plan, folder, resources, show, resume=args.resume)
     if outcome.ended and not args.resume:
-        say(outcome.effort)
+        report_line(outcome.effort)
     return outcome.plan, outcome.ended
 
 
@@ -183,8 +194,8 @@ def _outline(plan: Plan, folder: Path) -> str:
     return f"Sweep: {runs}{then}\nWriting to {folder}"
 
 
-def _nothing(*args: Any) -> None:
-    """Say or show nothing."""
+def _ignore(*args: Any) -> None:
+    """Print nothing."""
 
 
 if __name__ == "__main__":

@@ -8,83 +8,76 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import permutations, product
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyspiel
 from pettingzoo import AECEnv
 
 from algorithms.support.command import EXIT_FAILED, EXIT_OK
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import BridgeError
-from kuhn_bridge.rules import BETTING, DEALS, PLAYERS, Card
+from kuhn_bridge.rules import DEALS, PLAYERS, Card
 from parity.sides import (
-    DeadEndError,
     Deal,
     Encoding,
     Side,
-    View,
     compare,
-    compare_knowledge,
-    compare_sight,
-    leaving_rewards,
-    legal_ids,
-    mask_of,
-    named,
+    compare_information_states,
+    compare_observations,
+    error_text,
+    observation_bytes,
     openspiel,
+    record_hands,
+    recorded,
     reference,
     rulebook,
-    told,
 )
 from parity.tally import Tally
 
 WORDS = ("check", "bet", "call", "fold")
 METHODS = ("is_terminal", "get_current_player", "get_payoff")
 SEEDS = 300  # each of six deals is then missed with probability 6 * (5/6)**300 < 1e-22
-LUCK = 6  # standard deviations that a fair deck may be off by
-Sight: TypeAlias = tuple[bytes, bytes]
-"""What both players see first."""
-SHAPES = (
+MAX_DEVIATIONS = 6  # standard deviations by which the counts of fair deals may differ
+KINDS = (
     "a rulebook with is_terminal, get_current_player and get_payoff, a PettingZoo AEC environment "
     "or factory, or an OpenSpiel game"
 )
+Observations: TypeAlias = tuple[bytes, bytes]
+"""The first observations of both players."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What was found: its kind, every way to read it, faults that no reading has to do with.
-
-    `from_one` reads it with cards 1 to 3, to tell its author.
-    """
+    """A candidate: its kind, every way to interpret it, and faults of all interpretations."""
 
     kind: str
-    readings: tuple[Side, ...]
+    sides: tuple[Side, ...]
     faults: tuple[str, ...] = ()
-    knowledge: Callable[[Side, Side, Tally], None] | None = None
-    from_one: tuple[Side, ...] = ()
+    compare_information: Callable[[Side, Side, Tally], None] | None = None
+    one_based: tuple[Side, ...] = ()  # the same with cards 1 to 3, for a hint to the author
 
 
 def report(spec: str, *, actions: str | None, as_json: bool) -> int:
     """Print how the candidate differs from OpenSpiel; 0 = it does not, 1 = it does."""
-    meaning = None if actions is None else parse_actions(actions)
+    encoding = None if actions is None else parse_actions(actions)
     try:
-        candidate = recognise(load(spec), meaning)
+        candidate = recognise(load(spec), encoding)
     except BridgeError:
         raise
-    except (Exception, SystemExit) as error:  # a stranger's code may fail in any way
-        raise UsageError(f"the candidate {spec!r} cannot be played: {told(error)}") from None
+    except (Exception, SystemExit) as error:  # the code of a candidate may fail in any way
+        raise UsageError(f"the candidate {spec!r} cannot be played: {error_text(error)}") from None
     tally = judge(candidate)
     advice = hint(candidate, tally)
     if as_json:
-        found = {"kind": candidate.kind, "compared": tally.compared, "wrong": tally.wrong}
-        more = {"cases": tally.cases, "hint": advice}
-        print(json.dumps({"candidate": spec, **found, **more}, indent=2))
+        found = {"candidate": spec, "kind": candidate.kind, "compared": tally.compared}
+        more = {"wrong": tally.wrong, "cases": tally.cases, "hint": advice}
+        print(json.dumps(found | more, indent=2))
     else:
         print(f"{spec}: {candidate.kind}")
         for case in tally.cases:
@@ -97,34 +90,35 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
 
 
 def judge(candidate: Candidate) -> Tally:
-    """The comparison under the reading that fits best: what is wrong under all is wrong."""
-    right = _remembered(reference())
-    best = Tally(ours="")
+    """The comparison under the interpretation with the fewest mismatches."""
+    right = reference()
+    right = replace(right, view=cache(right.view))
+    total = Tally(ours="")
     for fault in candidate.faults:
-        best.fail(fault)
+        total.fail(fault)
     tallies: list[tuple[int, int, Tally, Side]] = []
-    for side in candidate.readings:
+    for side in candidate.sides:
         tally = Tally(ours="")
         compare(side, right, tally)
         tallies.append((tally.wrong, len(tallies), tally, side))
         if not tally.wrong:
             break
     if tallies:
-        *_, fits, side = min(tallies)
-        if candidate.knowledge and not fits.wrong:
-            candidate.knowledge(side, right, fits)
-        best.add(fits)
-    return best
+        *_, best, side = min(tallies)
+        if candidate.compare_information and not best.wrong:
+            candidate.compare_information(side, right, best)
+        total.add(best)
+    return total
 
 
 def hint(candidate: Candidate, tally: Tally) -> str:
-    """What its author may have meant; empty where nothing is wrong or nothing would help."""
-    if not tally.wrong or not candidate.from_one:
+    """A hint for an author whose cards are 1 to 3; empty if that explains no mismatch."""
+    if not tally.wrong or not candidate.one_based:
         return ""
-    numbered = judge(replace(candidate, readings=candidate.from_one))
-    if numbered.wrong >= tally.wrong:
+    renumbered = judge(replace(candidate, sides=candidate.one_based))
+    if renumbered.wrong >= tally.wrong:
         return ""
-    rest = f"{numbered.wrong} would differ" if numbered.wrong else "it would agree"
+    rest = f"{renumbered.wrong} would differ" if renumbered.wrong else "it would agree"
     return f"its cards seem to be 1 to 3, but J, Q, K are 0, 1, 2 here; renumbered, {rest}"
 
 
@@ -134,41 +128,40 @@ def load(spec: str) -> Any:
     if not colon and spec.partition("(")[0] not in pyspiel.registered_names():
         raise UsageError(
             f"cannot load the candidate {spec!r}: no such OpenSpiel game; "
-            "a file or a module wants an object: kuhn.py:KuhnPoker"
+            "for a file or a module, name an object: kuhn.py:KuhnPoker"
         )
     try:
         if not colon:
             return pyspiel.load_game(spec)
-        module = _from_file(Path(where)) if where.endswith(".py") else _from_module(where)
-        found: Any = module
+        found: Any = _from_file(Path(where)) if where.endswith(".py") else _from_module(where)
         for name in what.split("."):
             found = getattr(found, name)
         return found
-    except (Exception, SystemExit) as error:  # so may a stranger's module
-        raise UsageError(f"cannot load the candidate {spec!r}: {told(error)}") from None
+    except (Exception, SystemExit) as error:  # the module of a candidate may fail in any way
+        raise UsageError(f"cannot load the candidate {spec!r}: {error_text(error)}") from None
 
 
 def recognise(thing: Any, encoding: Encoding | None = None) -> Candidate:
-    """What kind of Kuhn poker an object is, by its methods."""
+    """The kind of Kuhn poker that an object is, by its methods."""
     if isinstance(thing, str):
         return recognise(load(thing), encoding)
     if all(callable(getattr(thing, method, None)) for method in METHODS):
         book = thing() if isinstance(thing, type) else thing
-        orders = (book, HistoryFirst(book))
+        orders = (book, _history_first(book))
         return Candidate(
             "a rulebook in letters",
             tuple(rulebook(order) for order in orders),
-            from_one=tuple(rulebook(order, lowest=1) for order in orders),
+            one_based=tuple(rulebook(order, lowest=1) for order in orders),
         )
     if isinstance(thing, pyspiel.Game):
         if thing.num_players() != len(PLAYERS):
             raise UsageError(f"{thing} has {thing.num_players()} players, not 2")
-        ways = list(encodings(thing.num_distinct_actions(), encoding))
+        possible = list(encodings(thing.num_distinct_actions(), encoding))
         return Candidate(
             "an OpenSpiel game",
-            tuple(openspiel(thing, way) for way in ways),
-            knowledge=compare_knowledge,
-            from_one=tuple(openspiel(thing, way, lowest=1) for way in ways),
+            tuple(openspiel(thing, one) for one in possible),
+            compare_information=compare_information_states,
+            one_based=tuple(openspiel(thing, one, lowest=1) for one in possible),
         )
     if isinstance(thing, AECEnv):
         return _recognise_env(thing, encoding)
@@ -178,7 +171,7 @@ def recognise(thing: Any, encoding: Encoding | None = None) -> Candidate:
         made = thing()
         if not callable(made) or isinstance(made, (AECEnv, pyspiel.Game)):
             return recognise(made, encoding)
-    raise UsageError(f"a candidate is {SHAPES}; got {type(thing).__name__}")
+    raise UsageError(f"a candidate is {KINDS}; got {type(thing).__name__}")
 
 
 def parse_actions(text: str) -> Encoding:
@@ -188,12 +181,14 @@ def parse_actions(text: str) -> Encoding:
         number, _, words = part.partition("=")
         for word in words.split("/"):
             if word.strip() not in WORDS or not number.strip().isdigit():
-                raise UsageError(f'--actions reads "0=check/call,1=bet,2=fold"; got {part!r}')
+                raise UsageError(
+                    f'--actions has the form "0=check/call,1=bet,2=fold"; got {part!r}'
+                )
             if found.setdefault(word.strip(), int(number)) != int(number):
                 raise UsageError(f"--actions gives {word.strip()} two IDs")
     missing = [word for word in WORDS if word not in found]
     if missing:
-        raise UsageError(f"--actions does not say what is {', '.join(missing)}")
+        raise UsageError(f"--actions gives no ID for {', '.join(missing)}")
     for one, other in (("check", "bet"), ("call", "fold")):
         if found[one] == found[other]:
             raise UsageError(f"--actions gives {one} and {other} the same ID")
@@ -204,22 +199,21 @@ def encodings(size: int, given: Encoding | None = None) -> Iterator[Encoding]:
     """The given meaning of action IDs, or every possible one of `size` IDs."""
     if given is not None:
         if max(given.values()) >= size:
-            raise UsageError(
-                f"--actions names ID {max(given.values())}; the IDs are 0 to {size - 1}"
-            )
+            largest = max(given.values())
+            raise UsageError(f"--actions names ID {largest}; the IDs are 0 to {size - 1}")
         yield given
         return
     if size not in {2, 3, 4}:
-        raise UsageError(f"the candidate has {size} actions; Kuhn poker is read with 2, 3 or 4")
+        raise UsageError(f"the candidate has {size} actions; Kuhn poker has 2, 3 or 4")
     for ids in product(range(size), repeat=len(WORDS)):
-        meaning = dict(zip(WORDS, ids, strict=True))
-        together = meaning["check"] != meaning["bet"] and meaning["call"] != meaning["fold"]
-        if together and len(set(ids)) == size:
-            yield meaning
+        encoding = dict(zip(WORDS, ids, strict=True))
+        unambiguous = encoding["check"] != encoding["bet"] and encoding["call"] != encoding["fold"]
+        if unambiguous and len(set(ids)) == size:
+            yield encoding
 
 
 def _from_module(name: str) -> ModuleType:
-    """A module by name; those of the working directory come last, so they shadow none of ours."""
+    """A module by name; the working directory is searched last, so it shadows no other module."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
@@ -227,7 +221,7 @@ def _from_module(name: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file, as `python path` would find it and what stands beside it."""
+    """The module of a file; like `python path`, it may import its neighbours."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
@@ -238,170 +232,80 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryFirst:
-    """A rulebook read as one whose author put the history before the cards."""
-
-    book: Any
-
-    def is_terminal(self, history: str) -> bool:
-        """As the book says."""
-        return bool(self.book.is_terminal(history))
-
-    def get_current_player(self, history: str) -> int:
-        """As the book says."""
-        return int(self.book.get_current_player(history))
-
-    def get_payoff(self, cards: Sequence[int], history: str) -> float:
-        """The other way round."""
-        return float(self.book.get_payoff(history, cards))
+def _history_first(book: Any) -> Any:
+    """The rulebook, if its author put the history before the cards."""
+    return SimpleNamespace(
+        is_terminal=book.is_terminal,
+        get_current_player=book.get_current_player,
+        get_payoff=lambda cards, history: book.get_payoff(history, cards),
+    )
 
 
-def _remembered(side: Side) -> Side:
-    return Side(side.name, cache(side.look), side.chance)
-
-
-# A stranger's AEC environment says neither which card is which nor what its action IDs mean. Both
-# are found by trying: play every sequence from a seed for each deal, then take the reading of
-# cards and actions that agrees best with OpenSpiel.
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """One point of a recorded hand, in the environment's own IDs."""
-
-    actor: int
-    legal: tuple[int, ...]
-    ended: str = ""
-    rewards: tuple[float, ...] = ()
-    sight: bytes = b""
+# An AEC environment does not say which observation is which card, nor what its action IDs mean.
+# So every action sequence is recorded from a seed for each deal, and the interpretation of cards
+# and actions that agrees best with OpenSpiel is taken.
 
 
 def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
     kind = "a PettingZoo AEC environment"
-    starts, counts = _starts(env)
-    sights = [sorted({sight[seat] for sight in starts}) for seat in (0, 1)]
+    seeds, counts = _deals(env)
+    observed = [sorted({pair[seat] for pair in seeds}) for seat in PLAYERS]
     faults = [
-        f"at the start player_{seat} sees {len(found)} different things; three cards make 3"
-        for seat, found in enumerate(sights)
+        f"at the start player_{seat} has {len(found)} different observations; three cards make 3"
+        for seat, found in enumerate(observed)
         if len(found) != len(Card)
     ]
     if faults:
         return Candidate(kind, (), tuple(faults))
-    records = {sight: _record(env, seed) for sight, seed in starts.items()}
-    ways = encodings(int(env.action_space(env.possible_agents[0]).n), encoding)
-    cards = list(_card_readings(sights, records))
-    if not cards:
+    records = {pair: record_hands(partial(_reset, env, seed)) for pair, seed in seeds.items()}
+    possible = encodings(int(env.action_space(env.possible_agents[0]).n), encoding)
+    deals = list(_card_names(observed, records))
+    if not deals:
         return Candidate(kind, (), ("both players can hold the same card",))
-    readings = tuple(_reading(way, names, records) for way, names in product(ways, cards))
+    sides = tuple(
+        recorded({deal: records[pair] for deal, pair in named.items()}, one, name="the candidate")
+        for one, named in product(possible, deals)
+    )
     fair, most = SEEDS / len(DEALS), max(counts.values())
-    loaded = f"one deal comes up {most} times in {SEEDS} seeds, where {fair:.0f} are fair"
-    faults = [loaded] if most - fair > LUCK * math.sqrt(fair) else []
-    return Candidate(kind, readings, tuple(faults), compare_sight)
+    if most - fair > MAX_DEVIATIONS * math.sqrt(fair):
+        faults = [f"one deal comes up {most} times in {SEEDS} seeds, where {fair:.0f} are fair"]
+    return Candidate(kind, sides, tuple(faults), compare_observations)
 
 
-def _starts(env: AECEnv) -> tuple[dict[Sight, int], Counter[Sight]]:
-    """A seed for each different pair of first observations, and how often each comes up."""
-    if len(env.possible_agents) != 2:
+def _deals(env: AECEnv) -> tuple[dict[Observations, int], Counter[Observations]]:
+    """A seed for each pair of first observations, and how often each pair comes up."""
+    if len(env.possible_agents) != len(PLAYERS):
         raise UsageError(f"the candidate has {len(env.possible_agents)} agents, not 2")
-    starts: dict[Sight, int] = {}
-    counts: Counter[Sight] = Counter()
+    seeds: dict[Observations, int] = {}
+    counts: Counter[Observations] = Counter()
     for seed in range(SEEDS):
-        sight = _sights(env, seed)
-        starts.setdefault(sight, seed)
-        counts[sight] += 1
-    for sight, seed in starts.items():
-        if _sights(env, seed) != sight:
+        pair = _first_observations(env, seed)
+        seeds.setdefault(pair, seed)
+        counts[pair] += 1
+    for pair, seed in seeds.items():
+        if _first_observations(env, seed) != pair:
             raise UsageError(f"the candidate's reset(seed={seed}) does not repeat its deal")
-    return starts, counts
+    return seeds, counts
 
 
-def _sights(env: AECEnv, seed: int) -> Sight:
+def _reset(env: AECEnv, seed: int) -> AECEnv:
     env.reset(seed=seed)
-    first, second = (_bytes(env.observe(agent)) for agent in env.possible_agents)
+    return env
+
+
+def _first_observations(env: AECEnv, seed: int) -> Observations:
+    env.reset(seed=seed)
+    first, second = (observation_bytes(env.observe(agent)) for agent in env.possible_agents)
     return first, second
 
 
-def _bytes(seen: Any) -> bytes:
-    """An observation as bytes, without its mask."""
-    if isinstance(seen, Mapping):
-        return b"".join(_bytes(seen[key]) for key in sorted(seen) if key != "action_mask")
-    if isinstance(seen, (list, tuple)):
-        return b"".join(map(_bytes, seen))
-    return seen.encode() if isinstance(seen, str) else np.asarray(seen, np.float64).tobytes()
-
-
-def _record(env: AECEnv, seed: int) -> dict[tuple[int, ...], Moment]:
-    """Every sequence of legal actions from one deal, one move longer than Kuhn's longest."""
-    env.reset(seed=seed)
-    masked = mask_of(env) is not None
-    record: dict[tuple[int, ...], Moment] = {}
-    queue: list[tuple[int, ...]] = [()]
-    for path in queue:
-        env.reset(seed=seed)
-        try:
-            for action in path:
-                env.step(action)
-        except (Exception, SystemExit) as error:
-            parent = record[path[:-1]]
-            if masked:
-                record[path] = Moment(parent.actor, (), f"broken off by {told(error)}")
-            else:  # that is how an environment without masks says that an action is illegal
-                left = tuple(action for action in parent.legal if action != path[-1])
-                record[path[:-1]] = replace(parent, legal=left)
-            continue
-        record[path] = moment = _moment(env)
-        if not moment.ended and len(path) <= max(map(len, BETTING)):
-            queue.extend((*path, action) for action in moment.legal)
-    return record
-
-
-def _moment(env: AECEnv) -> Moment:
-    actor = env.possible_agents.index(env.agent_selection)
-    if any(env.truncations.values()):
-        return Moment(actor, (), "truncated")
-    if any(env.terminations.values()):
-        try:
-            return Moment(actor, (), "over", tuple(leaving_rewards(env)))
-        except DeadEndError as end:
-            return Moment(actor, (), f"over, but {end},")
-    return Moment(actor, legal_ids(env), sight=_bytes(env.observe(env.agent_selection)))
-
-
-def _card_readings(
-    sights: Sequence[Sequence[bytes]], records: Iterable[Sight]
-) -> Iterator[dict[Deal, Sight]]:
-    """Every way to call what the players see J, Q and K, with no card held twice."""
+def _card_names(
+    observed: Sequence[Sequence[bytes]], pairs: Iterable[Observations]
+) -> Iterator[dict[Deal, Observations]]:
+    """Every way to name first observations J, Q and K such that no deal has a card twice."""
     for order0, order1 in product(permutations(Card), repeat=2):
-        names = [
-            dict(zip(seen, order, strict=True))
-            for seen, order in zip(sights, (order0, order1), strict=True)
-        ]
-        deals = {(names[0][a], names[1][b]): (a, b) for a, b in records}
+        first = dict(zip(observed[0], order0, strict=True))
+        second = dict(zip(observed[1], order1, strict=True))
+        deals = {(first[a], second[b]): (a, b) for a, b in pairs}
         if all(deal[0] != deal[1] for deal in deals):
             yield deals
-
-
-def _reading(
-    way: Encoding,
-    cards: dict[Deal, Sight],
-    records: dict[Sight, dict[tuple[int, ...], Moment]],
-) -> Side:
-    def look(deal: Deal, letters: str) -> View:
-        if deal not in cards:
-            raise DeadEndError("this deal never comes up")
-        record, words = records[cards[deal]], BETTING[letters].words
-        path = tuple(way[word] for word in words)
-        for depth in range(len(path) + 1):
-            if path[:depth] not in record:
-                raise DeadEndError(f"{words[depth - 1]} is not possible there")
-            moment = record[path[:depth]]
-            if moment.ended and (depth < len(path) or moment.ended != "over"):
-                shown = ", ".join(words[:depth])
-                raise DeadEndError(f"the hand is {moment.ended} after [{shown}]")
-        if moment.ended:
-            return View(None, frozenset(), moment.rewards)
-        legal = named(moment.legal, letters, way)
-        return View(moment.actor, legal, (0, 0), (moment.actor, moment.sight))
-
-    return Side("the candidate", look)

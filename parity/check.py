@@ -30,14 +30,11 @@ def _main(arguments: argparse.Namespace) -> int:
     if arguments.candidate is not None:
         from parity.candidate import report
 
-        _refuse(
-            arguments,
-            ("only", "list", "quick", "model", "game"),
-            "cannot be combined with --candidate",
-        )
+        others = ("only", "list", "quick", "model", "game")
+        _refuse(arguments, others, "cannot be combined with --candidate")
         return report(arguments.candidate, actions=arguments.actions, as_json=arguments.json)
     _refuse(arguments, ("actions",), "requires --candidate")
-    # importing them fills the lists of checks
+    # importing them registers the checks
     from parity import faces, games, policies, rules, selfplay, solvers  # noqa: F401
 
     game = None
@@ -49,12 +46,16 @@ def _main(arguments: argparse.Namespace) -> int:
     chosen = _chosen(arguments.only, CHECKS if game is None else GAME_CHECKS)
     if arguments.list:
         header = ("group", "check", "what it compares")
-        rows = _listed(chosen)
-        listed = [dict(zip(header, row, strict=True)) for row in rows]
-        print(json.dumps(listed) if arguments.json else table(header, rows, left=3))
+        rows = [(item.group, item.name, item.title) for item in chosen]
+        as_dicts = [dict(zip(header, row, strict=True)) for row in rows]
+        print(json.dumps(as_dicts) if arguments.json else table(header, rows, left=3))
         return EXIT_OK
     settings = Settings(quick=arguments.quick, model=arguments.model, game=game)
-    results = _run_all(chosen, settings)
+    results = []
+    with progress("checking", len(chosen)) as show:
+        for done, item in enumerate(chosen):
+            show(done, item.name)
+            results.append(run_check(item, settings))
     if arguments.json:
         print(json.dumps([result.as_dict() for result in results], indent=2))
     else:
@@ -69,7 +70,7 @@ def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> No
 
 
 def _require_model(path: Path) -> None:
-    """Refuse what cannot be read: that is no mismatch."""
+    """Raise an error for a file that cannot be read: that is not a mismatch."""
     if path.suffix not in {".zip", ".onnx"}:
         raise UsageError(f"--model {path}: give a model.zip or a policy.onnx")
     load_policy(path)
@@ -83,29 +84,16 @@ def _chosen(names: Sequence[str] | None, known: Mapping[str, Check]) -> list[Che
     return sorted(chosen, key=lambda item: GROUPS.index(item.group))
 
 
-def _listed(chosen: Iterable[Check]) -> list[tuple[str, str, str]]:
-    return [(item.group, item.name, item.title) for item in chosen]
-
-
-def _run_all(chosen: Sequence[Check], settings: Settings) -> list[Result]:
-    results = []
-    with progress("checking", len(chosen)) as show:
-        for done, item in enumerate(chosen):
-            show(done, item.name)
-            results.append(run_check(item, settings))
-    return results
-
-
 def _print(results: Sequence[Result]) -> None:
     print(table(HEADER, map(_row, results), left=2))
     for result in results:
-        for case in result.tally.cases:
-            print(f"  {result.check.name}: {case}")
-        if result.tally.wrong > len(result.tally.cases):
-            more = result.tally.wrong - len(result.tally.cases)
-            print(f"  {result.check.name}: and {more} more")
+        tally, name = result.tally, result.check.name
+        for case in tally.cases:
+            print(f"  {name}: {case}")
+        if tally.wrong > len(tally.cases):
+            print(f"  {name}: and {tally.wrong - len(tally.cases)} more")
         if result.note:
-            print(f"  {result.check.name}: {result.status}: {result.note}")
+            print(f"  {name}: {result.status}: {result.note}")
     compared = sum(result.tally.compared for result in results)
     seconds = sum(result.seconds for result in results)
     failed = sum(result.status == "FAIL" for result in results)
@@ -116,30 +104,29 @@ def _print(results: Sequence[Result]) -> None:
 def _row(result: Result) -> tuple[str, ...]:
     tally = result.tally
     deviation = f"{tally.deviation:.1e}" if tally.deviation else "0"
-    shown = (f"{tally.compared:,}", deviation, f"{result.seconds:.2f} s", result.status)
-    return (result.check.group, result.check.name, *shown)
+    figures = (f"{tally.compared:,}", deviation, f"{result.seconds:.2f} s", result.status)
+    return (result.check.group, result.check.name, *figures)
 
 
 def _parser() -> Parser:
     parser = Parser(prog="python -m parity.check", description=__doc__)
-    parser.add_argument(
-        "--only", action="append", metavar="NAME", help="run this check; repeatable"
-    )
-    parser.add_argument("--list", action="store_true", help="list the checks and stop")
-    parser.add_argument("--json", action="store_true", help="print one JSON list")
-    parser.add_argument("--quick", action="store_true", help="fewer random policies and iterations")
-    parser.add_argument("--game", metavar="NAME", help=f"check this OpenSpiel game, not {KUHN}")
-    parser.add_argument("--model", type=Path, help="a model.zip or policy.onnx to check")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--only", action="append", metavar="NAME", help="run this check; repeatable")
+    add("--list", action="store_true", help="list the checks and stop")
+    add("--json", action="store_true", help="print one JSON list")
+    add("--quick", action="store_true", help="fewer random policies and iterations")
+    add("--game", metavar="NAME", help=f"check this OpenSpiel game, not {KUHN}")
+    add("--model", type=Path, help="a model.zip or policy.onnx to check")
+    add(
         "--candidate",
         metavar="WHERE:WHAT",
         help="check your own Kuhn: package.module:object, file.py:object or an OpenSpiel game "
-        "string. This runs the code it names, so name only code you trust",
+        "string. This runs the code that it names, so name only code that you trust",
     )
-    parser.add_argument(
+    add(
         "--actions",
         metavar="MAP",
-        help='what the candidate\'s action IDs mean, e.g. "0=check/call,1=bet,2=fold"',
+        help='the meaning of the candidate\'s action IDs, e.g. "0=check/call,1=bet,2=fold"',
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""`kuhn-bridge COMMAND`: every command under one name, whatever lies in the user's folder."""
+"""`kuhn-bridge COMMAND`: all commands in one script, independent of the working directory."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from algorithms.support.command import EXIT_OK, SCRIPT, run, table
 from algorithms.support.errors import unknown
 from kuhn_bridge import __version__
 
-# A line for each, so that listing them imports none of them.
+# Each with one line of help, so that listing them imports none of them.
 COMMANDS = MappingProxyType(
     {
         "train-ppo": ("algorithms.train_ppo", "train MaskablePPO by self-play"),
-        "nashconv": ("algorithms.nashconv", "how exploitable policies are, exactly, and where"),
+        "nashconv": (
+            "algorithms.nashconv",
+            "the exact exploitability of policies, and where it comes from",
+        ),
         "solve": ("algorithms.solve", "solve a game with the CFR family"),
         "report": ("algorithms.report", "policies as one HTML file: to read, explore and play"),
-        "evaluate": ("algorithms.evaluate", "what a policy wins from opponents"),
-        "simulate": ("algorithms.simulate", "play two policies against each other, hand by hand"),
-        "dominance": ("algorithms.dominance", "dominated actions, and what playing them costs"),
+        "evaluate": ("algorithms.evaluate", "the value of a policy against opponents"),
+        "simulate": ("algorithms.simulate", "play hands between two policies"),
+        "dominance": ("algorithms.dominance", "dominated actions, and the cost of playing them"),
         "sweep": ("algorithms.sweep", "training runs over seeds and settings"),
         "play": ("algorithms.play", "play against a policy yourself"),
         "export-onnx": ("algorithms.export_onnx", "write a trained model as ONNX"),
         "curves": ("algorithms.curves", "draw learning curves"),
         "rps": ("algorithms.rps", "regret matching on rock, paper, scissors"),
-        "check": ("parity.check", "hold everything, or a game of your own, against OpenSpiel"),
-        "speed": ("parity.speed", "time us beside each peer"),
-        "growth": ("parity.growth", "time and memory per node, over games of all sizes"),
+        "check": ("parity.check", "compare everything, or your own Kuhn poker, with OpenSpiel"),
+        "speed": ("parity.speed", "compare our speed with other libraries"),
+        "growth": ("parity.growth", "time and memory per node in games of all sizes"),
     }
 )
 
@@ -45,7 +48,7 @@ def _run(name: str, rest: Sequence[str]) -> int:
         print(f"{SCRIPT} {__version__}")
         return EXIT_OK
     if name in {"", "-h", "--help"}:
-        print(f"usage: {SCRIPT} COMMAND ...   ({SCRIPT} COMMAND --help says more)\n")
+        print(f"usage: {SCRIPT} COMMAND ...   ({SCRIPT} COMMAND --help for details)\n")
         rows = [(command, line) for command, (_, line) in COMMANDS.items()]
         print(table(("command", "what it does"), rows, left=2))
         return EXIT_OK

@@ -1,6 +1,6 @@
-"""What is timed: the same work done by us and by a peer.
+"""What `parity.speed` times: the same work done by us and by a peer.
 
-A contender takes a number n and does about n units of work; it returns how many it really did.
+A contender takes a number n, does about n units of work, and returns how many it did.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyspiel
 
-from algorithms.exact.cfr import CFR, CFR_SIMULTANEOUS, Variant
 from algorithms.exact.solving import Mode, make_solver
 from algorithms.exact.values import nash_conv, nash_convs
 from algorithms.games.openspiel import openspiel_tree
@@ -37,25 +36,25 @@ GAMES = {
 }
 DICE6 = "liars_dice(numdice=1,dice_sides=6)"
 OPENSPIEL = "OpenSpiel (C++)"
-# The ratios to OpenSpiel that we aim at.
+# Our targets: ratios to OpenSpiel.
 CFR_TARGETS = {"Kuhn": 130, "Leduc": 800, "Liar's Dice 4": 500}
 NASH_CONV_TARGETS = {"Kuhn": 500, "Leduc": 3500, "Liar's Dice 4": 2000}
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """One line of work; `peers` maps a peer's name to its maker, and to the ratio we aim at."""
+    """One kind of work, with the makers of the peers and our target ratios by name."""
 
     name: str
     unit: str
     ours: Maker
     peers: dict[str, Maker]
     targets: Mapping[str, float] = field(default_factory=dict)
-    seconds: float = 0.2  # a sample
+    seconds: float = 0.2  # per sample
 
 
 def contests() -> list[Contest]:
-    """All of them, with the peers that are installed."""
+    """All contests, with the peers that are installed."""
     return [
         Contest(
             "core, random hands",
@@ -115,9 +114,21 @@ def installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
+def _repeated(work: Callable[[], Any], *, units: int = 1) -> Contender:
+    """A contender that calls a function, which does `units` units of work."""
+
+    def play(n: int) -> int:
+        calls = -(-n // units)
+        for _ in range(calls):
+            work()
+        return calls * units
+
+    return play
+
+
 def _core() -> Contender:
     draw, coin = random.Random(0).random, random.Random(1).getrandbits
-    dealt = [State.new(*deal) for deal in DEALS]  # states never change: six are enough for all
+    dealt = [State.new(*deal) for deal in DEALS]  # states are immutable: six are enough
 
     def play(n: int) -> int:
         done = 0
@@ -184,14 +195,11 @@ def _hands() -> Contender:
 
     hands = Hands(BATCH)
 
-    def play(n: int) -> int:
-        steps = -(-n // BATCH)
-        for _ in range(steps):
-            hands.look()
-            hands.step(hands.random_actions())
-        return steps * BATCH
+    def step() -> None:
+        hands.look()
+        hands.step(hands.random_actions())
 
-    return play
+    return _repeated(step, units=BATCH)
 
 
 def _pgx() -> Contender:
@@ -226,21 +234,14 @@ def _pgx() -> Contender:
 
 def _cfr(name: str, game: str) -> Contest:
     def openspiel() -> Contender:
-        solver = pyspiel.CFRSolver(pyspiel.load_game(game))
-
-        def play(n: int) -> int:
-            for _ in range(n):
-                solver.evaluate_and_update_policy()
-            return n
-
-        return play
+        return _repeated(pyspiel.CFRSolver(pyspiel.load_game(game)).evaluate_and_update_policy)
 
     peers: dict[str, Maker] = {OPENSPIEL: openspiel, "our exact mode": lambda: _ours(game, "exact")}
     targets = {OPENSPIEL: CFR_TARGETS[name]}
     return Contest(f"CFR, {name}", "iterations", lambda: _ours(game, "fast"), peers, targets)
 
 
-def _ours(game: str, mode: Mode, variant: Variant = CFR) -> Contender:
+def _ours(game: str, mode: Mode, variant: str = "cfr") -> Contender:
     solver = make_solver(openspiel_tree(pyspiel.load_game(game)), variant, mode=mode)
 
     def play(n: int) -> int:
@@ -253,78 +254,55 @@ def _ours(game: str, mode: Mode, variant: Variant = CFR) -> Contender:
 def _simultaneous_cfr(name: str, game: str) -> Contest:
     """LiteEFG's CFR updates all players at once, so here ours does too.
 
-    LiteEFG keeps averages of several kinds in a second call, ours keeps one as it goes. So it is
-    timed both ways: with that call, which does more than ours, and without, which does less.
+    LiteEFG updates several averages in a second call; ours updates one in every iteration. So
+    LiteEFG is timed with that call, which does more than ours, and without it, which does less.
     """
     peers: dict[str, Maker] = {}
     if installed("LiteEFG"):
         peers["LiteEFG, all its averages"] = lambda: _lite_efg(game, averages=True)
         peers["LiteEFG, no average"] = lambda: _lite_efg(game, averages=False)
-    ours = partial(_ours, game, "fast", CFR_SIMULTANEOUS)
+    ours = partial(_ours, game, "fast", "cfr-simultaneous")
     return Contest(f"simultaneous CFR, {name}", "iterations", ours, peers, dict.fromkeys(peers, 10))
 
 
 def _lite_efg(game: str, *, averages: bool) -> Contender:
     import LiteEFG
-    from LiteEFG.baselines import CFR as LITE_CFR
+    from LiteEFG.baselines import CFR
 
     with contextlib.redirect_stdout(io.StringIO()):
-        graph = LITE_CFR.graph()
+        graph = CFR.graph()
         env = LiteEFG.OpenSpielEnv(pyspiel.load_game(game), traverse_type="Enumerate")
         env.set_graph(graph)
 
-    def play(n: int) -> int:
-        for _ in range(n):
-            graph.update_graph(env)
-            if averages:
-                env.update_strategy(graph.current_strategy())
-        return n
+    def iterate() -> None:
+        graph.update_graph(env)
+        if averages:
+            env.update_strategy(graph.current_strategy())
 
-    return play
+    return _repeated(iterate)
 
 
 def _nash_conv(name: str, game: str) -> Contest:
-    """Ours measures policies by the hundred; OpenSpiel's takes one at a time."""
+    """Ours measures a batch of 100 policies; OpenSpiel's takes one at a time."""
 
     def ours() -> Contender:
         tree = openspiel_tree(pyspiel.load_game(game))
         policies = np.stack([tree.random(seed) for seed in range(100)])
-
-        def play(n: int) -> int:
-            batches = -(-n // len(policies))
-            for _ in range(batches):
-                nash_convs(tree, policies)
-            return batches * len(policies)
-
-        return play
+        return _repeated(partial(nash_convs, tree, policies), units=len(policies))
 
     peers: dict[str, Maker] = {OPENSPIEL: lambda: _openspiel_nash_conv(game)}
     targets = {OPENSPIEL: NASH_CONV_TARGETS[name]}
-    return Contest(f"NashConv, {name}", "policies, 100 at once", ours, peers, targets)
+    return Contest(f"NashConv, {name}", "policies, 100 per batch", ours, peers, targets)
 
 
 def _one_nash_conv() -> Contender:
     tree = openspiel_tree(pyspiel.load_game(GAMES["Kuhn"]))
-    policy = tree.random(0)
-
-    def play(n: int) -> int:
-        for _ in range(n):
-            nash_conv(tree, policy)
-        return n
-
-    return play
+    return _repeated(partial(nash_conv, tree, tree.random(0)))
 
 
 def _openspiel_nash_conv(game: str) -> Contender:
     loaded = pyspiel.load_game(game)
-    policy = pyspiel.UniformRandomPolicy(loaded)
-
-    def play(n: int) -> int:
-        for _ in range(n):
-            pyspiel.nash_conv(loaded, policy)
-        return n
-
-    return play
+    return _repeated(partial(pyspiel.nash_conv, loaded, pyspiel.UniformRandomPolicy(loaded)))
 
 
 def _trained(recipe: str) -> Contender:

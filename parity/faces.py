@@ -7,7 +7,8 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -17,62 +18,82 @@ from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.encoding import one_hot
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, DEALS, PLAYERS, Action
-from kuhn_bridge.state import nodes
+from kuhn_bridge.state import State, nodes
 from parity.registry import KnownFault, Settings, Skipped, check
 from parity.sides import (
     OURS,
     PASS_BET,
     Deal,
     Side,
-    aec,
     compare,
-    compare_knowledge,
+    compare_information_states,
     hand,
     openspiel,
+    record_hands,
+    recorded,
     reference,
 )
 from parity.tally import Tally
 
 GROUP = "faces"
+EnvFactory: TypeAlias = Callable[[], Any]
 
 
-def our_aec() -> Side:
-    """The PettingZoo face with its deals fixed."""
-    env = kuhn_v0.env()
+def our_aec(make_env: EnvFactory = kuhn_v0.env) -> Side:
+    """The PettingZoo face with fixed deals."""
+    env = make_env()
 
     def reset(deal: Deal) -> Any:
         env.reset(options={"cards": deal})
         return env
 
-    return aec(reset, OURS, name="the AEC face")
+    records = {deal: record_hands(partial(reset, deal)) for deal in DEALS}
+    return recorded(records, OURS, name="the AEC face")
 
 
-def shimmy_aec(factory: Callable[[], Any]) -> Side:
-    """A Shimmy wrapper of `kuhn_poker`, dealt by finding a seed for each deal."""
-    env, seeds = factory(), dict[Deal, int]()
-    for seed in range(1000):
+def shimmy_aec(make_env: EnvFactory) -> Side:
+    """A Shimmy wrapper of `kuhn_poker`, with a seed for each deal."""
+    env, records = make_env(), dict[Deal, Any]()
+
+    def reset(seed: int) -> Any:
         env.reset(seed=seed)
-        seeds.setdefault(tuple(env.game_state.history()), seed)
-        if len(seeds) == len(DEALS):
-            break
-
-    def reset(deal: Deal) -> Any:
-        env.reset(seed=seeds[deal])
         return env
 
-    return aec(reset, PASS_BET, name="Shimmy")
+    for seed in range(1000):
+        deal = tuple(reset(seed).game_state.history())
+        if deal not in records:
+            records[deal] = record_hands(partial(reset, seed))
+        if len(records) == len(DEALS):
+            break
+    return recorded(records, PASS_BET, name="Shimmy")
+
+
+def shimmed() -> Any:
+    """Shimmy's wrapper of `kuhn_poker` with our shim."""
+    from kuhn_bridge.shimmy import WholeHands
+
+    return WholeHands(game_name="kuhn_poker")
+
+
+def upstream() -> Any:
+    """Shimmy's wrapper of `kuhn_poker` without our shim."""
+    from shimmy import OpenSpielCompatibilityV0
+
+    return OpenSpielCompatibilityV0(game_name="kuhn_poker")
 
 
 @check("openspiel-face", GROUP, "every node of python_kuhn_bridge against kuhn_poker")
-def check_openspiel_face(tally: Tally, settings: Settings) -> None:
+def check_openspiel_face(
+    tally: Tally, settings: Settings, *, game: pyspiel.Game | None = None
+) -> None:
     """The registered game, its information states and its tensors."""
     from kuhn_bridge.openspiel import SHORT_NAME
 
-    game = pyspiel.load_game(SHORT_NAME)
+    game = game or pyspiel.load_game(SHORT_NAME)
     ours = openspiel(game, OURS)
     compare(ours, reference(), tally)
-    compare_knowledge(ours, reference(), tally)
-    told: dict[tuple[int, int, str], str] = {}
+    compare_information_states(ours, reference(), tally)
+    texts: dict[tuple[int, int, str], str] = {}
     for state in nodes():
         theirs = game.new_initial_state()
         for action in (*state.cards, *letters_to_actions(state.letters)):
@@ -80,46 +101,56 @@ def check_openspiel_face(tally: Tally, settings: Settings) -> None:
         for seat in PLAYERS:
             where = f"{hand(state.cards, state.letters)}, {AGENTS[seat]}"
             tensor = theirs.observation_tensor(seat)
-            tally.same(where, "shows {}", tensor, state.observe(seat).tolist())
-            name = theirs.information_state_string(seat)
-            moves = [one_hot(a, len(Action)) for a in letters_to_actions(state.letters)]
-            flat = np.concatenate([state.observe(seat)[:3], *moves, np.zeros(9)])[:12].tolist()
-            tally.same(
-                where, f"shows {{}} as {name!r}", theirs.information_state_tensor(seat), flat
-            )
+            tally.same(where, "observes {}", tensor, state.observe(seat).tolist())
+            phrase = f"has the tensor {{}} at {theirs.information_state_string(seat)!r}"
+            tensor = theirs.information_state_tensor(seat)
+            tally.same(where, phrase, tensor, _information_state_tensor(state, seat))
             text = theirs.observation_string(seat)
-            same = told.setdefault((seat, state.cards[seat], state.letters), text) == text
-            tally.holds(where, "its text is the same whatever the other card is", same)
+            same = texts.setdefault((seat, state.cards[seat], state.letters), text) == text
+            tally.holds(where, "its text is the same for each card of the other", same)
+
+
+def _information_state_tensor(state: State, seat: int) -> list[float]:
+    """Own card, then a one-hot of each of up to three moves: 12 numbers."""
+    moves = [one_hot(action, len(Action)) for action in letters_to_actions(state.letters)]
+    tensor: list[float] = np.concatenate([state.observe(seat)[:3], *moves, np.zeros(9)]).tolist()
+    return tensor[:12]
 
 
 @check("pettingzoo-api", GROUP, "PettingZoo's own api_test, several hands long")
-def check_pettingzoo_api(tally: Tally, settings: Settings) -> None:
-    """PettingZoo's opinion of the AEC face."""
+def check_pettingzoo_api(
+    tally: Tally, settings: Settings, *, make_env: EnvFactory = kuhn_v0.env
+) -> None:
+    """PettingZoo's test of the AEC face."""
     from pettingzoo.test import api_test
 
-    tally.theirs = "a sound environment"
+    tally.theirs = "a correct environment"
     for number in range(5 if settings.quick else 20):
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")  # it warns about dict observations of all but its own
             try:
-                api_test(kuhn_v0.env(), num_cycles=100)
+                api_test(make_env(), num_cycles=100)
                 fault = ""
             except AssertionError as error:
                 fault = str(error)
-        tally.same(f"api_test, run {number + 1}", "says {!r}", fault, "")
+        tally.same(f"api_test, run {number + 1}", "fails with {!r}", fault, "")
 
 
 @check("pettingzoo", GROUP, "every deal x every action sequence of the AEC face, with dead steps")
-def check_pettingzoo(tally: Tally, settings: Settings) -> None:
-    """Turns, masks and rewards as `last()` tells them to each agent."""
-    compare(our_aec(), reference(), tally)
+def check_pettingzoo(
+    tally: Tally, settings: Settings, *, make_env: EnvFactory = kuhn_v0.env
+) -> None:
+    """Turns, masks and rewards as `last()` gives them to each agent."""
+    compare(our_aec(make_env), reference(), tally)
 
 
-@check("pettingzoo-sights", GROUP, "what both agents are shown and told at every node")
-def check_pettingzoo_sights(tally: Tally, settings: Settings) -> None:
-    """Observations, masks, infos and the state; illegal actions change nothing; deals are fair."""
+@check("pettingzoo-observations", GROUP, "observations, masks and infos of both agents, every node")
+def check_pettingzoo_observations(
+    tally: Tally, settings: Settings, *, make_env: EnvFactory = kuhn_v0.env
+) -> None:
+    """Also the state; illegal actions change nothing; all deals are equally likely."""
     tally.theirs = "the core"
-    env = kuhn_v0.env()
+    env = make_env()
     for state in nodes():
         env.reset(options={"cards": state.cards})
         for action in letters_to_actions(state.letters):
@@ -127,21 +158,21 @@ def check_pettingzoo_sights(tally: Tally, settings: Settings) -> None:
         where = hand(state.cards, state.letters)
         whole = np.concatenate([state.observe(0)[:3], state.observe(1)[:3], state.observe(0)[3:]])
         for illegal in set(Action) - set(state.legal_actions):
-            tally.holds(where, f"{illegal.name} is refused", _refused(env, illegal))
+            tally.holds(where, f"{illegal.name} is refused", _is_refused(env, illegal))
         tally.same(where, "has state {}", env.state().tolist(), whole.tolist())
         for seat, agent in enumerate(AGENTS):
             spot, mask = f"{where}, {agent}", state.mask(seat).tolist()
             right = {"observation": state.observe(seat).tolist(), "action_mask": mask}
-            tally.same(spot, "shows {}", _listed(env.observe(agent)), right)
-            tally.same(spot, "tells {}", _listed(env.infos[agent]), {"action_mask": mask})
-    deals = Counter(_dealt(env, seed) for seed in range(600))
+            tally.same(spot, "observes {}", _as_lists(env.observe(agent)), right)
+            tally.same(spot, "has info {}", _as_lists(env.infos[agent]), {"action_mask": mask})
+    deals = Counter(_deal_of(env, seed) for seed in range(600))
     for count in deals.values():
         tally.holds("600 seeds", f"a deal comes up about 100 times, not {count}", 50 < count < 150)
     tally.same("600 seeds", "deals {} pairs of cards", len(deals), len(DEALS))
 
 
-def _refused(env: Any, action: Action) -> bool:
-    """Whether an action raises our error and leaves the hand where it was."""
+def _is_refused(env: Any, action: Action) -> bool:
+    """Whether an action raises our error and changes nothing."""
     before = env.state().tolist(), dict(env.rewards), env.agent_selection
     try:
         env.step(action)
@@ -150,43 +181,41 @@ def _refused(env: Any, action: Action) -> bool:
     return False
 
 
-def _listed(arrays: Mapping[str, Any]) -> dict[str, list[float]]:
+def _as_lists(arrays: Mapping[str, Any]) -> dict[str, list[float]]:
     return {key: value.tolist() for key, value in arrays.items()}
 
 
-def _dealt(env: Any, seed: int) -> tuple[float, ...]:
+def _deal_of(env: Any, seed: int) -> tuple[float, ...]:
     env.reset(seed=seed)
     return tuple(env.state()[:6].tolist())
 
 
 @check("shimmy", GROUP, "Shimmy through our shim in lockstep with the AEC face")
-def check_shimmy(tally: Tally, settings: Settings) -> None:
-    """Same deal, same actions: same turns, legality and rewards."""
-    from kuhn_bridge.shimmy import WholeHands
-
+def check_shimmy(tally: Tally, settings: Settings, *, make_env: EnvFactory = shimmed) -> None:
+    """With the same deal and actions: the same turns, legal moves and rewards."""
     tally.theirs = "Shimmy"
-    compare(our_aec(), shimmy_aec(lambda: WholeHands(game_name="kuhn_poker")), tally)
+    compare(our_aec(), shimmy_aec(make_env), tally)
 
 
 @check("shimmy-upstream", GROUP, "Shimmy without the shim: an upstream fault that we watch")
-def check_shimmy_upstream(tally: Tally, settings: Settings) -> None:
-    """Unpatched Shimmy against OpenSpiel; that it differs is not our failure."""
-    from shimmy import OpenSpielCompatibilityV0
-
-    seen = Tally(ours="Shimmy")
-    compare(shimmy_aec(lambda: OpenSpielCompatibilityV0(game_name="kuhn_poker")), reference(), seen)
-    tally.compared = seen.compared
-    raise KnownFault(seen.cases[0] if seen.wrong else "mended: kuhn_bridge.shimmy can go")
+def check_shimmy_upstream(
+    tally: Tally, settings: Settings, *, make_env: EnvFactory = upstream
+) -> None:
+    """Unpatched Shimmy against OpenSpiel; a difference is not our failure."""
+    found = Tally(ours="Shimmy")
+    compare(shimmy_aec(make_env), reference(), found)
+    tally.compared = found.compared
+    raise KnownFault(found.cases[0] if found.wrong else "fixed: kuhn_bridge.shimmy can be removed")
 
 
 @check("engine.js", GROUP, "the browser's rules engine at all 58 nodes, under node")
-def check_engine(tally: Tally, settings: Settings) -> None:
+def check_engine(tally: Tally, settings: Settings, *, vectors: str | None = None) -> None:
     """Phases, moves, returns, observations and masks of both agents."""
     from kuhn_bridge.web.check import report
 
     tally.ours, tally.theirs = "engine.js", "the core"
     try:
-        found = report()
+        found = report(vectors)
     except BridgeError as reason:
         raise Skipped(str(reason)) from None
     tally.compared += found["compared"] - len(found["mismatches"])

@@ -10,7 +10,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import best_response, expected_game_score
 
-from algorithms.exact import cfr, values
+from algorithms.exact import values
+from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.solving import MODES, make_solver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.games import Game
@@ -25,289 +26,293 @@ from algorithms.policies.openspiel import (
 )
 from algorithms.support.arrays import Float64Array
 from kuhn_bridge.errors import GameError
-from parity.registry import Settings, Skipped, game_check
+from parity.registry import GAME, Settings, Skipped, check
+from parity.solvers import ITERATES, SolverFactory, compare_iterates
 from parity.tally import Tally
 
-GROUP = "game"
-ITERATES = 1e-9
 EXACT = 1e-10  # per chip at stake
-TIED = 1e-11  # policies that differ by more come from regrets that are 0 but for rounding
-HANDS, WATCHED = 2048, 16  # at a time in the environment, and replayed step by step
+TIE = 1e-11  # policies that differ by more come from regrets that are 0 up to rounding
+HANDS, REPLAYED = 2048, 16  # at a time in the environment, and replayed step by step
 ROUNDS, ROUNDS_QUICK = 30, 12  # hands of each
-FEW_NODES = 20_000  # OpenSpiel's Python takes seconds where there are more
+FEW_NODES = 20_000  # OpenSpiel's Python takes seconds above that
 
 
-@game_check("tree", "every node of the tree against OpenSpiel's states")
+@check("tree", GAME, "every node of the tree against OpenSpiel's states")
 def check_tree(tally: Tally, settings: Settings) -> None:
-    """Actor, legal actions, chance, information state and returns, both walked at once."""
+    """Actor, legal actions, chance, information state and returns, in one walk over both."""
     game = _game(settings)
-    tree, met = game.tree, 0
-    rows: dict[tuple[int, str], int] = {}
+    tree, visited = game.tree, 0
+    infosets: dict[tuple[int, str], int] = {}
     for node, state in _lockstep(game):
-        met += 1
-        where, player = _spelt(state), state.current_player()
+        visited += 1
+        where, player = _label(state), state.current_player()
         tally.same(where, "lets {} act", int(tree.player[node]), player)
         children = _children(tree, node)
         actions = [int(tree.action[child]) for child in children]
         if player == TERMINAL:
             tally.same(where, "pays {}", tree.returns[:, node].tolist(), list(state.returns()))
         elif player == CHANCE:
-            ours = [
-                (a, float(tree.chance_probability[child]))
-                for a, child in zip(actions, children, strict=True)
-            ]
+            edges = zip(actions, children, strict=True)
+            ours = [(action, float(tree.chance_probability[child])) for action, child in edges]
             tally.same(where, "draws {}", ours, state.chance_outcomes())
         else:
-            row = int(tree.infoset[node])
+            infoset = int(tree.infoset[node])
             key = (player, state.information_state_string())
-            tally.same(where, "knows {}", (int(tree.owner[row]), tree.keys[row]), key)
-            tally.same(where, "is information set {}", row, rows.setdefault(key, row))
+            tally.same(where, "knows {}", (int(tree.owner[infoset]), tree.keys[infoset]), key)
+            tally.same(where, "is infoset {}", infoset, infosets.setdefault(key, infoset))
             tally.same(where, "allows {}", actions, state.legal_actions())
-            tally.same(where, "may {}", np.flatnonzero(tree.legal[row]).tolist(), actions)
-    tally.same("the whole tree", "has {} nodes", tree.num_nodes, met)
+            legal = np.flatnonzero(tree.legal[infoset]).tolist()
+            tally.same(where, "has the legal actions {}", legal, actions)
+    tally.same("the whole tree", "has {} nodes", tree.num_nodes, visited)
 
 
-@game_check("sights", "what networks see against OpenSpiel's information state tensors")
-def check_sights(tally: Tally, settings: Settings) -> None:
-    """At every node, so that nodes of one information set are shown alike too."""
+@check("observations", GAME, "what networks observe against OpenSpiel's information state tensors")
+def check_observations(tally: Tally, settings: Settings) -> None:
+    """At every node, so also that all nodes of an information set have the same tensor."""
     game = _game(settings)
     try:
-        seen = game.observations
+        observations = game.observations
     except GameError as reason:
         raise Skipped(str(reason)) from None
     for node, state in _lockstep(game):
         if (player := state.current_player()) >= 0:
             tensor = np.asarray(state.information_state_tensor(player), np.float32)
-            ours = seen[game.tree.infoset[node]]
-            tally.same(_spelt(state), "shows {}", ours.tolist(), tensor.tolist())
+            ours = observations[game.tree.infoset[node]]
+            tally.same(_label(state), "observes {}", ours.tolist(), tensor.tolist())
 
 
-@game_check("values", "what random policies win, by OpenSpiel's own walk")
-def check_values(tally: Tally, settings: Settings) -> None:
-    """Every player's value."""
+@check("values", GAME, "the values of random policies, by OpenSpiel's own walk")
+def check_values(
+    tally: Tally,
+    settings: Settings,
+    *,
+    expected_values: Callable[..., Sequence[float]] = values.expected_values,
+) -> None:
+    """Of every player."""
     for where, policy in _random_policies(settings):
         theirs = policy.to_openspiel()
         root, seats = theirs.game.new_initial_state(), [theirs] * policy.game.num_players
-        ours = values.expected_values(policy.game.tree, policy.table)
+        ours = expected_values(policy.game.tree, policy.table)
         for player, value in enumerate(expected_game_score.policy_value(root, seats)):
             phrase = f"gives player_{player} {{}}"
-            tally.close(where, phrase, ours[player], float(value), _exact(policy))
+            tally.close(where, phrase, ours[player], float(value), _tolerance(policy))
 
 
-@game_check("best-response", "what best responses to random policies win")
-def check_best_response(tally: Tally, settings: Settings) -> None:
-    """Each player's, and that the actions we name really win it."""
+@check("best-response", GAME, "the values of best responses to random policies")
+def check_best_response(
+    tally: Tally, settings: Settings, *, evaluate: Callable[..., Any] = values.evaluate_policy
+) -> None:
+    """Of every player, also when the named actions are played."""
     for where, policy in _random_policies(settings):
         theirs, tree = policy.to_openspiel(), policy.game.tree
-        measure = values.evaluate_policy(tree, policy.table)
-        answers = values.pure_policy(tree, measure.best_responses)
+        measure = evaluate(tree, policy.table)
+        responses = values.pure_policy(tree, measure.best_responses)
         for player in range(tree.num_players):
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
             best = float(response.value(theirs.game.new_initial_state()))
             phrase = f"lets player_{player} win {{}}"
-            tally.close(where, phrase, measure.best_values[player], best, _exact(policy))
-            mixed = [answers if p == player else policy.table for p in range(tree.num_players)]
-            won = values.expected_values(tree, values.joint_policy(tree, mixed))[player]
-            tally.close(f"{where}, played out", phrase, won, best, _exact(policy))
+            tally.close(where, phrase, measure.best_values[player], best, _tolerance(policy))
+            joint = [responses if p == player else policy.table for p in range(tree.num_players)]
+            won = values.expected_values(tree, values.joint_policy(tree, joint))[player]
+            tally.close(f"{where}, played out", phrase, won, best, _tolerance(policy))
 
 
-@game_check("nashconv", "NashConv and gains of random policies, one at a time and many at once")
-def check_nashconv(tally: Tally, settings: Settings) -> None:
+@check("nashconv", GAME, "NashConv and gains of random policies, one at a time and in a batch")
+def check_nashconv(
+    tally: Tally,
+    settings: Settings,
+    *,
+    evaluate: Callable[..., Any] = values.evaluate_policy,
+    nash_convs: Callable[..., Any] = values.nash_convs,
+) -> None:
     """Against OpenSpiel's `exploitability`."""
-    policies = dict(_random_policies(settings))
-    together = values.nash_convs(_game(settings).tree, [p.table for p in policies.values()])
-    for (where, policy), many in zip(policies.items(), together, strict=True):
-        theirs, ours = measured_by_openspiel(policy.game, policy.table), policy.measure()
-        tally.close(where, "has NashConv {}", ours.nash_conv, theirs.nash_conv, _exact(policy))
-        tally.close(f"{where} of many", "has NashConv {}", many, theirs.nash_conv, _exact(policy))
+    tree, policies = _game(settings).tree, dict(_random_policies(settings))
+    batch = nash_convs(tree, [policy.table for policy in policies.values()])
+    phrase = "has NashConv {}"
+    for (where, policy), of_batch in zip(policies.items(), batch, strict=True):
+        theirs = measured_by_openspiel(policy.game, policy.table)
+        ours, tolerance = evaluate(tree, policy.table), _tolerance(policy)
+        tally.close(where, phrase, ours.nash_conv, theirs.nash_conv, tolerance)
+        tally.close(f"{where} of a batch", phrase, of_batch, theirs.nash_conv, tolerance)
         for player, gain in enumerate(theirs.gains):
-            phrase = f"lets player_{player} gain {{}}"
-            tally.close(where, phrase, ours.gains[player], gain, _exact(policy))
+            text = f"lets player_{player} gain {{}}"
+            tally.close(where, text, ours.gains[player], gain, tolerance)
 
 
-@game_check("cfr", "CFR, iterate by iterate, against OpenSpiel's C++ solver")
-def check_cfr(tally: Tally, settings: Settings) -> None:
-    """Average policies; alternating updates."""
-    _compare_iterates(tally, settings, cfr.CFR, pyspiel.CFRSolver)
+@check("cfr", GAME, "CFR, iterate by iterate, against OpenSpiel's C++ solver")
+def check_cfr(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
+    """Average policies, in two-player games also current ones; alternating updates."""
+    _compare_solver(
+        tally, settings, lambda tree: make(tree, "cfr", mode="exact"), pyspiel.CFRSolver
+    )
 
 
-@game_check("cfr+", "CFR+, iterate by iterate, against OpenSpiel's C++ solver")
-def check_cfr_plus(tally: Tally, settings: Settings) -> None:
-    """Average policies."""
-    _compare_iterates(tally, settings, cfr.CFR_PLUS, pyspiel.CFRPlusSolver)
+@check("cfr+", GAME, "CFR+, iterate by iterate, against OpenSpiel's C++ solver")
+def check_cfr_plus(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
+    """Average policies, in two-player games also current ones."""
+    _compare_solver(
+        tally, settings, lambda tree: make(tree, "cfr+", mode="exact"), pyspiel.CFRPlusSolver
+    )
 
 
-@game_check("fast", "the fast mode of the CFR family, iterate by iterate, against the exact mode")
-def check_fast(tally: Tally, settings: Settings) -> None:
-    """Regrets and averages, until the modes part in a tie, which rounding decides."""
+def _compare_solver(
+    tally: Tally, settings: Settings, ours: Callable[[Tree], Any], theirs: Callable[[Any], Any]
+) -> None:
+    game = _game(settings)
+    if not _keys_are_unique(game.tree):
+        raise Skipped("OpenSpiel's solvers need different information state strings per player")
+    if game.num_players == 1:
+        raise Skipped("OpenSpiel's solvers need two players or more")
+    compare_iterates(tally, game, ours, theirs, upto=5 if settings.quick else 10)
+
+
+@check("fast", GAME, "the fast mode of the CFR family, iterate by iterate, against the exact mode")
+def check_fast(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
+    """Regrets and averages, until a tie that rounding decides makes the modes differ."""
     tally.ours, tally.theirs = "the fast mode", "the exact one"
     tree = _game(settings).tree
-    for name, variant in cfr.VARIANTS.items():
-        exact, fast = (make_solver(tree, variant, mode=mode) for mode in MODES)
+    for name in VARIANTS:
+        exact, fast = (make(tree, name, mode=mode) for mode in MODES)
         for iteration in range(1, 6 if settings.quick else 11):
             exact.run(1)
             fast.run(1)
-            if _part(tally, f"{name}, iteration {iteration}", fast, exact):
+            if _compare_solvers(tally, f"{name}, iteration {iteration}", fast, exact):
                 break
 
 
-def _part(tally: Tally, where: str, fast: cfr.BaseSolver, exact: cfr.BaseSolver) -> bool:
-    """Compare two solvers; whether one player's next policies differ, and so all that follows."""
+def _compare_solvers(tally: Tally, where: str, fast: Any, exact: Any) -> bool:
+    """Compare two solvers; whether a player's next policies differ, so later iterates will too."""
     tree = exact.tree
     for player in range(tree.num_players):
-        rows = np.flatnonzero(tree.owner == player)
+        own = np.flatnonzero(tree.owner == player)
         for kind in ("average_policy", "regrets"):
-            mine, right = (getattr(solver, kind)()[rows] for solver in (fast, exact))
-            at, action = np.unravel_index(np.abs(mine - right).argmax(), mine.shape)
+            mine, right = (getattr(solver, kind)()[own] for solver in (fast, exact))
+            infoset, action = np.unravel_index(np.abs(mine - right).argmax(), mine.shape)
             phrase = f"has {kind} {{}} for action {action}"
-            numbers = float(mine[at, action]), float(right[at, action])
-            tally.close(f"{where}, {tree.keys[rows[at]]!r}", phrase, *numbers, ITERATES)
-        mine, right = (solver.current_policy()[rows] for solver in (fast, exact))
-        if np.abs(mine - right).max() > TIED:
+            numbers = float(mine[infoset, action]), float(right[infoset, action])
+            tally.close(f"{where}, {tree.keys[own[infoset]]!r}", phrase, *numbers, ITERATES)
+        mine, right = (solver.current_policy()[own] for solver in (fast, exact))
+        if np.abs(mine - right).max() > TIE:
             return True
     return False
 
 
-@game_check("policies", "random policies to OpenSpiel's three kinds and JSON, and back")
-def check_policies(tally: Tally, settings: Settings) -> None:
-    """To the last bit."""
+@check("policies", GAME, "random policies to OpenSpiel's three kinds and JSON, and back")
+def check_policies(
+    tally: Tally,
+    settings: Settings,
+    *,
+    from_document: Callable[..., Policy] = Policy.from_document,
+    from_openspiel: Callable[..., Policy] = Policy.from_openspiel,
+) -> None:
+    """Bit for bit."""
     for where, policy in _random_policies(settings):
         game = policy.game
-        text = json.dumps(policy.to_document())
-        back = Policy.from_document(text, game)
+        back = from_document(json.dumps(policy.to_document()), game)
         tally.holds(where, "JSON gives the same policy back", back == policy)
         kinds: dict[str, Callable[..., Any]] = {"a Python policy": to_openspiel_policy}
         if _keys_are_unique(game.tree):
             kinds |= {"Python's table": to_python_tabular, "C++'s table": to_pyspiel_tabular}
         for kind, convert in kinds.items():
-            back = Policy.from_openspiel(convert(game, policy.table), game)
+            back = from_openspiel(convert(game, policy.table), game)
             tally.holds(where, f"{kind} gives the same policy back", back == policy)
 
 
-@game_check("environment", "the vectorised self-play environment against OpenSpiel's states")
-def check_environment(tally: Tally, settings: Settings) -> None:
-    """Every step of some hands replayed by OpenSpiel, and the mean of all rewards.
+@check("environment", GAME, "the vectorised self-play environment against OpenSpiel's states")
+def check_environment(
+    tally: Tally, settings: Settings, *, make_env: Callable[..., Any] = SelfPlayVecEnv
+) -> None:
+    """Some hands are replayed step by step on OpenSpiel's states; the mean reward is over all.
 
-    After its own move a seat must meet its next decision or the end, over moves of others alone.
+    Between two decisions of a seat, or a decision and the end, only others move.
     """
     game = _game(settings)
     policy = Policy.random(game, 0).table
-    env, rng = SelfPlayVecEnv(HANDS, game, numbered=True), np.random.default_rng(1)
+    env, rng = make_env(HANDS, game, numbered=True), np.random.default_rng(1)
     env.set_opponent(policy)
     env.reset()
     won: list[list[float]] = [[] for _ in range(game.num_players)]
     rounds, played = ROUNDS_QUICK if settings.quick else ROUNDS, np.zeros(HANDS, int)
-    while played.min() < rounds:  # as many hands in each slot, or short ones would count too often
-        seats, rows, nodes = env.seats().tolist(), env.rows(), env.get_state()["node"]
-        actions = (cumulative(policy)[rows] <= rng.random((HANDS, 1))).sum(axis=1)
+    while played.min() < rounds:  # the same number of hands per slot: short ones are no more likely
+        seats, infosets, nodes = env.seats().tolist(), env.rows(), env.get_state()["node"]
+        actions = (cumulative(policy)[infosets] <= rng.random((HANDS, 1))).sum(axis=1)
         masks = env.action_masks()
         _, rewards, ended, _ = env.step(actions)
         after = env.get_state()["node"]
         for slot in np.flatnonzero(ended & (played < rounds)).tolist():
             won[seats[slot]].append(float(rewards[slot]))
         played += ended
-        for slot in range(WATCHED):
-            there = None if ended[slot] else after[slot]
-            step = _Step(seats[slot], nodes[slot], int(actions[slot]), there, float(rewards[slot]))
-            _compare_step(game, step, masks[slot].tolist(), tally)
+        for slot in range(REPLAYED):
+            to = None if ended[slot] else after[slot]
+            step = Step(seats[slot], nodes[slot], int(actions[slot]), to, float(rewards[slot]))
+            compare_step(game, step, masks[slot].tolist(), tally)
     for seat, rewards_of in enumerate(won):
         _compare_mean(game, policy, seat, rewards_of, tally)
 
 
-class _Step(NamedTuple):
-    """One slot's step: from where, by which action, to its next decision or the end."""
+class Step(NamedTuple):
+    """One slot's step: its seat, node and action, the seat's next decision, and the reward."""
 
     seat: int
     node: int
     action: int
-    there: int | None
+    next_node: int | None  # none if the hand ended
     reward: float
 
 
-def _compare_step(game: Game, step: _Step, mask: list[bool], tally: Tally) -> None:
-    tree, root = game.tree, game.origin.new_initial_state()
-    state = _replayed(root, tree.history(step.node))
-    where = f"seat {step.seat} {_spelt(state)}"
+def compare_step(game: Game, step: Step, mask: list[bool], tally: Tally) -> None:
+    """Replay one step of the environment on OpenSpiel's states."""
+    tree, state = game.tree, game.origin.new_initial_state()
+    for move in tree.history(step.node):
+        state.apply_action(move)
+    where = f"seat {step.seat} {_label(state)}"
     tally.same(where, "lets {} act", step.seat, state.current_player())
     legal = set(state.legal_actions())
     tally.same(where, "allows {}", mask, [action in legal for action in range(len(mask))])
     state.apply_action(step.action)
-    if step.there is None:
-        tally.holds(where, f"{step.reward} can be won", step.reward in _ends(state, step.seat))
+    if step.next_node is None:
+        possible = step.reward in _possible_returns(state, step.seat)
+        tally.holds(where, f"the reward {step.reward} is possible", possible)
         return
-    moves = tree.history(step.there)
+    moves = tree.history(step.next_node)
     before = len(state.history())
-    tally.same(where, "goes on from {}", moves[:before], state.history())
+    tally.same(where, "continues from {}", moves[:before], state.history())
     for move in moves[before:]:
-        tally.holds(where, f"{move} is another's move", _is_anothers(state, step.seat, move))
+        others = state.current_player() != step.seat and move in state.legal_actions()
+        tally.holds(where, f"{move} is a move of another seat", others)
         state.apply_action(move)
     tally.same(where, "then lets {} act", step.seat, state.current_player())
-    tally.same(where, "pays {} on the way", step.reward, 0.0)
+    tally.same(where, "pays {} before the end", step.reward, 0.0)
 
 
-def _replayed(state: Any, moves: Sequence[int]) -> Any:
-    for move in moves:
-        state.apply_action(move)
-    return state
-
-
-def _is_anothers(state: Any, seat: int, move: int) -> bool:
-    return state.current_player() != seat and move in state.legal_actions()
-
-
-def _ends(state: Any, seat: int) -> set[float]:
-    """What `seat` can have won when it is not asked again: as float32, as rewards are."""
+def _possible_returns(state: Any, seat: int) -> set[float]:
+    """The returns of `seat` in all hands without another decision of it; float32, as rewards."""
     if state.is_terminal():
         return {float(np.float32(state.returns()[seat]))}
     if state.current_player() == seat:
         return set()
-    return set().union(*(_ends(state.child(move), seat) for move in state.legal_actions()))
+    children = (state.child(move) for move in state.legal_actions())
+    return set().union(*(_possible_returns(child, seat) for child in children))
 
 
 def _compare_mean(
     game: Game, policy: Float64Array, seat: int, won: Sequence[float], tally: Tally
 ) -> None:
-    """The mean reward is the exact value, over hands in which the seat decides anything."""
+    """The mean reward is the exact value, over hands in which the seat has a decision."""
     tree = game.tree
-    plan = values.reach_probabilities(tree, policy)
-    decided = tree.terminal_sequence[seat] > 0
-    reach = tree.chance_reach[tree.terminals] * plan[tree.terminal_sequence].prod(axis=0)
-    reach = reach[decided]
-    if not reach.sum():
+    reach, ends = values.reach_probabilities(tree, policy), tree.terminal_sequence
+    decided = ends[seat] > 0
+    weights = (tree.chance_reach[tree.terminals] * reach[ends].prod(axis=0))[decided]
+    if not weights.sum():
         return
-    exact = float(reach @ tree.returns[seat, tree.terminals[decided]] / reach.sum())
+    exact = float(weights @ tree.returns[seat, tree.terminals[decided]] / weights.sum())
     error = float(np.std(won) / np.sqrt(len(won)))
     claim = f"{len(won):,} hands win {np.mean(won):.4f} on average, {exact:.4f} exactly"
     tally.holds(f"seat {seat}", claim, bool(abs(np.mean(won) - exact) <= 5 * error + 1e-6))
 
 
-def _compare_iterates(
-    tally: Tally, settings: Settings, variant: cfr.Variant, theirs: Callable[[Any], Any]
-) -> None:
-    game = _game(settings)
-    if not _keys_are_unique(game.tree):
-        raise Skipped("OpenSpiel's solvers mix up players that share information state strings")
-    if game.num_players == 1:
-        raise Skipped("OpenSpiel's solvers want two players or more")
-    ours, solver = cfr.Solver(game.tree, variant), theirs(game.origin)
-    for iteration in range(1, 6 if settings.quick else 11):
-        ours.run(1)
-        solver.evaluate_and_update_policy()
-        mine, right = (
-            ours.average_policy(),
-            Policy.from_openspiel(solver.average_policy(), game).table,
-        )
-        for row, key in enumerate(game.tree.keys):
-            where = f"iteration {iteration}, {key!r}"
-            for action in np.flatnonzero(game.tree.legal[row]).tolist():
-                phrase = f"plays {action} with probability {{}}"
-                tally.close(
-                    where, phrase, float(mine[row, action]), float(right[row, action]), ITERATES
-                )
-
-
 def _random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:
-    """A few policies, fewer of a large game."""
+    """Five policies; one in a large game or if quick."""
     game = _game(settings)
     few = settings.quick or game.tree.num_nodes > FEW_NODES
     for seed in range(1 if few else 5):
@@ -329,11 +334,11 @@ def _children(tree: Tree, node: int) -> range:
     return range(int(tree.first_child[node]), int(tree.first_child[node + 1]))
 
 
-def _spelt(state: Any) -> str:
+def _label(state: Any) -> str:
     return f"after {state.history()}"
 
 
-def _exact(policy: Policy) -> float:
+def _tolerance(policy: Policy) -> float:
     return EXACT * max(1.0, float(np.abs(policy.game.tree.returns).max()))
 
 
@@ -343,5 +348,5 @@ def _keys_are_unique(tree: Tree) -> bool:
 
 def _game(settings: Settings) -> Game:
     if settings.game is None:
-        raise ValueError("these checks are about a game")
+        raise ValueError("these checks need a game")
     return settings.game

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.cfr import CFR
 from algorithms.exact.solving import MODES, make_solver
 from algorithms.games import load_game
 from algorithms.support.command import EXIT_OK, Parser, run, table
@@ -21,8 +20,8 @@ from algorithms.support.errors import UsageError
 from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
 
-SECONDS = 0.5  # of a sample
-SAMPLES = 3  # of which the fastest counts: others may use the machine as well
+SECONDS = 0.5  # per sample
+SAMPLES = 3  # the fastest counts: other programs may slow down the machine
 GAMES = {
     "Kuhn": "kuhn_poker",
     "Kuhn, 3 players": "kuhn_poker(players=3)",
@@ -37,12 +36,12 @@ COLORS = {"exact": "#8a8a8a", "fast": "#2f6fb3", "tree": "#c0504d"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """What one node of a game takes, by mode: nanoseconds an iteration of CFR, and bytes."""
+    """Time and memory per node of a game, by mode."""
 
     game: str
     nodes: int
-    walked: float  # nodes per second
-    nanoseconds: dict[str, float]
+    nodes_per_second: float  # while the tree is built
+    nanoseconds: dict[str, float]  # per iteration of CFR
     solver_bytes: dict[str, float]
     tree_bytes: float
 
@@ -51,9 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = Parser(prog="python -m parity.growth", description=__doc__)
     parser.add_argument(
-        "--most", type=int, default=20_000_000, metavar="NODES", help="no larger game (%(default)s)"
+        "--most",
+        type=int,
+        default=20_000_000,
+        metavar="NODES",
+        help="the largest game (%(default)s)",
     )
-    parser.add_argument("--chart", type=Path, metavar="PNG", help="draw it")
+    parser.add_argument("--chart", type=Path, metavar="PNG", help="draw a chart")
     parser.add_argument("--json", action="store_true", help="print one JSON list")
     arguments = parser.parse_args(argv)
     return run(lambda: _main(arguments), parser.prog)
@@ -61,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(arguments: argparse.Namespace) -> int:
     if arguments.most < 1:
-        raise UsageError(f"--most {arguments.most}: want at least 1")
+        raise UsageError(f"--most {arguments.most}: must be at least 1")
     if arguments.chart:
         require_png(arguments.chart)
     points = sorted(_points(arguments.most), key=lambda point: point.nodes)
@@ -87,23 +90,23 @@ def _points(most: int) -> Iterator[Point]:
 
 
 def measure(name: str, game: str, most: int) -> Point:
-    """Walk a game and run both modes on it."""
+    """Build the tree of a game and run both modes of CFR on it."""
     start = time.process_time()
     tree = load_game(game, max_nodes=most, cached=False).tree
-    walked = tree.num_nodes / max(time.process_time() - start, 1e-6)  # a clock may be coarse
+    built = tree.num_nodes / max(time.process_time() - start, 1e-6)  # the clock may be coarse
     nanoseconds: dict[str, float] = {}
     size: dict[str, float] = {}
     for mode in MODES:
-        solver = make_solver(tree, CFR, mode=mode)
+        solver = make_solver(tree, "cfr", mode=mode)
         solver.run(1)
         nanoseconds[mode] = 1e9 * _seconds(solver) / tree.num_nodes
         size[mode] = (_nbytes(solver, set()) - _nbytes(tree, set())) / tree.num_nodes
     own = _nbytes(tree, set()) / tree.num_nodes
-    return Point(name, tree.num_nodes, walked, nanoseconds, size, own)
+    return Point(name, tree.num_nodes, built, nanoseconds, size, own)
 
 
 def _seconds(solver: Any) -> float:
-    """CPU time of an iteration."""
+    """CPU time per iteration."""
     count, best = 1, float("inf")
     for _ in range(SAMPLES):
         start, done, spent = time.process_time(), 0, 0.0
@@ -117,7 +120,7 @@ def _seconds(solver: Any) -> float:
 
 
 def _nbytes(thing: Any, seen: set[int]) -> int:
-    """The bytes of all arrays that can be reached from something, each counted once."""
+    """The bytes of all arrays reachable from an object, each counted once."""
     if id(thing) in seen:
         return 0
     seen.add(id(thing))
@@ -130,14 +133,14 @@ def _nbytes(thing: Any, seen: set[int]) -> int:
     return sum(_nbytes(part, seen) for part in getattr(thing, "__dict__", {}).values())
 
 
-HEADER = ("game", "nodes", "walked/s", "exact, ns", "fast, ns", "tree, B", "exact, B", "fast, B")
+HEADER = ("game", "nodes", "built/s", "exact, ns", "fast, ns", "tree, B", "exact, B", "fast, B")
 
 
 def _row(point: Point) -> tuple[str, ...]:
     return (
         point.game,
         f"{point.nodes:,}",
-        f"{point.walked:,.0f}",
+        f"{point.nodes_per_second:,.0f}",
         *(f"{point.nanoseconds[mode]:.2f}" for mode in MODES),
         f"{point.tree_bytes:.0f}",
         *(f"{point.solver_bytes[mode]:.0f}" for mode in MODES),
@@ -145,7 +148,7 @@ def _row(point: Point) -> tuple[str, ...]:
 
 
 def draw(points: Sequence[Point], path: Path) -> None:
-    """Two panels over the number of nodes, time and memory: Liar's Dice grows, others are dots."""
+    """Time and memory over the number of nodes: a line for Liar's Dice, dots for other games."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")

@@ -1,14 +1,15 @@
-"""Policies: carried across the bridge, trained, exported, and run in the browser's language."""
+"""Policies: converted, trained, exported, and run in the browser's language."""
 
 from __future__ import annotations
 
 import atexit
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pyspiel
 
@@ -23,17 +24,19 @@ from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, Action
 from parity.registry import Settings, Skipped, check
-from parity.solvers import ITERATES, random_policies, worth
+from parity.solvers import ITERATES, openspiel_values, random_policies
 from parity.tally import Tally
 
 GROUP = "policies"
-SMALL = 100_000  # steps: enough to be no longer uniform
-SINGLE = 1e-6  # what float32 networks are good for
+STEPS = 100_000  # of the small model: enough to be no longer uniform
+SINGLE_PRECISION = 1e-6
+ModelRunner: TypeAlias = Callable[[Path], Sequence[Sequence[float]]]
+"""The probabilities of an ONNX file at the 12 information states: 12 x 3."""
 
 
 @cache
-def scratch() -> Path:
-    """A folder that is gone when the program ends."""
+def scratch_folder() -> Path:
+    """A folder that is removed when the program ends."""
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
@@ -44,8 +47,8 @@ def small_model() -> Path:
     """A model trained on the spot, always the same."""
     from algorithms import train_ppo
 
-    path = scratch() / "model.zip"
-    code = train_ppo.main(["--steps", str(SMALL), "--out", str(path), "--quiet"])
+    path = scratch_folder() / "model.zip"
+    code = train_ppo.main(["--steps", str(STEPS), "--out", str(path), "--quiet"])
     if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     if code != EXIT_OK:
@@ -55,7 +58,7 @@ def small_model() -> Path:
 
 @cache
 def exported(settings: Settings) -> tuple[Policy, Path]:
-    """The model's policy, and the ONNX file made of it unless it is one."""
+    """The model's policy, and its ONNX file, exported unless it is one."""
     model = settings.model or small_model()
     policy = load_policy(model, kuhn())
     if model.suffix == ".onnx":
@@ -64,78 +67,97 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
         from algorithms.export_onnx import export
         from algorithms.policies.models import read_model
 
-        path = scratch() / "policy.onnx"
+        path = scratch_folder() / "policy.onnx"
         export(read_model(model), kuhn(), path)
     except ImportError as missing:
         raise Skipped(f"{missing.name} is not installed") from None
     return policy, path
 
 
-def compare_rows(tally: Tally, policy: Policy, rows: Sequence[Sequence[float]]) -> None:
-    """Require `rows` `(12, 3)` to be the policy's, and illegal actions to be exactly 0."""
+def run_in_onnxruntime(path: Path) -> Sequence[Sequence[float]]:
+    """The probabilities by Python's onnxruntime."""
+    from algorithms.export_onnx import example_inputs, run_onnx
+
+    outputs = run_onnx(path, example_inputs(kuhn()))
+    found: list[list[float]] = outputs["probabilities"].tolist()
+    return found
+
+
+def run_in_page(path: Path) -> Sequence[Sequence[float]]:
+    """The probabilities by the page's policy.js with onnxruntime-web, under node."""
+    from algorithms.playing.page import RUNTIME, runtime_files
+    from kuhn_bridge.web.check import report
+
+    files = runtime_files()
+    if not files:
+        raise Skipped("onnxruntime-web is not installed; run `npm install onnxruntime-web`")
+    try:
+        found: list[list[float]] = report(onnx=path, runtime=files[RUNTIME[0]])["probabilities"]
+    except BridgeError as reason:
+        raise Skipped(str(reason)) from None
+    return found
+
+
+def compare_policy(tally: Tally, policy: Policy, rows: Sequence[Sequence[float]]) -> None:
+    """Require `rows` `(12, 3)` to be the policy's, and exactly 0 for illegal actions."""
     for name, row in zip(INFORMATION_STATES, rows, strict=True):
         right = policy[name]
         for action in Action:
             phrase = f"plays {action.name} with probability {{}}"
-            tolerance = SINGLE if action in right else 0.0
+            tolerance = SINGLE_PRECISION if action in right else 0.0
             tally.close(repr(name), phrase, row[action], right.get(action, 0.0), tolerance)
 
 
 @check("policies", GROUP, "policies to both kinds of OpenSpiel table and back")
-def check_policies(tally: Tally, settings: Settings) -> None:
-    """Nothing is lost, on kuhn_poker and on our game."""
+def check_policies(
+    tally: Tally,
+    settings: Settings,
+    *,
+    convert_back: Callable[[Any, Any], Policy] = Policy.from_openspiel,
+) -> None:
+    """Bit for bit, on kuhn_poker and on our game."""
     for game in map(pyspiel.load_game, ("kuhn_poker", SHORT_NAME)):
         for where, policy in islice(random_policies(settings), 8 if settings.quick else 40):
             for convert in (to_python_tabular, to_pyspiel_tabular):
                 theirs = convert(policy.game, policy.table, game)
                 claim = f"{convert.__name__} and back gives the same policy"
-                back = Policy.from_openspiel(theirs, kuhn())
-                tally.holds(f"{where} on {game}", claim, back == policy)
+                tally.holds(f"{where} on {game}", claim, convert_back(theirs, kuhn()) == policy)
 
 
 @check("model", GROUP, "a trained model's NashConv and value, ours and OpenSpiel's")
-def check_model(tally: Tally, settings: Settings) -> None:
-    """Both sides measure it alike; our own small one is read by SB3's loader too."""
+def check_model(
+    tally: Tally,
+    settings: Settings,
+    *,
+    load: Callable[..., Policy] = load_policy,
+    evaluate: Callable[..., Any] = values.evaluate_policy,
+) -> None:
+    """Both sides measure it alike; our own small model is also read by SB3's loader."""
     path = settings.model or small_model()
-    policy = load_policy(path, kuhn())
+    policy = load(path, kuhn())
     if settings.model is None:
-        trusted = load_policy(path, kuhn(), trust=True)
-        compare_rows(tally, policy, trusted.table.tolist())
-    ours = values.evaluate_policy(kuhn_tree(), policy.table)
-    theirs = pyspiel.nash_conv(
-        pyspiel.load_game("kuhn_poker"), to_pyspiel_tabular(policy.game, policy.table)
-    )
+        compare_policy(tally, policy, load(path, kuhn(), trust=True).table.tolist())
+    ours = evaluate(kuhn_tree(), policy.table)
+    game = pyspiel.load_game("kuhn_poker")
+    theirs = pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table))
     tally.close(path.name, "has NashConv {}", ours.nash_conv, theirs, ITERATES)
-    for agent, mine, right in zip(AGENTS, ours.values, worth(policy), strict=True):
+    for agent, mine, right in zip(AGENTS, ours.values, openspiel_values(policy), strict=True):
         tally.close(path.name, f"pays {agent} {{}}", mine, right, ITERATES)
 
 
 @check("onnx", GROUP, "the exported model in onnxruntime against torch, at 12 states")
-def check_onnx(tally: Tally, settings: Settings) -> None:
+def check_onnx(
+    tally: Tally, settings: Settings, *, run_model: ModelRunner = run_in_onnxruntime
+) -> None:
     """Probabilities at every information state."""
     tally.theirs = "torch"
     policy, path = exported(settings)
-    from algorithms.export_onnx import example_inputs, run_onnx
-
-    outputs = run_onnx(path, example_inputs(kuhn()))
-    compare_rows(tally, policy, outputs["probabilities"].tolist())
+    compare_policy(tally, policy, run_model(path))
 
 
 @check("policy.js", GROUP, "the exported model in the page's own module against torch")
-def check_policy_js(tally: Tally, settings: Settings) -> None:
+def check_policy_js(
+    tally: Tally, settings: Settings, *, run_model: ModelRunner = run_in_page
+) -> None:
     """onnxruntime-web under node, at every information state."""
-    from algorithms.playing.page import RUNTIME, runtime_files
-    from kuhn_bridge.web.check import report
-
-    tally.theirs = "torch"
-    files = runtime_files()
-    if not files:
-        raise Skipped(
-            "onnxruntime-web is not installed; `npm install onnxruntime-web` here fetches it"
-        )
-    policy, path = exported(settings)
-    try:
-        found = report(onnx=path, runtime=files[RUNTIME[0]])
-    except BridgeError as reason:
-        raise Skipped(str(reason)) from None
-    compare_rows(tally, policy, found["probabilities"])
+    check_onnx(tally, settings, run_model=run_model)

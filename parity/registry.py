@@ -9,27 +9,29 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from algorithms.games import Game
-from parity.tally import Tally
+from parity.tally import MAX_CASES, Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the user asked for."""
+    """The options of the command that checks depend on."""
 
     quick: bool = False
     model: Path | None = None
     game: Game | None = None
 
 
-class Skipped(Exception):  # noqa: N818  # it is an outcome, not a fault
+class Skipped(Exception):  # noqa: N818  # an outcome, not an error
     """A check cannot run here, for a reason that is not a mismatch."""
 
 
-class KnownFault(Exception):  # noqa: N818  # somebody else's
-    """A check saw the upstream fault that it is there to watch."""
+class KnownFault(Exception):  # noqa: N818  # an outcome, not an error
+    """A check saw the upstream fault that it watches."""
 
 
-Body: TypeAlias = Callable[[Tally, Settings], None]
+Body: TypeAlias = Callable[..., None]
+"""Takes a tally and settings; what it checks are keyword arguments, so that tests can replace it
+by something wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a check: `status` is pass, FAIL, skipped or known."""
+    """The outcome of a check: `status` is pass, FAIL, skipped or known."""
 
     check: Check
     status: str
@@ -53,7 +55,7 @@ class Result:
     note: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """For machines; a deviation that is no number is null."""
+        """The result as JSON; an infinite deviation is null."""
         deviation = self.tally.deviation
         return {
             "name": self.check.name,
@@ -69,49 +71,48 @@ class Result:
         }
 
 
-OWN = ("kuhn_bridge", "algorithms", "parity")
-GROUPS = ("rules", "faces", "algorithms", "policies", "game")
+OWN_PACKAGES = ("kuhn_bridge", "algorithms", "parity")
+GAME = "game"
+GROUPS = ("rules", "faces", "algorithms", "policies", GAME)
 CHECKS: dict[str, Check] = {}
-GAME_CHECKS: dict[str, Check] = {}
+GAME_CHECKS: dict[str, Check] = {}  # of `--game`
 
 
 def check(name: str, group: str, title: str) -> Callable[[Body], Body]:
-    """Put a function on the list."""
+    """Register a function as a check; those of the group `game` are the checks of `--game`."""
 
     def register(body: Body) -> Body:
-        CHECKS[name] = Check(name, group, title, body)
+        (GAME_CHECKS if group == GAME else CHECKS)[name] = Check(name, group, title, body)
         return body
 
     return register
 
 
-def game_check(name: str, title: str) -> Callable[[Body], Body]:
-    """Put a function on the list of `--game`."""
+def run(item: Check, settings: Settings, *, max_cases: int = MAX_CASES, **subject: Any) -> Result:
+    """Run one check; an exception counts as a mismatch.
 
-    def register(body: Body) -> Body:
-        GAME_CHECKS[name] = Check(name, "game", title, body)
-        return body
-
-    return register
-
-
-def run(item: Check, settings: Settings) -> Result:
-    """Run one check; whatever it raises counts as a mismatch."""
-    tally, status, note = Tally(), "", ""
+    Args:
+        item: the check.
+        settings: the options of the command.
+        max_cases: how many cases are described.
+        subject: what to check instead of our own implementation.
+    """
+    tally, status, note = Tally(max_cases=max_cases), "", ""
     start = time.perf_counter()
     try:
-        item.body(tally, settings)
+        item.body(tally, settings, **subject)
     except Skipped as reason:
         status, note = "skipped", str(reason)
     except KnownFault as fault:
         status, note = "known", str(fault)
-    except Exception as error:  # a check that breaks must not look like one that passed
-        if isinstance(error, ModuleNotFoundError) and str(error.name).split(".")[0] not in OWN:
+    except Exception as error:  # a check that breaks must not pass
+        package = str(getattr(error, "name", "")).split(".")[0]
+        if isinstance(error, ModuleNotFoundError) and package not in OWN_PACKAGES:
             status, note = "skipped", f"{error.name} is not installed"
         else:
-            tally.holds("the check itself", f"it ran ({type(error).__name__}: {error})", False)
+            tally.fail(f"the check raised {type(error).__name__}: {error}")
     if not status:
-        tally.holds("the check itself", "it compared something", tally.compared > 0)
-        tally.compared -= 1
+        if not tally.compared:
+            tally.fail("the check compared nothing")
         status = "FAIL" if tally.wrong else "pass"
     return Result(item, status, tally, time.perf_counter() - start, note)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import pyspiel
 
-from kuhn_bridge import bridge
+from kuhn_bridge import bridge as own_bridge
 from kuhn_bridge.bridge import KuhnPoker, state_to_openspiel
+from kuhn_bridge.encoding import Mask, Observation
 from kuhn_bridge.errors import BridgeError
-from kuhn_bridge.rules import AGENTS, DECISIONS, PLAYERS, Action
+from kuhn_bridge.rules import AGENTS, DECISIONS, PLAYERS, Action, Phase
 from kuhn_bridge.state import State, nodes
 from parity.registry import Settings, check
 from parity.sides import (
+    CORE,
     Side,
     compare,
-    compare_knowledge,
-    core,
+    compare_information_states,
     hand,
     openspiel,
     reference,
@@ -35,7 +38,7 @@ def _python_game() -> Side:
 
 
 def lockstep() -> Iterator[tuple[str, State, pyspiel.State]]:
-    """Every dealt state of the core beside OpenSpiel's, which got there by OpenSpiel's moves."""
+    """Every dealt state of the core, with OpenSpiel's state after the same moves."""
     game = pyspiel.load_game("kuhn_poker")
     for state in nodes():
         theirs = game.new_initial_state()
@@ -46,85 +49,92 @@ def lockstep() -> Iterator[tuple[str, State, pyspiel.State]]:
 
 def facing_bet(theirs: pyspiel.State) -> bool:
     """Whether OpenSpiel's player to act faces a bet: the last move was one."""
-    return bool(theirs.history()[2:][-1:] == [bridge.BET])
+    return bool(theirs.history()[2:][-1:] == [own_bridge.BET])
 
 
 @check("core", GROUP, "every node of the core against kuhn_poker in C++")
-def check_core(tally: Tally, settings: Settings) -> None:
-    """Players, legality, chance, ends and returns."""
-    compare(core(), reference(), tally)
+def check_core(tally: Tally, settings: Settings, *, ours: Side = CORE) -> None:
+    """Players, legal moves, chance, terminal nodes and returns."""
+    compare(ours, reference(), tally)
 
 
 @check("core-python", GROUP, "every node of the core against python_kuhn_poker")
-def check_core_python(tally: Tally, settings: Settings) -> None:
+def check_core_python(tally: Tally, settings: Settings, *, ours: Side = CORE) -> None:
     """The same against OpenSpiel's other implementation."""
-    compare(core(), _python_game(), tally)
+    compare(ours, _python_game(), tally)
 
 
 @check("phases", GROUP, "the phase of every node, derived from OpenSpiel's history")
-def check_phases(tally: Tally, settings: Settings) -> None:
+def check_phases(
+    tally: Tally, settings: Settings, *, phase: Callable[[State], Phase] = attrgetter("phase")
+) -> None:
     """A phase is who acts and whether a bet is faced."""
     for where, state, theirs in lockstep():
         word = "response" if facing_bet(theirs) else "act"
         right = "terminal" if theirs.is_terminal() else f"p{theirs.current_player()}_{word}"
-        tally.same(where, "is in phase {}", state.phase.label, right)
+        tally.same(where, "is in phase {}", phase(state).label, right)
 
 
-@check("information", GROUP, "which nodes players cannot tell apart, pair by pair")
-def check_information(tally: Tally, settings: Settings) -> None:
-    """The information partition is the same on all three sides."""
+@check("information", GROUP, "which nodes share an information state, pair by pair")
+def check_information(tally: Tally, settings: Settings, *, ours: Side = CORE) -> None:
+    """The core has the same information sets as both of OpenSpiel's implementations."""
     for theirs in (reference(), _python_game()):
-        compare_knowledge(core(), theirs, tally)
+        compare_information_states(ours, theirs, tally)
 
 
 @check("bridge", GROUP, "every action across the bridge and back, legal or not")
-def check_bridge(tally: Tally, settings: Settings) -> None:
-    """Our action and its image lead to the same node, and whole histories cross both ways."""
+def check_bridge(tally: Tally, settings: Settings, *, bridge: Any = own_bridge) -> None:
+    """Our action and its image lead to the same node, and histories convert both ways."""
     for where, state, theirs in lockstep():
         words, letters = state.history, state.letters
-        actions = bridge.letters_to_actions(letters)
-        crossed_back = bridge.state_from_openspiel(theirs.history())
-        tally.same(where, "is {}", str(crossed_back), str(state))
+        actions = own_bridge.letters_to_actions(letters)
+        converted_back = bridge.state_from_openspiel(theirs.history())
+        tally.same(where, "is {}", str(converted_back), str(state))
         tally.same(where, "spells words {}", bridge.words_to_letters(words), letters)
         tally.same(where, "spells IDs {}", bridge.actions_to_letters(actions), letters)
         tally.same(where, "says {}", bridge.letters_to_words(letters), words)
         if theirs.is_terminal():
             continue
-        faces, crossed = facing_bet(theirs), []
+        faces, images = facing_bet(theirs), []
         for action in Action:
             try:
                 image = bridge.to_openspiel(action, faces)
             except BridgeError:
                 tally.holds(where, f"{action.name} is illegal", action not in state.legal_actions)
                 continue
-            crossed.append(image)
+            images.append(image)
             tally.same(where, "has {} after " + action.name, *_after(state, action, theirs, image))
             back = bridge.from_openspiel(image, faces)
-            tally.same(where, "brings back {}", back.name, action.name)
-        tally.same(where, "allows {}", sorted(crossed), theirs.legal_actions())
+            tally.same(where, "converts back to {}", back.name, action.name)
+        tally.same(where, "allows {}", sorted(images), theirs.legal_actions())
 
 
 def _after(state: State, action: Action, theirs: pyspiel.State, image: int) -> tuple[str, str]:
     """The letters of both sides after an action and its image."""
     child = theirs.child(image)
     moved = state.act(action).letters if action in state.legal_actions else "an error"
-    return moved, "".join(bridge.LETTERS[move] for move in child.history()[2:])
+    return moved, "".join(own_bridge.LETTERS[move] for move in child.history()[2:])
 
 
 @check("rulebook", GROUP, "the rulebook in letters over all deals and histories")
-def check_rulebook(tally: Tally, settings: Settings) -> None:
-    """`KuhnPoker` pays, ends and passes the turn as OpenSpiel does."""
-    compare(rulebook(KuhnPoker()), reference(), tally)
+def check_rulebook(tally: Tally, settings: Settings, *, book: Any = None) -> None:
+    """Payoffs, terminal histories and players to act of `KuhnPoker`."""
+    compare(rulebook(book or KuhnPoker()), reference(), tally)
 
 
-@check("observations", GROUP, "every observation, decoded back; none shows the other card")
-def check_observations(tally: Tally, settings: Settings) -> None:
-    """Own card, history and actor can be read back, and nothing else is there."""
+@check("observations", GROUP, "every observation, decoded; none depends on the other card")
+def check_observations(
+    tally: Tally,
+    settings: Settings,
+    *,
+    observe: Callable[[State, int], Observation] = State.observe,
+) -> None:
+    """An observation encodes own card, history and actor, and nothing else."""
     seen: dict[tuple[int, int, str], bytes] = {}
-    known: dict[bytes, str] = {}
+    infosets: dict[bytes, str] = {}
     for where, state, theirs in lockstep():
         for seat in PLAYERS:
-            observation = state.observe(seat)
+            observation = observe(state, seat)
             spot = f"{where}, {AGENTS[seat]}"
             card = theirs.history()[seat]
             slot = len(DECISIONS) if theirs.is_terminal() else DECISIONS.index(state.letters)
@@ -133,22 +143,24 @@ def check_observations(tally: Tally, settings: Settings) -> None:
                 np.split(observation, [3, 8]), (card, slot, actor), (3, 5, 2), strict=True
             ):
                 right = [float(i == value) for i in range(size)]
-                tally.same(spot, "shows {}", part.tolist(), right)
-            bits = observation.tobytes()
-            same = seen.setdefault((seat, card, state.letters), bits) == bits
-            tally.holds(spot, "the observation is the same whatever the other card is", same)
+                tally.same(spot, "observes {}", part.tolist(), right)
+            key = observation.tobytes()
+            same = seen.setdefault((seat, card, state.letters), key) == key
+            tally.holds(spot, "the observation is the same for each card of the other", same)
             if actor == seat:
                 name = theirs.information_state_string(seat)
-                tally.same(spot, "stands for {}", known.setdefault(bits, name), name)
+                tally.same(spot, "is in {}", infosets.setdefault(key, name), name)
 
 
 @check("masks", GROUP, "every mask of both agents, through the bridge")
-def check_masks(tally: Tally, settings: Settings) -> None:
-    """A mask allows what OpenSpiel allows, and nothing to those not to act."""
+def check_masks(
+    tally: Tally, settings: Settings, *, mask: Callable[[State, int], Mask] = State.mask
+) -> None:
+    """A mask allows what OpenSpiel allows, and nothing to an agent that is not to act."""
     for where, state, theirs in lockstep():
         legal = [] if theirs.is_terminal() else theirs.legal_actions()
-        ours = {bridge.from_openspiel(action, facing_bet(theirs)) for action in legal}
+        ours = {own_bridge.from_openspiel(action, facing_bet(theirs)) for action in legal}
         for seat in PLAYERS:
             acts = theirs.current_player() == seat
             right = [int(acts and action in ours) for action in Action]
-            tally.same(f"{where}, {AGENTS[seat]}", "masks {}", state.mask(seat).tolist(), right)
+            tally.same(f"{where}, {AGENTS[seat]}", "masks {}", mask(state, seat).tolist(), right)

@@ -1,29 +1,31 @@
-"""A side: any implementation of Kuhn poker, seen through one small window.
+"""A side: any implementation of Kuhn poker behind one function.
 
-`look(deal, letters)` tells who acts, what that player may do and what the hand pays. Whatever
-can be looked at so can be walked in lockstep with whatever else can.
+`view(deal, letters)` gives who acts at a node, the legal moves and the returns. Any two sides can
+be walked in lockstep.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyspiel
 
-from kuhn_bridge import rules
 from kuhn_bridge.bridge import information_state, letters_to_actions
-from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Card
+from kuhn_bridge.rules import BETTING, DEALS, DECISIONS, Card
 from kuhn_bridge.state import State
-from parity.tally import Tally, show
+from parity.tally import Tally, format_value
 
 Deal: TypeAlias = tuple[Card, Card]
 Chance: TypeAlias = Mapping[tuple[int, ...], Mapping[int, float]]
+"""The probability of each card after the cards dealt so far."""
 Encoding: TypeAlias = Mapping[str, int]
 """The action ID of each word: check, bet, call, fold."""
+Moves: TypeAlias = tuple[int, ...]
 
 OURS: Encoding = {"check": 0, "bet": 1, "call": 0, "fold": 2}
 PASS_BET: Encoding = {"check": 0, "bet": 1, "call": 1, "fold": 0}
@@ -31,83 +33,78 @@ PASS_BET: Encoding = {"check": 0, "bet": 1, "call": 1, "fold": 0}
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One node as a side sees it; `knows` is the actor's information state by any name.
+    """One node of a side.
 
-    `words` is `None`, and `returns` player_0's alone, for a side that tells no more.
+    `legal` is `None` for a side that does not list legal moves; `returns` may be player_0's only.
     """
 
     actor: int | None
-    words: frozenset[str] | None
+    legal: frozenset[str] | None
     returns: tuple[float, ...]
-    knows: Hashable = None
+    information_state: Hashable = None  # the actor's, by any name
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An implementation: its name, its window, and its chance nodes, none by default."""
+    """An implementation: its name, its nodes, and its chance nodes, none by default."""
 
     name: str
-    look: Callable[[Deal, str], View]
+    view: Callable[[Deal, str], View]
     chance: Callable[[], Chance] = dict
 
 
-def words_at(letters: str) -> tuple[str, ...]:
-    """The two moves at a decision: check and bet, or call and fold."""
-    return ("call", "fold") if BETTING[letters].faces_bet else ("check", "bet")
+class UnreachableError(Exception):
+    """A side does not have a node that the game has."""
 
 
-def named(ids: Sequence[int], letters: str, encoding: Encoding) -> frozenset[str]:
-    """Legal action IDs as words; an ID that means nothing here is shown as a number."""
-    meaning = {encoding[word]: word for word in words_at(letters)} if letters in DECISIONS else {}
+def action_words(ids: Sequence[int], letters: str, encoding: Encoding) -> frozenset[str]:
+    """Legal action IDs as words; an ID without a meaning at this node becomes `action 2`."""
+    words = ("call", "fold") if BETTING[letters].faces_bet else ("check", "bet")
+    meaning = {encoding[word]: word for word in words} if letters in DECISIONS else {}
     return frozenset(meaning.get(int(i), f"action {i}") for i in ids)
 
 
-def core() -> Side:
-    """The native core."""
-
-    def look(deal: Deal, letters: str) -> View:
-        state = State.new(*deal)
-        for action in letters_to_actions(letters):
-            state = state.act(action)
-        knows = (
-            None if state.actor is None else information_state(state.cards[state.actor], letters)
-        )
-        return View(state.actor, named(state.legal_actions, letters, OURS), state.returns, knows)
-
-    return Side("the core", look, _counted_deals)
+def _core_view(deal: Deal, letters: str) -> View:
+    state = State.new(*deal)
+    for action in letters_to_actions(letters):
+        state = state.act(action)
+    legal = action_words(state.legal_actions, letters, OURS)
+    if state.actor is None:
+        return View(None, legal, state.returns)
+    name = information_state(state.cards[state.actor], letters)
+    return View(state.actor, legal, state.returns, name)
 
 
-def _counted_deals() -> Chance:
-    """Chance as it follows from the list of equally likely deals."""
-    prefixes = Counter(deal[:n] for deal in rules.DEALS for n in (0, 1, 2))
+def deal_probabilities(deals: Sequence[Deal] = DEALS) -> Chance:
+    """The probability of each card, if all `deals` are equally likely."""
+    counts = Counter(deal[:n] for deal in deals for n in (0, 1, 2))
     return {
-        prefix: {
-            int(card): prefixes[*prefix, card] / prefixes[prefix]
-            for card in Card
-            if prefixes[*prefix, card]
+        dealt: {
+            int(card): counts[*dealt, card] / counts[dealt] for card in Card if counts[*dealt, card]
         }
-        for prefix in [(), *((card,) for card in Card)]
+        for dealt in [(), *((card,) for card in Card)]
     }
 
 
-def rulebook(book: Any, *, lowest: int = 0, name: str = "the rulebook") -> Side:
-    """Anything with `is_terminal`, `get_current_player` and `get_payoff` over letters.
+CORE = Side("the core", _core_view, deal_probabilities)
+
+
+def rulebook(book: Any, *, lowest: int = 0) -> Side:
+    """An object with `is_terminal`, `get_current_player` and `get_payoff` over letters.
 
     `lowest` is its number of the jack.
     """
 
-    def look(deal: Deal, letters: str) -> View:
+    def view(deal: Deal, letters: str) -> View:
         if book.is_terminal(letters):
             cards = [lowest + int(card) for card in deal]
             return View(None, None, (float(book.get_payoff(cards, letters)),))
         return View(book.get_current_player(letters), None, ())
 
-    return Side(name, look)
+    return Side("the rulebook", view)
 
 
-def openspiel(
-    game: pyspiel.Game, encoding: Encoding = PASS_BET, *, lowest: int = 0, name: str = "OpenSpiel"
-) -> Side:
+def openspiel(game: pyspiel.Game, encoding: Encoding = PASS_BET, *, lowest: int = 0) -> Side:
     """An OpenSpiel game that deals three cards by chance; `lowest` is its number of the jack."""
 
     def state_at(deal: Sequence[int], letters: str = "") -> pyspiel.State:
@@ -115,132 +112,192 @@ def openspiel(
         for card in deal:
             state.apply_action(lowest + int(card))
         for depth, word in enumerate(BETTING[letters].words):
-            action = encoding[word]
-            if action not in state.legal_actions():
-                raise DeadEndError(f"{word} is not possible after {letters[:depth] or 'the deal'}")
-            state.apply_action(action)
+            if encoding[word] not in state.legal_actions():
+                before = letters[:depth] or "the deal"
+                raise UnreachableError(f"{word} is not possible after {before}")
+            state.apply_action(encoding[word])
         return state
 
-    def dealt(deal: Deal, letters: str) -> pyspiel.State:
+    def view(deal: Deal, letters: str) -> View:
         state = state_at(deal, letters)
         if state.is_chance_node():
-            raise DeadEndError("chance deals once more")
-        return state
-
-    def look(deal: Deal, letters: str) -> View:
-        state = dealt(deal, letters)
+            raise UnreachableError("chance deals a third time")
         if state.is_terminal():
             return View(None, frozenset(), tuple(state.returns()))
         actor = state.current_player()
-        words = named(state.legal_actions(), letters, encoding)
-        return View(actor, words, tuple(state.returns()), state.information_state_string(actor))
+        legal = action_words(state.legal_actions(), letters, encoding)
+        return View(actor, legal, tuple(state.returns()), state.information_state_string(actor))
 
     def chance() -> Chance:
-        prefixes = [(), *((int(card),) for card in Card)]
         return {
-            prefix: {card - lowest: share for card, share in state_at(prefix).chance_outcomes()}
-            for prefix in prefixes
+            dealt: {card - lowest: share for card, share in state_at(dealt).chance_outcomes()}
+            for dealt in [(), *((int(card),) for card in Card)]
         }
 
-    return Side(name, look, chance)
+    return Side("OpenSpiel", view, chance)
 
 
-class DeadEndError(Exception):
-    """A side cannot be led to a node that the game has."""
+def reference() -> Side:
+    """OpenSpiel's C++ `kuhn_poker`, which all other sides are compared with."""
+    return openspiel(pyspiel.load_game("kuhn_poker"))
 
 
-def aec(reset: Callable[[Deal], Any], encoding: Encoding = OURS, *, name: str) -> Side:
-    """A PettingZoo AEC environment; `reset` gives it back with a hand dealt."""
-
-    def look(deal: Deal, letters: str) -> View:
-        env = reset(deal)
-        for depth, word in enumerate(BETTING[letters].words):
-            if _over(env):
-                raise DeadEndError(_how_it_ended(env, letters[:depth]))
-            env.step(encoding[word])
-        if _over(env):
-            if any(env.truncations.values()):
-                raise DeadEndError(_how_it_ended(env, letters))
-            return View(None, frozenset(), tuple(leaving_rewards(env)))
-        actor = AGENTS.index(env.agent_selection)
-        return View(actor, named(legal_ids(env), letters, encoding), tuple(env.rewards.values()))
-
-    return Side(name, look)
+# An AEC environment is played once through every action sequence of each deal. What is recorded
+# can then be read with any meaning of its action IDs.
 
 
-def mask_of(env: Any) -> list[int] | None:
-    """The mask of the agent to act, wherever the environment puts it."""
+@dataclass(frozen=True, slots=True)
+class RecordedNode:
+    """One node of a recorded hand, in the environment's own action IDs."""
+
+    actor: int
+    legal: Moves
+    end: str = ""  # how the hand ended, if it did
+    rewards: tuple[float, ...] = ()
+    observation: bytes = b""
+
+
+def recorded(
+    records: Mapping[Deal, Mapping[Moves, RecordedNode]], encoding: Encoding = OURS, *, name: str
+) -> Side:
+    """A recorded AEC environment."""
+
+    def view(deal: Deal, letters: str) -> View:
+        if deal not in records:
+            raise UnreachableError("this deal never comes up")
+        record, words = records[deal], BETTING[letters].words
+        path = tuple(encoding[word] for word in words)
+        for depth in range(len(path) + 1):
+            if path[:depth] not in record:
+                raise UnreachableError(f"{words[depth - 1]} is not possible there")
+            node = record[path[:depth]]
+            if node.end and (depth < len(path) or node.end != "over"):
+                moves = ", ".join(words[:depth])
+                raise UnreachableError(f"the hand is {node.end} after [{moves}]")
+        if node.end:
+            return View(None, frozenset(), node.rewards)
+        legal = action_words(node.legal, letters, encoding)
+        return View(node.actor, legal, (0, 0), (node.actor, node.observation))
+
+    return Side(name, view)
+
+
+def record_hands(reset: Callable[[], Any]) -> dict[Moves, RecordedNode]:
+    """Every sequence of legal actions from one deal, up to one move more than Kuhn's longest.
+
+    `reset` returns the environment with that deal.
+    """
+    has_mask = _mask(reset()) is not None
+    record: dict[Moves, RecordedNode] = {}
+    queue: list[Moves] = [()]
+    for path in queue:
+        env = reset()
+        try:
+            for action in path:
+                env.step(action)
+        except (Exception, SystemExit) as error:  # the code of a candidate may fail in any way
+            parent = record[path[:-1]]
+            if has_mask:
+                record[path] = RecordedNode(parent.actor, (), f"broken off by {error_text(error)}")
+            else:  # without masks, an illegal action is one that raises
+                legal = tuple(action for action in parent.legal if action != path[-1])
+                record[path[:-1]] = replace(parent, legal=legal)
+            continue
+        record[path] = node = _recorded_node(env)
+        if not node.end and len(path) <= max(map(len, BETTING)):
+            queue.extend((*path, action) for action in node.legal)
+    return record
+
+
+def _recorded_node(env: Any) -> RecordedNode:
+    actor = env.possible_agents.index(env.agent_selection)
+    if any(env.truncations.values()):
+        return RecordedNode(actor, (), "truncated")
+    if any(env.terminations.values()):
+        try:
+            return RecordedNode(actor, (), "over", tuple(final_rewards(env)))
+        except UnreachableError as error:
+            return RecordedNode(actor, (), f"over, but {error},")
+    mask = _mask(env) or [1] * int(env.action_space(env.agent_selection).n)
+    legal = tuple(action for action, allowed in enumerate(mask) if allowed)
+    observation = observation_bytes(env.observe(env.agent_selection))
+    return RecordedNode(actor, legal, observation=observation)
+
+
+def _mask(env: Any) -> list[int] | None:
+    """The mask of the agent to act, from its observation or its info."""
     observation, _, _, _, info = env.last()
-    for place in (observation, info):
-        if isinstance(place, Mapping) and "action_mask" in place:
-            return list(place["action_mask"])
+    for source in (observation, info):
+        if isinstance(source, Mapping) and "action_mask" in source:
+            return list(source["action_mask"])
     return None
 
 
-def legal_ids(env: Any) -> tuple[int, ...]:
-    """The action IDs that the mask allows; all of them where there is no mask."""
-    mask = mask_of(env) or [1] * int(env.action_space(env.agent_selection).n)
-    return tuple(i for i, allowed in enumerate(mask) if allowed)
+def observation_bytes(observation: Any) -> bytes:
+    """An observation as bytes, without its mask."""
+    if isinstance(observation, Mapping):
+        keys = sorted(key for key in observation if key != "action_mask")
+        return b"".join(observation_bytes(observation[key]) for key in keys)
+    if isinstance(observation, (list, tuple)):
+        return b"".join(map(observation_bytes, observation))
+    if isinstance(observation, str):
+        return observation.encode()
+    return np.asarray(observation, np.float64).tobytes()
 
 
-def leaving_rewards(env: Any) -> list[float]:
-    """Each agent's last reward, read as agents read it: by `last()` in the dead steps."""
+def final_rewards(env: Any) -> list[float]:
+    """Each agent's last reward, read by `last()` in the dead steps, as PettingZoo's users do."""
     rewards = dict.fromkeys(env.possible_agents, 0.0)
     for agent in env.agent_iter(len(rewards)):
         rewards[agent] = float(env.last()[1])
         env.step(None)
     if env.agents:
-        raise DeadEndError("finished agents do not leave on step(None)")
+        raise UnreachableError("finished agents do not leave on step(None)")
     return list(rewards.values())
 
 
-def _over(env: Any) -> bool:
-    return bool(any(env.terminations.values()) or any(env.truncations.values()))
-
-
-def _how_it_ended(env: Any, letters: str) -> str:
-    how = "truncated" if any(env.truncations.values()) else "over"
-    return f"the hand is {how} after [{', '.join(BETTING[letters].words)}]"
-
-
 def hand(deal: Deal, letters: str) -> str:
-    """A node as people read it: `pp with K against Q`."""
-    shown = letters or "the deal"
-    return f"{shown} with {deal[0].name} against {deal[1].name}"
+    """A node in a message: `pp with K against Q`."""
+    return f"{letters or 'the deal'} with {deal[0].name} against {deal[1].name}"
 
 
 def compare(ours: Side, theirs: Side, tally: Tally) -> None:
-    """Walk both sides through all 54 dealt nodes, and the 4 chance nodes where both have them."""
+    """Walk both sides through all 54 dealt nodes, and the 4 chance nodes if both have them."""
     try:
         if chance := ours.chance():
             _compare_chance(chance, theirs.chance(), tally)
-    except Exception as error:  # a stranger's code may fail in any way
-        tally.fail(f"dealing: {told(error)}, {theirs.name} deals two cards")
-    for deal in rules.DEALS:
-        for letters in BETTING:
-            _compare_node(deal, letters, ours, theirs, tally)
+    except Exception as error:  # the code of a candidate may fail in any way
+        tally.fail(f"dealing: {error_text(error)}, {theirs.name} deals two cards")
+    for deal, letters in product(DEALS, BETTING):
+        _compare_node(deal, letters, ours, theirs, tally)
 
 
-def compare_knowledge(ours: Side, theirs: Side, tally: Tally) -> None:
-    """Two nodes share an information state on one side exactly when they do on the other."""
-    spots = [(deal, letters) for deal in rules.DEALS for letters in DECISIONS]
-    views = [(hand(*spot), ours.look(*spot), theirs.look(*spot)) for spot in spots]
-    for (one, mine, his), (other, my_other, his_other) in combinations(views, 2):
-        shared = (mine.actor, mine.knows) == (my_other.actor, my_other.knows)
-        truly = (his.actor, his.knows) == (his_other.actor, his_other.knows)
-        phrase = "says the actor cannot tell them apart: {}"
-        tally.same(f"{one} / {other}", phrase, shared, truly)
+def compare_information_states(ours: Side, theirs: Side, tally: Tally) -> None:
+    """Two nodes share an information state on one side exactly if they do on the other."""
+    for (here, mine, right), (there, mine2, right2) in combinations(_decisions(ours, theirs), 2):
+        shared = (mine.actor, mine.information_state) == (mine2.actor, mine2.information_state)
+        expected = (right.actor, right.information_state) == (
+            right2.actor,
+            right2.information_state,
+        )
+        phrase = "has the same information state at both: {}"
+        tally.same(f"{here} / {there}", phrase, shared, expected)
 
 
-def compare_sight(ours: Side, theirs: Side, tally: Tally) -> None:
-    """Where the actor cannot tell two nodes apart, what it is shown is the same."""
-    seen: dict[Hashable, tuple[str, Hashable]] = {}
-    for deal in rules.DEALS:
-        for letters in DECISIONS:
-            right, mine = theirs.look(deal, letters), ours.look(deal, letters)
-            first, sight = seen.setdefault(right.knows, (hand(deal, letters), mine.knows))
-            claim = f"player_{right.actor} is shown the same as at {first}"
-            tally.holds(hand(deal, letters), claim, mine.knows == sight)
+def compare_observations(ours: Side, theirs: Side, tally: Tally) -> None:
+    """Nodes that share an information state on their side have the same observation on ours."""
+    first: dict[Hashable, tuple[str, Hashable]] = {}
+    for where, mine, right in _decisions(ours, theirs):
+        here = (where, mine.information_state)
+        there, observation = first.setdefault(right.information_state, here)
+        claim = f"player_{right.actor} observes the same as at {there}"
+        tally.holds(where, claim, mine.information_state == observation)
+
+
+def _decisions(ours: Side, theirs: Side) -> Iterator[tuple[str, View, View]]:
+    """Each decision node: its label and both sides' views."""
+    for deal, letters in product(DEALS, DECISIONS):
+        yield hand(deal, letters), ours.view(deal, letters), theirs.view(deal, letters)
 
 
 def _compare_chance(ours: Chance, theirs: Chance, tally: Tally) -> None:
@@ -253,33 +310,28 @@ def _compare_chance(ours: Chance, theirs: Chance, tally: Tally) -> None:
 
 
 def _compare_node(deal: Deal, letters: str, ours: Side, theirs: Side, tally: Tally) -> None:
-    where, right = hand(deal, letters), theirs.look(deal, letters)
+    where, right = hand(deal, letters), theirs.view(deal, letters)
     try:
-        mine = ours.look(deal, letters)
+        mine = ours.view(deal, letters)
     except (Exception, SystemExit) as error:
-        plays = f"pays {show(right.returns[0])}" if right.actor is None else "plays on"
-        tally.fail(f"{where}: {told(error)}, {theirs.name} {plays}")
+        plays = f"pays {format_value(right.returns[0])}" if right.actor is None else "plays on"
+        tally.fail(f"{where}: {error_text(error)}, {theirs.name} {plays}")
         return
     tally.same(where, "lets {} act", _agent(mine.actor), _agent(right.actor))
-    if mine.words is not None:
-        tally.same(where, "allows {}", mine.words, right.words)
+    if mine.legal is not None:
+        tally.same(where, "allows {}", mine.legal, right.legal)
     if right.actor is None:
         tally.same(where, "pays {}", mine.returns[0] if mine.returns else None, right.returns[0])
         if len(mine.returns) > 1:
             tally.same(where, "pays both together {}", sum(mine.returns), sum(right.returns))
 
 
-def told(error: BaseException) -> str:
-    """What went wrong on a side, in one line."""
-    if isinstance(error, DeadEndError):
+def error_text(error: BaseException) -> str:
+    """An error of a side in one line."""
+    if isinstance(error, UnreachableError):
         return str(error)
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _agent(seat: int | None) -> str | None:
     return None if seat is None else f"player_{seat}"
-
-
-def reference() -> Side:
-    """OpenSpiel's C++ `kuhn_poker`: the side that is right."""
-    return openspiel(pyspiel.load_game("kuhn_poker"))

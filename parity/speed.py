@@ -1,4 +1,4 @@
-"""`python -m parity.speed`: how fast we are beside each peer, in one run on one machine."""
+"""`python -m parity.speed`: our speed and that of other libraries, in one run on one machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times faster we are than a peer: the median of rounds, and their range."""
+    """Our speed divided by a peer's: the median over rounds, and the range."""
 
     contest: str
     unit: str
@@ -44,10 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: argparse.Namespace) -> int:
-    from parity.contests import OPTIONAL, contests, installed  # which need OpenSpiel
+    from parity.contests import OPTIONAL, contests, installed  # they import OpenSpiel
 
     if arguments.rounds < 1:
-        raise UsageError(f"--rounds {arguments.rounds}: want at least 1")
+        raise UsageError(f"--rounds {arguments.rounds}: must be at least 1")
     if arguments.chart:
         require_png(arguments.chart)
     every = {contest.name: contest for contest in contests()}
@@ -67,12 +67,12 @@ def _main(arguments: argparse.Namespace) -> int:
     else:
         print(table(HEADER, map(_row, ratios), left=2))
         if missing := [name for name, package in OPTIONAL.items() if not installed(package)]:
-            print(f"not installed, so left out: {', '.join(missing)} (the extra [peers])")
+            print(f"not installed, so not timed: {', '.join(missing)} (the extra [peers])")
     return EXIT_OK
 
 
 def measure(contest: Contest, *, rounds: int) -> list[Ratio]:
-    """Time all contenders in turn, round by round, so that noise meets all alike."""
+    """Time all contenders in each round, so that noise affects them equally."""
     makers = {"ours": contest.ours, **contest.peers}
     warm = {name: _calibrated(make(), contest.seconds) for name, make in makers.items()}
     rates: dict[str, list[float]] = {name: [] for name in warm}
@@ -98,7 +98,7 @@ def _ratio(contest: Contest, peer: str, ours: list[float], theirs: list[float]) 
 
 
 def _calibrated(contender: Contender, seconds: float) -> tuple[Contender, int]:
-    """Warm up, and find how many units fill a sample."""
+    """Warm up, and find the number of units that a sample takes."""
     units = contender(1)
     while (rate := _rate(contender, units)) * seconds > 2 * units:
         units = max(2 * units, int(rate * seconds / 2))
@@ -133,7 +133,7 @@ def _short(number: float) -> str:
 
 
 def draw(ratios: Iterable[Ratio], path: Path) -> None:
-    """A bar for each ratio on a log axis, 1 being the peer's own speed."""
+    """A bar per ratio on a log axis; 1 is the peer's own speed."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -160,7 +160,7 @@ def draw(ratios: Iterable[Ratio], path: Path) -> None:
 def _parser() -> Parser:
     parser = Parser(prog="python -m parity.speed", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", help="time this; repeatable")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds to take the median of (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="the number of rounds (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON list")
     parser.add_argument("--chart", type=Path, metavar="PNG", help="draw the ratios as bars")
     return parser

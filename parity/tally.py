@@ -1,4 +1,4 @@
-"""Counting comparisons: how many, the largest deviation, and the first cases that differ."""
+"""Count comparisons: how many, the largest deviation, and the first cases that differ."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-CASES_KEPT = 6
+MAX_CASES = 6
 
 
 @dataclass(slots=True)
 class Tally:
-    """What one check compared. `ours` and `theirs` name the two sides in what people read."""
+    """The comparisons of one check. `ours` and `theirs` name the two sides in messages."""
 
     ours: str = "ours"
     theirs: str = "OpenSpiel"
+    max_cases: int = MAX_CASES
     compared: int = 0
     wrong: int = 0
     deviation: float = 0.0
@@ -24,8 +25,10 @@ class Tally:
         """Require equality. `phrase` says what a side does, e.g. `"pays {}"`."""
         self.compared += 1
         if ours != theirs:
-            self._differ(where, phrase.format(show(ours)), phrase.format(show(theirs)))
-            self.deviation = max(self.deviation, _distance(ours, theirs))
+            self._add_difference(where, phrase, format_value(ours), format_value(theirs))
+            numbers = isinstance(ours, (int, float)) and isinstance(theirs, (int, float))
+            distance = float(abs(ours - theirs)) if numbers else math.inf
+            self.deviation = max(self.deviation, distance)
 
     def close(self, where: str, phrase: str, ours: Any, theirs: Any, tolerance: float) -> None:
         """Require numbers within `tolerance` of each other; NaN is never close."""
@@ -34,7 +37,7 @@ class Tally:
         distance = math.inf if math.isnan(distance) else distance
         self.deviation = max(self.deviation, distance)
         if distance > tolerance:
-            self._differ(where, phrase.format(f"{ours:.9g}"), phrase.format(f"{theirs:.9g}"))
+            self._add_difference(where, phrase, f"{ours:.9g}", f"{theirs:.9g}")
 
     def holds(self, where: str, claim: str, truth: bool) -> None:
         """Require that `claim` is true."""
@@ -44,28 +47,29 @@ class Tally:
             self.fail(f"{where}: {claim} does not hold")
 
     def fail(self, case: str) -> None:
-        """Count a comparison that cannot even be made."""
+        """Count a comparison that cannot be made as a mismatch."""
         self.compared += 1
-        self._note(case)
+        self._add_case(case)
 
     def add(self, other: Tally) -> None:
-        """Count what another tally counted."""
+        """Add the counts and cases of another tally."""
         self.compared += other.compared
         self.wrong += other.wrong
         self.deviation = max(self.deviation, other.deviation)
-        self.cases = (self.cases + other.cases)[:CASES_KEPT]
+        self.cases = (self.cases + other.cases)[: self.max_cases]
 
-    def _differ(self, where: str, ours: str, theirs: str) -> None:
-        self._note(f"{where}: {self.ours} {ours}, {self.theirs} {theirs}".replace(":  ", ": "))
+    def _add_difference(self, where: str, phrase: str, ours: str, theirs: str) -> None:
+        mine, right = phrase.format(ours), phrase.format(theirs)
+        self._add_case(f"{where}: {self.ours} {mine}, {self.theirs} {right}".replace(":  ", ": "))
 
-    def _note(self, case: str) -> None:
+    def _add_case(self, case: str) -> None:
         self.wrong += 1
-        if len(self.cases) < CASES_KEPT:
+        if len(self.cases) < self.max_cases:
             self.cases.append(case)
 
 
-def show(value: Any) -> str:
-    """A value as people read it: whole numbers without a point, sets in order."""
+def format_value(value: Any) -> str:
+    """A value in a message: integers without a decimal point, sets in order."""
     if value is None:
         return "nobody"
     if isinstance(value, (set, frozenset)):
@@ -73,8 +77,3 @@ def show(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
-
-
-def _distance(ours: Any, theirs: Any) -> float:
-    numbers = isinstance(ours, (int, float)) and isinstance(theirs, (int, float))
-    return float(abs(ours - theirs)) if numbers else math.inf

@@ -34,7 +34,9 @@ def own_cache(tmp_path_factory):
 SLOW = {
     *("test_page", "test_web", "test_terminal", "test_examples"),
     *("test_train_ppo", "test_callback", "test_sweep", "test_networks", "test_checkpoint"),
-    *("test_export_onnx", "test_strangers", "test_sb3", "test_parity", "test_parity_games"),
+    *("test_export_onnx", "test_strangers", "test_sb3"),
+    *("test_parity_algorithms", "test_parity_candidate", "test_parity_command"),
+    *("test_parity_games", "test_parity_policies", "test_parity_selfplay"),
     *("test_fast", "test_cfr", "test_sampling", "test_evaluate"),
     *("test_nashconv", "test_pettingzoo", "test_games", "test_growth", "test_cache"),
     *("test_own_game", "test_commands", "test_openspiel", "test_solve", "test_rps", "test_figures"),
@@ -44,7 +46,7 @@ SLOW = {
 
 
 # What takes longest comes first, so that all have something to do until the end.
-LONGEST = ("test_sweep", "test_page", "test_report_page", "test_train_ppo", "test_parity")
+LONGEST = ("test_sweep", "test_page", "test_report_page", "test_train_ppo", "test_parity_command")
 
 
 def pytest_collection_modifyitems(items):

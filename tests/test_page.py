@@ -1,4 +1,4 @@
-"""The whole page in a real browser, beside the same hands in the core."""
+"""The whole page in a real browser, against the same hands in the core."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from algorithms.exact.values import evaluate_policy
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.playing import page as served
 from algorithms.playing.opponents import opponent
+from algorithms.policies.kuhn import to_names
 from kuhn_bridge import INFORMATION_STATES, Action, Card, Policy, State
 from tests.games import from_names
 from tests.test_play import serving
@@ -208,12 +209,12 @@ class Sitting:
 
     def see_verdict(self) -> None:
         """The table says in chips what each own move of the hand cost."""
-        said = ", your ".join(
+        text = ", your ".join(
             f"{word}{' cost' if i == 0 else ''} {in_chips(cost)}"
             for i, (word, cost) in enumerate(self.costs)
         )
         verdict = self.page.locator(".felt #verdict")
-        assert verdict.text_content() == (f"Against perfect play, your {said}." if said else "")
+        assert verdict.text_content() == (f"Against perfect play, your {text}." if text else "")
         costly = sum(cost for _, cost in self.costs) > 0
         assert verdict.get_attribute("class") == ("costly" if costly else "free")
 
@@ -221,12 +222,12 @@ class Sitting:
         """The status tells who only listens all that a decision needs: the card at the first."""
         words, first = self.hand.history, len(self.hand.history) < 2
         choices = [self.hand.act(action).history[-1] for action in self.hand.legal_actions]
-        said = [
+        text = [
             *([f"You hold the {CARD_NAMES[self.hand.cards[self.seat]]}."] if first else []),
             *([f"The bot {words[-1]}s."] if words else []),
             f"{' or '.join(choices).capitalize()}?",
         ]
-        assert self.page.text_content("#status") == " ".join(said)
+        assert self.page.text_content("#status") == " ".join(text)
 
 
 def in_chips(amount: Fraction) -> str:
@@ -338,7 +339,7 @@ def test_the_keyboard_stays_among_the_moves(browser: Any) -> None:
 @pytest.mark.parametrize("how", ["double click", "Enter", "Space", "c"])
 def test_a_double_click_or_a_held_key_is_one_move(browser: Any, tmp_path: Path, how: str) -> None:
     """Against a bot that bets after a check, the button that said Check says Call next."""
-    rows = Policy.uniform("kuhn").to_dict()
+    rows = to_names(Policy.uniform("kuhn").table)
     rows |= {f"{card}p": {"CHECK_OR_CALL": 0.0, "BET": 1.0} for card in range(3)}
     path = tmp_path / "bets.json"
     path.write_text(json.dumps(from_names(rows).to_document()))
@@ -418,20 +419,20 @@ def test_the_bots_mind_is_its_twelve_rows(browser: Any) -> None:
         assert page.locator("#mind").is_hidden()
 
 
-def test_the_persons_best_move_is_told_and_either_where_two_are_as_good(browser: Any) -> None:
+def test_the_persons_best_move_is_shown_and_either_if_two_are_best(browser: Any) -> None:
     names = {"Random habits 3": "random:3", "Coin flips": "uniform", "Never bluffs": "heuristic"}
     with sitting(browser, "random:3") as table:
-        page, told = table.page, table.page.locator("#rows td.reply")
+        page, replies = table.page, table.page.locator("#rows td.reply")
         for name, source in {**names, "Perfect play": "nash:1/6"}.items():
             page.get_by_label("against").select_option(name)
             policy = opponent(source).policy
             assert np.array_equal(mind(page), policy.table)
-            assert told.all_text_contents() == best_moves(policy)
+            assert replies.all_text_contents() == best_moves(policy)
             assert ("either" in best_moves(policy)) == (source != "random:3")
         heads = page.locator("#rows thead th").all_text_contents()
         assert heads == [*("bot bets", "you") * 2, *("bot calls", "you") * 2]
-        spoken = told.first.get_attribute("aria-label")
-        assert spoken == f"your best move here: {told.first.text_content()}"
+        spoken = replies.first.get_attribute("aria-label")
+        assert spoken == f"your best move here: {replies.first.text_content()}"
 
 
 def best_moves(policy: Policy) -> list[str]:
@@ -457,26 +458,26 @@ def word_at(name: str, action: Action) -> str:
     return state.act(action).history[-1]
 
 
-def test_a_model_runs_in_the_page_and_says_what_python_says(browser: Any, onnx_path: Path) -> None:
+def test_a_model_that_runs_in_the_page_agrees_with_python(browser: Any, onnx_path: Path) -> None:
     need(served.runtime_files(), "onnxruntime-web (make web)")
     with sitting(browser, str(onnx_path)) as table:
         assert table.page.locator("body").get_attribute("data-plays") == "onnx"
         assert "was run in this page" in table.page.text_content("#runtime")
-        assert np.abs(mind(table.page) - table.policy.probabilities).max() < 1e-6
+        assert np.abs(mind(table.page) - table.policy.table).max() < 1e-6
         play_hands(table, 8, clicker(table.page))
 
 
-def test_without_onnxruntime_the_table_plays_and_the_page_says_so(
+def test_without_onnxruntime_the_table_plays_and_a_note_explains_it(
     browser: Any, onnx_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served, "runtime_files", dict)
     with sitting(browser, str(onnx_path)) as table:
         assert table.page.locator("body").get_attribute("data-plays") == "table"
-        said = table.page.text_content("#runtime")
+        text = table.page.text_content("#runtime")
         version = json.loads((ROOT / "package.json").read_text())["dependencies"]["onnxruntime-web"]
-        assert "npm install onnxruntime-web" in said
-        assert f"npm install onnxruntime-web@{version}" in said
-        assert np.array_equal(mind(table.page), table.policy.probabilities)
+        assert "npm install onnxruntime-web" in text
+        assert f"npm install onnxruntime-web@{version}" in text
+        assert np.array_equal(mind(table.page), table.policy.table)
         play_hands(table, 6, clicker(table.page))
 
 
@@ -506,10 +507,10 @@ def test_a_model_that_the_page_cannot_run_is_played_from_its_table(
     source, route = (onnx_path, broken) if kind == "broken" else (foreign_path, None)
     with sitting(browser, str(source), route=route) as table:
         assert table.page.locator("body").get_attribute("data-plays") == "table"
-        said = table.page.text_content("#runtime")
-        assert "could not run this ONNX file" in said
-        assert "docs/onnx.md" in said
-        assert np.array_equal(mind(table.page), table.policy.probabilities)
+        text = table.page.text_content("#runtime")
+        assert "could not run this ONNX file" in text
+        assert "docs/onnx.md" in text
+        assert np.array_equal(mind(table.page), table.policy.table)
         play_hands(table, 3, clicker(table.page))
 
 
@@ -519,7 +520,7 @@ def test_once_loaded_it_needs_no_network(browser: Any) -> None:
         play_hands(table, 6, table.page.keyboard.press)
 
 
-def test_a_server_that_has_gone_is_said(browser: Any) -> None:
+def test_a_missing_server_is_reported(browser: Any) -> None:
     with serving() as server:
         page = browser.new_page()
         page.route("**/game.json", lambda route: route.abort())
@@ -528,7 +529,7 @@ def test_a_server_that_has_gone_is_said(browser: Any) -> None:
         page.close()
 
 
-def test_a_module_that_does_not_load_is_said(browser: Any) -> None:
+def test_a_module_that_does_not_load_is_reported(browser: Any) -> None:
     with serving() as server:
         page = browser.new_page()
         page.route("**/mind.js", lambda route: route.abort())
@@ -589,7 +590,7 @@ def test_the_moves_are_in_view_at_every_size(browser: Any) -> None:
         fits_at_every_size(page)
 
 
-def test_what_does_not_fit_is_seen(browser: Any) -> None:
+def test_an_overflow_is_noticed(browser: Any) -> None:
     """The check above, with an error planted: letters too wide for any small screen."""
     with sitting(browser, "uniform") as table:
         play_hands(table, 2, table.page.keyboard.press)
@@ -638,7 +639,7 @@ def test_the_bots_card_is_nowhere_in_the_page_before_the_showdown(browser: Any) 
         assert f'data-card="{other.name}"' not in hidden
 
 
-def test_a_screen_reader_hears_what_happens(browser: Any) -> None:
+def test_the_accessibility_tree_has_roles_and_names(browser: Any) -> None:
     with sitting(browser, "uniform") as table:
         page = table.page
         table.deal()
@@ -655,7 +656,7 @@ def test_a_screen_reader_hears_what_happens(browser: Any) -> None:
         assert page.locator("#rows").get_by_role("rowheader").count() == len(INFORMATION_STATES)
 
 
-def test_the_rules_are_shown_once_and_whenever_asked_for(browser: Any) -> None:
+def test_the_rules_are_shown_once_and_on_request(browser: Any) -> None:
     with sitting(browser, "uniform", script="") as table:
         page, rules = table.page, table.page.get_by_role("dialog", name="How to play")
         table.deal()
@@ -690,7 +691,7 @@ def test_the_rules_fit(browser: Any) -> None:
             assert table.page.evaluate(OVERFLOW) == []
 
 
-def test_the_words_are_a_players(browser: Any) -> None:
+def test_the_page_has_no_jargon(browser: Any) -> None:
     with sitting(browser, "nash:1/6") as table:
         page = table.page
         page.keyboard.press("m")
@@ -741,20 +742,20 @@ def test_an_opponent_is_chosen_and_its_totals_outlive_a_reload(browser: Any) -> 
 def test_starting_over_forgets_one_opponent_after_asking(browser: Any) -> None:
     with sitting(browser, "nash:1/6") as table:
         page, reset = table.page, table.page.get_by_role("button", name="Start over")
-        asked: list[str] = []
+        messages: list[str] = []
         assert reset.is_hidden()
         play_hands(table, 2, page.keyboard.press)
         choose(table, "Coin flips", "uniform")
         play_hands(table, 1, page.keyboard.press)
-        page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+        page.once("dialog", lambda dialog: (messages.append(dialog.message), dialog.dismiss()))
         reset.click()
         assert page.text_content("#hands") == "1 hand"
-        page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.accept()))
+        page.once("dialog", lambda dialog: (messages.append(dialog.message), dialog.accept()))
         reset.click()
         assert page.text_content("#hands") == "0 hands"
         assert page.text_content("#given") == "0.00"
-        assert "1 hand against “Coin flips”" in asked[0]
-        assert len(asked) == 2
+        assert "1 hand against “Coin flips”" in messages[0]
+        assert len(messages) == 2
         page.reload()
         page.locator("body[data-ready]").wait_for()
         assert page.text_content("#hands") == "0 hands"
@@ -771,7 +772,7 @@ def test_starting_over_forgets_one_opponent_after_asking(browser: Any) -> None:
     ],
     ids=["forbidden", "full", "damaged"],
 )
-def test_the_page_plays_where_nothing_can_be_remembered(browser: Any, script: str) -> None:
+def test_the_page_works_without_storage(browser: Any, script: str) -> None:
     with sitting(browser, "uniform", script=script) as table:
         table.page.keyboard.press("Escape")  # rules that were never remembered
         play_hands(table, 3, table.page.keyboard.press)
@@ -798,11 +799,11 @@ def seated(page: Any, name: str) -> None:
 def test_an_own_file_is_dropped_and_plays(browser: Any, tmp_path: Path) -> None:
     mine = Policy.random("kuhn", 5)
     path = tmp_path / "mine.json"
-    path.write_text(mine.to_json())
+    mine.save(path)
     with sitting(browser, "uniform") as table:
         page = table.page
         table.deal()
-        drop(page, "policy.json", mine.to_json())
+        drop(page, "policy.json", path.read_text())
         seated(page, "policy.json")
         table.policy = mine
         play_hands(table, 6, page.keyboard.press)
@@ -837,7 +838,7 @@ def test_where_to_drop_a_file_is_shown_while_it_is_dragged(browser: Any) -> None
             assert hint.is_visible() == shown
 
 
-def test_letters_in_the_menu_are_no_moves(browser: Any) -> None:
+def test_letters_in_the_menu_are_not_moves(browser: Any) -> None:
     with sitting(browser, "uniform") as table:
         table.deal()
         table.page.locator("#opponent").focus()
@@ -855,7 +856,7 @@ def test_an_own_network_is_dropped_and_plays(browser: Any, onnx_path: Path) -> N
         seated(page, "policy.onnx")
         assert page.locator("body").get_attribute("data-plays") == "onnx"
         table.policy = opponent(str(onnx_path)).policy
-        assert np.abs(mind(page) - table.policy.probabilities).max() < 1e-6
+        assert np.abs(mind(page) - table.policy.table).max() < 1e-6
         play_hands(table, 4, page.keyboard.press)
 
 
@@ -869,19 +870,19 @@ REFUSED = (
 )
 
 
-def test_a_file_that_cannot_play_is_refused_in_a_line(browser: Any) -> None:
+def test_an_unusable_file_is_refused_in_one_line(browser: Any) -> None:
     need(served.runtime_files(), "onnxruntime-web (make web)")
     with sitting(browser, "uniform") as table:
         table.deal()
-        for name, content, said in REFUSED:
+        for name, content, text in REFUSED:
             drop(table.page, name, content)
-            line = table.page.get_by_role("alert").filter(has_text=said)
+            line = table.page.get_by_role("alert").filter(has_text=text)
             line.wait_for()
             assert line.text_content().startswith(f"{name}: ")
             assert "\n" not in line.text_content()
         assert table.page.locator("#opponent option").count() == 5
         table.see()  # the hand goes on
-        drop(table.page, "fine.json", Policy.random("kuhn", 1).to_json())
+        drop(table.page, "fine.json", json.dumps(Policy.random("kuhn", 1).to_document()))
         seated(table.page, "fine.json")
         assert table.page.text_content("#trouble") == ""
 
@@ -928,7 +929,7 @@ def test_under_reduced_motion_the_bot_answers_at_once(browser: Any) -> None:
         table.see()
 
 
-def test_a_bot_that_thinks_leaves_the_table_to_the_next(browser: Any) -> None:
+def test_another_opponent_can_be_chosen_while_the_bot_thinks(browser: Any) -> None:
     with sitting(browser, "uniform", reduced_motion="no-preference") as table:
         page = table.page
         page.clock.install()
@@ -955,7 +956,7 @@ def test_the_chart_shows_chips_fair_share_and_band(browser: Any) -> None:
     variance = float(weights @ chips**2 - (weights @ chips) ** 2)
     with sitting(browser, "uniform") as table:
         play_hands(table, 20, table.page.keyboard.press)
-        said = table.page.get_attribute("#chart", "aria-label")
+        text = table.page.get_attribute("#chart", "aria-label")
         shapes = {
             kind: table.page.get_attribute(f"#chart .{kind}", "points").split()
             for kind in ("chips", "share", "band")
@@ -966,7 +967,7 @@ def test_the_chart_shows_chips_fair_share_and_band(browser: Any) -> None:
     total, n = sum(won for _, won in table.results), len(table.results)
     share = sum((1 if seat else -1) / 18 for seat, _ in table.results)
     margin = 1.96 * math.sqrt(variance * n)
-    numbers = [number(text) for text in re.findall(rf"[+{MINUS}]?\d+\.?\d*", said)]
+    numbers = [number(part) for part in re.findall(rf"[+{MINUS}]?\d+\.?\d*", text)]
     assert numbers[0] == n
     assert numbers[1] == total
     assert numbers[2] == pytest.approx(share, abs=0.0051)
@@ -1000,7 +1001,7 @@ def test_the_longest_result_moves_nothing(browser: Any) -> None:
             assert table.page.evaluate(SAY, [LONGEST, "10000 hands"]) == before, (width, height)
 
 
-def test_trouble_with_a_file_leaves_the_page_in_order(browser: Any) -> None:
+def test_an_error_about_a_file_does_not_break_the_layout(browser: Any) -> None:
     with sitting(browser, "uniform") as table:
         page = table.page
         drop(page, "a-policy-with-quite-a-long-name-of-its-own.json", "{")
@@ -1016,7 +1017,9 @@ def test_trouble_with_a_file_leaves_the_page_in_order(browser: Any) -> None:
         assert page.text_content("#trouble") == ""
 
 
-def test_an_endless_network_is_given_up_and_the_page_goes_on(browser: Any, tmp_path: Path) -> None:
+def test_an_endless_network_is_stopped_and_the_page_still_works(
+    browser: Any, tmp_path: Path
+) -> None:
     """By a clock that only the test moves."""
     need(served.runtime_files(), "onnxruntime-web (make web)")
     from tests.models import loop

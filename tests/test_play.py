@@ -1,4 +1,4 @@
-"""`algorithms.play`: the command, what it tells the page, and the security of its server."""
+"""`algorithms.play`: the command, the page's document, and the security of its server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from algorithms.support.server import Asset, Server
 from kuhn_bridge import INFORMATION_STATES, Policy
 from tests.games import from_names
 
-# What every answer carries, word for word. No source but the page itself may be loaded from.
+# Headers of every response: nothing is loaded from anywhere but the page itself.
 GUARDS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "
     "style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -88,7 +88,7 @@ def test_the_command_serves_the_page_until_ctrl_c() -> None:
         assert process.stdout.read() == "stopped\n"
 
 
-def test_the_browser_is_opened_unless_told_not_to(
+def test_the_browser_is_opened_unless_no_open_is_given(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened: Queue[str] = Queue()
@@ -108,7 +108,7 @@ def test_the_browser_is_opened_unless_told_not_to(
 def test_the_usual_port_or_any_free_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A browser keeps totals by address; a port that was asked for is never exchanged."""
+    """A browser stores totals by address, so the port should stay the same."""
 
     def interrupted(_: Server) -> None:
         raise KeyboardInterrupt
@@ -125,14 +125,14 @@ def test_the_usual_port_or_any_free_one(
     assert port() == usual
 
 
-def test_the_page_is_told_its_opponents_and_what_moves_cost(server: Server) -> None:
-    """The one asked for comes first, and once; the others are perfect play and simple habits."""
+def test_the_page_gets_opponents_and_the_costs_of_moves(server: Server) -> None:
+    """The given one comes first, and only once; then perfect play and simple styles."""
     game = json.loads(ask(server, "/game.json")[2])
     names = ["Coin flips", "Perfect play", "Never bluffs", "Always bets", "Always checks"]
     assert [opponent["name"] for opponent in game["opponents"]] == names
-    wanted = [Policy.uniform("kuhn"), nash(Fraction(1, 6)), *map(style, list(STYLES)[1:])]
-    told = [from_names(opponent["policy"]) for opponent in game["opponents"]]
-    assert told == wanted
+    tables = [nash(Fraction(1, 6)), *map(style, list(STYLES)[1:])]
+    wanted = [Policy.uniform("kuhn"), *(Policy("kuhn", table) for table in tables)]
+    assert [from_names(opponent["policy"]) for opponent in game["opponents"]] == wanted
     assert all(opponent["onnx"] is None for opponent in game["opponents"])
     assert from_names(game["perfect"]) == wanted[1]
     assert game["value"] == pytest.approx(-1 / 18)
@@ -165,23 +165,23 @@ def test_opponents_have_names_that_players_know(source: str, name: str) -> None:
     assert opponent(source).name == name
 
 
-def test_of_a_file_the_page_learns_the_name_alone(tmp_path: Path) -> None:
+def test_the_page_gets_only_the_name_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
-    path.write_text(Policy.random("kuhn", 1).to_json())
+    Policy.random("kuhn", 1).save(path)
     game = json.loads(page.assets(str(path))["/game.json"].body)
     assert game["opponents"][0]["name"] == "mine.json"
     assert len(game["opponents"]) == 6
     assert str(tmp_path) not in json.dumps(game)
 
 
-def test_it_is_bound_to_loopback_alone(server: Server) -> None:
+def test_it_is_bound_to_the_loopback_interface(server: Server) -> None:
     assert server.socket.getsockname()[0] == "127.0.0.1"
     with socket.socket() as elsewhere:
         assert elsewhere.connect_ex(("127.0.0.2", server.server_port)) != 0
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST"])
-def test_its_own_names_are_answered(server: Server, name: str) -> None:
+def test_its_own_names_are_served(server: Server, name: str) -> None:
     assert ask(server, "/", hosts=(f"{name}:{server.server_port}",))[0] == 200
 
 
@@ -269,7 +269,7 @@ def test_the_runtime_has_its_types() -> None:
         ("/", "TRACE", None, 501),
     ],
 )
-def test_every_answer_is_guarded(
+def test_every_response_has_the_security_headers(
     server: Server, path: str, method: str, hosts: tuple[str, ...] | None, status: int
 ) -> None:
     got, headers, _ = ask(server, path, method=method, hosts=hosts)
@@ -278,7 +278,7 @@ def test_every_answer_is_guarded(
 
 
 def raw(server: Server, request: str) -> bytes:
-    """All that comes back for `request`, sent as it is, until the server hangs up."""
+    """The whole response to `request`, sent as it is."""
     with socket.create_connection(server.server_address[:2], timeout=10) as connection:
         connection.sendall(request.replace("HOST", f"localhost:{server.server_port}").encode())
         return b"".join(iter(lambda: connection.recv(65536), b""))
@@ -306,7 +306,7 @@ def test_a_body_is_never_read_as_a_request(server: Server, method: str, header: 
         assert answer.count(b"HTTP/1.1 ") == 1
 
 
-def test_a_browser_that_hangs_up_is_no_news(
+def test_a_browser_that_hangs_up_prints_nothing(
     server: Server, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for _ in range(3):
@@ -318,7 +318,7 @@ def test_a_browser_that_hangs_up_is_no_news(
     assert capfd.readouterr().err == ""
 
 
-def test_any_other_failure_is_told(server: Server, capfd: pytest.CaptureFixture[str]) -> None:
+def test_any_other_failure_is_printed(server: Server, capfd: pytest.CaptureFixture[str]) -> None:
     try:
         raise ZeroDivisionError("while answering")
     except ZeroDivisionError:

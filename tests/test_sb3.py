@@ -252,6 +252,25 @@ def test_onnx_policies_of_all_kinds_are_read(
     assert np.abs(played(path, trust=trust) - masked(np.exp(OBSERVATIONS @ weights))).max() < 1e-6
 
 
+def test_an_onnx_file_gets_the_mask_of_each_row(tmp_path: Path) -> None:
+    """With all actions allowed, those that are legal here would have probability 0."""
+    path = graph(
+        tmp_path / "policy.onnx",
+        helper.make_node("Mul", ["raw", "large"], ["sure"]),
+        helper.make_node("Where", ["action_mask", "sure", "low"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["out"]),
+        inputs=[helper.make_tensor_value_info("action_mask", TensorProto.BOOL, ["n", 3])],
+        constants=[
+            helper.make_tensor("large", TensorProto.FLOAT, (3,), [1, 1, 1e4]),
+            helper.make_tensor("low", TensorProto.FLOAT, (), [-1e9]),
+        ],
+    )
+    scaled = OBSERVATIONS @ np.linspace(-1, 1, 30).reshape(10, 3) * [1, 1, 1e4]
+    kept = np.where(LEGAL, scaled, -np.inf)
+    wanted = masked(np.exp(kept - kept.max(axis=1, keepdims=True)))
+    assert np.abs(played(path) - wanted).max() < 1e-6
+
+
 def test_an_onnx_file_names_its_game_and_its_output(tmp_path: Path) -> None:
     same = {name: helper.make_node("Identity", ["raw"], [name]) for name in ("a", "logits")}
     doubled = helper.make_node("Add", ["raw", "raw"], ["a"])

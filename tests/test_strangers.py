@@ -242,13 +242,25 @@ def test_a_pickle_may_name_dictionaries_and_real_tensors_only(tmp_path: Path, na
     refused(path, match="not only tensors.* if you trust the file", gigabytes=0.5)
 
 
+@pytest.mark.parametrize("protocol", [*range(6), "INST"])
+def test_the_calls_that_a_pickle_asks_for_are_not_made(tmp_path: Path, protocol: Any) -> None:
+    mark = tmp_path / "ran"
+    pickled = f"(S'touch {mark}'\nios\nsystem\n.".encode()
+    if protocol != "INST":
+        pickled = pickle.dumps(Calls(os.system, f"touch {mark}"), protocol)
+    refused(with_pickle(tmp_path / "call.zip", pickled), match="call.zip")
+    assert not mark.exists()
+    pickle.loads(pickled)
+    assert mark.exists()  # so the pickle does run code
+
+
 def test_the_name_of_the_pickle_in_other_letters_is_no_way_around(tmp_path: Path) -> None:
     inner = members(members(sound_zip())["policy.pth"])
     changed = {n.replace("data.pkl", "DATA.PKL"): data for n, data in inner.items()}
     name = next(name for name in changed if name.endswith("DATA.PKL"))
     content = zipped(changed | {name: PICKLES["bytearray of 100 GB"]})
     path = with_members(tmp_path / "letters.zip", policy=content)
-    refused(path, match="not only tensors|not a complete SB3 model", gigabytes=0.5)
+    refused(path, match="not only tensors", gigabytes=0.5)
 
 
 def test_torch_reads_the_records_that_were_checked(tmp_path: Path) -> None:
@@ -350,19 +362,12 @@ def test_other_real_numbers_and_views_are_read(tmp_path: Path, dtype: torch.dtyp
     assert np.abs(found - wanted).max() < (1e-8 if dtype is torch.float64 else 0.05)
 
 
-def storage_of(elements: int) -> tuple[bytes, bytes]:
-    """The sound pickle, and a copy in which the first storage has that many elements."""
+def test_a_storage_larger_than_its_record_is_refused(tmp_path: Path) -> None:
     inner = members(members(sound_zip())["policy.pth"])
     pickled = next(data for name, data in inner.items() if name.endswith("data.pkl"))
-    at = pickled.index(b"cpu")
-    at = pickled.index(b"K(", at)  # 40 elements
-    return pickled, pickled[:at] + b"J" + struct.pack("<i", elements) + pickled[at + 2 :]
-
-
-def test_a_storage_larger_than_its_record_is_refused(tmp_path: Path) -> None:
-    pickled, changed = storage_of(10**9)
-    assert (played(with_pickle(tmp_path / "a.zip", pickled)) == sound(tmp_path / "b.zip")).all()
-    refused(with_pickle(tmp_path / "large.zip", changed), match="not a complete SB3 model")
+    start = pickled.index(b"K(", pickled.index(b"cpu"))  # the first storage has 40 elements
+    changed = pickled[:start] + b"J" + struct.pack("<i", 10**9) + pickled[start + 2 :]
+    refused(with_pickle(tmp_path / "large.zip", changed), match="record size .* does not match")
 
 
 @pytest.mark.parametrize("name", ["endless.zip", "endless.onnx"])
@@ -376,15 +381,17 @@ def test_endless_and_missing_files_are_one_line(tmp_path: Path, name: str) -> No
     refused(path, match="Is a directory")
 
 
+@pytest.mark.parametrize("suffix", ["zip", "onnx"])
 @settings(max_examples=150)
 @drawn(st.data())
-def test_a_damaged_zip_is_read_or_refused_but_never_crashes(data: st.DataObject) -> None:
-    whole = sound_zip()
-    start, end = (data.draw(st.integers(0, len(whole) - 1)) for _ in range(2))
-    junk = data.draw(st.binary(max_size=8))
+def test_a_damaged_file_is_read_or_refused_but_never_crashes(
+    suffix: str, data: st.DataObject
+) -> None:
     with TemporaryDirectory() as folder, suppress(BridgeError):
-        path = Path(folder) / "model.zip"
-        path.write_bytes(whole[:start] + junk + whole[min(end, start + 16) :])
+        path = Path(folder) / f"model.{suffix}"
+        whole = sound_zip() if suffix == "zip" else graph(path).read_bytes()
+        start, gap = data.draw(st.integers(0, len(whole) - 1)), data.draw(st.integers(0, 16))
+        path.write_bytes(whole[:start] + data.draw(st.binary(max_size=8)) + whole[start + gap :])
         played(path)
 
 
@@ -419,6 +426,14 @@ def given(name: str, *shape: int | str) -> Any:
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
+LONG: dict[str, Any] = {
+    "steps": [
+        node("MatMul", "raw", "a", to="x0"),
+        *(node("MatMul", f"x{i}", "b", to=f"x{i + 1}") for i in range(30)),
+        node("MatMul", "x30", "c"),
+    ],
+    "constants": [wide("a", 3, 1_900), wide("b", 1_900, 1_900), wide("c", 1_900, 3)],
+}
 GRAPHS: dict[str, tuple[dict[str, Any], str]] = {
     "values of 2**50 elements": ({"steps": doubled(40)}, "so much memory or time"),
     "broadcast to 10**10 elements": (
@@ -429,15 +444,7 @@ GRAPHS: dict[str, tuple[dict[str, Any], str]] = {
         },
         "so much memory or time",
     ),
-    "a product that takes minutes": (
-        {
-            "steps": [
-                node("MatMul", "raw", "a", to="x0"),
-                *(node("MatMul", f"x{i}", "b", to=f"x{i + 1}") for i in range(100)),
-                node("MatMul", "x100", "c"),
-            ],
-            "constants": [wide("a", 3, 1_900), wide("b", 1_900, 1_900), wide("c", 1_900, 3)],
-        },
+    "a product that takes minutes": (LONG,
         "so much memory or time",
     ),
     "one value in 100,000 places": (
@@ -459,15 +466,7 @@ GRAPHS: dict[str, tuple[dict[str, Any], str]] = {
         {"batch": -(2**40), "steps": [node("Identity", "raw")]}, "unknown shape|cannot run it"
     ),
     "weights said to be smaller": (
-        {
-            "inputs": [given("b", 1, 1)],
-            "steps": [
-                node("MatMul", "raw", "a", to="x0"),
-                *(node("MatMul", f"x{i}", "b", to=f"x{i + 1}") for i in range(100)),
-                node("MatMul", "x100", "c"),
-            ],
-            "constants": [wide("a", 3, 1_900), wide("b", 1_900, 1_900), wide("c", 1_900, 3)],
-        },
+        LONG | {"inputs": [given("b", 1, 1)]},
         "so much memory or time",
     ),
     "numbers as text": (
@@ -553,15 +552,3 @@ def test_millions_of_empty_parts_are_refused(tmp_path: Path, field: int) -> None
     path = tmp_path / "empty.onnx"
     path.write_bytes(bytes([7 << 3 | 2, *length]) + parts)
     refused(path, match="more than 1,000 nodes", gigabytes=0.5)
-
-
-@settings(max_examples=150)
-@drawn(st.data())
-def test_damaged_onnx_is_read_or_refused_but_never_crashes(data: st.DataObject) -> None:
-    with TemporaryDirectory() as folder, suppress(BridgeError):
-        whole = graph(Path(folder) / "policy.onnx").read_bytes()
-        start = data.draw(st.integers(0, len(whole) - 1))
-        junk = data.draw(st.binary(max_size=8))
-        path = Path(folder) / "policy.onnx"
-        path.write_bytes(whole[:start] + junk + whole[start + data.draw(st.integers(0, 16)) :])
-        played(path)

@@ -312,8 +312,9 @@ def test_a_pipe_is_written_into(tmp_path):
 def test_standard_output_is_written_into_in_order(tmp_path):
     code = "from algorithms.support.files import write_text\nprint('first')\n"
     code += "write_text('/dev/stdout', 'second\\n')\nprint('third')"
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
     with (tmp_path / "out").open("wb") as out:
-        subprocess.run([sys.executable, "-c", code], stdout=out, cwd=ROOT, check=True)
+        subprocess.run([sys.executable, "-c", code], stdout=out, cwd=ROOT, env=buffered, check=True)
     assert (tmp_path / "out").read_text() == "first\nsecond\nthird\n"
 
 

@@ -1,9 +1,8 @@
-"""Sweeps: what is run, that nothing that dies changes the results, and what the results say."""
+"""Sweeps: plans, results that no killed process changes, and their summaries."""
 
 from __future__ import annotations
 
 import csv
-import gc
 import json
 import os
 import signal
@@ -13,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +22,20 @@ from matplotlib.axes import Axes
 from algorithms import curves, sweep, train_ppo
 from algorithms.learning.bands import band, draw_bands, interval, iqm
 from algorithms.learning.curve import Point, to_csv
-from algorithms.learning.sweeping import plan as planning
-from algorithms.learning.sweeping.cluster import ENVIRONMENT
-from algorithms.learning.sweeping.driving import Live
-from algorithms.learning.sweeping.plan import Plan, parse_choices, parse_seeds, settings_grid
-from algorithms.learning.sweeping.results import read_report, to_text
 from algorithms.policies import load_policy
 from algorithms.support.errors import UsageError
-from algorithms.support.garbage import OBJECTS
 from algorithms.sweep import main
+from algorithms.sweeping import plan as planning
+from algorithms.sweeping.cluster import ENVIRONMENT
+from algorithms.sweeping.plan import Plan, parse_choices, parse_seeds, settings_grid
+from algorithms.sweeping.results import read_report, to_text
+from algorithms.sweeping.running import Progress
 from kuhn_bridge import BridgeError
 
 ROOT = Path(sweep.__file__).parents[1]
+STEP_SIZE = "lr"  # the name of the setting
 
-# What is planned.
+# Plans.
 
 
 @pytest.mark.parametrize(
@@ -55,27 +53,30 @@ def test_seeds_are_a_range_a_list_or_a_count(text: str, seeds: tuple[int, ...]) 
 
 
 def test_values_have_the_type_of_their_setting() -> None:
-    choices = parse_choices(["net=table,mlp", "lr=1,0.3", "n-envs=64"])
-    assert choices == {"net": ["table", "mlp"], "lr": [1.0, 0.3], "n_envs": [64]}
-    assert isinstance(choices["lr"][0], float)
+    choices = parse_choices(["net=table,mlp", "vf-coef=1,0.3", "n_envs=64"])
+    assert choices == {"net": ["table", "mlp"], "vf_coef": [1.0, 0.3], "n_envs": [64]}
+    assert isinstance(choices["vf_coef"][0], float)
 
 
 def test_commas_in_brackets_are_part_of_a_value() -> None:
-    assert planning._parts("kuhn,a(x=1,g=b(y=2,z=3)),c") == ["kuhn", "a(x=1,g=b(y=2,z=3))", "c"]
+    parts = ["kuhn", "a(x=1,g=b(y=2,z=3))", "c"]
+    assert planning.split_values(",".join(parts)) == parts
 
 
 def test_every_combination_is_named_by_what_varies() -> None:
-    grid = settings_grid(parse_choices(["net=table,mlp", "lr=1,0.5", "steps=100"]))
-    assert list(grid) == [f"net={n},lr={r}" for n in ("table", "mlp") for r in ("1", "0.5")]
+    grid = settings_grid(parse_choices(["net=table,mlp", "vf_coef=1,0.5", "steps=100"]))
+    assert list(grid) == [f"net={n},vf_coef={c}" for n in ("table", "mlp") for c in ("1", "0.5")]
     assert {config.steps for config in grid.values()} == {100}
-    assert grid["net=mlp,lr=1"].vf_coef == 0.5  # what the network wants comes with it
-    assert list(settings_grid(parse_choices(["lr=1e30,0.1"]))) == ["lr=1e+30", "lr=0.1"]
+    assert list(settings_grid(parse_choices(["vf_coef=1e30,0.1"]))) == [
+        "vf_coef=1e+30",
+        "vf_coef=0.1",
+    ]
     assert list(settings_grid({})) == ["default"]
     assert list(settings_grid(parse_choices(["steps=100"]))) == ["steps=100"]
 
 
-def test_some_combinations_are_drawn_and_always_the_same() -> None:
-    grid = settings_grid(parse_choices(["lr=1,2,3,4,5", "magnet=0,0.1"]))
+def test_a_sample_of_combinations_is_always_the_same() -> None:
+    grid = settings_grid(parse_choices(["vf_coef=1,2,3,4,5", "steps=10,20"]))
     some = planning.sampled(grid, 4)
     assert len(some) == 4
     assert some == planning.sampled(grid, 4)
@@ -100,21 +101,21 @@ def test_fresh_seeds_are_fresh() -> None:
 
 
 def test_a_plan_is_read_back(tmp_path: Path) -> None:
-    grid = settings_grid(parse_choices(["lr=1,2"]))
-    made = Plan(settings=grid, seeds=(0, 4), confirm=1, fresh_seeds=3, chosen=("lr=2",))
+    grid = settings_grid(parse_choices(["steps=1,2"]))
+    made = Plan(settings=grid, seeds=(0, 4), confirm=1, fresh_seeds=3, chosen=("steps=2",))
     made.write(tmp_path)
     assert planning.read_plan(tmp_path) == made
     for wrong in ("", "[]", "{}", '{"format": "kuhn-bridge-sweep", "version": 2}'):
-        (tmp_path / planning.FILE).write_text(wrong)
+        (tmp_path / planning.PLAN_FILE).write_text(wrong)
         with pytest.raises(BridgeError, match="not a sweep's plan"):
             planning.read_plan(tmp_path)
 
 
-# What came out, from files alone.
+# Results, from files.
 
 
 def pretend(folder: Path, figures: dict[str, list[float]], **options: Any) -> Plan:
-    """A sweep's folder with these NashConvs for each setting, one a seed."""
+    """A sweep's folder with these NashConvs for each setting, one per seed."""
     count = max(map(len, figures.values()))
     grid = {name: settings_grid({})["default"] for name in figures}
     made = Plan(settings=grid, seeds=tuple(range(count)), **options)
@@ -136,13 +137,13 @@ def put(folder: Path, value: float) -> None:
     (folder / "model.csv").write_text(to_csv(curve))
 
 
-def test_a_table_says_what_the_seeds_say(tmp_path: Path) -> None:
+def test_a_report_summarises_the_seeds_of_each_setting(tmp_path: Path) -> None:
     values = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 8.0]
     report = read_report(tmp_path, pretend(tmp_path, {"wild": values, "tame": [0.01, 0.03]}))
     tame, wild = report.chosen_by  # the better one first
     assert (tame.n, wild.n) == (2, 8)
     assert wild.mean == pytest.approx(np.mean(values))
-    assert wild.iqm == pytest.approx(np.mean([0.3, 0.4, 0.5, 0.6]))  # the outlier has no say
+    assert wild.iqm == pytest.approx(np.mean([0.3, 0.4, 0.5, 0.6]))  # without the outlier
     assert (wild.best, wild.worst) == (0.1, 8.0)
     low, high = wild.mean_interval
     assert 0.1 < low < wild.mean < high < 8.0
@@ -150,43 +151,27 @@ def test_a_table_says_what_the_seeds_say(tmp_path: Path) -> None:
     assert len(report.missing) == 6
 
 
-def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
+def test_95_percent_intervals_contain_the_true_mean_about_that_often() -> None:
     draws = np.random.default_rng(1).normal(size=(400, 30))
     spans = [interval(sample, np.mean, resamples=999) for sample in draws]
     assert 0.89 < np.mean([low < 0 < high for low, high in spans]) < 0.98
 
 
-def test_figures_and_intervals_are_scipys() -> None:
-    from scipy.stats import bootstrap, trim_mean
-
-    generator = np.random.default_rng(2)
-    for shape in ((4,), (11,), (10, 7)):
-        data = generator.random(shape)
-        middle = partial(trim_mean, proportiontocut=0.25)
-        np.testing.assert_allclose(iqm(data), middle(data, axis=0), rtol=1e-13)
-        options: dict[str, Any] = {"n_resamples": 999, "method": "percentile", "axis": 0}
-        theirs = bootstrap(
-            (data,), middle, vectorized=True, rng=np.random.default_rng(0), **options
-        )
-        wanted = theirs.confidence_interval
-        np.testing.assert_allclose(interval(data, resamples=999), wanted, rtol=1e-13)
-
-
-def test_one_seed_has_no_spread() -> None:
+def test_the_interval_of_one_seed_is_its_value() -> None:
     assert interval([0.25]) == (0.25, 0.25)
     assert iqm([0.25]) == 0.25
 
 
-def test_a_setting_that_fails_is_not_the_best(tmp_path: Path) -> None:
+def test_a_setting_with_failures_comes_last(tmp_path: Path) -> None:
     made = pretend(tmp_path, {"lucky": [0.001], "sound": [0.1, 0.1]})
     broken = tmp_path / "lucky" / "seed-1"
     broken.mkdir()
     (broken / "failed.json").write_text(json.dumps({"failed": "its worker died (attempts: 4)"}))
     report = read_report(tmp_path, made)
     assert [summary.setting for summary in report.chosen_by] == ["sound", "lucky"]
-    said = to_text(report)
-    assert "1 of 2" in said
-    assert "lucky, seed 1  its worker died (attempts: 4)" in said
+    text = to_text(report)
+    assert "1 of 2" in text
+    assert "lucky, seed 1  its worker died (attempts: 4)" in text
 
 
 def test_a_report_needs_no_ray(
@@ -198,10 +183,10 @@ def test_a_report_needs_no_ray(
         put(tmp_path / trial.folder, 0.375)
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["--report", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "chosen, then confirmed" in said
-    assert "0.18750" in said  # what it was chosen by
-    assert "0.37500" in said  # what it is worth
+    text = capsys.readouterr().out
+    assert "chosen, then confirmed" in text
+    assert "0.18750" in text  # on the seeds it was chosen by
+    assert "0.37500" in text  # on fresh seeds
     with (tmp_path / "sweep.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["setting"], row["seed"], row["purpose"]) for row in rows] == [
@@ -212,7 +197,7 @@ def test_a_report_needs_no_ray(
         ("b", "2", "confirm"),
         ("b", "3", "confirm"),
     ]
-    wanted = {"lr", "net", "nash_conv_last", "nash_conv_average", "nash_conv_saved"}
+    wanted = {STEP_SIZE, "net", "nash_conv_last", "nash_conv_average", "nash_conv_saved"}
     assert wanted | {"steps", "cpu_seconds", "host"} <= set(rows[0])
     assert rows[0]["nash_conv_saved"] == "0.5"
     stored = json.loads((tmp_path / "sweep.json").read_text())
@@ -220,11 +205,11 @@ def test_a_report_needs_no_ray(
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_band_is_of_the_policies_that_would_be_saved() -> None:
+def test_a_band_is_over_the_better_policies() -> None:
     one = [Point(0, 0, 1.0, 1.0), Point(100, 1, 0.5, 0.7)]
     two = [Point(0, 0, 1.0, 1.0), Point(50, 1, 0.9, 0.8), Point(200, 1, 0.9, 0.1)]
     made = band([one, two])
-    assert made.steps.tolist() == [0, 50, 100]  # as far as all of them go
+    assert made.steps.tolist() == [0, 50, 100]  # up to the end of the shortest
     between = 0.8 - 0.7 / 3
     assert made.middle == pytest.approx([1.0, (0.75 + 0.8) / 2, (0.5 + between) / 2])
     assert made.interval.low == pytest.approx([1.0, 0.75, 0.5])
@@ -241,9 +226,9 @@ def test_a_picture_keeps_ten_lines_apart(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Axes, "plot", noted)
     one = [Point(0, 0, 1.0, 1.0), Point(100, 1, 0.5, 0.7)]
-    groups = {f"lr={n}": [one] * (1 + n % 2) for n in range(11)}
+    groups = {f"net={n}": [one] * (1 + n % 2) for n in range(11)}
     draw_bands(groups, tmp_path / "bands.png")
-    assert labels[:2] == ["lr=0, 1 seed", "lr=1, 2 seeds"]
+    assert labels[:2] == ["net=0, 1 seed", "net=1, 2 seeds"]
     assert len(labels) == 10
 
 
@@ -263,7 +248,7 @@ def test_curves_draws_folders_as_bands(tmp_path: Path, capsys: pytest.CaptureFix
     assert "no learning curve" in capsys.readouterr().err
 
 
-def test_curves_are_grouped_and_named_as_asked_for(
+def test_curves_are_grouped_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drawn: list[tuple[dict[str, int], Path]] = []
@@ -283,29 +268,29 @@ def test_curves_are_grouped_and_named_as_asked_for(
         ({"a": 2, "b": 1}, Path("training.png")),
         ({"a": 2, "model": 1}, Path("training.png")),
         ({"all": 2}, Path("all.png")),
-        ({one: 3, two: 3}, Path("training.png")),  # points; one name would be the other's
+        ({one: 3, two: 3}, Path("training.png")),  # points; both files have the same name
     ]
     capsys.readouterr()
 
 
-def test_the_live_line_counts(tmp_path: Path) -> None:
-    from algorithms.learning.sweeping.running import News
+def test_the_progress_line_counts_trials(tmp_path: Path) -> None:
+    from algorithms.sweeping.ray_tune import TrialEvent
 
     made = pretend(tmp_path, {"a": [0.5], "b": [], "c": []})
     shown: list[tuple[int, str]] = []
-    live = Live(lambda done, note: shown.append((done, note)))
-    assert live.expect(made.trials(), tmp_path) == 2
+    live = Progress(lambda done, note: shown.append((done, note)))
+    assert live.add_trials(made.trials(), tmp_path) == 2
     steps = made.trials()[0].config.steps
-    live.hear(News("b/seed-0", "started"))
+    live.handle(TrialEvent("b/seed-0", "started"))
     assert shown[-1] == (steps, "1 running, 1 done, 0 failed")
-    live.hear(News("b/seed-0", "moved", 100, 0.25))
+    live.handle(TrialEvent("b/seed-0", "progressed", 100, 0.25))
     assert shown[-1] == (steps + 100, "1 running, 1 done, 0 failed, best 0.2500 (b, seed 0)")
-    live.hear(News("c/seed-0", "failed", 50, 0.5))
-    live.hear(News("b/seed-0", "ended", 100, 0.25))
+    live.handle(TrialEvent("c/seed-0", "failed", 50, 0.5))
+    live.handle(TrialEvent("b/seed-0", "ended", 100, 0.25))
     assert shown[-1] == (2 * steps + 50, "0 running, 2 done, 1 failed, best 0.2500 (b, seed 0)")
 
 
-# What is refused, before anything runs.
+# Mistakes, reported before anything runs.
 
 
 @pytest.fixture(scope="module")
@@ -319,24 +304,24 @@ def closed_port() -> int:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["--set", "learning_rate=1"], "unknown setting 'learning_rate'"),
+        (["--set", "momentum=1"], "unknown setting 'momentum'"),
         (["--set", "nett=mlp"], "did you mean 'net'"),
-        (["--set", "lr"], "lr=VALUE"),
-        (["--set", "lr=1", "--set", "lr=2"], "each setting once"),
-        (["--set", "lr=1,1"], "twice"),
-        (["--set", "lr=fast"], "lr=fast: want a number"),
-        (["--set", "steps=1.5"], "steps=1.5: want a whole number"),
-        (["--set", "lr=nan"], "--lr nan"),
+        (["--set", "steps"], "steps=VALUE"),
+        (["--set", "steps=1", "--set", "steps=2"], "each setting once"),
+        (["--set", "steps=1,1"], "a value is repeated"),
+        (["--set", "vf_coef=fast"], "vf_coef=fast: must be a number"),
+        (["--set", "steps=1.5"], "steps=1.5: must be a whole number"),
+        (["--set", "vf_coef=nan"], "nan"),
         (["--set", "net=table,cnn"], "unknown net 'cnn'"),
-        (["--set", "magnet=0.1,2"], "0 to 1"),
-        (["--set", "seed=1"], "--seeds"),
-        (["--seeds", "0"], "--seeds 0"),
-        (["--seeds", "9-0"], "--seeds 9-0"),
-        (["--seeds", "a-b"], "--seeds a-b"),
-        (["--seeds", "1,1"], "twice"),
-        (["--seeds", "5000000000-5000000001"], "--seed 5000000001"),
-        (["--trials", "2"], "--trials 2: want 1 to 1"),
-        (["--confirm", "2"], "--confirm 2: want 1 to 1"),
+        (["--set", "n_envs=0"], "envs 0"),
+        (["--set", "seed=1"], "seeds are given separately"),
+        (["--seeds", "0"], "seeds 0"),
+        (["--seeds", "9-0"], "seeds 9-0"),
+        (["--seeds", "a-b"], "seeds a-b"),
+        (["--seeds", "1,1"], "a seed is repeated"),
+        (["--seeds", "5000000000-5000000001"], "seed 5000000001"),
+        (["--trials", "2"], "trials 2: must be 1 to 1"),
+        (["--confirm", "2"], "--confirm 2: must be 1 to 1"),
         (["--fresh-seeds", "2"], "requires --confirm"),
         (["--confirm", "1", "--fresh-seeds", "0"], "--fresh-seeds 0"),
         (["--cpus", "0"], "--cpus 0"),
@@ -364,26 +349,26 @@ def test_mistakes_are_one_line_and_start_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_port_of_something_else_is_no_cluster(
+def test_another_service_is_not_a_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from algorithms.learning.sweeping import cluster
+    from algorithms.sweeping import cluster
 
-    monkeypatch.setattr(cluster, "REACH", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         assert main(["--out", str(tmp_path / "sweep"), "--address", address]) == 2
-    assert "something else answers" in capsys.readouterr().err
+    assert "another service listens" in capsys.readouterr().err
 
 
-def test_a_refused_cluster_leaves_no_folder_and_takes_none(
+def test_an_unusable_cluster_leaves_no_new_folder_and_removes_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from algorithms.learning.sweeping import cluster
+    from algorithms.sweeping import cluster
 
     def refuse(storage: str, **options: Any) -> None:
         Path(storage).mkdir(parents=True)
-        raise UsageError("a node does not reach it")
+        raise UsageError("a node does not see it")
 
     monkeypatch.setattr(cluster, "connected", lambda *args: nullcontext())
     monkeypatch.setattr(cluster, "require_storage", refuse)
@@ -394,7 +379,7 @@ def test_a_refused_cluster_leaves_no_folder_and_takes_none(
     assert (tmp_path / "mine").exists()
 
 
-def test_without_ray_it_says_what_to_install(
+def test_without_ray_the_error_names_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -403,49 +388,43 @@ def test_without_ray_it_says_what_to_install(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_sweep_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pretend(tmp_path, {"default": [0.5]})
     assert main(["--out", str(tmp_path)]) == 2
-    assert "has a sweep; --resume continues it" in capsys.readouterr().err
+    assert "has a sweep already; add --resume" in capsys.readouterr().err
 
 
-def test_another_sweep_is_not_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_same_sweep_is_continued(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pretend(tmp_path, {"default": [0.5]})
-    for options in (["--set", "lr=3"], ["--seeds", "2"], ["--checkpoint-every", "7"]):
+    for options in (["--set", "steps=3"], ["--seeds", "2"], ["--checkpoint-every", "7"]):
         assert main(["--out", str(tmp_path), "--resume", *options]) == 2
-        assert f"{options[0]} is not as" in capsys.readouterr().err
+        assert f"{options[0]} differs from" in capsys.readouterr().err
 
 
-def test_what_a_killed_sweep_was_copying_is_removed(tmp_path: Path) -> None:
-    running = pytest.importorskip("algorithms.learning.sweeping.running")
+def test_partial_copies_of_a_killed_sweep_are_removed(tmp_path: Path) -> None:
+    ray_tune = pytest.importorskip("algorithms.sweeping.ray_tune")
     source, out = tmp_path / "source", tmp_path / "out"
     for folder in (source, out / ".seed-1-half", out / ".seed-10-half"):
         folder.mkdir(parents=True)
         (folder / "trial.json").write_text("{}")
-    running.bring_home(running.tune.Checkpoint(str(source)), out / "seed-1")
+    ray_tune.copy_results(ray_tune.tune.Checkpoint(str(source)), out / "seed-1")
     assert {path.name for path in out.iterdir()} == {"seed-1", ".seed-10-half"}
     assert (out / "seed-1" / "trial.json").exists()
 
 
-def test_workers_search_for_garbage_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    running = pytest.importorskip("algorithms.learning.sweeping.running")
-    seen: list[Any] = []
-    monkeypatch.setattr(gc, "set_threshold", lambda *numbers: seen.append(numbers))
-    running._run_trial({"task": {"folder": "done"}}, finished=frozenset({"done"}))
-    assert seen[0] == (OBJECTS, *gc.get_threshold()[1:])
+# On this machine, then on a cluster of two nodes.
 
-
-# On this machine, then on a cluster of two nodes: what dies changes nothing.
-
-WILD = "1e+30"  # a step that no training survives
+WILD = "1e+30"  # a step size with which every training run diverges
 PLAN = ["--set", "steps=800000", "--seeds", "3,5", "--checkpoint-every", "100000"]
-BESIDE = {"RAY_worker_niceness": "0"}  # or other tests would leave Ray's workers no time
+BESIDE = {"RAY_worker_niceness": "0"}  # or other tests would take all CPU time
 EQUAL = ("setting", "seed", "state", "nash_conv_last", "nash_conv_average", "nash_conv_saved")
 
 
-# Ray leaves some of its sockets to the garbage collector.
+# Ray does not close all of its sockets.
 sockets_of_ray = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-# Half a minute alone, but a dozen processes have to start: minutes on a machine that is busy.
+# Half a minute on an idle machine, minutes on a busy one: a dozen processes have to start.
 patient = pytest.mark.timeout(900)
 
 
@@ -472,7 +451,7 @@ class Nodes:
         )
 
     def kill_worker(self, process: subprocess.Popen[str], out: Path) -> None:
-        """Kill a worker when one has gone some way."""
+        """Kill a worker after it has written some checkpoints."""
         began, stored = time.time(), out / "ray" / out.name
         early = "*/checkpoint_00000[1-5]"  # of eight
         until(lambda: any(p.stat().st_mtime > began for p in stored.glob(early)), process)
@@ -511,7 +490,7 @@ def nodes() -> Iterator[Nodes]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """How a process ended, and what it said."""
+    """The exit code and the output of a process."""
     out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
@@ -522,22 +501,31 @@ def rows(out: Path) -> list[dict[str, Any]]:
 
 
 def played(model: Path) -> list[list[float]]:
-    """What a model plays, to the last bit."""
+    """A model's policy, bit for bit."""
     table: list[list[float]] = load_policy(model).table.tolist()
     return table
 
 
 def good(out: Path) -> list[Path]:
-    """The trials that have ended well."""
+    """The trials that ended without failure."""
     return sorted(out.glob("*/seed-*/trial.json"))
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str]:
-    """An undisturbed sweep on this machine: its folder, how it ended, and what it said."""
+    """An undisturbed sweep on this machine: its folder, exit code and output."""
     out = tmp_path_factory.mktemp("whole") / "some" / "sweep"
     command = [sys.executable, "-m", "algorithms.sweep", "--out", str(out), *PLAN]
-    command += ["--set", f"lr=0.5,1,{WILD}", "--confirm", "1", "--fresh-seeds", "1", "--cpus", "1"]
+    command += [
+        "--set",
+        f"{STEP_SIZE}=0.5,1,{WILD}",
+        "--confirm",
+        "1",
+        "--fresh-seeds",
+        "1",
+        "--cpus",
+        "1",
+    ]
     own = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | BESIDE
     done = subprocess.run(
         command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=600
@@ -549,47 +537,47 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str
 def test_a_sweep_on_this_machine(
     whole: tuple[Path, int, str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    out, code, said, chatter = whole
-    assert (code, chatter) == (1, "")  # one setting fails
-    assert "times the ideal" in said
-    assert said.count("the training run diverged at step") == 2
+    out, code, text, error = whole
+    assert (code, error) == (1, "")  # one setting fails
+    assert "times the ideal" in text
+    assert text.count("the training run diverged at step") == 2
     found = rows(out)
-    states = {(row["lr"], row["seed"]): row["state"] for row in found}
+    states = {(row[STEP_SIZE], row["seed"]): row["state"] for row in found}
     chosen_by = [row for row in found if row["purpose"] == "choose"]
-    best = min((0.5, 1.0), key=lambda lr: iqm(figures(chosen_by, lr)))
-    wanted = {(lr, seed): "done" for lr in (0.5, 1.0) for seed in (3, 5)}
+    best = min((0.5, 1.0), key=lambda size: iqm(figures(chosen_by, size)))
+    wanted = {(size, seed): "done" for size in (0.5, 1.0) for seed in (3, 5)}
     wanted |= {(float(WILD), seed): "failed" for seed in (3, 5)}
     assert states == wanted | {(best, 6): "done"}
 
     model = tmp_path / "model.zip"
     alone = ["--seed", "5", "--steps", "800000", "--quiet"]
     assert train_ppo.main(["--out", str(model), *alone]) == 0
-    assert played(model) == played(out / "lr=1" / "seed-5" / "model.zip")
+    assert played(model) == played(out / f"{STEP_SIZE}=1" / "seed-5" / "model.zip")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "ray", None)  # nothing is left to do, so nothing is started
+        patch.setitem(sys.modules, "ray", None)  # no run is left, so Ray is not started
         assert main(["--out", str(out), "--resume", "--json"]) == 1
     assert json.loads(capfd.readouterr().out)["trials"] == found
 
 
-def figures(found: list[dict[str, Any]], lr: float) -> list[float]:
-    return [row["nash_conv_saved"] for row in found if row["lr"] == lr]
+def figures(found: list[dict[str, Any]], size: float) -> list[float]:
+    return [row["nash_conv_saved"] for row in found if row[STEP_SIZE] == size]
 
 
 @sockets_of_ray
 @patient
-def test_what_dies_changes_nothing(
+def test_killed_processes_do_not_change_the_results(
     nodes: Nodes, whole: tuple[Path, int, str, str], tmp_path: Path
 ) -> None:
     out = tmp_path / "broken"
-    process = nodes.start(out, *PLAN, "--set", "lr=0.5,1")
-    until(lambda: len({*nodes.training().values()}) == 2, process)  # both nodes have their share
-    nodes.kill_worker(process, out)  # another goes on from the checkpoint
+    process = nodes.start(out, *PLAN, "--set", f"{STEP_SIZE}=0.5,1")
+    until(lambda: len({*nodes.training().values()}) == 2, process)  # on both nodes
+    nodes.kill_worker(process, out)  # another continues from the checkpoint
     until(lambda: good(out), process)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
-    code, said, error = ended(process)
+    os.killpg(process.pid, signal.SIGINT)  # Ctrl-C in a terminal
+    code, text, error = ended(process)
     assert code == 130
-    assert "training runs have not ended" in said
+    assert "training runs have not ended" in text
     assert error.count("\n") == 1
     assert f"continue with: python -m algorithms.sweep --resume --out {out}" in error
     assert not nodes.training()
@@ -597,28 +585,28 @@ def test_what_dies_changes_nothing(
     assert 0 < len(kept) < 4
 
     process = nodes.start(out, "--resume", "--retries", "0")
-    nodes.kill_worker(process, out)  # its trial has no second chance
-    code, said, chatter = ended(process)
-    assert (code, chatter) == (1, "")
-    assert said.count("its worker died (attempts: ") == 1
-    assert len(good(out)) == 3  # the others still count
+    nodes.kill_worker(process, out)  # its trial is not retried
+    code, text, error = ended(process)
+    assert (code, error) == (1, "")
+    assert text.count("its worker died (attempts: ") == 1
+    assert len(good(out)) == 3  # the others have ended
 
     process = nodes.start(out, "--resume")
     until(nodes.training, process)
-    process.kill()  # what drives them all
+    process.kill()  # the command itself
     ended(process)
-    while nodes.training():  # Ray ends what nobody waits for
+    while nodes.training():  # Ray stops the runs of a dead command
         time.sleep(0.1)
 
     process = nodes.start(out, "--resume")
-    code, said, chatter = ended(process)
-    assert (code, chatter) == (0, "")
-    undisturbed = [row for row in rows(whole[0]) if row["seed"] in (3, 5) and row["lr"] <= 1]
+    code, _, error = ended(process)
+    assert (code, error) == (0, "")
+    undisturbed = [row for row in rows(whole[0]) if row["seed"] in (3, 5) and row[STEP_SIZE] <= 1]
     assert [[row[name] for name in EQUAL] for row in rows(out)] == [
         [row[name] for name in EQUAL] for row in undisturbed
     ]
     for path in good(out):
         trial = path.parent.relative_to(out)
         assert played(path.parent / "model.zip") == played(whole[0] / trial / "model.zip")
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # those were not run again
-    assert not [*out.glob("*/.*")]  # nor is anything left half copied
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # not run again
+    assert not [*out.glob("*/.*")]  # no partial copies

@@ -1,4 +1,4 @@
-"""`algorithms.play --terminal`: whole games through a pipe and a terminal, beside the core."""
+"""`algorithms.play --terminal`: whole games through a pipe and a terminal, against the core."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COSTS = move_costs(exact_nash(Fraction(1, 6)))
 
 
 class Person:
-    """Answers so many hands at random, and keeps every line."""
+    """Plays a number of hands at random, and stores every line."""
 
     def __init__(self, hands: int) -> None:
         self.rng, self.hands, self.lines = random.Random(0), hands, [""]
@@ -45,7 +45,7 @@ class Person:
     def tell(self, line: str) -> None:
         self.lines += line.split("\n")
 
-    def told(self) -> list[list[str]]:
+    def finished(self) -> list[list[str]]:
         """The lines of each finished hand."""
         parts = re.split(r"\n(?=Hand \d)", "\n".join(self.lines))[1:]
         return [part.strip().split("\n") for part in parts[: self.hands]]
@@ -64,10 +64,10 @@ def in_chips(amount: Fraction | int) -> str:
 
 
 def test_every_hand_is_a_hand_of_the_core() -> None:
-    """Cards, turns, chips and costs as told are those of `State` and of the exact costs."""
+    """Cards, turns, chips and costs are those of `State` and of the exact costs."""
     person, sitting = played("uniform", 60)
     total, given = 0, Fraction(0)
-    for number, (head, *lines, last) in enumerate(person.told(), start=1):
+    for number, (head, *lines, last) in enumerate(person.finished(), start=1):
         seat = (number - 1) % 2
         order, own = re.fullmatch(
             rf"Hand {number}: you act (\w+) and hold the (\w+)\.", head
@@ -119,9 +119,9 @@ def test_through_a_pipe_with_wrong_answers_help_and_an_end() -> None:
     text = done.stdout.decode()
     assert (done.returncode, done.stderr) == (0, b"")
     assert text.count("Please answer c (check), b (bet)") == 2
-    assert text.count("the Jack is lowest, the King highest") == 2  # at first, and when asked
+    assert text.count("the Jack is lowest, the King highest") == 2  # at the start, and for h
     assert "Kuhn poker against: Coin flips." in text
-    assert "check or bet? c\n" in text  # what a pipe answered is shown
+    assert "check or bet? c\n" in text  # answers from a pipe are printed
     assert "After " in text.splitlines()[-1]
     assert piped(b"x\n\xff\nh\nc\nf\nc\n", "uniform", "--seed", "3").stdout == done.stdout
 
@@ -133,7 +133,7 @@ def test_leaving_at_once(answers: str) -> None:
     assert done.stdout.decode().splitlines()[-1] == "No hand was finished."
 
 
-# Where the tests run in the background, children are born with Ctrl-C switched off.
+# Child processes of a background job ignore Ctrl-C.
 INTERRUPTIBLE = """
 import signal, sys
 from algorithms import play
@@ -180,7 +180,7 @@ def test_a_seed_is_the_terminals(
     assert error.endswith("--seed requires --terminal: the page draws its own cards\n")
 
 
-def test_the_documentation_shows_what_happens(monkeypatch, capsys):
+def test_the_documentation_shows_the_real_output(monkeypatch, capsys):
     page = (Path(play.__file__).parents[1] / "docs" / "play.md").read_text(encoding="utf-8")
     shown = page.partition("--terminal --seed 0\n")[2].partition("```")[0]
     monkeypatch.setattr("sys.stdin", io.StringIO("c\nf\n"))

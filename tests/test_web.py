@@ -1,4 +1,4 @@
-"""The page's modules under node: the engine held to the core, policies to onnxruntime."""
+"""The page's modules under node: the engine against the core, policies against onnxruntime."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WEB = ROOT / "kuhn_bridge" / "web"
 
 
 def need(found: Any, what: str) -> Any:
-    """What was found; without it CI fails, and a user's machine skips with a word."""
+    """What was found; without it CI fails, and other machines skip the test."""
     if not found and os.environ.get("CI"):
         pytest.fail(f"CI needs {what}")
     return found or pytest.skip(f"needs {what}")
@@ -36,7 +36,7 @@ def need(found: Any, what: str) -> Any:
 
 @pytest.fixture(scope="module")
 def onnx_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A network that plays no row like another, as the exporter writes it."""
+    """An exported network whose probabilities differ at every information set."""
     import torch
 
     torch.manual_seed(11)
@@ -48,11 +48,11 @@ def onnx_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_committed_vectors_are_what_the_core_says_now() -> None:
+def test_the_committed_vectors_are_those_of_the_core() -> None:
     assert (ROOT / "tests" / "web" / "vectors.json").read_text() == check.to_json()
 
 
-def test_the_vectors_are_all_58_nodes_and_openspiels_face_sees_the_same() -> None:
+def test_the_vectors_are_all_58_nodes_and_agree_with_the_openspiel_face() -> None:
     pyspiel = pytest.importorskip("pyspiel")
     import kuhn_bridge.openspiel  # noqa: F401
 
@@ -85,7 +85,7 @@ def test_the_engine_agrees_with_the_core() -> None:
     assert check.report() == {"nodes": 58, "compared": 522, "mismatches": []}
 
 
-def test_the_engine_is_seen_to_disagree() -> None:
+def test_a_mismatch_of_the_engine_is_described() -> None:
     need(shutil.which("node"), "node")
     vectors = check.vectors()
     node = next(n for n in vectors["nodes"] if (n["cards"], n["letters"]) == ([2, 1], "pp"))
@@ -117,38 +117,38 @@ console.log(JSON.stringify(policies.map((rows) => replies(rows))));
 """
 
 
-def test_what_moves_are_worth_agrees_with_the_tree() -> None:
+def test_action_values_agree_with_the_tree() -> None:
     """Best values of random policies, and the exact costs of every move against perfect play."""
     node = need(shutil.which("node"), "node")
     perfect = exact_nash(PERFECT_ALPHA)
-    policies = [Policy.random("kuhn", seed) for seed in range(30)] + [from_exact(perfect)]
+    tables = [Policy.random("kuhn", seed).table for seed in range(30)] + [from_exact(perfect)]
     done = subprocess.run(
         [node, "--input-type=module", "--eval", REPLIES],
-        input=json.dumps([policy.table.tolist() for policy in policies]),
+        input=json.dumps([table.tolist() for table in tables]),
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
     )
     answers = json.loads(done.stdout)
-    for policy, answer in zip(policies, answers, strict=True):
-        measured = evaluate_policy(kuhn_tree(), policy.table)
+    for table, answer in zip(tables, answers, strict=True):
+        measured = evaluate_policy(kuhn_tree(), table)
         assert answer["best"] == pytest.approx(measured.best_values, abs=1e-12)
-        assert len(answer["worth"]) == 12
+        assert len(answer["actionValues"]) == 12
     for name, costs in move_costs(perfect).items():
-        worth = answers[-1]["worth"][name]
-        top = max(value for value in worth if value is not None)
-        assert [action for action in Action if worth[action] is not None] == list(costs)
+        values = answers[-1]["actionValues"][name]
+        top = max(value for value in values if value is not None)
+        assert [action for action in Action if values[action] is not None] == list(costs)
         for action, cost in costs.items():
-            assert top - worth[action] == pytest.approx(float(cost), abs=1e-12)
+            assert top - values[action] == pytest.approx(float(cost), abs=1e-12)
 
 
 def test_every_module_that_the_page_imports_is_served() -> None:
     assert set(page.PAGE) <= {path.name for path in WEB.iterdir()}
     for name in page.PAGE:
         text = (WEB / name).read_text()
-        asked = re.findall(r'(?:from "\./|href="|src=")([\w.]+)"', text)
-        assert set(asked) <= set(page.PAGE), name
+        imported = re.findall(r'(?:from "\./|href="|src=")([\w.]+)"', text)
+        assert set(imported) <= set(page.PAGE), name
         assert "://" not in text.replace("http://www.w3.org/2000/svg", ""), name
 
 
@@ -172,7 +172,7 @@ PAIRS = (
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("ink", "ground"), PAIRS)
-def test_text_stands_out(scheme: str, ink: str, ground: str) -> None:
+def test_text_has_enough_contrast(scheme: str, ink: str, ground: str) -> None:
     light, dark = (WEB / "palette.css").read_text().split("@media", 2)[:2]
     colours = dict(re.findall(r"--([\w-]+): (#\w{6})", light))
     if scheme == "dark":

@@ -27,7 +27,9 @@ DEFAULT_VARIANT, DEFAULT_ITERATIONS = "cfr+", 1_000
 class IterativeSolver(Protocol):
     """What `run_solver` needs of a solver, on a tree or without one."""
 
-    iterations: int  # run so far
+    @property
+    def iterations(self) -> int:
+        """How many iterations were run."""
 
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""

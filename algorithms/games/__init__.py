@@ -9,6 +9,8 @@ import copyreg
 from functools import lru_cache
 from typing import Any
 
+from algorithms.exact import solving
+from algorithms.exact.cfr import VARIANTS
 from algorithms.games.game import ClosedForm, Game
 from algorithms.games.kuhn import NAME as KUHN
 from algorithms.games.kuhn import kuhn
@@ -19,6 +21,7 @@ from algorithms.games.openspiel import (
     load_pyspiel,
     openspiel_game,
 )
+from algorithms.support.errors import unknown
 
 __all__ = [
     "KUHN",
@@ -29,6 +32,7 @@ __all__ = [
     "as_game",
     "kuhn",
     "load_game",
+    "make_solver",
     "same_game",
 ]
 
@@ -52,6 +56,20 @@ def as_game(game: Any) -> Game:
     if isinstance(game, Game):
         return game
     return load_game(game) if isinstance(game, str) else openspiel_game(game)
+
+
+def make_solver(
+    game: Game, variant: str = solving.DEFAULT_VARIANT, **options: Any
+) -> solving.IterativeSolver:
+    """The solver of a variant of CFR, on the game's tree or on its native form.
+
+    `options` are those of `algorithms.exact.solving.make_solver`, for trees.
+    """
+    if game.native is None:
+        return solving.make_solver(game.tree, variant, **options)
+    if variant not in VARIANTS:
+        raise unknown("variant", variant, VARIANTS)
+    return game.native.make_solver(VARIANTS[variant])
 
 
 def same_game(one: str, other: str) -> bool:

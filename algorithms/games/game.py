@@ -92,7 +92,6 @@ class Game:
         The losses of a native game are the largest `MAX_LOSSES`.
         """
         if self.native is None:
-            self._require_exact()
             return evaluate_policy(self.tree, table)
         found = self.native.measure(table)
         return Measure(
@@ -102,7 +101,8 @@ class Game:
             lambda: tuple(Loss(*loss) for loss in found.losses(MAX_LOSSES)),
         )
 
-    def _require_exact(self) -> None:
+    def require_exact(self) -> None:
+        """Raise an error if there is no exact measure."""
         if not self.is_exact:
             raise GameError(
                 f"{self.name} is too large for a tree and has no native form, so there is no exact "
@@ -152,6 +152,14 @@ class Game:
             return self.observations
         seats = np.eye(self.num_players, dtype=np.float32)[self.tree.owner]
         return np.hstack([self.observations, seats])
+
+    @property
+    def size_label(self) -> str:
+        """The name and the size, in words."""
+        if self.native:
+            return f"{self.name}: {sum(self.native.num_infosets):,} information sets"
+        tree = self.tree
+        return f"{self.name}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.exact.cfr import Variant
 from algorithms.exact.liars_dice import (
     Rules,
     bids_made,
@@ -21,6 +22,7 @@ from algorithms.exact.liars_dice import (
     public_codes,
     ranges,
 )
+from algorithms.exact.liars_dice_cfr import LiarsDiceSolver
 from algorithms.games.native import NativeLoss, NativeMeasure, Tables, largest_losses
 from algorithms.games.openspiel import load_pyspiel
 from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
@@ -123,6 +125,10 @@ class LiarsDice:
             )
 
         return NativeMeasure(found.values, found.best_values, found.best_response, find_losses)
+
+    def make_solver(self, variant: Variant) -> LiarsDiceSolver:
+        """A solver of the CFR family that alternates between the players."""
+        return LiarsDiceSolver(self.rules, variant)
 
     def infoset_of(self, state: Any, player: int) -> int:
         """The information set of the player to act in an OpenSpiel state."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.exact.cfr import VARIANTS, Variant
+from algorithms.exact.cfr import Variant
 from algorithms.exact.phantom.rules import MAX_CELLS, Rules, hex_board, tic_tac_toe
 from algorithms.exact.phantom.sequences import histories, infosets_of
 from algorithms.exact.phantom.solver import PhantomSolver
@@ -22,7 +22,6 @@ from algorithms.games.native import NativeLoss, NativeMeasure, Tables, largest_l
 from algorithms.games.openspiel import load_pyspiel
 from algorithms.support.arrays import BoolArray, Float32Array, Int8Array, Int16Array, Int64Array
 from algorithms.support.compiled import compiled
-from algorithms.support.errors import unknown
 from kuhn_bridge.errors import HistoryError
 
 TIC_TAC_TOE, DARK_HEX = "phantom_ttt", "dark_hex"
@@ -73,13 +72,6 @@ def _dark_hex(name: str, settings: Mapping[str, Any]) -> Phantom | None:
     return Phantom(name, rules, Face(views, 9 * rows * cols, (labels, labels)))
 
 
-def make_solver(game: Phantom, variant: Variant | str) -> PhantomSolver:
-    """A solver of the CFR family; its updates and the game's measures share their arrays."""
-    if isinstance(variant, str) and variant not in VARIANTS:
-        raise unknown("variant", variant, VARIANTS)
-    return PhantomSolver(game.evaluator, VARIANTS[variant] if isinstance(variant, str) else variant)
-
-
 class Phantom:
     """A phantom game as a `NativeGame`, on a board of C cells.
 
@@ -103,8 +95,7 @@ class Phantom:
     def legal(self, player: int, start: int, stop: int) -> BoolArray:
         """Which actions are legal at information sets `start` to `stop - 1`: `(n, A)`."""
         sequences = self.sequences[player]
-        first = sequences.first_infoset[sequences.decisions]
-        found = np.searchsorted(first, np.arange(start, stop), side="right") - 1
+        found = np.searchsorted(sequences.starts, np.arange(start, stop), side="right") - 1
         blocks = sequences.decisions[found]
         tried = sequences.taken[blocks] | sequences.failed[blocks]
         return np.asarray(tried[:, np.newaxis] >> np.arange(self.num_actions) & 1 == 0)
@@ -166,6 +157,10 @@ class Phantom:
         share = float(row[played]) / float(row.sum(dtype=np.float64))
         reach = self.evaluator.infoset_reach(player, infoset)
         return NativeLoss(player, infoset, reach, played, share, best, lost)
+
+    def make_solver(self, variant: Variant) -> PhantomSolver:
+        """A solver of the CFR family; its updates and the measures share their arrays."""
+        return PhantomSolver(self.evaluator, variant)
 
     def history_of(self, state: Any, player: int) -> list[tuple[int, bool]]:
         """The cells that a player tried in an OpenSpiel state, each with success or not."""

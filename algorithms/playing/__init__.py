@@ -1,1 +1,1 @@
-"""Playing against a person: opponents in a player's words, the browser page, the terminal."""
+"""Play against a person: opponents, the browser page, the terminal."""

@@ -1,4 +1,4 @@
-"""Who a person can play against, in words a player knows."""
+"""The opponents of a person, described for players."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from algorithms.games import kuhn
 from algorithms.policies import Policy, load_policy, sources
 
-# Of the equilibria the middle one: it comes everywhere, so each mistake against it costs something.
+# The equilibrium in the middle reaches every information set, so every mistake against it costs.
 PERFECT_ALPHA = Fraction(1, 6)
 PERFECT = f"nash:{PERFECT_ALPHA}"
 
-_WORDS = {
+_DESCRIPTIONS = {
     PERFECT: ("Perfect play", "It gives nothing away: in the long run nobody wins from it."),
-    "uniform": ("Coin flips", "It tosses a coin over every move, whatever its card."),
-    "heuristic": ("Never bluffs", "It bets with the King alone, and folds the Jack to a bet."),
+    "uniform": ("Coin flips", "It decides every move by a coin toss, with every card."),
+    "heuristic": ("Never bluffs", "It bets only with the King, and folds the Jack to a bet."),
     "always-bet": ("Always bets", "It bets and calls with every card."),
     "always-check": ("Always checks", "It checks with every card, and folds to every bet."),
 }
@@ -32,18 +32,18 @@ class Opponent:
 
 
 def opponent(source: str, *, trust: bool = False) -> Opponent:
-    """The opponent that `source` names; of a file only the name is told."""
+    """The opponent that `source` names; a file is described by its name only."""
     policy = load_policy(source, kuhn(), trust=trust)
-    name, about = _WORDS.get(source) or (_plain_name(source), "")
+    name, about = _DESCRIPTIONS.get(source) or (_name(source), "")
     return Opponent(name, about, policy)
 
 
 def usual() -> list[Opponent]:
-    """The opponents that need no file, perfect play first."""
-    return [opponent(source) for source in _WORDS]
+    """The opponents without a file, perfect play first."""
+    return [opponent(source) for source in _DESCRIPTIONS]
 
 
-def _plain_name(source: str) -> str:
+def _name(source: str) -> str:
     kind, _, argument = source.partition(":")
     if sources.is_file(source):
         return Path(source).name

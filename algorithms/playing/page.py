@@ -1,4 +1,4 @@
-"""Everything the browser page is served: its files, the opponents, and what perfect play does."""
+"""What the browser page is served: its files, the opponents, and the equilibria."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ PAGE = (
     "text.js",
     "values.js",
 )
-# What `npm ci` fetches of onnxruntime-web: its loader, and the code that the loader asks for.
+# The files of onnxruntime-web that the page needs: its loader and its compiled code.
 RUNTIME = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
 _PROJECTS = (Path(__file__).parents[2], Path())
 
 
 def assets(source: str, *, trust: bool = False) -> dict[str, Asset]:
-    """Everything the page may ask for, by path."""
+    """Everything that is served, by path."""
     web = resources.files("kuhn_bridge.web")
     files = {f"/{name}": (web / name).read_bytes() for name in PAGE}
     runtime = runtime_files()
@@ -59,11 +59,11 @@ def assets(source: str, *, trust: bool = False) -> dict[str, Asset]:
 
 
 def briefing(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
-    """What the page knows before the first hand.
+    """The document that the page starts with.
 
     Args:
-        given: the opponent to begin with, as JSON; the usual ones follow it.
-        runtime: whether onnxruntime-web is served too.
+        given: the first opponent, as JSON; the usual ones follow.
+        runtime: whether onnxruntime-web is served.
     """
     others = [_as_json(one) for one in usual()]
     return {
@@ -81,7 +81,7 @@ def briefing(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
 
 
 def runtime_files() -> dict[str, Path]:
-    """onnxruntime-web by file name, where npm has fetched it; empty where it has not."""
+    """The files of onnxruntime-web by name; empty if npm has not installed it."""
     for project in _PROJECTS:
         home = project / "node_modules" / "onnxruntime-web" / "dist"
         if all((home / name).is_file() for name in RUNTIME):
@@ -99,7 +99,7 @@ def _as_json(one: Opponent) -> dict[str, Any]:
 
 
 def _bands() -> dict[str, dict[str, tuple[float, float]]]:
-    """The least and most that any equilibrium plays each action; linear in alpha."""
+    """The lowest and highest probability of each action over all equilibria; linear in alpha."""
     ends = [to_names(nash(alpha)) for alpha in (Fraction(0), LARGEST_ALPHA)]
     return {
         name: {

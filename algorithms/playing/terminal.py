@@ -1,4 +1,4 @@
-"""The game in a terminal: the same hands, words and verdicts as on the page, line by line."""
+"""The game in a terminal, with the same words and verdicts as on the page."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NAMES = {Card.J: "Jack", Card.Q: "Queen", Card.K: "King"}
 
 
 class Leave(Exception):  # noqa: N818  # not an error
-    """The person wants no more."""
+    """The person quits."""
 
 
 @dataclass
 class Sitting:
-    """A person who answers through `ask` against a policy; `tell` gets every line for the person.
+    """A person who plays against a policy; `tell` gets every line for the person.
 
     `ask` is given a question and returns a line, or raises `EOFError` when there are no more.
     """
@@ -45,7 +45,7 @@ class Sitting:
     given_away: float = 0.0
 
     def play(self) -> None:
-        """Hand after hand, in alternating seats, until the person leaves."""
+        """Play hands in alternating seats until the person quits."""
         try:
             for number in count(1):
                 self.hand(number)
@@ -72,7 +72,7 @@ class Sitting:
         self.tell(f"{_result(state, seat)} {_verdict(costs)}")
 
     def decide(self, state: State) -> Action:
-        """The person's move, asked for until it is one."""
+        """Ask the person until the answer is a legal move."""
         moves = {_word(state, action): action for action in state.legal_actions}
         letters = {word[0]: action for word, action in moves.items()}
         question = f"{' or '.join(moves)}? "
@@ -89,12 +89,12 @@ class Sitting:
                 self.tell(f"Please answer {wanted}, h for the rules or q to quit.")
 
     def bot_action(self, state: State) -> Action:
-        """Drawn from the policy's row, which sees the bot's own card and the bets alone."""
+        """Drawn from the policy at the bot's information state."""
         row = self.policy[information_state(state.cards[state.actor or 0], state.letters)]
         return Action(self.chance.choices(list(row), list(row.values()))[0])
 
     def summary(self) -> str:
-        """How the game went."""
+        """The totals, in words."""
         if not self.results:
             return "\nNo hand was finished."
         total = sum(chips for _, chips in self.results)
@@ -137,7 +137,7 @@ _COSTS = move_costs(exact_nash(PERFECT_ALPHA))
 
 
 def _cost(state: State, action: Action) -> float:
-    """What the move of whoever acts gives away against perfect play."""
+    """What the actor's move gives away against perfect play."""
     return float(_COSTS[information_state(state.cards[state.actor or 0], state.letters)][action])
 
 
@@ -151,7 +151,7 @@ def _result(state: State, seat: int) -> str:
 
 
 def _verdict(costs: list[tuple[str, float]]) -> str:
-    """`Your check cost nothing, your call 1 chip.`; nothing if the person had no move."""
+    """`Your check cost nothing, your call 1 chip.`; empty if the person had no move."""
     if not costs:
         return ""
     (first, cost), *others = costs

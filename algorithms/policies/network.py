@@ -62,6 +62,21 @@ class Network:
             raise PolicyError(f"the model's output is not finite{zero}")
         return table
 
+    def greedy(self) -> Network:
+        """The network that always plays this one's most probable action."""
+
+        def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
+            best = self.probabilities(inputs, legal).argmax(axis=1)
+            return np.asarray(np.eye(self.num_actions)[best])
+
+        return Network(evaluate, self.input_size, self.num_actions, "probabilities", self.game)
+
+
+def uniform_network(game: Game) -> Network:
+    """The network that plays every legal action equally often."""
+    sizes = game.observation_size, game.num_actions
+    return Network(lambda inputs, legal: legal, *sizes, output="probabilities")
+
 
 def model_game(network: Network, game: Game | None = None) -> Game:
     """The game that a network's file names, which must be `game` if that is given.

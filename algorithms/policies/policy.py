@@ -5,40 +5,77 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from algorithms.exact.tree import Tree
-from algorithms.exact.values import ROW_SUM_TOLERANCE, Measure, evaluate_policy
+from algorithms.exact.values import ROW_SUM_TOLERANCE, Measure
 from algorithms.games import KUHN, Game, as_game, kuhn, same_game
 from algorithms.policies import json_format
 from algorithms.policies import kuhn as kuhn_policies
+from algorithms.policies.npz_format import write_npz
 from algorithms.support import files
-from algorithms.support.arrays import Float64Array
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import Action, as_seed
+
+if TYPE_CHECKING:
+    from algorithms.policies.network import Network
 
 
 class Policy:
     """What every player does at each information set of a game: immutable and validated.
 
+    A policy has a table, or in a game without a tree a network, or both.
+
     Attributes:
         game: the `Game`.
-        table: float64 `(I, A)`, read-only; rows and columns as in the game's tree. Every row sums
-            to 1, and illegal actions have probability 0.
+        network: the `Network` that plays a game without a tree, if there is one.
     """
 
-    __slots__ = ("game", "table")
+    __slots__ = ("_table", "game", "network")
     game: Game
-    table: Float64Array
+    network: Network | None
+    _table: Any
 
-    def __init__(self, game: Game | str, table: npt.ArrayLike) -> None:
+    def __init__(
+        self, game: Game | str, table: Any = None, *, network: Network | None = None
+    ) -> None:
         loaded = as_game(game)
+        if table is None and network is None:
+            raise PolicyError("a policy has a table or a network; got neither")
         object.__setattr__(self, "game", loaded)
-        object.__setattr__(self, "table", _validated(loaded.tree, table))
+        object.__setattr__(self, "network", network)
+        object.__setattr__(self, "_table", None if table is None else _validated(loaded, table))
+
+    @property
+    def table(self) -> Any:
+        """The probabilities of all actions at all information sets, read-only.
+
+        In a game with a tree float64 `(I, A)`, rows and columns as in the tree; every row sums to
+        1, and illegal actions have probability 0. In a native large game one float32 `(I_p, A)`
+        per player; a network is evaluated at all information sets when this is first read.
+        """
+        if self._table is None and self.network is not None:
+            from algorithms.policies.network import network_table
+
+            self.game.require_exact()
+            object.__setattr__(self, "_table", network_table(self.network, self.game))
+        return self._table
+
+    def probabilities(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
+        """The policy of a network where players observe `(n, size)`, as training has it: `(n, A)`.
+
+        Args:
+            observations: information state tensors, with a one-hot of the seat behind them.
+            legal: the legal actions, bool `(n, A)`.
+        """
+        if self.network is None:
+            raise PolicyError(f"this policy of {self.game.name} is a table, not a network")
+        return self.network.probabilities(observations[:, : self.network.input_size], legal)
 
     def __setattr__(self, name: str, value: Any = None) -> None:
         raise AttributeError("a Policy is immutable; make a new one")
@@ -48,14 +85,19 @@ class Policy:
     @classmethod
     def uniform(cls, game: Game | str) -> Policy:
         """Every legal action equally often."""
+        from algorithms.policies.network import uniform_network
+
         loaded = as_game(game)
-        return cls(loaded, loaded.tree.uniform())
+        if loaded.fits_tree:
+            return cls(loaded, loaded.uniform_table())
+        table = loaded.uniform_table() if loaded.is_exact else None
+        return cls(loaded, table, network=uniform_network(loaded))
 
     @classmethod
     def random(cls, game: Game | str, seed: int) -> Policy:
         """A policy drawn uniformly from all policies; the same for the same seed."""
         loaded = as_game(game)
-        return cls(loaded, loaded.tree.random(as_seed(seed)))
+        return cls(loaded, loaded.random_table(as_seed(seed)))
 
     @classmethod
     def from_openspiel(cls, policy: Any, game: Any = None) -> Policy:
@@ -82,10 +124,12 @@ class Policy:
 
         A torch module is given a tensor. Illegal actions are masked out.
         """
-        from algorithms.policies.network import network_table
+        from algorithms.policies.network import as_network, network_table
 
         loaded = as_game(game)
-        return cls(loaded, network_table(network, loaded, output=output))
+        if loaded.fits_tree:
+            return cls(loaded, network_table(network, loaded, output=output))
+        return cls(loaded, network=as_network(network, loaded, output=output))
 
     @classmethod
     def from_percentages(cls, percentages: Any) -> Policy:
@@ -109,11 +153,23 @@ class Policy:
 
     def measure(self) -> Measure:
         """NashConv with its details: gains, values, best responses, losses."""
-        return evaluate_policy(self.game.tree, self.table)
+        return self.game.measure(self.table)
+
+    def lower_bound(self, **options: Any) -> Any:
+        """A lower bound of NashConv from trained best responses, with a 95% interval.
+
+        For games without an exact measure; see `kuhn_bridge.sb3.lower_bound` for the options.
+        """
+        from kuhn_bridge.sb3 import lower_bound
+
+        return lower_bound(self, **options)
 
     def greedy(self) -> Policy:
         """The policy that always plays the most probable action, the lowest ID of equals."""
-        return Policy(self.game, np.eye(self.table.shape[1])[self.table.argmax(axis=1)])
+        if self.game.fits_tree:
+            return Policy(self.game, _greedy(self.table))
+        table = None if self._table is None else tuple(map(_greedy, self._table))
+        return Policy(self.game, table, network=self.network and self.network.greedy())
 
     def to_document(self) -> dict[str, Any]:
         """The policy as the JSON object that `save` writes."""
@@ -133,10 +189,17 @@ class Policy:
         return cls(loaded, json_format.to_table(parsed, loaded))
 
     def save(self, path: str | Path) -> None:
-        """Write a `.json` file that `load_policy` reads back exactly, whole or not at all."""
-        if Path(path).suffix != ".json":
-            raise PolicyError(f"{path}: give a file whose name ends in .json")
-        files.write_text(Path(path), json.dumps(self.to_document()) + "\n")
+        """Write a file that `load_policy` reads back exactly, whole or not at all.
+
+        Games with a tree write `.json`, native large games `.npz`.
+        """
+        suffix = ".json" if self.game.fits_tree else ".npz"
+        if Path(path).suffix != suffix:
+            raise PolicyError(f"{path}: a policy of {self.game.name} is written as {suffix}")
+        if self.game.fits_tree:
+            files.write_text(path, json.dumps(self.to_document()) + "\n")
+        else:
+            write_npz(path, self.game.name, self.table)
 
     def __getitem__(self, key: str | tuple[int, str]) -> dict[Any, float]:
         """The legal actions and their probabilities at an information state, e.g. `policy["2pb"]`.
@@ -154,22 +217,52 @@ class Policy:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Policy):
             return NotImplemented
-        return self.game.name == other.game.name and np.array_equal(self.table, other.table)
+        return self.game.name == other.game.name and all(
+            map(np.array_equal, _tables(self), _tables(other))
+        )
 
     def __hash__(self) -> int:
-        return hash((self.game.name, self.table.tobytes()))
+        return hash((self.game.name, *(table.tobytes() for table in _tables(self))))
 
-    def __reduce__(self) -> tuple[type[Policy], tuple[Game, Float64Array]]:
+    def __reduce__(self) -> tuple[type[Policy], tuple[Game, Any]]:
         return Policy, (self.game, self.table)
 
     def __repr__(self) -> str:
-        return f"<Policy of {self.game.name}, {len(self.table):,} information sets>"
+        if self._table is None:
+            return f"<Policy of {self.game.name}, a network>"
+        infosets = sum(map(len, _tables(self)))
+        return f"<Policy of {self.game.name}, {infosets:,} information sets>"
 
     def __str__(self) -> str:
         return kuhn_policies.as_text(self.table) if self.game.name == KUHN else repr(self)
 
 
-def _validated(tree: Tree, table: npt.ArrayLike) -> Float64Array:
+def _tables(policy: Policy) -> tuple[npt.NDArray[Any], ...]:
+    """The tables of a policy: one, or one per player in a native large game."""
+    return (policy.table,) if policy.game.fits_tree else policy.table
+
+
+def _greedy(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """1 for the most probable action of each row `(I, A)`, 0 for the others."""
+    greedy = np.zeros_like(table)
+    greedy[np.arange(len(table)), table.argmax(axis=1)] = 1
+    return greedy
+
+
+def _validated(game: Game, table: Any) -> Any:
+    """The table of a game, checked; the rows of a native game are checked when it is measured."""
+    if game.fits_tree:
+        return _validated_on_tree(game.tree, table)
+    game.require_exact()
+    native = game.native
+    shapes = [(count, game.num_actions) for count in native.num_infosets] if native else []
+    if [np.shape(rows) for rows in table] != shapes:
+        want = " and ".join(f"{rows:,} x {columns}" for rows, columns in shapes)
+        raise PolicyError(f"a policy of {game.name} has tables of {want} numbers")
+    return tuple(np.asarray(rows, np.float32) for rows in table)
+
+
+def _validated_on_tree(tree: Tree, table: npt.ArrayLike) -> Float64Array:
     """A read-only copy `(I, A)`; an error names the first row that is not a distribution."""
     try:
         rows = np.asarray(table, np.float64)

@@ -109,9 +109,10 @@ def as_json(item: Report) -> dict[str, Any]:
         "uniform_nash_conv": item.uniform,
         "verdict": item.verdict,
         "losses": [_loss_as_json(game, loss) for loss in item.losses],
-        "players": to_players(game.tree, item.policy.table),
-        "best_response_players": _responses(game, measure),
     }
+    if game.fits_tree:
+        found["players"] = to_players(game.tree, item.policy.table)
+        found["best_response_players"] = _responses(game, measure)
     if theirs:
         found["openspiel"] = asdict(theirs) | {"gap": theirs.gap(measure)}
     if item.kuhn:
@@ -122,13 +123,20 @@ def as_json(item: Report) -> dict[str, Any]:
 def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
     return {
         "player": loss.player,
-        "key": game.tree.keys[loss.infoset],
+        "key": _infoset_key(game, loss),
         "reach": loss.reach,
         "played": loss.played,
         "probability": loss.probability,
         "best": loss.best,
         "lost": loss.lost,
     }
+
+
+def _infoset_key(game: Game, loss: Loss) -> str:
+    """The information state string, or a native game's label."""
+    if game.native:
+        return game.infoset_label(loss.infoset, loss.player)
+    return game.tree.keys[loss.infoset]
 
 
 def _responses(game: Game, measure: Measure) -> list[dict[str, int]]:

@@ -26,24 +26,10 @@ _POLICY_MODULES = (
 )
 _FLATTEN = "stable_baselines3.common.torch_layers.FlattenExtractor"
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
-    f"torch.nn.modules.activation.{activation.__name__}": activation
-    for activation in (
-        nn.Tanh,
-        nn.ReLU,
-        nn.LeakyReLU,
-        nn.PReLU,
-        nn.ReLU6,
-        nn.ELU,
-        nn.CELU,
-        nn.SELU,
-        nn.GELU,
-        nn.SiLU,
-        nn.Mish,
-        nn.Sigmoid,
-        nn.Softplus,
-        nn.Softsign,
-        nn.Hardtanh,
-        nn.Hardswish,
+    f"torch.nn.modules.activation.{name}": getattr(nn, name)
+    for name in (
+        *("Tanh", "ReLU", "LeakyReLU", "PReLU", "ReLU6", "ELU", "CELU", "SELU", "GELU", "SiLU"),
+        *("Mish", "Sigmoid", "Softplus", "Softsign", "Hardtanh", "Hardswish"),
     )
 }
 _TANH = "torch.nn.modules.activation.Tanh"  # SB3's default

@@ -8,15 +8,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from algorithms.exact.kuhn import LARGEST_ALPHA, nash
-from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, make_solver
+from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.values import pure_policy
-from algorithms.games import KUHN, Game, as_game, load_game, same_game
+from algorithms.games import KUHN, Game, as_game, load_game, make_solver, same_game
 from algorithms.policies import json_format
 from algorithms.policies.kuhn import STYLES, style
 from algorithms.policies.models import read_model
-from algorithms.policies.network import naming, network_table
+from algorithms.policies.network import naming, network_table, require_fits
+from algorithms.policies.npz_format import read_npz
 from algorithms.policies.policy import Policy
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_bytes
@@ -24,7 +27,7 @@ from kuhn_bridge.errors import PolicyError, short_repr
 
 T = TypeVar("T", int, Fraction)
 
-FILES = (".json", ".zip", ".onnx")
+FILES = (".json", ".npz", ".zip", ".onnx")
 BEST_RESPONSE = "best-response"
 MAX_ITERATIONS = 10_000_000  # of a variant that is solved when it is named
 MAX_SEED = 2**64 - 1
@@ -58,7 +61,7 @@ class Source:
 def load_policy(
     source: str | Path, game: Game | str | None = None, *, trust: bool = False
 ) -> Policy:
-    """A policy from a `.json`, `.zip` or `.onnx` file, or by name: `uniform`, `cfr+:1000`, ...
+    """A policy by name, such as `cfr+:1000`, or from a `.json`, `.npz`, `.zip` or `.onnx` file.
 
     Args:
         source: the file or the name.
@@ -101,6 +104,8 @@ def open_source(name: str, *, trust: bool = False) -> Source:
     suffix = Path(name).suffix
     if suffix == ".json":
         return _open_json(name)
+    if suffix == ".npz":
+        return _open_npz(name)
     if suffix in FILES:
         return _open_model(name, trust=trust)
     return Source(name, None, lambda game, other: _named(name, game, other))
@@ -122,14 +127,17 @@ def solve(
         iterations: how many.
     """
     loaded = as_game(game)
-    solver = make_solver(loaded.tree, variant)
+    solver = make_solver(loaded, variant)
     solver.run(iterations)
     return Policy(loaded, solver.average_policy())
 
 
 def best_response(policy: Policy) -> Policy:
     """Every player's best response to the other players of `policy`."""
-    return Policy(policy.game, pure_policy(policy.game.tree, policy.measure().best_responses))
+    game, actions = policy.game, policy.measure().best_responses
+    if game.fits_tree:
+        return Policy(game, pure_policy(game.tree, actions))
+    return Policy(game, tuple(np.eye(game.num_actions, dtype=np.float32)[own] for own in actions))
 
 
 def _open_json(path: str) -> Source:
@@ -141,6 +149,8 @@ def _open_json(path: str) -> Source:
         raise PolicyError(f"{path}: {error}") from None
 
     def build(game: Game, _: Policy | None) -> Policy:
+        if not game.fits_tree:
+            raise PolicyError(f"{path}: {game.name} is too large for a tree; its policies are .npz")
         try:
             return Policy(game, json_format.to_table(document, game))
         except PolicyError as error:
@@ -149,12 +159,26 @@ def _open_json(path: str) -> Source:
     return Source(path, json_format.game_name(document), build)
 
 
+def _open_npz(path: str) -> Source:
+    with naming(path):
+        game, tables = read_npz(path)
+
+    def build(game: Game, _: Policy | None) -> Policy:
+        with naming(path):
+            return Policy(game, tables)
+
+    return Source(path, game, build)
+
+
 def _open_model(path: str, *, trust: bool) -> Source:
     network = read_model(path, trust=trust)
 
     def build(game: Game, _: Policy | None) -> Policy:
         with naming(path):
-            return Policy(game, network_table(network, game))
+            require_fits(network, game)
+            if game.fits_tree:
+                return Policy(game, network_table(network, game))
+            return Policy(game, network=network)
 
     return Source(path, network.game, build)
 

@@ -111,8 +111,8 @@ def exact_document(
     facts = facts_of(game)
     if facts.nodes is None or facts.nodes > max_nodes:
         size = "does not fit a tree" if facts.nodes is None else f"has {facts.nodes:,} nodes"
-        left_out = f"the explorer and the table are left out above {max_nodes:,} nodes"
-        why = f"{game.name} {size}: {left_out}."
+        limit = f"the explorer and the table are left out above {max_nodes:,} nodes."
+        why = f"{game.name} {size}: {limit}"
         return summary_document(facts, entries, reference, why=why, mode=mode)
     found = summary_document(facts, entries, reference, why="", mode=mode)
     against = None if reference is None else reference.table

@@ -16,7 +16,7 @@ import { rowAt, variance } from "./values.js";
 /** @typedef {import("./opponents.js").Opponent} Opponent */
 
 const ORDER = ["first", "second"];
-const THINKING = 600; // milliseconds that the bot takes to answer
+const THINKING_TIME = 600; // milliseconds before the bot moves
 
 const moveButtons = /** @type {HTMLButtonElement[]} */ ([
   ...document.querySelectorAll("[data-action]"),
@@ -35,9 +35,9 @@ const rules = /** @type {HTMLDialogElement} */ (byId("rules"));
 /** @type {Seat} */ let seat = 1; // so that alternating starts in the first seat
 /** @type {{decision: import("./engine.js").Decision, action: number}[]} */ let decided = [];
 /** @type {import("./score.js").Result[]} */ let results = [];
-let movesHadFocus = false; // before the bot thought
+let movesHadFocus = false; // before the bot's move
 
-/** Deal the next hand, and let the bot begin if the turn is its. */
+/** Deal the next hand; the bot moves first if it has the first seat. */
 async function nextHand() {
   const choice = [...seatInputs].find((input) => input.checked)?.value;
   seat = choice === "alternate" ? other(seat) : /** @type {Seat} */ (Number(choice));
@@ -45,7 +45,7 @@ async function nextHand() {
   hand = engine.newHand();
   while (engine.undealt(hand).length) hand = engine.deal(hand, pick(engine.undealt(hand)));
   byId("review").replaceChildren();
-  await goOn();
+  await continueHand();
 }
 
 /** @param {number} action the person's */
@@ -53,16 +53,16 @@ async function play(action) {
   if (engine.betting(hand).actor !== seat) return;
   decided.push({ decision: engine.decisionOf(hand), action });
   hand = engine.act(hand, action);
-  await goOn();
+  await continueHand();
 }
 
-/** The bot answers as long as the turn is its; then the page shows where the hand stands. */
-async function goOn() {
+/** The bot moves until it is the person's turn or the hand is over; then the page is updated. */
+async function continueHand() {
   while (engine.betting(hand).actor === other(seat)) {
-    const asked = hand;
+    const before = hand;
     showTable();
     await thinking();
-    if (hand !== asked) return; // another opponent sat down meanwhile
+    if (hand !== before) return; // another opponent was chosen meanwhile
     hand = engine.act(hand, sample(rowAt(opponent.rows, hand)));
   }
   if (engine.isTerminal(hand)) {
@@ -74,10 +74,10 @@ async function goOn() {
   showTable();
 }
 
-/** A moment, unless the person wants things to move less. */
+/** Wait for the bot, unless the person prefers reduced motion. */
 function thinking() {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) return null;
-  return new Promise((resolve) => setTimeout(resolve, THINKING));
+  return new Promise((resolve) => setTimeout(resolve, THINKING_TIME));
 }
 
 function showTable() {
@@ -101,7 +101,7 @@ function showTable() {
   showMoves(over);
 }
 
-/** What the person's moves of this hand cost, on the table as soon as they are made. */
+/** What the person's moves of this hand cost so far. */
 function showVerdict() {
   const text = costText(decided, game.costs);
   byId("verdict").className = handCost() > 0 ? "costly" : "free";
@@ -111,7 +111,7 @@ function showVerdict() {
 const handCost = () =>
   decided.reduce((sum, d) => sum + costOf(d.decision, d.action, game.costs), 0);
 
-/** The legal moves, or the way on; the keyboard's place stays among them.
+/** The buttons of the legal moves, or of the next hand; the keyboard focus stays among them.
  * @param {boolean} over */
 function showMoves(over) {
   const focused = document.activeElement;
@@ -164,7 +164,7 @@ function showFigure(id, text, error, digits) {
   );
 }
 
-/** Where the person's decision stands; the first of a hand names the card too.
+/** The person's choice in words; the first of a hand names the card too.
  * @param {string[]} words */
 function turnText(words) {
   const own = decided.length ? "" : `You hold the ${CARD_NAMES[hand.cards[seat]]}. `;
@@ -203,9 +203,9 @@ const other = (of) => (of === 0 ? 1 : 0);
 /** @template T @param {T[]} options @returns {T} */
 const pick = (options) => options[Math.floor(Math.random() * options.length)];
 
-/** Another opponent sits down: its totals come back, and a new hand is dealt.
+/** Play against another opponent: show its totals and deal a new hand.
  * @param {Opponent} chosen */
-async function sitDown(chosen) {
+async function choose(chosen) {
   opponent = chosen;
   menu.selectedIndex = opponents.indexOf(chosen);
   memory.rememberChoice(opponents[0].id, chosen.id);
@@ -221,7 +221,7 @@ async function sitDown(chosen) {
 /** @param {string | null} fingerprint */
 const byFingerprint = (fingerprint) => opponents.find(({ id }) => id === fingerprint);
 
-/** @param {Opponent} added @returns {boolean} whether nobody in the menu plays the same */
+/** @param {Opponent} added @returns {boolean} whether it is new in the menu */
 function addOpponent(added) {
   if (byFingerprint(added.id)) return false;
   opponents.push(added);
@@ -229,15 +229,15 @@ function addOpponent(added) {
   return true;
 }
 
-/** The person's own file sits down, or a line says why it cannot.
+/** Play against the person's own file, or show why that is not possible.
  * @param {File | undefined} file */
-async function sitDownFile(file) {
+async function chooseFile(file) {
   if (!file) return;
   byId("trouble").textContent = "";
   try {
     const added = await fromFile(file, game.runtime);
     if (addOpponent(added)) rememberFile(added);
-    await sitDown(byFingerprint(added.id) ?? added);
+    await choose(byFingerprint(added.id) ?? added);
   } catch (error) {
     byId("trouble").textContent = `${file.name}: ${/** @type {Error} */ (error).message}`;
   }
@@ -255,7 +255,7 @@ function acceptDrops() {
   document.addEventListener("drop", (event) => {
     event.preventDefault();
     dragging(false);
-    sitDownFile(event.dataTransfer?.files[0]);
+    chooseFile(event.dataTransfer?.files[0]);
   });
 }
 
@@ -273,13 +273,13 @@ function toggleMind() {
   byId("mind-switch").setAttribute("aria-checked", String(open));
 }
 
-/** One move a click: the second of a double click would hit whatever the button says next.
+/** One move per click: the second of a double click would press the button's next move.
  * @param {HTMLButtonElement} button @param {() => void} move */
 const onClick = (button, move) =>
   button.addEventListener("click", ({ detail }) => detail > 1 || move());
 
 /** A key presses the button that shows it, once however long it is held; not while the rules are
- * open, nor in the menu, where letters choose.
+ * open, nor in the menu, where letters select an entry.
  * @param {KeyboardEvent} event */
 function onKey(event) {
   if (rules.open || event.target === menu) return;
@@ -298,10 +298,10 @@ function onKey(event) {
 function listen() {
   for (const button of moveButtons) onClick(button, () => play(Number(button.dataset.action)));
   onClick(nextButton, () => engine.isTerminal(hand) && nextHand());
-  menu.addEventListener("change", () => sitDown(opponents[menu.selectedIndex]));
+  menu.addEventListener("change", () => choose(opponents[menu.selectedIndex]));
   byId("own-file").addEventListener("click", () => fileInput.click());
   fileInput.addEventListener("change", () => {
-    sitDownFile(fileInput.files?.[0]);
+    chooseFile(fileInput.files?.[0]);
     fileInput.value = ""; // so that the same file can be chosen again
   });
   byId("reset").addEventListener("click", startOver);
@@ -319,7 +319,7 @@ async function start() {
   for (const one of game.opponents) addOpponent(await fromServer(one, game.runtime));
   for (const file of rememberedFiles()) addOpponent(file);
   listen();
-  await sitDown(byFingerprint(memory.chosen(opponents[0].id)) ?? opponents[0]);
+  await choose(byFingerprint(memory.chosen(opponents[0].id)) ?? opponents[0]);
   if (!memory.sawRules()) rules.showModal();
   document.body.dataset.ready = "";
 }

@@ -3,8 +3,8 @@
 import { byId } from "./dom.js";
 import { signed } from "./text.js";
 
-const WITHIN = 1.96; // standard deviations: 95 of 100
-const POINTS = 300; // more would not show
+const Z95 = 1.96; // standard deviations on either side of the mean: 95%
+const MAX_POINTS = 300; // more are not visible
 const SVG = "http://www.w3.org/2000/svg";
 
 /** @typedef {{hands: number, chips: number, share: number, margin: number}} Point */
@@ -14,7 +14,7 @@ const SVG = "http://www.w3.org/2000/svg";
  * @param {readonly import("./score.js").Result[]} results @param {number} value player_0's, per hand
  * @param {number} variance of one hand @returns {Point[]} */
 export function points(results, value, variance) {
-  const step = Math.ceil(results.length / POINTS);
+  const step = Math.ceil(results.length / MAX_POINTS);
   let [chips, share] = [0, 0];
   const all = [{ hands: 0, chips, share, margin: 0 }];
   results.forEach((result, index) => {
@@ -22,7 +22,7 @@ export function points(results, value, variance) {
     share += result.seat === 0 ? value : -value;
     const hands = index + 1;
     if (hands % step === 0 || hands === results.length)
-      all.push({ hands, chips, share, margin: WITHIN * Math.sqrt(variance * hands) });
+      all.push({ hands, chips, share, margin: Z95 * Math.sqrt(variance * hands) });
   });
   return all;
 }

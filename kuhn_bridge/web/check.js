@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import * as engine from "./engine.js";
 import { onnxPolicy } from "./policy.js";
 
-/** The engine's word on a node of the vectors, reached by dealing and acting from the start. */
+/** The engine's state at a node of the vectors, reached by dealing and acting from the start. */
 function replay({ cards, letters }) {
   let state = cards.reduce(engine.deal, engine.newHand());
   for (const prefix of [...letters].map((_, i) => letters.slice(0, i + 1))) {
@@ -57,7 +57,7 @@ export function compare({ nodes }) {
   return { nodes: nodes.length, compared, mismatches };
 }
 
-/** What policy.js says at the 12 information states, from an ONNX file. */
+/** The probabilities of policy.js at the 12 information states, from an ONNX file. */
 export async function probabilities(onnxPath, runtimePath) {
   const runtime = await import(pathToFileURL(runtimePath).href);
   const policy = await onnxPolicy(readFileSync(onnxPath), runtime);

@@ -1,4 +1,4 @@
-"""What holds the page to the core: every node as the core sees it, and what node makes of it."""
+"""Compare the page's engine with the core: all nodes of the core, and engine.js on them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kuhn_bridge.state import State, nodes
 
 
 def vectors() -> dict[str, Any]:
-    """All 58 nodes, chance nodes first, with what both agents see and may do."""
+    """All 58 nodes, chance nodes first, with both agents' observations and masks."""
     return {"nodes": [*_chance_nodes(), *map(_dealt_node, nodes())]}
 
 
 def to_json() -> str:
-    """`vectors()` as text, one node a line."""
+    """`vectors()` as text, one node per line."""
     lines = ",\n".join(json.dumps(node) for node in vectors()["nodes"])
     return f'{{"nodes": [\n{lines}\n]}}\n'
 
@@ -31,12 +31,12 @@ def to_json() -> str:
 def report(
     text: str | None = None, *, onnx: Path | None = None, runtime: Path | None = None
 ) -> dict[str, Any]:
-    """What `check.js` says under node: `nodes`, `compared` and the `mismatches` of `engine.js`.
+    """The output of `check.js` under node: `nodes`, `compared` and `mismatches` of `engine.js`.
 
     Args:
-        text: the vectors to hold the engine to, if not `to_json()`.
+        text: the vectors to compare the engine with, by default `to_json()`.
         onnx: an exported policy; the report then has `probabilities` of `policy.js`, 12 x 3.
-        runtime: the module of onnxruntime-web that runs it.
+        runtime: the module of onnxruntime-web.
     """
     node = shutil.which("node")
     if node is None:

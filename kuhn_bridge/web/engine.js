@@ -74,7 +74,7 @@ export function act(state, action) {
 /** @param {State} state @returns {boolean} */
 export const isTerminal = (state) => betting(state).phase === "terminal";
 
-/** @param {State} state @returns {[number, number]} net chips of both; nothing before the end. */
+/** @param {State} state @returns {[number, number]} net chips of both; [0, 0] before the end. */
 export function returns(state) {
   const { stake, winner } = betting(state);
   const first = winner === null ? state.cards[0] > state.cards[1] : winner === 0;
@@ -86,7 +86,7 @@ export function returns(state) {
 export const pot = (state) =>
   2 + betting(state).words.filter((word) => word === "bet" || word === "call").length;
 
-/** What `seat` sees: own card J Q K, history [] [check] [bet] [check, bet] finished, who acts.
+/** The observation of `seat`: own card J Q K, history [] [check] [bet] [check, bet] finished, who acts.
  * @param {State} state @param {Seat} seat @returns {number[]} 10 zeros and ones */
 export const observe = (state, seat) =>
   encode(state.cards[seat], state.letters, betting(state).actor);
@@ -97,7 +97,7 @@ export const mask = (state, seat) =>
     Number(betting(state).actor === seat && Object.hasOwn(betting(state).after, action)),
   );
 
-/** @param {Decision} decision @returns {number[]} the observation of whoever decides, 10 numbers. */
+/** @param {Decision} decision @returns {number[]} the observation of the player to act, 10 numbers. */
 export const observation = ({ card, letters }) => encode(card, letters, BETTING[letters].actor);
 
 /** @param {Decision} decision @returns {number[]} */

@@ -1,6 +1,6 @@
-// What the browser remembers: every opponent's hands, the person's own files and whether the rules
-// were shown; and over a reload, who was chosen. Where it may not remember anything, the page
-// forgets on reload.
+// What the browser stores: the hands against each opponent, the person's own files, whether the
+// rules were shown, and until the tab is closed the chosen opponent. Without storage the page works,
+// but forgets on reload.
 
 /** @typedef {import("./score.js").Result} Result */
 
@@ -8,10 +8,10 @@
  * @typedef {{name: string, kind: "table" | "onnx", policy: string}} OwnFile */
 
 const PREFIX = "kuhn-bridge:";
-const MOST_FILES = 8; // the menu stays short
+const MAX_FILES = 8; // a short menu
 const always = () => localStorage;
 const inThisTab = () => sessionStorage;
-/** What could not be written, for this visit.
+/** Values that could not be stored, for this visit.
  * @type {Map<string, string>} */
 const unwritten = new Map();
 
@@ -20,7 +20,7 @@ function read(where, key) {
   try {
     return JSON.parse(unwritten.get(key) ?? where().getItem(PREFIX + key) ?? "null");
   } catch {
-    return null; // forbidden, or not what we wrote
+    return null; // forbidden, or not written by this page
   }
 }
 
@@ -56,7 +56,7 @@ export function files() {
 
 /** @param {OwnFile} file */
 export const rememberFile = (file) =>
-  write(always, "files", [...files(), file].slice(-MOST_FILES));
+  write(always, "files", [...files(), file].slice(-MAX_FILES));
 
 /** @param {any} stored */
 const isFile = (stored) =>

@@ -15,7 +15,7 @@ const boldMove = (letters) => (BET in BETTING[letters].after ? BET : CHECK_OR_CA
 
 /** @param {Opponent} opponent @param {any} game as the server describes it */
 export function showMind(opponent, game) {
-  const { worth, best } = replies(opponent.rows);
+  const { actionValues, best } = replies(opponent.rows);
   const nashConv = Math.max(0, best[0] + best[1]);
   byId("about").textContent = opponent.about;
   byId("nash-conv").textContent = nashConv.toFixed(4);
@@ -28,14 +28,15 @@ export function showMind(opponent, game) {
   meter.value = nashConv;
   meter.setAttribute("aria-label", `${nashConv.toFixed(4)} chips`);
   const tables = Object.keys(WHERE).map((letters) =>
-    groupTable(letters, opponent.rows, worth, game.equilibrium),
+    groupTable(letters, opponent.rows, actionValues, game.equilibrium),
   );
   byId("rows").replaceChildren(...tables);
 }
 
 /** @param {string} letters @param {number[][]} rows
- * @param {Record<string, (number | null)[]>} worth @param {import("./score.js").Bands} bands */
-function groupTable(letters, rows, worth, bands) {
+ * @param {Record<string, (number | null)[]>} actionValues
+ * @param {import("./score.js").Bands} bands */
+function groupTable(letters, rows, actionValues, bands) {
   const table = document.createElement("table");
   table.createCaption().textContent = capital(WHERE[letters]);
   table.append(...["rank", "track", "share", "reply"].map((name) => element("col", "", name)));
@@ -49,14 +50,14 @@ function groupTable(letters, rows, worth, bands) {
   INFORMATION_STATES.forEach((decision, index) => {
     if (decision.letters !== letters) return;
     const name = informationState(decision);
-    body.append(stateRow(decision, rows[index], bands[name], worth[name]));
+    body.append(stateRow(decision, rows[index], bands[name], actionValues[name]));
   });
   return table;
 }
 
 /** @param {import("./engine.js").Decision} decision @param {number[]} row
- * @param {Record<string, [number, number]>} bands @param {(number | null)[]} worth */
-function stateRow({ card, letters }, row, bands, worth) {
+ * @param {Record<string, [number, number]>} bands @param {(number | null)[]} values */
+function stateRow({ card, letters }, row, bands, values) {
   const move = boldMove(letters);
   const [low, high] = bands[ACTIONS[move]];
   const line = document.createElement("tr");
@@ -75,7 +76,7 @@ function stateRow({ card, letters }, row, bands, worth) {
   bar.append(fill, band);
   const share = element("td", percent(row[move]), "share");
   share.setAttribute("aria-label", `${percent(row[move])}, perfect play ${often([low, high])}`);
-  const best = bestActions(worth);
+  const best = bestActions(values);
   const answer = best.length > 1 ? "either" : word(letters, best[0]);
   const reply = element("td", answer, "reply");
   reply.setAttribute("aria-label", `your best move here: ${answer}`);

@@ -1,4 +1,4 @@
-// A worker that asks an ONNX policy once, apart from the page: a graph may loop without end.
+// A worker that evaluates an ONNX policy, so that an endless graph does not block the page.
 
 import { INFORMATION_STATES } from "./engine.js";
 import { onnxPolicy } from "./policy.js";
@@ -8,6 +8,6 @@ addEventListener("message", async ({ data: { bytes, runtime } }) => {
     const policy = await onnxPolicy(new Uint8Array(bytes), await import(runtime));
     postMessage({ rows: await policy.probabilities(INFORMATION_STATES) });
   } catch (error) {
-    postMessage({ trouble: String(error) });
+    postMessage({ failure: String(error) });
   }
 });

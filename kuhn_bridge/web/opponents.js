@@ -1,9 +1,9 @@
-// Who the person plays against: those the server names, and files that are dropped on the page.
+// The opponents: those that the server names, and files that are dropped on the page.
 
 import * as memory from "./memory.js";
 import { readTable, tableRows, tableText } from "./policy.js";
 
-/** `id` tells policies apart, whatever they are called; `note` says where its rows come from.
+/** `id` identifies the policy, independent of its name; `note` says where its rows come from.
  * @typedef {object} Opponent
  * @property {string} name
  * @property {string} about
@@ -17,10 +17,10 @@ const RUNTIME = "ort/ort.wasm.bundle.min.mjs";
 const MISSING =
   "onnxruntime-web is missing " +
   "(run “npm install onnxruntime-web@1.30.0” in the folder you play from)";
-const UNLIKE = "The page could not run this ONNX file (docs/onnx.md says what it needs)";
+const CANNOT_RUN = "The page could not run this ONNX file (docs/onnx.md says what it needs)";
 const RAN = "The ONNX model was run in this page";
-const LARGEST = 64 * 2 ** 20; // bytes
-const PATIENCE = 10; // seconds that a model gets
+const MAX_BYTES = 64 * 2 ** 20; // bytes
+const TIMEOUT = 10; // seconds for a model
 
 /** An opponent as the server describes it: an ONNX model runs here if it can, or its table plays.
  * @param {{name: string, about: string, policy: import("./policy.js").Table, onnx: string | null}}
@@ -37,7 +37,7 @@ export async function fromServer({ name, about, policy, onnx }, runtime) {
     return { ...table, kind: "onnx", rows, note: `${RAN}, within ${off} of Python.` };
   } catch (error) {
     console.info(error);
-    return { ...table, note: `${UNLIKE}, ${instead}` };
+    return { ...table, note: `${CANNOT_RUN}, ${instead}` };
   }
 }
 
@@ -45,19 +45,19 @@ export async function fromServer({ name, about, policy, onnx }, runtime) {
  * @param {File} file @param {boolean} runtime @returns {Promise<Opponent>} */
 export async function fromFile(file, runtime) {
   const kind = file.name.split(".").at(-1)?.toLowerCase();
-  if (file.size > LARGEST) throw new RangeError("larger than 64 MiB");
+  if (file.size > MAX_BYTES) throw new RangeError("larger than 64 MiB");
   if (kind === "json")
     return opponent(file.name, "", "table", tableRows(readTable(await file.text())), "");
   if (kind === "zip")
     throw new RangeError(`give a model to Python: kuhn-bridge play ${file.name}`);
-  if (kind !== "onnx") throw new RangeError("want a policy as .json or .onnx");
+  if (kind !== "onnx") throw new RangeError("a policy must be .json or .onnx");
   if (!runtime) throw new RangeError(MISSING);
   try {
     return opponent(file.name, "", "onnx", await modelRows(await file.arrayBuffer()), `${RAN}.`);
   } catch (error) {
     console.info(error);
     const late = /** @type {Error} */ (error).name === "TimeoutError";
-    throw new RangeError(late ? `no answer from this model in ${PATIENCE} seconds` : UNLIKE);
+    throw new RangeError(late ? `no answer from this model in ${TIMEOUT} seconds` : CANNOT_RUN);
   }
 }
 
@@ -65,7 +65,7 @@ export async function fromFile(file, runtime) {
 export const rememberFile = ({ name, kind, rows }) =>
   memory.rememberFile({ name, kind, policy: tableText(rows) });
 
-/** The person's files of earlier visits; what is not as we wrote it is left out.
+/** The person's files of earlier visits; damaged ones are left out.
  * @returns {Opponent[]} */
 export const rememberedFiles = () =>
   memory.files().flatMap(({ name, kind, policy }) => {
@@ -77,15 +77,15 @@ export const rememberedFiles = () =>
     }
   });
 
-/** What a model plays at the 12 information states, asked in a worker that is stopped afterwards.
+/** A model's probabilities at the 12 information states, computed in a worker of its own.
  * @param {ArrayBuffer} bytes @returns {Promise<number[][]>} */
 function modelRows(bytes) {
   const worker = new Worker(new URL("model.js", import.meta.url), { type: "module" });
   return new Promise((resolve, reject) => {
-    setTimeout(() => reject(new DOMException("too slow", "TimeoutError")), 1000 * PATIENCE);
+    setTimeout(() => reject(new DOMException("too slow", "TimeoutError")), 1000 * TIMEOUT);
     worker.onerror = () => reject(new Error("the worker did not start"));
-    worker.onmessage = ({ data: { rows, trouble } }) =>
-      rows ? resolve(rows) : reject(new Error(trouble));
+    worker.onmessage = ({ data: { rows, failure } }) =>
+      rows ? resolve(rows) : reject(new Error(failure));
     worker.postMessage({ bytes, runtime: new URL(RUNTIME, document.baseURI).href });
   }).finally(() => worker.terminate());
 }

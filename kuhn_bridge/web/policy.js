@@ -40,10 +40,10 @@ export async function onnxPolicy(bytes, ort) {
 
   /** @param {readonly Decision[]} decisions @returns {Promise<number[][]>} */
   async function probabilities(decisions) {
-    const [seen, allowed] = [decisions.map(observation), decisions.map(legal)];
+    const [observed, allowed] = [decisions.map(observation), decisions.map(legal)];
     const { probabilities: output } = await session.run(
       {
-        observation: matrix("float32", Float32Array.from(seen.flat()), seen),
+        observation: matrix("float32", Float32Array.from(observed.flat()), observed),
         action_mask: matrix("int8", Int8Array.from(allowed.flat()), allowed),
       },
       ["probabilities"],
@@ -58,9 +58,9 @@ export async function onnxPolicy(bytes, ort) {
 export function readTable(text) {
   const data = parsed(text);
   if (data?.format !== "kuhn-bridge-policy")
-    throw new RangeError('not a policy: want an object with "format": "kuhn-bridge-policy"');
+    throw new RangeError('not a policy: it must be an object with "format": "kuhn-bridge-policy"');
   if (data.version === 1) return checkedTable(data.policy);
-  if (data.version !== 2) throw new RangeError(`policy version ${data.version}; want 1 or 2`);
+  if (data.version !== 2) throw new RangeError(`policy version ${data.version}; must be 1 or 2`);
   if (data.game !== "kuhn")
     throw new RangeError(`a policy of ${data.game}; this page plays Kuhn poker (kuhn)`);
   return checkedTable(fromPlayers(data.players));
@@ -92,7 +92,7 @@ function checkedTable(table) {
   const missing = known.filter((name) => !Object.hasOwn(table ?? {}, name));
   if (missing.length) throw new RangeError(`an incomplete policy: it lacks ${missing.join(", ")}`);
   const unknown = Object.keys(table).filter((name) => !known.includes(name));
-  if (unknown.length) throw new RangeError(`${unknown[0]} is no information state of Kuhn poker`);
+  if (unknown.length) throw new RangeError(`${unknown[0]} is not an information state of Kuhn poker`);
   for (const decision of INFORMATION_STATES) checkedRow(decision, table);
   return table;
 }

@@ -1,22 +1,22 @@
-// What moves are worth against a known policy: exact, by walking all hands that look the same.
+// Action values against a known policy: exact, by walking all hands of an information state at once.
 
 import { ACTIONS, CARDS, INFORMATION_STATES, SEATS } from "./engine.js";
 import * as engine from "./engine.js";
 
 /** @typedef {import("./engine.js").Seat} Seat */
 /** @typedef {import("./engine.js").State} State */
-/** @typedef {{state: State, weight: number}[]} Hands that one player cannot tell apart */
+/** @typedef {{state: State, weight: number}[]} Hands of one information state */
 /** @typedef {readonly number[][]} Rows the 12 rows of 3 probabilities of a policy */
 
-const SAME = 1e-6; // chips; a float32 network's rounding is not a preference
+const TOLERANCE = 1e-6; // chips; smaller differences are rounding of a float32 network
 
-/** What each action is worth, in chips, to whoever decides at an information state, when the other
- * seat plays `rows` and the player goes on as well as possible; and that player's value per seat.
- * Where `rows` never lets the player arrive, every action is worth 0.
+/** The value in chips of each action at an information state, if the other seat plays `rows` and the
+ * player then plays a best response; and the value of a best response per seat.
+ * Where `rows` never lets the player arrive, every action has the value 0.
  * @param {Rows} rows
- * @returns {{worth: Record<string, (number | null)[]>, best: number[]}} */
+ * @returns {{actionValues: Record<string, (number | null)[]>, best: number[]}} */
 export function replies(rows) {
-  /** @type {Record<string, (number | null)[]>} */ const worth = {};
+  /** @type {Record<string, (number | null)[]>} */ const actionValues = {};
 
   /** @param {Hands} hands @param {Seat} seat @returns {number} */
   function walk(hands, seat) {
@@ -37,24 +37,24 @@ export function replies(rows) {
     if (actor !== seat) return total(values.map((value) => value ?? 0));
     const reach = total(hands.map(({ weight }) => weight)) || 1;
     const name = engine.informationState(engine.decisionOf(hands[0].state));
-    worth[name] = values.map((value) => (value === null ? null : value / reach));
+    actionValues[name] = values.map((value) => (value === null ? null : value / reach));
     return Math.max(...values.filter((value) => value !== null));
   }
 
   const best = SEATS.map((seat) => total(CARDS.map((_, card) => walk(deals(seat, card), seat))));
-  return { worth, best };
+  return { actionValues, best };
 }
 
-/** @param {(number | null)[]} worth of each action @returns {number[]} the actions worth most */
-export function bestActions(worth) {
-  const top = Math.max(...worth.filter((value) => value !== null));
+/** @param {(number | null)[]} values of each action @returns {number[]} the best actions */
+export function bestActions(values) {
+  const top = Math.max(...values.filter((value) => value !== null));
   return ACTIONS.flatMap((_, action) =>
-    (worth[action] ?? -Infinity) > top - SAME ? [action] : [],
+    (values[action] ?? -Infinity) > top - TOLERANCE ? [action] : [],
   );
 }
 
-/** The variance of a hand's chips when both seats play `rows`; the same for both, as one wins what
- * the other loses. @param {Rows} rows @returns {number} */
+/** The variance of a player's chips per hand if both seats play `rows`; the same for both seats.
+ * @param {Rows} rows @returns {number} */
 export function variance(rows) {
   /** @param {State} state @param {number} weight @returns {[number, number][]} weight, chips */
   const ends = (state, weight) =>

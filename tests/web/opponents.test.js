@@ -21,7 +21,7 @@ const file = (name, size = 1) => ({ name, size, text: async () => "{}" });
 
 test("files that cannot play say what would", async () => {
   await assert.rejects(fromFile(file("a.json"), true), /not a policy/);
-  await assert.rejects(fromFile(file("a.txt"), true), /want a policy as \.json or \.onnx/);
+  await assert.rejects(fromFile(file("a.txt"), true), /a policy must be \.json or \.onnx/);
   await assert.rejects(fromFile(file("a.zip"), true), /kuhn-bridge play a\.zip/);
   await assert.rejects(fromFile(file("a.onnx"), false), /npm install onnxruntime-web/);
   await assert.rejects(fromFile(file("a.json", 65 * 2 ** 20), true), /64 MiB/);

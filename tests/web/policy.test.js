@@ -9,9 +9,9 @@ import {
   tableText,
 } from "../../kuhn_bridge/web/policy.js";
 
-/** A runtime that gives whatever it is told to, and keeps what it was asked. */
-function runtime(data, asked = {}) {
-  const run = async (feeds) => (Object.assign(asked, feeds), { probabilities: { data } });
+/** A runtime that returns `data` and stores its inputs in `feeds`. */
+function runtime(data, feeds = {}) {
+  const run = async (given) => (Object.assign(feeds, given), { probabilities: { data } });
   return {
     env: { wasm: {} },
     InferenceSession: { create: async () => ({ run }) },
@@ -23,13 +23,13 @@ function runtime(data, asked = {}) {
   };
 }
 
-test("a model is asked as its contract says", async () => {
-  const asked = {};
-  const policy = await onnxPolicy(new Uint8Array(), runtime([0.5, 0, 0.5], asked));
+test("a model gets the inputs of its contract", async () => {
+  const feeds = {};
+  const policy = await onnxPolicy(new Uint8Array(), runtime([0.5, 0, 0.5], feeds));
   assert.deepEqual(await policy.probabilities([{ card: 2, letters: "pb" }]), [[0.5, 0, 0.5]]);
-  assert.deepEqual(asked.observation.dims, [1, 10]);
-  assert.deepEqual([...asked.observation.values], [0, 0, 1, 0, 0, 0, 1, 0, 1, 0]);
-  assert.deepEqual([asked.action_mask.type, ...asked.action_mask.values], ["int8", 1, 0, 1]);
+  assert.deepEqual(feeds.observation.dims, [1, 10]);
+  assert.deepEqual([...feeds.observation.values], [0, 0, 1, 0, 0, 0, 1, 0, 1, 0]);
+  assert.deepEqual([feeds.action_mask.type, ...feeds.action_mask.values], ["int8", 1, 0, 1]);
 });
 
 for (const row of [
@@ -99,7 +99,7 @@ for (const [what, changes, said] of [
   ["no table", { policy: null }, /lacks 0, 1/],
   ["a list", { policy: [] }, /lacks 0, 1/],
   ["a missing row", { policy: without("2pb") }, /lacks 2pb/],
-  ["an unknown row", { policy: { ...table, "3pb": {} } }, /3pb is no information state/],
+  ["an unknown row", { policy: { ...table, "3pb": {} } }, /3pb is not an information state/],
   ["a missing player", { ...second, players: players.slice(1) }, /lacks 0, 1/],
   ["a missing action", spoiled({ FOLD: 1 }), /2pb the actions are CHECK_OR_CALL and FOLD/],
   ["an illegal action", spoiled({ CHECK_OR_CALL: 0.5, BET: 0.5 }), /the actions are/],

@@ -25,29 +25,29 @@ const BOLD = {
 const perfect = rows((name) => BOLD[name] ?? 0);
 
 test("uniform play loses 1/2 and 5/12 to its best replies", () => {
-  const { best, worth } = replies(uniform);
+  const { best, actionValues } = replies(uniform);
   near(best[0], 1 / 2);
   near(best[1], 5 / 12);
-  assert.deepEqual(Object.keys(worth).sort(), INFORMATION_STATES.map(informationState).sort());
-  assert.deepEqual(bestActions(worth["0b"]), [2]);
-  assert.deepEqual(bestActions(worth["2b"]), [0]);
+  assert.deepEqual(Object.keys(actionValues).sort(), INFORMATION_STATES.map(informationState).sort());
+  assert.deepEqual(bestActions(actionValues["0b"]), [2]);
+  assert.deepEqual(bestActions(actionValues["2b"]), [0]);
 });
 
 test("against perfect play the value is 1/18 for the second seat, and mixed moves tie", () => {
-  const { best, worth } = replies(perfect);
+  const { best, actionValues } = replies(perfect);
   near(best[0], -1 / 18);
   near(best[1], 1 / 18);
-  assert.deepEqual(bestActions(worth["0p"]), [0, 1]);
-  assert.deepEqual(bestActions(worth["1pb"]), [0, 2]);
-  assert.deepEqual(bestActions(worth["1p"]), [0]);
-  near(worth["2p"][1] - worth["2p"][0], 3 / 11);
-  near(worth["1p"][0] - worth["1p"][1], 3 / 8);
+  assert.deepEqual(bestActions(actionValues["0p"]), [0, 1]);
+  assert.deepEqual(bestActions(actionValues["1pb"]), [0, 2]);
+  assert.deepEqual(bestActions(actionValues["1p"]), [0]);
+  near(actionValues["2p"][1] - actionValues["2p"][0], 3 / 11);
+  near(actionValues["1p"][0] - actionValues["1p"][1], 3 / 8);
 });
 
 test("where the bot never lets one arrive, either move will do", () => {
-  const { worth } = replies(rows(() => 0)); // never bets
-  assert.deepEqual(worth["2b"], [0, null, 0]);
-  assert.deepEqual(bestActions(worth["2b"]), [0, 2]);
+  const { actionValues } = replies(rows(() => 0)); // never bets
+  assert.deepEqual(actionValues["2b"], [0, null, 0]);
+  assert.deepEqual(bestActions(actionValues["2b"]), [0, 2]);
 });
 
 test("a network's rounding is no preference", () => {

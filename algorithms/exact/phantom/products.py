@@ -84,6 +84,8 @@ class Side(NamedTuple):
     list_length: Int64Array  # (P,)
     classes: Int64Array  # (G,): how many
     class_of: UInt16Array  # (G, orders of the other player's set)
+    first_row: Int64Array  # (G + 1,): sum over the groups before of classes
+    row_starts: UInt64Array  # (most classes,): class * orders of this player's set
 
 
 class Product(NamedTuple):
@@ -262,6 +264,8 @@ def _side(
         list_length,
         np.array(classes),
         np.array(class_of),
+        np.cumsum([0, *classes]),
+        np.arange(max(classes), dtype=np.uint64) * np.uint64(factorial(size)),
     )
 
 
@@ -407,32 +411,30 @@ def add_gains(
     """
     ours, theirs = product.source, product.target
     rows, columns = theirs.class_of.shape[1], ours.class_of.shape[1]
-    row_starts = np.arange(ours.classes.max()).astype(np.uint64) * np.uint64(rows)
-    column_starts = np.arange(theirs.classes.max()).astype(np.uint64) * np.uint64(columns)
-    first_sum = np.append(0, np.cumsum(theirs.classes * columns))
+    first_row = theirs.first_row
     for pair in range(len(product.pairs)):
         target_set, source_set = product.pairs[pair]
-        work.sums[: first_sum[-1]] = 0.0
+        work.sums[: first_row[-1] * columns] = 0.0
         for group in range(len(ours.classes)):
             gathered = work.gathered[: ours.classes[group] * rows]
             gathered[:] = 0.0
             for pattern in range(ours.first_pattern[group], ours.first_pattern[group + 1]):
                 _locate(ours, pattern, sequences[0], (source_set, target_set), work)
                 lists = _lists(ours, pattern, work)
-                _add_lists(lists, rows, _Rows(reach, work.nodes), _Rows(gathered, row_starts))
+                _add_lists(lists, rows, _Rows(reach, work.nodes), _Rows(gathered, ours.row_starts))
             for link in range(product.first_link[group], product.first_link[group + 1]):
                 other = product.links[link]
                 folded = work.folded[: theirs.classes[other] * ours.classes[group]]
                 _fold(gathered, theirs.class_of[other], folded)
-                sums = work.sums[first_sum[other] : first_sum[other + 1]]
+                sums = work.sums[first_row[other] * columns : first_row[other + 1] * columns]
                 _unfold(folded, ours.class_of[group], sums)
         for group in range(len(theirs.classes)):
-            sums = work.sums[first_sum[group] : first_sum[group + 1]]
+            sums = work.sums[first_row[group] * columns : first_row[group + 1] * columns]
             sums *= product.sign
             for pattern in range(theirs.first_pattern[group], theirs.first_pattern[group + 1]):
                 _locate(theirs, pattern, sequences[1], (target_set, source_set), work)
                 lists = _lists(theirs, pattern, work)
-                _add_lists(lists, columns, _Rows(sums, column_starts), _Rows(gain, work.nodes))
+                _add_lists(lists, columns, _Rows(sums, theirs.row_starts), _Rows(gain, work.nodes))
 
 
 @part

@@ -47,7 +47,8 @@ class Sequences(NamedTuple):
     failed: Int64Array  # (B,)
     first_node: Int64Array  # (B,); num_nodes where there is none
     first_infoset: Int64Array  # (B,); -1 where the player does not act
-    decisions: Int64Array  # (D,): blocks in which the player acts, in the order of information sets
+    decisions: Int64Array  # (D,): blocks in which the player acts
+    starts: Int64Array  # (D,): their first information sets
     first_block: Int64Array  # (2**(cells + 1),): of these outcomes; -1 if they cannot happen
     stride: Int64Array  # (2**(cells + 1),): sets of failed cells for one set of taken cells
     rank: Int64Array  # (2**cells,): of a set among the sets of its size
@@ -86,6 +87,7 @@ def make_sequences(rules: Rules, player: int) -> Sequences:
         np.where(kinds != _ABSENT, first_node, num_nodes),
         np.where(kinds == _DECISION, first_infoset, -1),
         np.flatnonzero(kinds == _DECISION),
+        first_infoset[kinds == _DECISION],
         first_block,
         stride,
         *_set_ranks(rules.cells),
@@ -291,14 +293,14 @@ def histories(sequences: Sequences, start: int, stop: int) -> tuple[Int8Array, I
     actions = np.full((stop - start, sequences.cells), -1, np.int8)
     outcomes = np.empty(stop - start, np.int16)
     taken, failed = np.empty(sequences.cells, np.int64), np.empty(sequences.cells, np.int64)
-    first = sequences.first_infoset[sequences.decisions]
-    decision = np.searchsorted(first, start, side="right") - 1
+    starts = sequences.starts
+    decision = np.searchsorted(starts, start, side="right") - 1
     for infoset in range(start, stop):
-        while decision + 1 < len(first) and first[decision + 1] <= infoset:
+        while decision + 1 < len(starts) and starts[decision + 1] <= infoset:
             decision += 1
         block = sequences.decisions[decision]
         orders = sequences.factorials[size_of(sequences.taken[block])]
-        by_failed, by_taken = divmod(infoset - first[decision], orders)
+        by_failed, by_taken = divmod(infoset - starts[decision], orders)
         write_order(sequences.factorials, sequences.taken[block], by_taken, taken)
         write_order(sequences.factorials, sequences.failed[block], by_failed, failed)
         code, hits, misses = sequences.outcomes[block], 0, 0

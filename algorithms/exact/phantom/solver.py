@@ -8,13 +8,14 @@ In iteration t each player p in turn, with the other player's current policy fix
     average(I, a) += t^gamma * reach_p(I) * policy(I, a)
 
 and the next policy is proportional to the positive part of R (of R + r if predictive). Discounts
-are those of `algorithms.exact.cfr.Variant`, whose iterates these are up to rounding: regrets and
-averages are kept in single precision.
+are those of `algorithms.exact.cfr.Variant`, whose iterates these are up to rounding: by default
+regrets and averages are kept in single precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,9 @@ from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
 from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import BridgeError
 
+_Table: TypeAlias = Float32Array | Float64Array  # (I, A)
+_Tables: TypeAlias = tuple[_Table, _Table]  # one per player
+
 
 class PhantomSolver:
     """A run of one variant on one game.
@@ -39,19 +43,20 @@ class PhantomSolver:
     An interrupt loses nothing: `run` goes on with the next player's update.
     """
 
-    def __init__(self, evaluator: Evaluator, variant: Variant) -> None:
+    def __init__(
+        self, evaluator: Evaluator, variant: Variant, *, dtype: npt.DTypeLike = np.float32
+    ) -> None:
         if not variant.alternating:
             raise BridgeError(f"{variant}: solvers of phantom games update the players in turn")
         self.variant = variant
         self._evaluator = evaluator
         self._updates = np.zeros(1, np.int64)  # compiled code counts, whatever Ctrl-C interrupts
-        self._regret = self._zeros()
-        self._predicted = self._zeros() if variant.predictive else self._regret
-        self._average = self._zeros()
+        self._regret, self._average = self._zeros(dtype), self._zeros(dtype)
+        self._predicted = self._zeros(dtype) if variant.predictive else self._regret
 
-    def _zeros(self) -> tuple[Float32Array, Float32Array]:
+    def _zeros(self, dtype: npt.DTypeLike) -> _Tables:
         first, second = (
-            np.zeros((sequences.num_infosets, sequences.cells), np.float32)
+            np.zeros((sequences.num_infosets, sequences.cells), dtype)
             for sequences in self._evaluator.sequences
         )
         return first, second
@@ -105,10 +110,8 @@ class PhantomSolver:
         """What is played next, one `(I_p, A)` per player."""
         return self._policy(self._predicted)
 
-    def _policy(
-        self, weights: tuple[Float32Array, Float32Array]
-    ) -> tuple[Float32Array, Float32Array]:
-        first, second = weights[0].copy(), weights[1].copy()
+    def _policy(self, weights: _Tables) -> tuple[Float32Array, Float32Array]:
+        first, second = (table.astype(np.float32) for table in weights)
         for sequences, table in zip(self._evaluator.sequences, (first, second), strict=True):
             normalise(sequences, table)
         return first, second
@@ -145,7 +148,7 @@ def _discount(t: int, exponent: float) -> float:
 @compiled
 def _update_regrets(
     sequences: Sequences,
-    tables: tuple[Float32Array, Float32Array, Float32Array],
+    tables: tuple[_Table, _Table, _Table],
     numbers: tuple[Float64Array, Float64Array],
     weights: tuple[float, float, float, float],
     updates: Int64Array,

@@ -180,7 +180,9 @@ def _run(sequences: Sequences, outcomes: int, taken: int, failed: int, place: in
 
 
 @compiled
-def write_reach(sequences: Sequences, weights: Float32Array, reach: Float64Array) -> None:
+def write_reach(
+    sequences: Sequences, weights: Float32Array | Float64Array, reach: Float64Array
+) -> None:
     """Write the probability of each node by its owner's choices.
 
     The policy is proportional to the weights `(I, A)` above 0, and uniform where there are none.
@@ -209,7 +211,7 @@ def write_reach(sequences: Sequences, weights: Float32Array, reach: Float64Array
 
 @part
 def sum_positive(
-    weights: Float32Array, infoset: np.uint64, actions: UInt64Array, count: np.uint64
+    weights: Float32Array | Float64Array, infoset: np.uint64, actions: UInt64Array, count: np.uint64
 ) -> float:
     """The sum of the legal actions' weights above 0."""
     total = 0.0
@@ -318,8 +320,7 @@ def _first_invalid(sequences: Sequences, table: Float32Array) -> int:
 
 def node_of(sequences: Sequences, infoset: int) -> int:
     """The node of an information set."""
-    first = sequences.first_infoset[sequences.decisions]
-    block = sequences.decisions[np.searchsorted(first, infoset, side="right") - 1]
+    block = sequences.decisions[np.searchsorted(sequences.starts, infoset, side="right") - 1]
     return int(sequences.first_node[block] + infoset - sequences.first_infoset[block])
 
 

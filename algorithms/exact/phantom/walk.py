@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from algorithms.exact.phantom.rules import Rules
+from algorithms.exact.phantom.rules import MAX_CELLS, Rules
+from algorithms.exact.phantom.sequences import length_of
 from algorithms.support.arrays import (
     BoolArray,
     Float64Array,
@@ -21,13 +22,11 @@ from algorithms.support.arrays import (
     Int32Array,
     Int64Array,
 )
-from algorithms.support.compiled import compiled
+from algorithms.support.compiled import compiled, part
 from kuhn_bridge.errors import HistoryError
 
 _OPEN, _DRAW, _WIN = 0, 1, 2  # what a move does to the game
 
-# A position as (2, 3): what the players hold, what they have tried, and whether they are to move.
-_Position: TypeAlias = Int64Array
 _Children: TypeAlias = tuple[Int32Array, Int32Array]
 _Numbers: TypeAlias = tuple[Float64Array, Float64Array]  # one per player
 
@@ -38,7 +37,7 @@ class Tries(NamedTuple):
     Node 0 is what a player knows in the position.
     """
 
-    position: _Position
+    position: int
     histories: int  # how many there are from the position on, itself included
     children: _Children  # (N_p, cells, 2): the node after failure or success; 0: none
     actions: tuple[Int8Array, Int8Array]  # (N_p, cells): from the first move on, -1 behind the last
@@ -54,11 +53,11 @@ class Values(NamedTuple):
 
 def find_tries(rules: Rules, opening: Sequence[int] = ()) -> Tries:
     """The private sequences of both players after the moves of the opening."""
-    position = np.array([[0, 0, 1], [0, 0, 0]])
+    position = 0
     played: tuple[list[tuple[int, bool]], ...] = ([], [])
     for cell in opening:
-        player = int(position[1, 2])
-        success, end = _move(rules.wins, rules.abrupt, position, cell)
+        player = position >> 4 * MAX_CELLS
+        position, success, end = _move(rules.wins, rules.abrupt, position, cell)
         if end != _OPEN:
             raise HistoryError(f"opening {list(opening)}: the game ends at {cell}")
         played[player].append((cell, success))
@@ -67,7 +66,7 @@ def find_tries(rules: Rules, opening: Sequence[int] = ()) -> Tries:
     return Tries(position, histories, children, (actions0, actions1), (outcomes0, outcomes1))
 
 
-def _discover(rules: Rules, position: _Position) -> tuple[_Children, int]:
+def _discover(rules: Rules, position: int) -> tuple[_Children, int]:
     capacity, histories = 2**12, 0
     nothing = np.zeros(0), np.zeros(0)
     while not histories:
@@ -104,26 +103,31 @@ def walk(rules: Rules, tries: Tries, policies: _Numbers) -> Values:
 
 
 @compiled
-def _move(wins: BoolArray, abrupt: bool, position: _Position, cell: int) -> tuple[bool, int]:
-    """Make a move; whether it succeeds and what it does to the game."""
-    player = position[1, 2]
-    success = not position[1 - player, 0] >> cell & 1
-    position[player, 1] |= 1 << cell
-    if success:
-        position[player, 0] |= 1 << cell
+def _move(wins: BoolArray, abrupt: bool, position: int, cell: int) -> tuple[int, bool, int]:
+    """The position after a move, whether the move succeeds, and what it does to the game.
+
+    A position is, from the lowest bits on, what player 0 holds, what player 1 holds, what player 0
+    has tried, what player 1 has tried, each of `MAX_CELLS` bits, and the player to move.
+    """
+    every, player = (1 << MAX_CELLS) - 1, position >> 4 * MAX_CELLS
+    success = not position >> (MAX_CELLS * (1 - player) + cell) & 1
+    position |= 1 << (MAX_CELLS * (2 + player) + cell)
     if success or abrupt:
-        position[player, 2], position[1 - player, 2] = 0, 1
-    if success and wins[player, position[player, 0]]:
-        return success, _WIN
-    full = position[0, 0] | position[1, 0] == wins.shape[1] - 1
-    return success, _DRAW if full else _OPEN
+        position ^= 1 << 4 * MAX_CELLS
+    if not success:
+        return position, False, _OPEN
+    position |= 1 << (MAX_CELLS * player + cell)
+    if wins[player, position >> MAX_CELLS * player & every]:
+        return position, True, _WIN
+    held = (position | position >> MAX_CELLS) & every
+    return position, True, _DRAW if held == wins.shape[1] - 1 else _OPEN
 
 
 @compiled
 def _visit(
     wins: BoolArray,
     abrupt: bool,
-    start: _Position,
+    start: int,
     tries: tuple[Int32Array, Int32Array, Int64Array],
     numbers: tuple[_Numbers, _Numbers],
 ) -> int:
@@ -133,42 +137,51 @@ def _visit(
     unless they are empty, every end adds to a player's gain the payoff times the other's reach.
     """
     (reach, gain), sizes = numbers, tries[2]
-    cells = tries[0].shape[1]
+    cells, measuring = tries[0].shape[1], len(reach[0]) > 0
     depths = 2 * cells + 1
-    position, tried = np.empty((depths, 2, 3), np.int64), np.zeros(depths, np.int64)
-    node, sequence = np.zeros((depths, 2), np.int64), np.zeros((depths, 2), np.int64)
-    position[0] = start
-    histories, depth = 1, 0
+    position, left = np.empty(depths, np.int64), np.empty(depths, np.int64)
+    node, last = np.zeros((2, depths), np.int64), np.zeros((2, depths), np.int64)
+    position[0], histories, depth = start, 1, 0
+    left[0] = _untried(start, cells)
     while depth >= 0:
-        player, cell = position[depth, 1, 2], tried[depth]
-        tried[depth] += 1
-        if cell == cells:
+        if left[depth] == 0:
             depth -= 1
             continue
-        if position[depth, player, 1] >> cell & 1:
-            continue
+        cell = length_of(left[depth])  # the highest one
+        left[depth] ^= 1 << cell
         histories += 1
-        position[depth + 1], node[depth + 1] = position[depth], node[depth]
-        sequence[depth + 1] = sequence[depth]
-        sequence[depth + 1, player] = node[depth, player] * cells + cell + 1
-        success, end = _move(wins, abrupt, position[depth + 1], cell)
-        if end == _WIN and len(reach[0]):
-            payoff = 1.0 - 2.0 * player  # player 0's
-            first, second = sequence[depth + 1]
-            gain[0][first] += payoff * reach[1][second]
-            gain[1][second] -= payoff * reach[0][first]
+        player, other = position[depth] >> 4 * MAX_CELLS, 1 - (position[depth] >> 4 * MAX_CELLS)
+        action = node[player, depth] * cells + cell + 1
+        after, success, end = _move(wins, abrupt, position[depth], cell)
+        if end == _WIN and measuring:
+            theirs = last[other, depth]
+            if player == 0:
+                gain[0][action] += reach[1][theirs]
+                gain[1][theirs] -= reach[0][action]
+            else:
+                gain[1][action] += reach[0][theirs]
+                gain[0][theirs] -= reach[1][action]
         if end != _OPEN:
             continue
         trie = tries[0] if player == 0 else tries[1]
-        child = trie[node[depth, player], cell, int(success)]
+        child = trie[node[player, depth], cell, int(success)]
         if child == 0:
             if sizes[player] == len(trie):
                 return 0
-            child = trie[node[depth, player], cell, int(success)] = sizes[player]
+            child = trie[node[player, depth], cell, int(success)] = sizes[player]
             sizes[player] += 1
         depth += 1
-        node[depth, player], tried[depth] = child, 0
+        position[depth], left[depth] = after, _untried(after, cells)
+        node[player, depth], last[player, depth] = child, action
+        node[other, depth], last[other, depth] = node[other, depth - 1], last[other, depth - 1]
     return histories
+
+
+@part
+def _untried(position: int, cells: int) -> int:
+    """The cells that the player to move has not tried."""
+    player = position >> 4 * MAX_CELLS
+    return ~(position >> MAX_CELLS * (2 + player)) & ((1 << cells) - 1)
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""What a sweep runs: settings and seeds, checked before anything starts, and kept in a file."""
+"""The plan of a sweep: settings and seeds, validated before anything starts, stored in a file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from algorithms.learning.recipes import Config, configure
 from algorithms.support import files
 from algorithms.support.errors import UsageError, unknown
 
-FILE = "plan.json"
-MODEL, ABOUT = "model.zip", "trial.json"  # of each trial, in its own folder
-FAILURE = "failed.json"  # of a trial that Ray gave up
+PLAN_FILE = "plan.json"
+MODEL_FILE, TRIAL_FILE = "model.zip", "trial.json"  # in the folder of each finished trial
+FAILURE_FILE = "failed.json"  # in the folder of a trial that failed
 FORMAT = "kuhn-bridge-sweep"
-LONGEST = 120  # characters of a folder's name
-MOST_SEEDS = 100_000
+MAX_NAME = 120  # characters of a folder's name
+MAX_SEEDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class Trial:
 
     @property
     def folder(self) -> PurePosixPath:
-        """Where its files go, in the sweep's folder; no other trial has the same."""
+        """The folder for its files, relative to the sweep's folder; different for each trial."""
         return PurePosixPath(folder_name(self.setting), f"seed-{self.config.seed}")
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name in messages."""
         return f"{self.setting}, seed {self.config.seed}"
 
 
@@ -45,20 +45,20 @@ class Trial:
 class Plan:
     """All training runs of a sweep: every setting with every seed, then the best on fresh seeds."""
 
-    settings: Mapping[str, Config]  # by name; their own seed is of no meaning
+    settings: Mapping[str, Config]  # by name; their seed is ignored
     seeds: tuple[int, ...]
-    confirm: int = 0  # how many of the best settings run again
+    confirm: int = 0  # how many of the best settings are confirmed
     fresh_seeds: int = 0  # on how many seeds
-    storage: str = ""  # Ray's; "" is in the sweep's own folder
+    storage: str = ""  # Ray's; "" is a folder in the sweep's own
     checkpoint_every: int = 1_000_000
     chosen: tuple[str, ...] = ()  # the best settings, once known
 
     def trials(self) -> list[Trial]:
-        """To choose by: every setting with every seed."""
+        """The trials that settings are chosen by: every setting with every seed."""
         return self._trials(self.settings, self.seeds)
 
     def fresh_trials(self) -> list[Trial]:
-        """To confirm with: the chosen settings, with seeds that had no part in the choice."""
+        """The trials that confirm the choice: the chosen settings with new seeds."""
         first = max(self.seeds) + 1
         return self._trials(self.chosen, range(first, first + self.fresh_seeds))
 
@@ -67,19 +67,19 @@ class Plan:
         return [Trial(name, replace(self.settings[name], seed=seed)) for name, seed in pairs]
 
     def steps(self) -> int:
-        """Of all its training runs; a guess where it is not known yet which are confirmed."""
+        """The steps of all training runs; an estimate until the best settings are known."""
         first = sum(trial.config.steps for trial in self.trials())
         return first + first * self.confirm * self.fresh_seeds // len(self.trials())
 
     def write(self, folder: Path) -> None:
-        """Keep it in the sweep's folder."""
+        """Store the plan in the sweep's folder."""
         text = json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1)
-        files.write_text(folder / FILE, text + "\n")
+        files.write_text(folder / PLAN_FILE, text + "\n")
 
 
 def read_plan(folder: Path) -> Plan:
-    """What `Plan.write` kept there."""
-    path = folder / FILE
+    """The plan that `Plan.write` stored in a folder."""
+    path = folder / PLAN_FILE
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if (stored.pop("format"), stored.pop("version")) != (FORMAT, 1):
@@ -88,13 +88,13 @@ def read_plan(folder: Path) -> Plan:
         seeds, chosen = tuple(stored.pop("seeds")), tuple(stored.pop("chosen"))
         return Plan(settings=settings, seeds=seeds, chosen=chosen, **stored)
     except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"{folder}: there is no sweep (no {FILE})") from None
+        raise UsageError(f"{folder}: there is no sweep (no {PLAN_FILE})") from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise UsageError(f"{path}: not a sweep's plan, or of another version") from None
 
 
 def settings_grid(choices: Mapping[str, Sequence[Any]]) -> dict[str, Config]:
-    """Every combination of the values of settings, by name."""
+    """Every combination of the values of settings; named by the settings that vary."""
     varied = [name for name, values in choices.items() if len(values) > 1] or list(choices)
     combinations = [
         dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())
@@ -106,15 +106,15 @@ def settings_grid(choices: Mapping[str, Sequence[Any]]) -> dict[str, Config]:
 
 
 def sampled(settings: Mapping[str, Config], count: int) -> dict[str, Config]:
-    """`count` of the settings in their order, drawn at random but always the same."""
+    """`count` random settings in their order, always the same ones."""
     if not 1 <= count <= len(settings):
-        raise UsageError(f"--trials {count}: want 1 to {len(settings)}, the number of combinations")
+        raise UsageError(f"trials {count}: must be 1 to {len(settings)}, the number of settings")
     drawn = set(random.Random(0).sample(list(settings), count))
     return {name: config for name, config in settings.items() if name in drawn}
 
 
 def parse_choices(texts: Iterable[str]) -> dict[str, list[Any]]:
-    """`["net=table,mlp", "lr=0.1,0.3"]` -> the values of each setting, in the setting's type."""
+    """`["net=table,mlp", "steps=10,20"]` -> the values of each setting, in the setting's type."""
     types = get_type_hints(Config)
     names = [field.name for field in fields(Config) if field.name != "seed"]
     choices: dict[str, list[Any]] = {}
@@ -122,14 +122,14 @@ def parse_choices(texts: Iterable[str]) -> dict[str, list[Any]]:
         name, separator, values = text.partition("=")
         name = name.strip().replace("-", "_")
         if name == "seed":
-            raise UsageError("--set seed: seeds have an option of their own, --seeds")
+            raise UsageError("setting seed: seeds are given separately")
         if name not in names:
             raise unknown("setting", name, names)
         if not separator or name in choices:
-            raise UsageError(f"--set {text}: want each setting once, as {name}=VALUE,VALUE,...")
-        choices[name] = [_value(name, types[name], value) for value in _parts(values)]
+            raise UsageError(f"setting {text}: give each setting once, as {name}=VALUE,VALUE,...")
+        choices[name] = [_value(name, types[name], value) for value in split_values(values)]
         if len(set(choices[name])) < len(choices[name]):
-            raise UsageError(f"--set {text}: a value is there twice")
+            raise UsageError(f"setting {text}: a value is repeated")
     return choices
 
 
@@ -141,36 +141,22 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         span = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
         first, last = (int(span[1]), int(span[2] or span[1])) if span else (1, 0)
-        if not first <= last < first + MOST_SEEDS:
-            raise UsageError(f"--seeds {text or 0}: want 0-9, or 0,3,7, or how many")
+        if not first <= last < first + MAX_SEEDS:
+            raise UsageError(f"seeds {text or 0}: must be like 0-9, or 0,3,7, or a count")
         seeds += range(first, last + 1)
     if len(set(seeds)) < len(seeds):
-        raise UsageError(f"--seeds {text}: a seed is there twice")
+        raise UsageError(f"seeds {text}: a seed is repeated")
     return tuple(seeds)
 
 
 def folder_name(setting: str) -> str:
-    """A setting's name as the name of a folder: itself, unless a disk would not have it."""
-    name = re.sub(r"[^\w.=+,()-]", "_", setting)[:LONGEST]
+    """A setting's name as the name of a folder; changed only if a file system would refuse it."""
+    name = re.sub(r"[^\w.=+,()-]", "_", setting)[:MAX_NAME]
     return name if name == setting else f"{name}-{random.Random(setting).getrandbits(32):08x}"
 
 
-def _value(name: str, kind: type, text: str) -> Any:
-    try:
-        return kind(text)
-    except ValueError:
-        wanted = "a whole number" if kind is int else "a number"
-        raise UsageError(f"--set {name}={text}: want {wanted}") from None
-
-
-def _text(value: Any) -> str:
-    """A value as people write it: 16, not 16.0."""
-    short = f"{value:g}" if isinstance(value, float) else str(value)
-    return short if type(value)(short) == value else str(value)
-
-
-def _parts(text: str) -> list[str]:
-    """Split at commas, but not inside brackets: names of games have their own commas."""
+def split_values(text: str) -> list[str]:
+    """Split at commas, except inside brackets: names of games contain commas."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
@@ -179,3 +165,17 @@ def _parts(text: str) -> list[str]:
         else:
             parts[-1] += letter
     return [part.strip() for part in parts]
+
+
+def _value(name: str, kind: type, text: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        wanted = "a whole number" if kind is int else "a number"
+        raise UsageError(f"setting {name}={text}: must be {wanted}") from None
+
+
+def _text(value: Any) -> str:
+    """A value in the name of a setting: 16, not 16.0."""
+    short = f"{value:g}" if isinstance(value, float) else str(value)
+    return short if type(value)(short) == value else str(value)

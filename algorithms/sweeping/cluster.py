@@ -1,4 +1,4 @@
-"""Ray: started on this machine or reached on a cluster, and asked before it is relied upon."""
+"""Ray, started on this machine or on a cluster, with checks before a sweep relies on it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from algorithms.support.errors import UsageError, first_line
 
-REACH = 10.0  # seconds for an address to answer
-ANSWER = 120.0  # seconds for all nodes to answer: each may have to start Python first
-CLIENT = "ray://"
+CONNECT_TIMEOUT = 10.0  # seconds
+NODE_TIMEOUT = 120.0  # seconds for a node's first task: it may have to start Python
+CLIENT_SCHEME = "ray://"
 MARKER = ".kuhn-bridge"  # a file in the storage of sweeps
 
-# Ray reads these when it is imported, on this side and on the workers'.
+# Ray reads these when it is imported, here and on the workers.
 ENVIRONMENT: Mapping[str, str] = MappingProxyType(
     {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AIR_NEW_OUTPUT": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
-        "RAY_memory_monitor_refresh_ms": "0",  # or it kills trials when others fill the memory
+        "RAY_memory_monitor_refresh_ms": "0",  # or it kills trials if other programs fill memory
         "GRPC_VERBOSITY": "NONE",
         "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
         "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
@@ -36,15 +35,15 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(
 
 @contextmanager
 def connected(address: str | None, cpus: int | None) -> Iterator[None]:
-    """Ray, for the length of the block: that at `address`, or one on this machine alone.
+    """Ray for the duration of the block: at `address`, or on this machine.
 
-    Nothing can be printed in the block: Ray prints there what its nodes say.
+    Standard output is discarded in the block, because Ray prints messages of its nodes there.
     """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     import ray
 
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+    with Path(os.devnull).open("w") as devnull, redirect_stdout(devnull):
         _start(address, cpus)
         try:
             yield
@@ -58,19 +57,19 @@ def _start(address: str | None, cpus: int | None) -> None:
     quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
     try:
         if address:
-            _require_answer(address)
-        with _no_standard_error():
+            _require_grpc(address)
+        with _silent_stderr():
             if address:
                 ray.init(address, **quiet)
             else:
                 ray.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        where = f"--address {address}: no Ray there" if address else "cannot start Ray"
+        where = f"address {address}: no Ray there" if address else "cannot start Ray"
         raise UsageError(f"{where} ({first_line(error)})") from None
 
 
-def cores(at_most: int | None) -> int:
-    """On all nodes."""
+def num_cores(at_most: int | None) -> int:
+    """The number of cores of all nodes, or `at_most`."""
     import ray
 
     found = int(ray.cluster_resources().get("CPU", 1))
@@ -78,43 +77,44 @@ def cores(at_most: int | None) -> int:
 
 
 def require_storage(storage: str, *, name: str, fresh: bool) -> None:
-    """Refuse storage that cannot be written, or that has another sweep of this name."""
+    """Raise an error if the storage cannot be written, or a new sweep's name is taken there."""
     from pyarrow import fs
 
     try:
         system, path = fs.FileSystem.from_uri(storage)
         system.create_dir(path)
-        _write(system, f"{path}/{MARKER}")
+        with system.open_output_stream(f"{path}/{MARKER}") as stream:
+            stream.write(b"the nodes of a sweep look for this file\n")
         taken = system.get_file_info(f"{path}/{name}").type != fs.FileType.NotFound
     except (OSError, ValueError) as error:
-        raise UsageError(f"--storage {storage}: cannot write there ({first_line(error)})") from None
+        raise UsageError(f"storage {storage}: cannot write there ({first_line(error)})") from None
     if taken and fresh:
-        raise UsageError(
-            f"--storage {storage}: has a sweep {name}; give another --out or --storage"
-        )
+        raise UsageError(f"storage {storage}: has a sweep {name}; choose another folder or storage")
 
 
 def require_nodes(storage: str) -> None:
-    """Refuse a cluster where a node lacks this project, or does not reach the storage."""
+    """Raise an error if a node cannot import this project or does not see the storage."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    look = ray.remote(num_cpus=0, max_retries=0)(reaches)
+    task = ray.remote(num_cpus=0, max_retries=0)(sees_storage)
     nodes = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
     strategies = (NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes)
-    asked = [look.options(scheduling_strategy=where).remote(storage) for where in strategies]
-    for host, answer in zip(nodes.values(), asked, strict=True):
+    answers = [
+        task.options(scheduling_strategy=strategy).remote(storage) for strategy in strategies
+    ]
+    for host, answer in zip(nodes.values(), answers, strict=True):
         try:
-            reached = ray.get(answer, timeout=ANSWER)
+            sees = ray.get(answer, timeout=NODE_TIMEOUT)
         except ray.exceptions.RayError as error:
             reason = str(error).strip().splitlines()[-1]
             raise UsageError(f"node {host} cannot run this project: {reason}") from None
-        if not reached:
-            raise UsageError(f"node {host} does not reach {storage}; give a --storage that all do")
+        if not sees:
+            raise UsageError(f"storage {storage}: node {host} does not see it; choose a shared one")
 
 
-def reaches(storage: str) -> bool:
-    """Whether the storage is the one that was written to, seen from where this runs."""
+def sees_storage(storage: str) -> bool:
+    """Whether this machine sees the marker that `require_storage` wrote."""
     from pyarrow import fs
 
     system, path = fs.FileSystem.from_uri(storage)
@@ -122,38 +122,32 @@ def reaches(storage: str) -> bool:
     return found
 
 
-def _write(system: Any, path: str) -> None:
-    with system.open_output_stream(path) as stream:
-        stream.write(b"the trials of a sweep look for this file\n")
-
-
 @contextmanager
-def _no_standard_error() -> Iterator[None]:
-    """Close the ears: what Ray's compiled part logs goes past `sys.stderr`."""
+def _silent_stderr() -> Iterator[None]:
+    """Discard file descriptor 2: the compiled part of Ray does not write to `sys.stderr`."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    saved = os.dup(2)
     try:
-        with Path(os.devnull).open("w") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
+        with Path(os.devnull).open("w") as devnull:
+            os.dup2(devnull.fileno(), 2)
             yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
-def _require_answer(address: str) -> None:
-    """Refuse an address where nothing speaks gRPC: Ray itself would try for minutes."""
-    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+def _require_grpc(address: str) -> None:
+    """Raise an error if no gRPC server listens there: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix(CLIENT_SCHEME).rpartition(":")
     if address == "auto" or not port.isdecimal():
-        return  # Ray says at once what is wrong with these
-    with socket.create_connection((host, int(port)), timeout=REACH):
-        pass
+        return  # Ray reports mistakes in these at once
+    socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
     if os.environ.get("RAY_USE_TLS") == "1":
         return
     import grpc
 
     with grpc.insecure_channel(f"{host}:{port}") as channel:
         try:
-            grpc.channel_ready_future(channel).result(timeout=REACH)
+            grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT)
         except grpc.FutureTimeoutError:
-            raise OSError("something else answers at that port") from None
+            raise OSError("another service listens at that port") from None

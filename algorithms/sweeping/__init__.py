@@ -1,0 +1,1 @@
+"""Sweeps: many training runs, planned, run on Ray, and summarised."""

@@ -1,0 +1,249 @@
+"""Kuhn poker by other authors, right and wrong: files that `parity.check --candidate` is given."""
+
+RULEBOOKS = """
+class KuhnPoker:
+    def is_terminal(self, history):
+        return history in ("pp", "bb", "bp", "pbp", "pbb")
+
+    def get_current_player(self, history):
+        return len(history) % 2
+
+    def get_payoff(self, cards, history):
+        if history[-2:] == "bp":
+            return 1 if len(history) == 2 else -1
+        return 2 if cards[0] > cards[1] else -2
+
+
+def make():
+    return KuhnPoker()
+
+
+class HistoryFirst(KuhnPoker):
+    def get_payoff(self, history, cards):
+        if history == "pp":
+            return 1 if cards[0] > cards[1] else -1
+        return super().get_payoff(cards, history)
+
+
+class Hole(HistoryFirst):
+    def get_payoff(self, hole, history):
+        return super().get_payoff(history, hole)
+
+
+class Pair(HistoryFirst):
+    def get_payoff(self, cards, history):
+        import numpy as np
+        return np.array([1, -1])
+
+
+class Crashes(KuhnPoker):
+    def get_payoff(self, cards, history):
+        raise ZeroDivisionError("oops")
+
+
+class OtherPlayer(Hole):
+    def get_current_player(self, history):
+        return 1 - len(history) % 2
+
+
+class FromOne(HistoryFirst):
+    # Its cards are 1 to 3: it looks their names up.
+
+    def get_payoff(self, cards, history):
+        ranks = [{1: "J", 2: "Q", 3: "K"}[card] for card in cards]
+        return super().get_payoff(history, ["JQK".index(rank) for rank in ranks])
+
+
+class FromOneAndWrong(FromOne):
+    # It pays 2 for check-check as well.
+
+    def get_payoff(self, cards, history):
+        return super().get_payoff(cards, history) * (2 if history == "pp" else 1)
+
+
+def shimmy():
+    from shimmy import OpenSpielCompatibilityV0
+    return OpenSpielCompatibilityV0(game_name="kuhn_poker")
+
+
+def whole():
+    from kuhn_bridge.shimmy import WholeHands
+    return WholeHands(game_name="kuhn_poker")
+"""
+
+ENVIRONMENTS = '''
+from kuhn_bridge.kuhn_v0 import KuhnEnv
+from kuhn_bridge.rules import DEALS
+import gymnasium
+import numpy as np
+
+ORDER = {"check": 3, "bet": 1, "call": 0, "fold": 2}  # four IDs in an arbitrary order
+
+
+class FourActions(KuhnEnv):
+    """Our environment with four action IDs."""
+
+    def action_space(self, agent):
+        return gymnasium.spaces.Discrete(4)
+
+    def _words(self):
+        return ("call", "fold") if "bet" in self._hand.history else ("check", "bet")
+
+    def observe(self, agent):
+        mask = np.zeros(4, np.int8)
+        if not self._hand.is_terminal and agent == self.agent_selection:
+            mask[[ORDER[word] for word in self._words()]] = 1
+        return {**super().observe(agent), "action_mask": mask}
+
+    def step(self, action):
+        if action is not None:
+            word = next(w for w in self._words() if ORDER[w] == action)
+            action = {"check": 0, "bet": 1, "call": 0, "fold": 2}[word]
+        super().step(action)
+
+
+class Peeking(KuhnEnv):
+    """Both players observe both cards."""
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        return {**seen, "observation": np.concatenate([seen["observation"], self.state()])}
+
+
+class Generous(KuhnEnv):
+    """A fold pays nothing."""
+
+    def step(self, action):
+        super().step(action)
+        if self._hand.is_terminal and "fold" in self._hand.history and action is not None:
+            self._cumulative_rewards = {agent: 0 for agent in self.agents}
+
+
+class Maskless(KuhnEnv):
+    """It has no masks: illegal actions raise."""
+
+    def observe(self, agent):
+        return super().observe(agent)["observation"]
+
+    def last(self, observe=True):
+        return *super().last(observe)[:4], {}
+
+
+class Broken(KuhnEnv):
+    """It cannot be reset."""
+
+    def reset(self, seed=None, options=None):
+        raise OSError("no cards left")
+
+
+class FoldAtFirst(KuhnEnv):
+    """Its mask allows an action that it refuses."""
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        if not self._hand.history:
+            seen["action_mask"][:] = 1
+        return seen
+
+
+class Leaking(KuhnEnv):
+    """After the first move both cards are observed."""
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        if self._hand.history:
+            seen["observation"][:3] += self.state()[:3] + self.state()[3:6]
+        return seen
+
+
+class Loaded(KuhnEnv):
+    """King against jack is too likely."""
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed, options={"cards": ("K", "J")} if seed and seed % 2 else options)
+
+
+class FewerDeals(KuhnEnv):
+    """One deal never comes up."""
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed, options={"cards": DEALS[1 + seed % 5]})
+
+
+class Twins(KuhnEnv):
+    """Player_1 sometimes observes player_0's card as its own."""
+
+    def reset(self, seed=None, options=None):
+        self.twins = bool(seed % 2)
+        super().reset(seed=seed, options=options)
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        if self.twins:
+            seen["observation"][:3] = self.state()[:3]
+        return seen
+
+
+class Immortal(KuhnEnv):
+    """Finished agents never leave."""
+
+    def step(self, action):
+        if action is not None:
+            super().step(action)
+
+
+class Endless(KuhnEnv):
+    """The hand never ends."""
+
+    def observe(self, agent):
+        return {**super().observe(agent), "action_mask": np.ones(3, np.int8)}
+
+    def step(self, action):
+        one, other = self.possible_agents
+        self.agent_selection = other if self.agent_selection == one else one
+
+
+class Quits(KuhnEnv):
+    """A check ends the program."""
+
+    def step(self, action):
+        if action == 0:
+            raise SystemExit("enough")
+        super().step(action)
+
+
+class Three(KuhnEnv):
+    """It has a third player."""
+
+    def __init__(self):
+        super().__init__()
+        self.possible_agents = [*self.possible_agents, "player_2"]
+
+
+def leave():
+    raise SystemExit("no cards today")
+
+
+class Forgetful(KuhnEnv):
+    """It ignores the seed."""
+
+    def reset(self, seed=None, options=None):
+        super().reset(options=options)
+'''
+
+NEIGHBOUR = """
+from __future__ import annotations
+from dataclasses import dataclass
+import kuhn
+
+@dataclass
+class Kuhn(kuhn.HistoryFirst):
+    name: str = 'mine'
+"""
+
+FILES = {
+    "kuhn.py": RULEBOOKS,
+    "envs.py": ENVIRONMENTS,
+    "nested.py": NEIGHBOUR,
+    "leaves.py": "import sys\nsys.exit(0)\n",
+}

@@ -1,0 +1,38 @@
+"""Plant an error in what a check of the parity command is given, and see the check fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from algorithms.games import Game
+from parity.registry import CHECKS, GAME_CHECKS, Check, Settings, run
+from parity.sides import Side
+
+QUICK = Settings(quick=True)
+
+
+def rows_of(module: Any, checks: Mapping[str, Check] = CHECKS) -> set[str]:
+    """The names of the checks that a module registers."""
+    return {name for name, item in checks.items() if item.body.__module__ == module.__name__}
+
+
+def failures(row: str, subject: Mapping[str, Any], *, game: Game | None = None) -> list[str]:
+    """The cases that a check describes when `subject` replaces our own implementation."""
+    checks = CHECKS if game is None else GAME_CHECKS
+    settings = Settings(quick=True, game=game)
+    result = run(checks[row], settings, max_cases=10**6, **subject)
+    assert result.status == "FAIL"
+    return result.tally.cases
+
+
+def changed_side(side: Side, **changes: Any) -> Side:
+    """A side with other views: `returns=lambda deal, letters, view: ...`."""
+
+    def view(deal: Any, letters: str) -> Any:
+        right = side.view(deal, letters)
+        new = {name: change(deal, letters, right) for name, change in changes.items()}
+        return replace(right, **new)
+
+    return replace(side, view=view)

@@ -1,0 +1,234 @@
+"""`parity.check`, `parity.speed` and `parity.growth`: the commands, and how checks are counted."""
+
+import json
+import os
+from itertools import chain, count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from algorithms.games.kuhn import kuhn
+from kuhn_bridge.state import nodes
+from parity import check, faces, growth, policies, rules, selfplay, solvers, speed
+from parity.registry import CHECKS, Check, Skipped, run
+from parity.tally import Tally, format_value
+from tests.planting import QUICK
+
+assert {faces, policies, rules, selfplay, solvers}  # importing them registers the checks
+DOCS = Path(__file__).parent.parent / "docs"
+# After an error that is not theirs these would take most of the time.
+SLOW = {
+    "cfr",
+    "cfr+",
+    "lcfr",
+    "dcfr",
+    "fast",
+    "selfplay",
+    "policies",
+    "pettingzoo-api",
+    "policy.js",
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_everything_agrees(name):
+    """In CI no check may be skipped; elsewhere those that need node may."""
+    result = run(CHECKS[name], QUICK)
+    assert result.tally.cases == []
+    may_skip = name in {"engine.js", "policy.js"} and not os.environ.get("CI")
+    if result.status != "skipped" or not may_skip:
+        assert result.status == ("known" if name == "shimmy-upstream" else "pass"), result.note
+        assert result.tally.compared > 0
+
+
+def test_an_error_in_the_core_fails_the_checks_concerned_and_no_others():
+    """A check-check hand pays 2, in the states that all users of the core share."""
+    policies.exported(QUICK)  # trained without the error
+    ends = [state for state in nodes() if state.letters == "pp"]
+    right = {state: state.returns for state in ends}
+    for state in ends:
+        object.__setattr__(state, "returns", tuple(2 * chips for chips in right[state]))
+    kuhn.cache_clear()
+    try:
+        results = [run(item, QUICK) for name, item in CHECKS.items() if name not in SLOW]
+    finally:
+        for state in ends:
+            object.__setattr__(state, "returns", right[state])
+        kuhn.cache_clear()
+    failed = {result.check.name for result in results if result.status == "FAIL"}
+    expected = {"core", "core-python", "openspiel-face", "pettingzoo", "shimmy", "nashconv"}
+    expected |= {"best-response", "values", "lp", "model"}
+    assert failed - {"engine.js"} == expected  # which may be skipped
+
+
+def test_a_check_that_compares_nothing_or_raises_fails():
+    def broken(tally, settings):
+        raise RuntimeError("no luck")
+
+    for body in (lambda tally, settings: None, broken):
+        assert run(Check("x", "rules", "x", body), QUICK).status == "FAIL"
+
+
+def test_a_missing_package_skips_a_check_but_a_missing_module_of_ours_fails_it():
+    def status(name):
+        def body(tally, settings):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        return run(Check("x", "rules", "x", body), QUICK).status
+
+    assert status("shimmy") == "skipped"
+    assert status("parity.gone") == "FAIL"
+
+
+def test_nan_is_never_close():
+    tally = Tally()
+    tally.close("here", "has {}", float("nan"), 0.0, 1.0)
+    tally.close("here", "has {}", 0.0, 1e-13, 1e-12)
+    assert (tally.compared, tally.wrong) == (2, 1)
+    assert format_value(frozenset()) == "nothing"
+
+
+@pytest.mark.parametrize(("distance", "wrong"), [(0.9e-12, 0), (1.1e-12, 1)])
+def test_a_tolerance_is_a_limit(distance, wrong):
+    tally = Tally()
+    tally.close("here", "pays {}", 0.0, distance, 1e-12)
+    assert (tally.wrong, tally.deviation) == (wrong, distance)
+
+
+def test_a_tally_keeps_the_largest_deviation_and_the_first_cases():
+    tally, other = Tally(), Tally()
+    tally.close("here", "has {}", 0.5, 0.25, 1.0)
+    assert (tally.wrong, tally.deviation) == (0, 0.25)
+    tally.same("here", "has {}", 3, 1)
+    assert (tally.wrong, tally.deviation) == (1, 2)
+    for _ in range(7):
+        other.same("there", "has {}", "a", "b")
+    assert other.deviation == np.inf  # text has no distance
+    assert len(other.cases) == 6
+    tally.add(other)
+    assert (tally.compared, tally.wrong, tally.deviation) == (9, 8, np.inf)
+    assert tally.cases == ["here: ours has 3, OpenSpiel has 1", *other.cases[:5]]
+
+
+def skipping(tally, settings):
+    raise Skipped("not today")
+
+
+def test_the_table_has_counts_deviations_and_cases(capsys, monkeypatch):
+    def wrong(tally, settings):
+        for _ in range(8):
+            tally.close("here", "has {}", 0.5, 0.25, 0.1)
+
+    def different(tally, settings):
+        tally.same("there", "has {}", "a", "b")
+
+    bodies = {"core": wrong, "nashconv": different, "masks": skipping}
+    for name, body in bodies.items():
+        monkeypatch.setitem(CHECKS, name, Check(name, CHECKS[name].group, "x", body))
+    chosen = ["--only", "nashconv", "--only", "core", "--only", "masks"]
+    assert check.main(chosen) == 1
+    out = capsys.readouterr().out
+    assert [line.split()[1:4] for line in out.splitlines()[1:4]] == [
+        ["core", "8", "2.5e-01"],
+        ["masks", "0", "0"],
+        ["nashconv", "1", "inf"],
+    ]
+    assert "  core: here: ours has 0.5, OpenSpiel has 0.25\n" in out
+    assert "  core: and 2 more\n" in out
+    assert "  masks: skipped: not today\n" in out
+    assert "\n9 comparisons in " in out
+    assert "2 of 3 checks FAIL" in out
+    assert check.main([*chosen, "--json"]) == 1
+    core, masks, nashconv = json.loads(capsys.readouterr().out)
+    assert (core["deviation"], nashconv["deviation"]) == (0.25, None)
+    assert (core["compared"], core["wrong"]) == (8, 8)
+    assert (core["status"], masks["status"]) == ("fail", "skipped")
+
+
+def test_quick_and_model_reach_the_checks(capsys, monkeypatch):
+    seen = []
+
+    def body(tally, settings):
+        seen.append((settings.quick, settings.model))
+        tally.holds("here", "it holds", True)
+
+    monkeypatch.setitem(CHECKS, "core", Check("core", "rules", "x", body))
+    model = policies.small_model()
+    assert check.main(["--only", "core"]) == 0
+    assert check.main(["--only", "core", "--quick", "--model", str(model)]) == 0
+    assert seen == [(False, None), (True, model)]
+    capsys.readouterr()
+
+
+def test_the_command_prints_a_table_a_list_or_json(capsys):
+    assert check.main(["--only", "core", "--only", "rulebook"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("group  check")
+    assert "everything agrees" in out
+    assert check.main(["--list"]) == 0
+    assert "every node of the core against kuhn_poker" in capsys.readouterr().out
+    assert check.main(["--list", "--only", "core", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["group"], row["check"]) == ("rules", "core")
+    assert check.main(["--only", "core", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["status"], row["compared"], row["deviation"]) == ("pass", 180, 0)
+
+
+def test_two_runs_give_the_same_results(capsys):
+    def rows():
+        check.main(["--json", "--quick", "--only", "nashconv", "--only", "selfplay"])
+        found = json.loads(capsys.readouterr().out)
+        return [{key: row[key] for key in row if key != "seconds"} for row in found]
+
+    assert rows() == rows()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "cor"], "did you mean 'core'?"),
+        (["--model", "missing.zip"], "missing.zip"),
+        (["--model", "missing.onnx"], "missing.onnx: No such file"),
+        (["--model", "policy.json"], "give a model.zip or a policy.onnx"),
+        (["--actions", "0=check"], "--actions requires --candidate"),
+        (["--candidate", "kuhn_poker", "--only", "core"], "--only cannot be combined with"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(arguments, message, capfd):
+    assert check.main(arguments) == 2
+    captured = capfd.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+
+
+def test_the_checks_are_listed_in_the_docs():
+    page = (DOCS / "parity.md").read_text(encoding="utf-8")
+    assert [name for name in CHECKS if f" {name} " not in page] == []
+
+
+def test_speed_validates_its_options(capsys):
+    assert speed.main(["--only", "warp drive"]) == 2
+    assert "unknown contest" in capsys.readouterr().err
+    assert speed.main(["--rounds", "0"]) == 2
+    assert "--rounds 0: must be at least 1" in capsys.readouterr().err
+
+
+def test_growth_on_small_games(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(growth, "SECONDS", 0.001)
+    assert growth.main(["--most", "700", "--json", "--chart", str(tmp_path / "growth.png")]) == 0
+    points = json.loads(capsys.readouterr().out)
+    assert [point["nodes"] for point in points] == [58, 617]
+    assert all(point["nanoseconds"]["fast"] > 0 for point in points)
+    assert (tmp_path / "growth.png").stat().st_size > 1_000
+    assert growth.main(["--most", "0"]) == 2
+
+
+def test_growth_with_a_coarse_clock(monkeypatch):
+    moments = chain([0.0, 0.0], count(1.0))
+    monkeypatch.setattr(growth.time, "process_time", lambda: next(moments))
+    point = growth.measure("Kuhn", "kuhn_poker", 100)
+    assert point.nodes == 58
+    assert all(0 < figure < np.inf for figure in point.nanoseconds.values())

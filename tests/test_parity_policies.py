@@ -1,0 +1,86 @@
+"""The checks of policies and models fail on planted errors."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from algorithms import train_ppo
+from algorithms.exact import values
+from algorithms.policies import load_policy
+from kuhn_bridge import Policy
+from parity import check, policies
+from parity.registry import CHECKS, Skipped, run
+from tests.planting import QUICK, failures, rows_of
+
+
+def sharpened(source, game, trust=False):
+    """What SB3's loader would give is another policy."""
+    policy = load_policy(source, game, trust=trust)
+    return policy.greedy() if trust else policy
+
+
+def measured(**changes):
+    def evaluate(tree, table):
+        found = values.evaluate_policy(tree, table)
+        right = {"nash_conv": found.nash_conv, "values": found.values}
+        return SimpleNamespace(**(right | changes))
+
+    return {"evaluate": evaluate}
+
+
+def running(change):
+    """Another way to run the exported model."""
+    return {"run_model": lambda path: change(policies.run_in_onnxruntime(path))}
+
+
+def a_little_more(rows):
+    return [[probability + 1e-7 for probability in row] for row in rows]
+
+
+PLANTED = [
+    (
+        "policies",
+        {"convert_back": lambda policy, game: Policy.from_openspiel(policy, game).greedy()},
+        "to_python_tabular and back gives the same policy does not hold",
+    ),
+    ("model", {"load": sharpened}, "ours plays CHECK_OR_CALL with probability"),
+    ("model", measured(nash_conv=0.0), "model.zip: ours has NashConv 0, OpenSpiel"),
+    ("model", measured(values=(7.0, -7.0)), "model.zip: ours pays player_0 7"),
+    ("onnx", running(lambda rows: rows[::-1]), "torch plays"),
+    ("onnx", running(a_little_more), "'0': ours plays FOLD with probability 1e-07, torch plays"),
+    ("policy.js", running(lambda rows: rows[::-1]), "torch plays"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "subject", "text"), PLANTED)
+def test_a_planted_error_is_described(row, subject, text):
+    assert any(text in case for case in failures(row, subject))
+
+
+def test_every_check_has_a_planted_error():
+    assert {row for row, _, _ in PLANTED} == rows_of(policies)
+
+
+def test_a_missing_runtime_skips_the_check():
+    def missing(path):
+        raise Skipped("not installed")
+
+    result = run(CHECKS["policy.js"], QUICK, run_model=missing)
+    assert (result.status, result.note) == ("skipped", "not installed")
+
+
+def test_a_model_of_the_user_is_checked(capsys):
+    for model in (policies.small_model(), policies.exported(QUICK)[1]):
+        assert check.main(["--only", "model", "--only", "onnx", "--model", str(model)]) == 0
+        assert "everything agrees" in capsys.readouterr().out
+
+
+def test_ctrl_c_during_the_training_of_the_small_model_is_not_a_mismatch(capsys, monkeypatch):
+    monkeypatch.setattr(train_ppo, "main", lambda argv: 130)
+    policies.small_model.cache_clear()
+    assert check.main(["--only", "model"]) == 130
+    assert "FAIL" not in capsys.readouterr().out
+
+
+def test_the_tolerance_is_that_of_single_precision():
+    assert policies.SINGLE_PRECISION == 1e-6
