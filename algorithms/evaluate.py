@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from algorithms.exact.simulation import CERTAIN, Sample, all_seats, require_hands, simulate
+from algorithms.exact.simulation import MAX_ERRORS, Sample, all_seats, require_hands, simulate
 from algorithms.games import KUHN, Game
 from algorithms.policies import Policy, sources
 from algorithms.policies.kuhn import STYLES
@@ -60,8 +60,8 @@ def _run(args: argparse.Namespace) -> int:
         hands = policy.game.num_players * args.hands
         print(f"what {args.policy} wins, chips per hand, over {hands:,} hands per match")
         print(_table(policy.game, matches))
-    off = [sample.off for samples in matches.values() for sample in samples]
-    return command.EXIT_FAILED if max(off) > CERTAIN else command.EXIT_OK
+    off = [sample.errors_off for samples in matches.values() for sample in samples]
+    return command.EXIT_FAILED if max(off) > MAX_ERRORS else command.EXIT_OK
 
 
 def _loaded(args: argparse.Namespace) -> tuple[Policy, dict[str, Policy]]:

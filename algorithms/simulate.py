@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from algorithms.exact.simulation import CERTAIN, Sample, all_seats, require_hands, simulate
+from algorithms.exact.simulation import MAX_ERRORS, Sample, all_seats, require_hands, simulate
 from algorithms.policies import sources
 from algorithms.support import command
 from algorithms.support.progress import progress
@@ -50,7 +50,9 @@ def _run(args: argparse.Namespace) -> int:
         print(json.dumps(head | shown))
     else:
         print(_report(args.policies, named))
-    return command.EXIT_FAILED if any(s.off > CERTAIN for s in samples) else command.EXIT_OK
+    return (
+        command.EXIT_FAILED if any(s.errors_off > MAX_ERRORS for s in samples) else command.EXIT_OK
+    )
 
 
 def _report(policies: Sequence[str], named: Mapping[str, Sample]) -> str:

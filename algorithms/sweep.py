@@ -99,7 +99,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _planned(args: argparse.Namespace, folder: Path) -> Plan:
     """The plan of a new sweep."""
-    from algorithms.learning.recipes import configure, require_savable
+    from algorithms.learning.settings import configure, require_trainable
     from algorithms.sweeping import plan
 
     if (folder / plan.PLAN_FILE).exists():
@@ -109,7 +109,7 @@ def _planned(args: argparse.Namespace, folder: Path) -> Plan:
     game = [f"game={args.game}"] if args.game else []
     settings = plan.settings_grid(plan.parse_choices([*game, *args.set]))
     for config in {config.game: config for config in settings.values()}.values():
-        require_savable(config)
+        require_trainable(config)
     if args.trials is not None:
         settings = plan.sampled(settings, args.trials)
     made = plan.Plan(

@@ -1,4 +1,4 @@
-"""Train MaskablePPO to play any small game against itself, towards equilibrium.
+"""Train MaskablePPO to play a game against itself, towards equilibrium.
 
 Stock `sb3_contrib.MaskablePPO`. Writes a model, its learning curve (.csv and .png) and how it was
 made (.json). Ctrl-C saves what there is; `--resume` continues from the last checkpoint.
@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
+from algorithms.learning.settings import (
+    Settings,
+    configure,
+    describe,
+    require_trainable,
+)
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
 
 if TYPE_CHECKING:
     from algorithms.learning.curve import Point
-    from algorithms.learning.recipes import Config
 
-EXIT_INTERRUPTED = 130
 HELD = ("last", "average")
 WRITTEN = (".zip", ".csv", ".png", ".json", ".ckpt")
 
@@ -40,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = command.Parser(
         prog="python -m algorithms.train_ppo",
         description=command.summary(__doc__),
-        argument_default=argparse.SUPPRESS,  # what is not given comes from the recipe
+        argument_default=argparse.SUPPRESS,  # a setting that is not given has its default
     )
     add = parser.add_argument
     add("--out", type=Path, default=Path("model.zip"), help="the model (model.zip)")
@@ -50,30 +55,11 @@ def _parser() -> argparse.ArgumentParser:
         default="best",
         help="the better policy (best), the last, the average, or both: the last in *.last.zip",
     )
-    add("--resume", action="store_true", default=False, help="go on from the last checkpoint")
-    add("--recipe", help="self-play, or tutorial: the usual recipe, for comparison")
-    add("--game", help="kuhn, or any small OpenSpiel game: leduc_poker (kuhn)")
-    add("--init", metavar="MODEL", help="a model.zip of the same game to start from")
-    add("--env", help="vector: thousands of hands at once; aec: PettingZoo, move by move")
-    add("--net", help="table: a weight per information set and action; mlp: a network")
-    add("--steps", type=int, help="decisions to learn from (20,000,000)")
-    add("--seed", type=int, help="decides deals, draws and weights (0)")
-    add("--n-envs", type=int, help="hands at a time (2048)")
-    add(
-        "--n-steps",
-        type=int,
-        help="decisions of each between updates (4; more in larger games)",
-    )
-    add("--lr", type=float, help="how far a row moves, relative to what it can gain (1); falls")
-    add("--entropy", type=float, help="pull towards the magnet at the start (0.2)")
-    add("--entropy-end", type=float, help="pull towards the magnet at the end (0.1)")
-    add(
-        "--magnet", type=float, help="how far the magnet follows in an update (0.01); 0: not at all"
-    )
-    add("--vf-coef", type=float, help="weight of the value loss (0.5)")
-    add("--width", type=int, help="mlp: units of each of two layers (128)")
-    add("--fit", type=int, help="mlp: steps of Adam per update (6)")
-    add("--fit-lr", type=float, help="mlp: Adam's learning rate; falls to a third (0.006)")
+    add("--resume", action="store_true", default=False, help="continue from the last checkpoint")
+    types = get_type_hints(Settings)
+    for setting in fields(Settings):
+        flag, text = f"--{setting.name.replace('_', '-')}", describe(setting.name)
+        add(flag, type=types[setting.name], help=text.replace("%", "%%"), metavar=_metavar(setting))
     add("--checkpoint-every", type=int, metavar="STEPS", default=1_000_000, help="(1,000,000)")
     add("--tensorboard", type=Path, metavar="DIR", default=None, help="log there as well")
     add("--quiet", action="store_true", default=False, help="print nothing")
@@ -81,17 +67,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _metavar(setting: Any) -> str:
+    return {"int": "N", "float": "X"}.get(str(setting.type), setting.name.upper())
+
+
 def _run(args: argparse.Namespace) -> int:
     _require_possible(args)
-    kept = args.out.with_suffix(".ckpt")
-    settings, state = _asked(args, kept)  # before the libraries, which take seconds to import
+    path = args.out.with_suffix(".ckpt")
+    settings, state = _settings(args, path)  # before the libraries, which take seconds to import
     import torch
 
     from algorithms.learning.saving import save_results
     from algorithms.learning.training import Training
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
-    checkpoint = kept if settings.recipe == "self-play" else None
+    checkpoint = path if settings.recipe == "self-play" else None
     say = _nothing if args.quiet or args.json else print
     say(_plan(settings, _outputs(args, settings), state["steps"] if state else 0))
     with nullcontext(_nothing) if args.quiet else progress("training", settings.steps) as show:
@@ -107,7 +97,7 @@ def _run(args: argparse.Namespace) -> int:
         training.run()
     result = save_results(training, args.out, which=args.save)
     if training.stopped:
-        more = "; --resume goes on from there" if checkpoint else ""
+        more = "; --resume continues from there" if checkpoint else ""
         where = f"interrupted at step {result['steps']:,}, saved {result['source']}{more}"
         print(where, file=sys.stderr)
     elif checkpoint:
@@ -115,23 +105,20 @@ def _run(args: argparse.Namespace) -> int:
     say(_report(result, args.out))
     if args.json:
         print(json.dumps(result))
-    return EXIT_INTERRUPTED if training.stopped else command.EXIT_OK
+    return command.EXIT_INTERRUPTED if training.stopped else command.EXIT_OK
 
 
-def _asked(args: argparse.Namespace, kept: Path) -> tuple[Config, dict[str, Any] | None]:
+def _settings(args: argparse.Namespace, path: Path) -> tuple[Settings, dict[str, Any] | None]:
     """What to train, if that is possible, and where an earlier run stopped."""
-    from algorithms.learning.recipes import Config, configure, require_savable
-
-    names = [field.name for field in fields(Config)]
-    given = {name: getattr(args, name) for name in names if hasattr(args, name)}
+    given = {f.name: getattr(args, f.name) for f in fields(Settings) if hasattr(args, f.name)}
     if args.resume:
         from algorithms.learning.checkpoint import read_checkpoint
 
-        state = read_checkpoint(kept)
-        settings = _resumed(given, state["config"])
+        state = read_checkpoint(path)
+        settings = _resumed(given, state["settings"])
     else:
         state, settings = None, configure(given)
-    require_savable(settings)
+    require_trainable(settings)
     return settings, state
 
 
@@ -148,36 +135,31 @@ def _require_possible(args: argparse.Namespace) -> None:
         raise UsageError("--tensorboard: not installed; pip install 'kuhn-bridge[tensorboard]'")
 
 
-def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Config:
-    """The configuration of a checkpoint, unless other settings are asked for."""
-    from algorithms.learning.recipes import Config, configure
-
-    if not isinstance(stored, dict) or set(stored) != {field.name for field in fields(Config)}:
+def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Settings:
+    """The settings of a checkpoint, unless others are asked for."""
+    if set(stored) != {f.name for f in fields(Settings)}:
         raise UsageError("--resume: the checkpoint is of another version of this program")
     for name, value in given.items():
         if value != stored[name]:
             raise UsageError(
-                f"--resume goes on with {name} {stored[name]}, not {value}; "
-                "leave it out, or start afresh without --resume"
+                f"--resume continues with {name} {stored[name]}, not {value}; "
+                "leave it out, or start again without --resume"
             )
-    for field in fields(Config):
-        kind = type(field.default)
-        if type(stored[field.name]) not in {kind, int if kind is float else kind}:
-            raise UsageError(f"--resume: the checkpoint has no sensible {field.name}")
     return configure(stored)
 
 
-def _outputs(args: argparse.Namespace, settings: Config) -> list[Path]:
+def _outputs(args: argparse.Namespace, settings: Settings) -> list[Path]:
     """The files that a training run writes: no model where networks cannot play the game."""
     from algorithms.games import load_game
     from algorithms.learning.saving import LAST, holds_models
 
-    models = [".zip", *([LAST] if args.save == "both" else [])]
-    kept = models if holds_models(load_game(settings.game)) else []
-    return [args.out.with_suffix(suffix) for suffix in (*kept, ".csv", ".png", ".json")]
+    game = load_game(settings.game)
+    models = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []
+    picture = [".png"] if game.fits_tree else []
+    return [args.out.with_suffix(suffix) for suffix in (*models, ".csv", *picture, ".json")]
 
 
-def _plan(settings: Config, outputs: Sequence[Path], done: int) -> str:
+def _plan(settings: Settings, outputs: Sequence[Path], done: int) -> str:
     start = f", from step {done:,}" if done else ""
     return (
         f"Training MaskablePPO ({settings.recipe}) on {settings.game}: "
@@ -188,24 +170,26 @@ def _plan(settings: Config, outputs: Sequence[Path], done: int) -> str:
 
 
 def _note(point: Point) -> str:
-    rate = point.steps / point.seconds if point.seconds else 0
-    return f"{rate:,.0f} steps/s  NashConv {point.last:.4f}  average {point.average:.4f}"
+    rate = f"{point.steps / point.seconds if point.seconds else 0:,.0f} steps/s"
+    if math.isnan(point.last):
+        return rate
+    return f"{rate}  NashConv {point.last:.4f}  average {point.average:.4f}"
 
 
 def _report(result: dict[str, Any], out: Path) -> str:
+    speed = f"{result['steps']:,} steps in {result['seconds']:.1f} s"
+    speed += f", {result['steps_per_second']:,.0f} steps/s"
+    more = f"more: {command.as_called('python -m algorithms.nashconv')} {result['source']}"
+    if "nash_conv_uniform" not in result:
+        return f"{result['source']} holds the {result['holds']} policy\n{speed}\n{more}"
     rows = [
         ("last policy", f"{result['nash_conv_last']:.5f}"),
         ("average policy", f"{result['nash_conv_average']:.5f}"),
         (f"{result['source']} ({result['holds']})", f"{result['nash_conv']:.5f}"),
         ("uniform policy", f"{result['nash_conv_uniform']:.5f}"),
     ]
-    more = command.as_called("python -m algorithms.nashconv")
-    speed = f"{result['steps']:,} steps in {result['seconds']:.1f} s"
-    return (
-        f"{command.table(('', 'NashConv'), rows)}\n"
-        f"{speed}, {result['steps_per_second']:,.0f} steps/s\n"
-        f"curve: {out.with_suffix('.png')}   more: {more} {result['source']}"
-    )
+    table = command.table(("", "NashConv"), rows)
+    return f"{table}\n{speed}\ncurve: {out.with_suffix('.png')}   {more}"
 
 
 def _nothing(*args: Any) -> None:

@@ -12,11 +12,11 @@ from open_spiel.python.algorithms import best_response, expected_game_score
 
 from algorithms.exact import values
 from algorithms.exact.cfr import VARIANTS
+from algorithms.exact.simulator import running_sums
 from algorithms.exact.solving import MODES, make_solver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.games import Game
-from algorithms.learning.board import cumulative
-from algorithms.learning.selfplay import SelfPlayVecEnv
+from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.policies import Policy
 from algorithms.policies.openspiel import (
     measured_by_openspiel,
@@ -222,42 +222,44 @@ def check_policies(
 def check_environment(
     tally: Tally, settings: Settings, *, make_env: Callable[..., Any] = SelfPlayVecEnv
 ) -> None:
-    """Some hands are replayed step by step on OpenSpiel's states; the mean reward is over all.
-
-    Between two decisions of a seat, or a decision and the end, only others move.
-    """
+    """Some hands are replayed step by step on OpenSpiel's states; mean returns are over all."""
     game = _game(settings)
     policy = Policy.random(game, 0).table
     env, rng = make_env(HANDS, game, numbered=True), np.random.default_rng(1)
-    env.set_opponent(policy)
+    env.per_seat_credit = True
     env.reset()
     won: list[list[float]] = [[] for _ in range(game.num_players)]
     rounds, played = ROUNDS_QUICK if settings.quick else ROUNDS, np.zeros(HANDS, int)
     while played.min() < rounds:  # the same number of hands per slot: short ones are no more likely
-        seats, infosets, nodes = env.seats().tolist(), env.rows(), env.get_state()["node"]
-        actions = (cumulative(policy)[infosets] <= rng.random((HANDS, 1))).sum(axis=1)
-        masks = env.action_masks()
-        _, rewards, ended, _ = env.step(actions)
-        after = env.get_state()["node"]
-        for slot in np.flatnonzero(ended & (played < rounds)).tolist():
-            won[seats[slot]].append(float(rewards[slot]))
-        played += ended
+        nodes, infosets, masks = env.simulator.nodes, env.simulator.infosets, env.action_masks()
+        actions = (running_sums(policy)[infosets] <= rng.random((HANDS, 1))).sum(axis=1)
+        env.step(actions)
+        last = env.last_step()
+        for slot in np.flatnonzero(last.ended & (played < rounds)).tolist():
+            for seat, returns in enumerate(won):
+                returns.append(float(last.returns[slot, seat]))
+        played += last.ended
         for slot in range(REPLAYED):
-            to = None if ended[slot] else after[slot]
-            step = Step(seats[slot], nodes[slot], int(actions[slot]), to, float(rewards[slot]))
+            step = Step(
+                int(last.acted[slot]),
+                int(nodes[slot]),
+                int(actions[slot]),
+                None if last.ended[slot] else int(env.simulator.nodes[slot]),
+                tuple(last.returns[slot].tolist()),
+            )
             compare_step(game, step, masks[slot].tolist(), tally)
-    for seat, rewards_of in enumerate(won):
-        _compare_mean(game, policy, seat, rewards_of, tally)
+    for seat, returns in enumerate(won):
+        _compare_mean(game, policy, seat, returns, tally)
 
 
 class Step(NamedTuple):
-    """One slot's step: its seat, node and action, the seat's next decision, and the reward."""
+    """One slot's step: who acted where, the next decision, and what all players were paid."""
 
     seat: int
     node: int
     action: int
     next_node: int | None  # none if the hand ended
-    reward: float
+    returns: tuple[float, ...]
 
 
 def compare_step(game: Game, step: Step, mask: list[bool], tally: Tally) -> None:
@@ -271,41 +273,36 @@ def compare_step(game: Game, step: Step, mask: list[bool], tally: Tally) -> None
     tally.same(where, "allows {}", mask, [action in legal for action in range(len(mask))])
     state.apply_action(step.action)
     if step.next_node is None:
-        possible = step.reward in _possible_returns(state, step.seat)
-        tally.holds(where, f"the reward {step.reward} is possible", possible)
+        possible = step.returns in _possible_returns(state)
+        tally.holds(where, f"the returns {step.returns} are possible", possible)
         return
     moves = tree.history(step.next_node)
     before = len(state.history())
     tally.same(where, "continues from {}", moves[:before], state.history())
     for move in moves[before:]:
-        others = state.current_player() != step.seat and move in state.legal_actions()
-        tally.holds(where, f"{move} is a move of another seat", others)
+        chance = state.is_chance_node() and move in state.legal_actions()
+        tally.holds(where, f"{move} is a move of chance", chance)
         state.apply_action(move)
-    tally.same(where, "then lets {} act", step.seat, state.current_player())
-    tally.same(where, "pays {} before the end", step.reward, 0.0)
+    actor = int(tree.player[step.next_node])
+    tally.same(where, "then lets {} act", actor, state.current_player())
+    tally.same(where, "pays {} before the end", step.returns, (0.0,) * tree.num_players)
 
 
-def _possible_returns(state: Any, seat: int) -> set[float]:
-    """The returns of `seat` in all hands without another decision of it; float32, as rewards."""
+def _possible_returns(state: Any) -> set[tuple[float, ...]]:
+    """All returns with which chance can end the hand here, as float32."""
     if state.is_terminal():
-        return {float(np.float32(state.returns()[seat]))}
-    if state.current_player() == seat:
+        return {tuple(float(np.float32(value)) for value in state.returns())}
+    if not state.is_chance_node():
         return set()
     children = (state.child(move) for move in state.legal_actions())
-    return set().union(*(_possible_returns(child, seat) for child in children))
+    return set().union(*map(_possible_returns, children))
 
 
 def _compare_mean(
     game: Game, policy: Float64Array, seat: int, won: Sequence[float], tally: Tally
 ) -> None:
-    """The mean reward is the exact value, over hands in which the seat has a decision."""
-    tree = game.tree
-    reach, ends = values.reach_probabilities(tree, policy), tree.terminal_sequence
-    decided = ends[seat] > 0
-    weights = (tree.chance_reach[tree.terminals] * reach[ends].prod(axis=0))[decided]
-    if not weights.sum():
-        return
-    exact = float(weights @ tree.returns[seat, tree.terminals[decided]] / weights.sum())
+    """The mean return of many hands is the exact value."""
+    exact = values.expected_values(game.tree, policy)[seat]
     error = float(np.std(won) / np.sqrt(len(won)))
     claim = f"{len(won):,} hands win {np.mean(won):.4f} on average, {exact:.4f} exactly"
     tally.holds(f"seat {seat}", claim, bool(abs(np.mean(won) - exact) <= 5 * error + 1e-6))

@@ -12,9 +12,9 @@ from algorithms import evaluate
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
 from algorithms.exact.simulation import Sample
 from algorithms.exact.values import evaluate_policy, joint_policy
-from algorithms.games import load_game
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.policies.sources import BEST_RESPONSE, load
+from algorithms.policies import load_policy
+from algorithms.policies.sources import BEST_RESPONSE
 from kuhn_bridge import Policy
 
 
@@ -48,15 +48,15 @@ def test_nobody_beats_equilibrium(name: str, capsys: pytest.CaptureFixture[str])
 
 def test_styles_are_what_they_say() -> None:
     uniform = Policy.uniform("kuhn")
-    assert load("random") == load("random-legal") == uniform
-    assert load("always-bet")["0b"] == {0: 1.0, 2: 0.0}
-    assert load("always-check")["2b"] == {0: 0.0, 2: 1.0}
-    heuristic = load("heuristic")
+    assert load_policy("random") == load_policy("random-legal") == uniform
+    assert load_policy("always-bet")["0b"] == {0: 1.0, 2: 0.0}
+    assert load_policy("always-check")["2b"] == {0: 0.0, 2: 1.0}
+    heuristic = load_policy("heuristic")
     assert (heuristic["2"], heuristic["0pb"]) == ({0: 0.0, 1: 1.0}, {0: 0.0, 2: 1.0})
 
 
 def test_a_policy_file_is_an_opponent(tmp_path: Path) -> None:
-    (tmp_path / "policy.json").write_text(Policy.random("kuhn", 1).to_json())
+    Policy.random("kuhn", 1).save(tmp_path / "policy.json")
     path = str(tmp_path / "policy.json")
     assert (
         main(["random:2", "--against", path, "uniform", "--deterministic", "--hands", "500"]) == 0
@@ -106,7 +106,7 @@ def test_an_opponents_file_names_the_game(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "leduc.json"
-    path.write_text(load("cfr+:3", load_game("leduc_poker")).to_json())
+    load_policy("cfr+:3", "leduc_poker").save(path)
     assert main(["uniform", "--against", str(path), "--hands", "500", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["game"] == "leduc_poker"
 

@@ -24,15 +24,13 @@ from algorithms.exact.cfr import Solver
 from algorithms.exact.values import nash_conv
 from algorithms.games import load_game
 from algorithms.learning import curve, saving, training
-from algorithms.learning.building import build
-from algorithms.learning.callback import Measure
-from algorithms.learning.curve import COLUMNS, Point, from_csv, to_csv
+from algorithms.learning.curve import Point, Recorder, columns, from_csv, to_csv
+from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.learning.models import imitate
-from algorithms.learning.networks import played_by
-from algorithms.learning.recipes import FallingRate, configure
+from algorithms.learning.settings import configure
 from algorithms.learning.training import Training
-from algorithms.learning.tutorial import TurnsEnv
 from algorithms.policies import load_policy
+from algorithms.policies.network import network_table
 from algorithms.policies.policy import Policy
 from algorithms.policies.sb3 import actor_of
 from algorithms.train_ppo import main
@@ -92,7 +90,7 @@ def test_a_training_leaves_a_model_and_all_about_it(trained: tuple[Path, str]) -
     files = {path.name for path in out.parent.iterdir()}
     assert files == {"model.zip", "model.last.zip", "model.csv", "model.png", "model.json"}
     about = json.loads(out.with_suffix(".json").read_text())
-    assert about["config"]["lr"] == 1
+    assert about["config"]["step_size"] == 1
     assert about["game"] == "kuhn"
     assert about["holds"] == "average"
     assert "torch" in about["versions"]
@@ -120,12 +118,13 @@ def test_models_open_where_this_project_is_not_installed(tmp_path: Path) -> None
         "network": ("kuhn", ["--net", "mlp", "--save", "average", "--width", "16"]),
         "table": ("leduc_poker", []),
         "three": ("kuhn_poker(players=3)", ["--net", "mlp", "--save", "last"]),
-        "tutorial": ("kuhn", ["--recipe", "tutorial", "--n-steps", "128", "--n-envs", "2"]),
+        "usual": ("kuhn", ["--recipe", "usual", "--n-steps", "128", "--n-envs", "2"]),
+        "states": ("leduc_poker", ["--env", "states", "--n-envs", "16", "--n-steps", "8"]),
     }
     for name, (game, options) in made.items():
         run(tmp_path / f"{name}.zip", "--game", game, *options, "--steps", "512")
         loaded = load_game(game)
-        np.save(tmp_path / f"{name}-seen.npy", loaded.observations)
+        np.save(tmp_path / f"{name}-seen.npy", loaded.network_inputs())
         np.save(tmp_path / f"{name}-legal.npy", loaded.tree.legal)
     command = [sys.executable, "-W", "error", "-c", ELSEWHERE, *made]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
@@ -144,7 +143,7 @@ def test_a_table_is_trained_where_tensors_do_not_tell_information_sets_apart(
     assert "model.zip" not in capsys.readouterr().out
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".png", ".json"}
     about = json.loads((tmp_path / "model.json").read_text())
-    measured = Policy.load(tmp_path / "model.json").nash_conv()
+    measured = load_policy(tmp_path / "model.json").nash_conv()
     assert measured == pytest.approx(about["nash_conv"])
     assert measured < about["nash_conv_uniform"] / 2
     for other in (["--net", "mlp"], ["--env", "aec"]):
@@ -161,7 +160,7 @@ def test_a_model_names_its_game_and_commands_follow(
     assert main(["--game", "leduc_poker", "--out", str(out), "--quiet", "--steps", "9000"]) == 0
     about = json.loads(out.with_suffix(".json").read_text())
     assert (about["version"], about["game"]) == (2, "leduc_poker")
-    assert Policy.load(out.with_suffix(".json")) == load_policy(out)
+    assert load_policy(out.with_suffix(".json")) == load_policy(out)
     assert nashconv.main([str(out), "--json"]) == 0
     measured = json.loads(capsys.readouterr().out)
     assert measured["nash_conv"] == pytest.approx(about["nash_conv"])
@@ -190,7 +189,7 @@ def test_a_seed_decides_everything(tmp_path: Path, trained: tuple[Path, str]) ->
 @pytest.mark.parametrize("game", ["kuhn", "leduc_poker"])
 def test_it_trains_the_same_on_either_environment(tmp_path: Path, game: str) -> None:
     few = ["--game", game, "--n-envs", "1", "--n-steps", "32", "--steps", "320", "--save", "last"]
-    fast = run(tmp_path / "a.zip", *few, "--env", "vector")
+    fast = run(tmp_path / "a.zip", *few, "--env", "tree")
     assert run(tmp_path / "b.zip", *few, "--env", "aec") == fast
     assert np.abs(fast.table - load_game(game).tree.uniform()).max() > 0.01
 
@@ -198,12 +197,13 @@ def test_it_trains_the_same_on_either_environment(tmp_path: Path, game: str) -> 
 def killed(out: Path, *options: str, at: int) -> None:
     """A training run that dies at step `at`, whatever it is doing."""
 
-    def die(self: Measure, *args: Any, **kwargs: Any) -> None:
-        if self.model.num_timesteps >= at:
+    def die(self: Recorder, steps: int, *args: Any) -> bool:
+        if steps >= at:
             raise SystemExit(9)
+        return False
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Measure, "_measure", die)
+        patch.setattr(Recorder, "is_due", die)
         with pytest.raises(SystemExit):
             run(out, *options)
 
@@ -216,10 +216,11 @@ def killed(out: Path, *options: str, at: int) -> None:
         ["--env", "aec", "--n-envs", "16", "--n-steps", "8"],
         ["--game", "leduc_poker"],
         ["--game", "leduc_poker", "--env", "aec", "--n-envs", "16", "--n-steps", "8"],
+        ["--game", "leduc_poker", "--env", "states", "--n-envs", "16", "--n-steps", "8"],
     ],
 )
 def test_a_resumed_training_is_the_uninterrupted_one(tmp_path: Path, options: list[str]) -> None:
-    steps = 1024 if "aec" in options else 6000
+    steps = 1024 if "--env" in options else 6000
     options = ["--steps", str(steps), "--checkpoint-every", str(steps // 4), *options]
     whole = run(tmp_path / "whole.zip", *options)
     killed(tmp_path / "model.zip", *options, at=steps * 2 // 3)
@@ -241,14 +242,14 @@ def test_ctrl_c_saves_and_says_so(
         note = train_ppo._note
 
         def press(point: Point) -> str:
-            if point.steps == 4096:
+            if point.steps == 6144:
                 signal.raise_signal(signal.SIGINT)
             return note(point)
 
         patch.setattr(train_ppo, "_note", press)
         assert main([*out, *SMALL, "--save", "average"]) == 130
     said = capsys.readouterr().err
-    assert "interrupted at step 5,120, saved" in said
+    assert "interrupted at step 8,192, saved" in said
     assert "--resume" in said
     assert load_policy(tmp_path / "model.zip") != whole
     assert json.loads((tmp_path / "model.json").read_text())["finished"] is False
@@ -287,14 +288,71 @@ def test_a_failed_write_leaves_the_old_file(
 
 
 def test_the_usual_recipe_runs_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = ["--out", str(tmp_path / "tutorial.zip")]
-    assert main([*out, "--recipe", "tutorial", "--steps", "128", "--n-steps", "64", "--json"]) == 0
+    out, kept = ["--out", str(tmp_path / "usual.zip")], tmp_path / "usual.ckpt"
+    kept.write_bytes(b"of another run")
+    assert main([*out, "--recipe", "usual", "--steps", "128", "--n-steps", "64", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["config"]["lr"] == 3e-4
-    assert len(from_csv(tmp_path / "tutorial.csv")) == 3
-    model = MaskablePPO.load(tmp_path / "tutorial.zip", device="cpu")
+    assert result["config"]["learning_rate"] == 3e-4
+    assert len(from_csv(tmp_path / "usual.csv")) == 3
+    model = MaskablePPO.load(tmp_path / "usual.zip", device="cpu")
     assert (model.holds, model.num_timesteps) == (result["holds"], 128)
-    assert main([*out, "--recipe", "tutorial", "--env", "vector"]) == 2
+    assert kept.exists()  # it writes none, so it removes none
+
+
+def test_a_game_too_large_for_a_tree_is_trained_by_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "model.zip"
+    few = ["--steps", "2048", "--n-envs", "32", "--n-steps", "16", "--batch-size", "128"]
+    assert main(["--game", "phantom_ttt", "--out", str(out), *few, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["game"], result["holds"]) == ("phantom_ttt", "average")
+    assert (result["config"]["env"], result["config"]["net"]) == ("states", "mlp")
+    assert "nash_conv" not in result  # nothing was measured
+    header = (tmp_path / "model.csv").read_text().splitlines()[0]
+    assert header == "steps,seconds"
+    assert {path.suffix for path in tmp_path.iterdir()} == {".zip", ".csv", ".json"}
+    model = MaskablePPO.load(out, device="cpu")
+    assert model.game == "phantom_ttt"
+    assert model.observation_space.shape == (110,)
+    assert isinstance(model.learning_rate, float)
+
+
+def test_a_large_game_is_resumed_to_the_same_weights(tmp_path: Path) -> None:
+    few = ["--game", "phantom_ttt", "--steps", "2048", "--n-envs", "32", "--n-steps", "16"]
+    few += ["--batch-size", "128", "--quiet", "--checkpoint-every", "512"]
+    out = tmp_path / "model.zip"
+
+    def weights() -> list[torch.Tensor]:
+        return list(MaskablePPO.load(out, device="cpu").policy.parameters())
+
+    assert main(["--out", str(out), *few]) == 0
+    whole = weights()
+    with pytest.MonkeyPatch.context() as patch:
+
+        def die(self: Recorder, steps: int, *args: Any) -> bool:
+            if steps >= 1500:
+                raise SystemExit(9)
+            return False
+
+        patch.setattr(Recorder, "is_due", die)
+        with pytest.raises(SystemExit):
+            main(["--out", str(out), *few])
+    assert main(["--out", str(out), *few, "--resume"]) == 0
+    assert all(torch.equal(one, other) for one, other in zip(weights(), whole, strict=True))
+
+
+def test_on_states_a_run_starts_from_a_model(tmp_path: Path) -> None:
+    few = ["--game", "leduc_poker", "--env", "states", "--steps", "256", "--n-envs", "16"]
+    few += ["--n-steps", "8", "--width", "16", "--quiet"]
+    first = tmp_path / "first.zip"
+    assert main(["--out", str(first), *few, "--save", "last"]) == 0
+    settings = {"game": "leduc_poker", "env": "states", "n_envs": 2, "width": 16}
+    made = Training(configure(settings | {"init": str(first)}))
+    table = network_table(made.last, made.game)
+    assert np.abs(table - load_policy(first).table).max() < 1e-6
+    with pytest.raises(BridgeError, match="its network has other layers; want weights"):
+        Training(configure(settings | {"width": 32, "init": str(first)}))
 
 
 @pytest.mark.parametrize(
@@ -305,24 +363,17 @@ def test_the_usual_recipe_runs_too(tmp_path: Path, capsys: pytest.CaptureFixture
         (["--out", "{}/model.pt"], ".zip"),
         (["--out", ""], ".zip"),
         (["--resume"], "nothing to resume"),
-        (["--steps", "0"], "--steps 0"),
-        (["--lr", "nan"], "--lr nan"),
-        (["--magnet", "2"], "0 to 1"),
-        (["--seed", "-1"], "--seed -1"),
-        (["--steps", "9" * 400], "want a number from 1 up"),
-        (["--env", "vektor"], "did you mean 'vector'"),
+        (["--steps", "0"], "steps=0"),
+        (["--step-size", "nan"], "step_size=nan"),
         (["--net", "cnn"], "unknown net"),
-        (["--recipe", "tutorail"], "did you mean 'tutorial'"),
-        (["--lr", "1e300"], "diverged"),
-        (["--net", "mlp", "--fit-lr", "1e300"], "0 to 1000000"),
-        (["--recipe", "tutorial", "--lr", "1e300"], "0 to 1000000"),
-        (["--recipe", "tutorial", "--n-envs", "1", "--n-steps", "1"], "--n-steps 1"),
-        (["--recipe", "tutorial", "--n-envs", "1", "--n-steps", "65"], "--n-steps 65"),
-        (["--recipe", "tutorial", "--n-envs", "1", "--vf-coef", "1e300"], "diverged"),
+        (["--step-size", "1e300"], "diverged"),
+        (["--net", "mlp", "--learning-rate", "1e300"], "from 0 to 1000000"),
+        (["--recipe", "usual", "--n-envs", "1", "--n-steps", "1"], "a batch of a single decision"),
+        (["--recipe", "usual", "--n-envs", "1", "--n-steps", "65"], "a batch of a single decision"),
+        (["--recipe", "usual", "--n-envs", "1", "--vf-coef", "1e300"], "diverged"),
         (["--game", "ledoc_poker"], "did you mean 'leduc_poker'"),
-        (["--game", "chess"], "chess"),
-        (["--game", "python_team_dominoes"], "python_team_dominoes"),
-        (["--fit", "3"], "--fit"),
+        (["--game", "chess"], "information state tensor"),
+        (["--epochs", "3"], "epochs=3"),
         (["--init", "{}/none.zip"], "none.zip"),
     ],
 )
@@ -365,8 +416,8 @@ def test_other_settings_are_refused_on_resume(
     killed(tmp_path / "model.zip", at=4000)
     kept = (tmp_path / "model.ckpt").read_bytes()
     resume = ["--out", str(tmp_path / "model.zip"), "--resume"]
-    assert main([*resume, "--lr", "3"]) == 2
-    assert "lr 1" in capsys.readouterr().err
+    assert main([*resume, "--step-size", "3"]) == 2
+    assert "step_size 1" in capsys.readouterr().err
     assert (tmp_path / "model.ckpt").read_bytes() == kept
     (tmp_path / "model.ckpt").write_bytes(kept[:1000])
     assert main(resume) == 2
@@ -381,14 +432,14 @@ def test_a_network_can_play_any_policy(game: str, seed: int, furthest: float, me
     made, loaded = Training(configure({"net": "mlp", "n_envs": 2, "game": game})), load_game(game)
     table, actor = loaded.tree.random(seed), actor_of(made.model.policy)
     imitate(actor, loaded, table)
-    off = np.abs(played_by(actor, loaded) - table)
+    off = np.abs(network_table(actor, loaded) - table)
     assert off.max() < furthest
     assert off.mean() < mean
 
 
 def test_a_run_starts_from_a_model(tmp_path: Path) -> None:
     first = run(tmp_path / "first.zip", "--steps", "20000")
-    one = ["--steps", "512", "--lr", "0", "--save", "last"]
+    one = ["--steps", "512", "--step-size", "0", "--save", "last"]
     for net in ("table", "mlp"):
         table = Training(configure({"net": net, "init": str(tmp_path / "first.zip")})).last
         assert np.abs(table - first.table).max() < 1e-4
@@ -396,21 +447,6 @@ def test_a_run_starts_from_a_model(tmp_path: Path) -> None:
     assert np.abs(again - first.table).max() < 1e-5
     leduc = ["--game", "leduc_poker", "--init", str(tmp_path / "first.zip"), "--quiet"]
     assert main(["--out", str(tmp_path / "other.zip"), *leduc]) == 2
-
-
-@pytest.mark.parametrize(
-    ("settings", "moves"),
-    [
-        ({}, 4),
-        ({"game": "leduc_poker"}, 4),
-        ({"game": "leduc_poker", "n_envs": 64}, 15),  # 936 information sets
-        ({"game": "leduc_poker", "net": "mlp"}, 16),
-        ({"game": "leduc_poker", "n_envs": 1}, 64),
-        ({"game": "leduc_poker", "n_envs": 64, "n_steps": 2}, 2),
-    ],
-)
-def test_batches_grow_with_the_information_sets(settings: dict[str, Any], moves: int) -> None:
-    assert configure(settings).n_steps == moves
 
 
 def test_networks_go_on_more_gently_than_tables(tmp_path: Path) -> None:
@@ -424,25 +460,27 @@ def test_networks_go_on_more_gently_than_tables(tmp_path: Path) -> None:
     assert rates[1] <= 1e-5 < rates[0]  # at 3e-5 Kuhn's networks lost what they had learned
 
 
-def test_settings_reach_the_model() -> None:
-    usual = {"recipe": "tutorial", "lr": 0.125, "entropy": 0.25, "vf_coef": 0.75, "seed": 7}
-    model = build(configure(usual | {"n_steps": 128, "n_envs": 2}))
-    found = model.learning_rate, model.ent_coef, model.vf_coef, model.seed
-    assert found == (0.125, 0.25, 0.75, 7)
-    assert (model.n_steps, model.n_envs) == (128, 2)
-    ours = {"net": "mlp", "width": 24, "fit": 3, "fit_lr": 0.5, "seed": 8, "n_envs": 2}
-    model = build(configure(ours))
-    assert (model.policy.net_arch, model.n_epochs, model.seed) == ([24, 24], 3, 8)
-    assert [model.lr_schedule(left) for left in (1.0, 0.0)] == [0.5, pytest.approx(0.15)]
-
-
-def test_the_rate_falls_in_the_second_half() -> None:
-    rate = FallingRate(8.0)
-    assert [rate(left) for left in (1.0, 0.5, 0.25, 0.0)] == [8.0, 8.0, 4.0, 0.016]
+def test_settings_reach_the_model(tmp_path: Path) -> None:
+    common = {"vf_coef": 0.75, "seed": 7, "n_steps": 128, "n_envs": 2}
+    usual = {"recipe": "usual", "learning_rate": 0.125, "ent_coef": 0.25, "epochs": 3}
+    network = {"net": "mlp", "width": 24, "epochs": 3, "learning_rate": 0.5}
+    states = {"game": "leduc_poker", "env": "states", "width": 24, "learning_rate": 0.5}
+    models = [
+        Training(configure(kind | common), tensorboard=tmp_path).model
+        for kind in (usual, network, states)
+    ]
+    for model in models:
+        assert (model.vf_coef, model.seed, model.n_steps, model.n_envs) == (0.75, 7, 128, 2)
+        assert model.tensorboard_log == str(tmp_path)
+    assert (models[0].learning_rate, models[0].ent_coef) == (0.125, 0.25)
+    assert models[0].n_epochs == models[1].n_epochs == 3
+    assert models[1].policy.net_arch == models[2].policy.net_arch == [24, 24]
+    assert [models[1].lr_schedule(left) for left in (1.0, 0.0)] == pytest.approx([0.5, 0.15])
+    assert [models[2].lr_schedule(left) for left in (1.0, 0.5, 0.0)] == [0.5, 0.25, 0.005]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x" * 200_000, f"{','.join(COLUMNS)}\n{'9' * 400},1,1,1\n", '"' * 200_000]
+    "text", ["", "x" * 200_000, f"{','.join(columns())}\n{'9' * 400},1,1,1\n", '"' * 200_000]
 )
 def test_other_files_are_no_curves(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
@@ -468,7 +506,7 @@ def test_curves_are_drawn_beside_what_cfr_reaches(monkeypatch: pytest.MonkeyPatc
     even = {"uniform\n11/12": pytest.approx(11 / 12)}
     cfr = {f"CFR\n{n:,} iterations": pytest.approx(after(n)) for n in (100, 1000)}
     assert curve._levels(KUHN) == even | cfr
-    monkeypatch.setattr(curve, "MOST_VISITS", 10_000)  # 100 iterations are 5,800
+    monkeypatch.setattr(curve, "MAX_VISITS", 10_000)  # 100 iterations are 5,800
     assert len(curve._levels(KUHN)) == 2
 
 
@@ -491,6 +529,14 @@ def test_curves_are_read_back_and_drawn(tmp_path: Path, capsys: pytest.CaptureFi
     assert curves.main([*paths, "--game", "kuhn", "--out", str(tmp_path / "both.png")]) == 0
 
 
+def test_a_bound_is_not_mistaken_for_nash_conv(tmp_path: Path) -> None:
+    curve = [Point(0, 0.0, 0.9, 0.9)]
+    (tmp_path / "model.csv").write_text(to_csv(curve, "nash_conv_at_least"))
+    with pytest.raises(BridgeError, match="not a learning curve of this measure"):
+        from_csv(tmp_path / "model.csv")
+    assert from_csv(tmp_path / "model.csv", "nash_conv_at_least") == curve
+
+
 @pytest.mark.parametrize("content", [b"junk", [1], {"a": 1}])
 def test_what_is_no_checkpoint_is_not_resumed(
     content: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -507,14 +553,6 @@ def test_a_game_that_uniform_play_solves_is_drawn_too(tmp_path: Path) -> None:
     assert main(["--out", str(tmp_path / "model.zip"), *options]) == 0
     assert from_csv(tmp_path / "model.csv")[0].last == 0
     assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_usual_recipe_leaves_checkpoints_alone(tmp_path: Path) -> None:
-    kept = tmp_path / "model.ckpt"
-    kept.write_bytes(b"of another training")
-    out = ["--out", str(tmp_path / "model.zip"), "--quiet"]
-    assert main(["--recipe", "tutorial", "--steps", "64", "--n-steps", "64", *out]) == 0
-    assert kept.exists()
 
 
 TINY = {"n_envs": 8, "n_steps": 4, "steps": 160}  # five updates
@@ -561,7 +599,7 @@ def test_the_better_policy_is_the_one_with_less_to_gain(
 def test_a_saved_table_expects_what_it_has_learned(tmp_path: Path) -> None:
     made = Training(configure(TINY))
     made.run()
-    made.save_model(tmp_path / "model.zip", made.last, holds="last")
+    made.save_model(tmp_path / "model.zip", holds="last")
     model = MaskablePPO.load(tmp_path / "model.zip", device="cpu")
     wanted = made.model.policy.values()
     assert wanted.abs().max() > 0.1
@@ -572,45 +610,30 @@ def test_a_saved_table_expects_what_it_has_learned(tmp_path: Path) -> None:
 def test_what_is_too_large_for_a_unit_each_is_fitted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("algorithms.learning.models.LARGEST", 100)  # weights; Kuhn takes 120
+    monkeypatch.setattr("algorithms.learning.models.MAX_PLACED_WEIGHTS", 100)  # Kuhn takes 120
     made, table = Training(configure(TINY)), KUHN.tree.random(0)
-    made.save_model(tmp_path / "model.zip", table, holds="last")
+    made.model.policy.set_table(table)
+    made.save_model(tmp_path / "model.zip", holds="last")
     assert MaskablePPO.load(tmp_path / "model.zip", device="cpu").policy.net_arch == [128, 128]
     assert np.abs(load_policy(tmp_path / "model.zip").table - table).max() < 1e-3
 
 
-@pytest.mark.parametrize("settings", [{"recipe": "tutorial"}, {"net": "mlp"}])
-def test_saving_another_policy_leaves_the_model_as_it_was(
+@pytest.mark.parametrize("settings", [{"recipe": "usual"}, {"net": "mlp"}])
+def test_saving_the_average_leaves_the_model_as_it_was(
     tmp_path: Path, settings: dict[str, str]
 ) -> None:
-    made = Training(configure({"n_steps": 8, "steps": 8, "n_envs": 1, **settings}))
+    made = Training(configure({"n_steps": 64, "steps": 64, "n_envs": 1, **settings}))
+    made.run()
     before = made.last
-    made.save_model(tmp_path / "model.zip", KUHN.tree.random(0), holds="average")
+    made.save_model(tmp_path / "model.zip", holds="average")
     assert np.array_equal(made.last, before)
-    assert np.abs(load_policy(tmp_path / "model.zip").table - KUHN.tree.random(0)).max() < 1e-3
+    assert np.abs(load_policy(tmp_path / "model.zip").table - made.average).max() < 1e-3
 
 
 def test_the_usual_recipe_is_stock_ppo_on_kuhn() -> None:
-    usual = configure({"recipe": "tutorial"})
-    assert (usual.steps, usual.n_steps, usual.n_envs, usual.lr) == (30_000, 2048, 1, 3e-4)
-    with pytest.raises(BridgeError, match="its own environment, network and game"):
-        configure({"recipe": "tutorial", "game": "leduc_poker"})
-
-
-@pytest.mark.parametrize(
-    ("actions", "reward"), [((0, 1, 0), 2), ((0, 1, 2), -1), ((1, 2), -1), ((1, 0), -2)]
-)
-def test_in_the_usual_recipe_the_last_to_act_is_paid(actions: tuple[int, ...], reward: int) -> None:
-    """Its own chips, at the end of a trajectory in which both seats took turns."""
-    environment = TurnsEnv()
-    environment.reset(options={"cards": ("K", "J")})
-    *before, last = (environment.step(np.int64(action)) for action in actions)
-    assert [(step[1], step[2]) for step in before] == [(0, False)] * len(before)
-    assert (last[1], last[2]) == (reward, True)
-
-
-def test_a_seed_deals_the_usual_recipes_hands() -> None:
-    one, two = TurnsEnv(), TurnsEnv()
-    hands = [[made.reset(seed=seed)[0].tolist() for seed in range(9)] for made in (one, two)]
-    assert hands[0] == hands[1]
-    assert len({tuple(seen) for seen in hands[0]}) == 3
+    usual = configure({"recipe": "usual"})
+    assert (usual.steps, usual.n_steps, usual.n_envs) == (30_000, 2048, 1)
+    model, stock = Training(usual).model, MaskablePPO("MlpPolicy", SelfPlayVecEnv(1))
+    for name in ("learning_rate", "n_steps", "batch_size", "n_epochs", "ent_coef", "vf_coef"):
+        assert getattr(model, name) == getattr(stock, name), name
+    assert model.clip_range(1.0) == stock.clip_range(1.0)

@@ -1,12 +1,14 @@
-"""Learning curves: NashConv over steps, in a table and as a picture."""
+"""Learning curves: a measure over steps, recorded, in a file and as a picture."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from algorithms.exact.cfr import Solver
 from algorithms.exact.values import nash_conv
@@ -14,13 +16,14 @@ from algorithms.games import Game
 from algorithms.support import files
 from algorithms.support.errors import UsageError
 
-COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")
+NASH_CONV = "nash_conv"  # the name of the column of an exact measure
 CFR_ITERATIONS = (100, 1000)
-MOST_VISITS = 100_000_000  # of nodes, that CFR may make for the sake of a picture
+MAX_VISITS = 100_000_000  # of nodes, that CFR may make for the sake of a picture
+MAX_BYTES = 2**24  # of a file: a curve takes one thousandth of it
 
 
 class Point(NamedTuple):
-    """NashConv of the last policy and of the average policy after `steps` decisions."""
+    """A measure of the last policy and of the average after `steps` decisions; NaN if there is none."""
 
     steps: int
     seconds: float
@@ -29,20 +32,76 @@ class Point(NamedTuple):
 
 
 Curve: TypeAlias = Sequence[Point]
-MAX_BYTES = 2**24  # of a file: a curve takes one thousandth of it
 
 
-def to_csv(curve: Curve) -> str:
-    """One line per point, under a header."""
+class Recorder:
+    """A learning curve in the making, and its clock.
+
+    Attributes:
+        points: the curve so far.
+        measure: what `last` and `average` are, as columns name it.
+    """
+
+    def __init__(
+        self, watch: Callable[[Point], None] | None = None, *, measure: str = NASH_CONV
+    ) -> None:
+        self.points, self.measure = list[Point](), measure
+        self._watch = watch or (lambda point: None)
+        self._seconds, self._started = 0.0, 0.0
+
+    def start(self) -> None:
+        """Start the clock."""
+        self._started = time.perf_counter()
+
+    def is_due(self, steps: int, progress: float, points: int) -> bool:
+        """Whether the next of `points` is due: more often at the start, where a curve is steep."""
+        fresh = not self.points or self.points[-1].steps < steps
+        return fresh and progress * points**2 >= len(self.points) ** 2
+
+    def add(self, steps: int, last: float, average: float) -> None:
+        """Add a point, unless there is one after so many steps."""
+        if not self.points or self.points[-1].steps < steps:
+            self.points.append(Point(steps, self._elapsed(), last, average))
+            self._watch(self.points[-1])
+
+    def log(self, logger: Any) -> None:
+        """Write the last point to SB3's logger."""
+        logger.record(f"game/{self.measure}", self.points[-1].last)
+        logger.record(f"game/{self.measure}_average", self.points[-1].average)
+
+    def get_state(self) -> dict[str, Any]:
+        """The curve and the clock."""
+        return {"points": [tuple(point) for point in self.points], "seconds": self._elapsed()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self.points = [Point(*point) for point in state["points"]]
+        self._seconds = state["seconds"]
+
+    def _elapsed(self) -> float:
+        running = time.perf_counter() - self._started if self._started else 0.0
+        return self._seconds + running
+
+
+def columns(measure: str | None = NASH_CONV) -> tuple[str, ...]:
+    """The columns of a curve's file: steps, seconds, and what was measured."""
+    return ("steps", "seconds", *((measure, f"{measure}_average") if measure else ()))
+
+
+def to_csv(curve: Curve, measure: str = NASH_CONV) -> str:
+    """One line per point, under a header that names the measure; without it if there was none."""
+    measured = not any(math.isnan(point.last) for point in curve)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows((p.steps, f"{p.seconds:.2f}", repr(p.last), repr(p.average)) for p in curve)
+    writer.writerow(columns(measure if measured else None))
+    for point in curve:
+        figures = (repr(point.last), repr(point.average)) if measured else ()
+        writer.writerow((point.steps, f"{point.seconds:.2f}", *figures))
     return text.getvalue()
 
 
-def from_csv(path: Path) -> list[Point]:
-    """What `to_csv` wrote."""
+def from_csv(path: Path, measure: str = NASH_CONV) -> list[Point]:
+    """What `to_csv` wrote; a curve of another measure is refused."""
     try:
         text = files.read_bytes(path, max_bytes=MAX_BYTES).decode()
         header, *rows = csv.reader(text.splitlines())
@@ -50,8 +109,9 @@ def from_csv(path: Path) -> list[Point]:
         _ = [float(point.steps) for point in points]  # a picture has no other numbers
     except (ValueError, OverflowError, csv.Error):
         header, points = [], []
-    if tuple(header) != COLUMNS or not points:
-        raise UsageError(f"{path}: not a learning curve; its columns are {','.join(COLUMNS)}")
+    if tuple(header) != columns(measure) or not points:
+        wanted = ",".join(columns(measure))
+        raise UsageError(f"{path}: not a learning curve of this measure; its columns are {wanted}")
     return points
 
 
@@ -92,7 +152,7 @@ def _levels(game: Game) -> dict[str, float]:
     levels = {f"uniform\n{known}": uniform}
     solver, done = Solver(tree), 0
     for iterations in CFR_ITERATIONS:
-        if iterations * tree.num_nodes > MOST_VISITS:
+        if iterations * tree.num_nodes > MAX_VISITS:
             break
         solver.run(iterations - done)
         done = iterations

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from algorithms.exact.simulator import running_sums
 from algorithms.games import KUHN, Game
-from algorithms.learning.board import cumulative
 from algorithms.support.arrays import BoolArray, Float32Array
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 
@@ -115,6 +115,6 @@ class _OpenSpiel:
         outcome = next(self._dealt, None)
         if outcome is None:
             outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
-            sums = cumulative([probabilities])[0]
+            sums = running_sums([probabilities])[0]
             outcome = outcomes[int((sums <= self._draw()).sum())]
         state.apply_action(int(outcome))

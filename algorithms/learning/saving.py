@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import kuhn_bridge
 from algorithms.exact.values import nash_conv
 from algorithms.games import Game
-from algorithms.learning.curve import draw, to_csv
+from algorithms.learning.curve import Point, draw, to_csv
 from algorithms.learning.training import Training
 from algorithms.policies import load_policy
 from algorithms.policies.policy import Policy
@@ -25,6 +28,8 @@ LAST = ".last.zip"  # where `which="both"` puts the last policy
 
 def holds_models(game: Game) -> bool:
     """Whether a network can play this game, so that a policy fits into a model.zip."""
+    if not game.fits_tree:
+        return bool(game.observation_size)
     try:
         return bool(game.observations.size)
     except GameError:
@@ -34,44 +39,65 @@ def holds_models(game: Game) -> bool:
 def save_results(
     training: Training, out: Path, *, which: str = "best", picture: bool = True
 ) -> dict[str, Any]:
-    """Write the model and what belongs to it; what came out, measured on the saved file."""
+    """Write the model, its curve and how it was made; the results, measured on the saved file."""
     end, game = training.curve[-1], training.game
-    better = "average" if end.average <= end.last else "last"
-    holds = {"best": better, "both": "average"}.get(which, which)
-    tables = {"last": training.last, "average": training.average}
+    holds = {"best": _better(end), "both": "average"}.get(which, which)
     if holds_models(game):
-        training.save_model(out, tables[holds], holds=holds)
+        training.save_model(out, holds=holds)
         if which == "both":
-            training.save_model(out.with_suffix(LAST), tables["last"], holds="last")
-        policy, source = load_policy(out, game=game), out
-    else:
-        policy, source = Policy(game, tables[holds]), out.with_suffix(".json")
-    measured = policy.measure()
+            training.save_model(out.with_suffix(LAST), holds="last")
     result = {
-        **policy.to_document(),
-        "source": str(source),
+        **_policy_and_measure(training, out, holds),
         "game": game.name,
         "holds": holds,
-        "nash_conv": measured.nash_conv,
-        "exploitability": measured.exploitability,
-        "gains": measured.gains,
-        "values": measured.values,
-        **({"value": measured.values[0]} if game.closed_form else {}),
-        "nash_conv_last": end.last,
-        "nash_conv_average": end.average,
-        "nash_conv_uniform": nash_conv(game.tree, game.tree.uniform()),
         "steps": end.steps,
         "seconds": end.seconds,
         "steps_per_second": end.steps / end.seconds,
         "finished": not training.stopped,
-        "config": asdict(training.config),
+        "config": asdict(training.settings),
         "versions": _versions(),
     }
-    files.write_text(out.with_suffix(".csv"), to_csv(training.curve))
+    recorder = training.callback.recorder
+    files.write_text(out.with_suffix(".csv"), to_csv(training.curve, recorder.measure))
     files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
-    if picture:
-        draw({training.config.recipe: training.curve}, out.with_suffix(".png"), game)
+    if picture and game.fits_tree:
+        draw({training.settings.recipe: training.curve}, out.with_suffix(".png"), game)
     return result
+
+
+def _better(end: Point) -> str:
+    """Which policy of a curve's last point is better; the average if that is not known."""
+    return "last" if end.last < end.average else "average"
+
+
+def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, Any]:
+    """The saved policy and its NashConv; without a tree only what the curve measured."""
+    end, game = training.curve[-1], training.game
+    if not game.fits_tree:
+        measured = (
+            {}
+            if math.isnan(end.last)
+            else {training.callback.recorder.measure: getattr(end, holds)}
+        )
+        return {"source": str(out), **measured}
+    if holds_models(game):
+        policy, source = load_policy(out, game=game), out
+    else:
+        table = training.average if holds == "average" else training.last
+        policy, source = Policy(game, np.asarray(table)), out.with_suffix(".json")
+    measure = policy.measure()
+    return {
+        **policy.to_document(),
+        "source": str(source),
+        "nash_conv": measure.nash_conv,
+        "exploitability": measure.exploitability,
+        "gains": measure.gains,
+        "values": measure.values,
+        **({"value": measure.values[0]} if game.closed_form else {}),
+        "nash_conv_last": end.last,
+        "nash_conv_average": end.average,
+        "nash_conv_uniform": nash_conv(game.tree, game.tree.uniform()),
+    }
 
 
 def _versions() -> dict[str, str]:

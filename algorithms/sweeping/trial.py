@@ -19,8 +19,8 @@ from ray import get_runtime_context, tune
 
 from algorithms.learning.checkpoint import read_checkpoint
 from algorithms.learning.curve import Point
-from algorithms.learning.recipes import Config
 from algorithms.learning.saving import save_results
+from algorithms.learning.settings import Settings
 from algorithms.learning.training import Training
 from algorithms.support import files
 from algorithms.sweeping.plan import MODEL_FILE, TRIAL_FILE
@@ -45,7 +45,7 @@ def run_trial(config: dict[str, Any], finished: frozenset[str] = frozenset()) ->
         folder = Path(results)
         try:
             seconds = _train(
-                Config(**task["config"]), task["checkpoint_every"], folder, Path(checkpoints)
+                Settings(**task["config"]), task["checkpoint_every"], folder, Path(checkpoints)
             )
             about: dict[str, Any] = {"cpu_seconds": seconds}
         except BridgeError as error:  # it would fail in the same way again
@@ -55,7 +55,7 @@ def run_trial(config: dict[str, Any], finished: frozenset[str] = frozenset()) ->
         tune.report({"finished": True}, checkpoint=tune.Checkpoint.from_directory(folder))
 
 
-def _train(config: Config, every: int, results: Path, checkpoints: Path) -> float:
+def _train(config: Settings, every: int, results: Path, checkpoints: Path) -> float:
     """Train and save the results; the CPU seconds on all workers."""
     reporter = _Reporter(checkpoints)
     training = Training(

@@ -1,0 +1,398 @@
+"""Many hands of a game at once on its tree: a hand is one number, the node where it stands.
+
+Chance, and seats that a fixed policy plays, move inside `step`. Where a hand ends the next one is
+dealt. Everything is drawn from one stream of random bits, so equal seeds play equal hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree
+from algorithms.support.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int16Array,
+    Int32Array,
+    Int64Array,
+    IntpArray,
+    UInt8Array,
+    UInt64Array,
+)
+from algorithms.support.compiled import compiled
+from algorithms.support.draws import STEP, mixed
+from kuhn_bridge.errors import IllegalActionError
+
+# The golden ratio times 2^64: its multiples modulo 2^64 fill the range more evenly than any draws.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MOVES, _WAITS, _ENDED = 0, 1, 2  # what happens at a node: see `Rules.state`
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+class Rules(NamedTuple):
+    """A tree as compiled code plays it: N nodes, I information sets, A actions, P players."""
+
+    state: UInt8Array  # (N,) _MOVES: chance or a fixed policy acts, _WAITS: an action is given
+    player: Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
+    infoset: Int32Array  # (N,) -1 where no player acts
+    first_child: Int32Array  # (N + 1,)
+    child: Int16Array  # (I, A) which child an action leads to, -1 where illegal
+    chance: Float64Array  # (N,) running sums of chance's probabilities among siblings
+    policy: Float64Array  # (I, A) running sums of the fixed policies' probabilities
+    returns: Float32Array  # (N, P)
+    deals: Int32Array  # (D, 2) nodes after chance's first moves: a cell's own, and its alias
+    own_share: UInt64Array  # (D,) the share of a cell that is its own, times 2^32 (Vose 1991)
+    first_acts: bool  # whether no opponent is to act before the first action of a hand
+
+
+class Hands(NamedTuple):
+    """The state of n hands, changed in place."""
+
+    node: Int32Array  # (n,)
+    acted: Int8Array  # (n,) who acted in the last step
+    returns: Float32Array  # (n, P) of hands that ended in the last step, else 0
+    ended: BoolArray  # (n,) whether a hand ended in the last step
+    counters: UInt64Array  # (2,) the state of the random stream, and how many hands were dealt
+
+
+class Simulator:
+    """n hands of a tree game, one decision each per step.
+
+    Deals follow from the number of the hand: over many hands each deal comes as often as chance
+    has it, with less noise than drawn deals have. Chance later in a hand is drawn.
+
+    Args:
+        tree: the game.
+        hands: n.
+        seed: of the random stream.
+        opponents: tables `(I, A)` that play some of the seats; at least one seat is left.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        hands: int,
+        *,
+        seed: int = 0,
+        opponents: Mapping[int, npt.ArrayLike] | None = None,
+    ) -> None:
+        self.tree = tree
+        self._rules = rules_of(tree, opponents or {})
+        self._legal_first = np.argsort(~tree.legal, axis=1, kind="stable").astype(np.uint8)
+        self._num_legal = tree.legal.sum(axis=1).astype(np.uint8)
+        players = tree.num_players
+        self._hands = Hands(
+            np.zeros(hands, np.int32),
+            np.zeros(hands, np.int8),
+            np.zeros((hands, players), np.float32),
+            np.zeros(hands, np.bool_),
+            np.zeros(2, np.uint64),
+        )
+        self.seed(seed)
+        self.deal()
+
+    @property
+    def seats(self) -> Int8Array:
+        """Who is to act: `(n,)`."""
+        return self._rules.player[self._hands.node]
+
+    @property
+    def infosets(self) -> Int32Array:
+        """Where they are to act: `(n,)`."""
+        return self._rules.infoset[self._hands.node]
+
+    @property
+    def nodes(self) -> Int32Array:
+        """The node of each hand: `(n,)`."""
+        return self._hands.node.copy()
+
+    @property
+    def acted(self) -> Int8Array:
+        """Who acted in the last step: `(n,)`."""
+        return self._hands.acted
+
+    @property
+    def returns(self) -> Float32Array:
+        """Every player's returns where a hand ended in the last step, else 0: `(n, P)`."""
+        return self._hands.returns
+
+    @property
+    def ended(self) -> BoolArray:
+        """Whether a hand ended in the last step: `(n,)`."""
+        return self._hands.ended
+
+    def seed(self, seed: int) -> None:
+        """Restart the random stream."""
+        self._hands.counters[0] = _first_state(seed)
+
+    def deal(self) -> None:
+        """Deal the first n hands."""
+        self._hands.counters[1] = 0
+        _deal(self._rules, self._hands)
+
+    def step(self, actions: npt.NDArray[np.integer[Any]]) -> None:
+        """Play one action per hand `(n,)`; illegal ones raise an error and change nothing."""
+        if np.shape(actions) != self._hands.node.shape:
+            raise IllegalActionError(
+                f"{len(self._hands.node):,} hands take as many actions; got {np.shape(actions)}"
+            )
+        if not _all_legal(self._rules, self._hands.node, actions):
+            raise self._illegal(actions)
+        _step(self._rules, self._hands, actions)
+        _deal_where_ended(self._rules, self._hands)
+
+    def _illegal(self, actions: npt.NDArray[np.integer[Any]]) -> IllegalActionError:
+        for hand, infoset in enumerate(self.infosets):
+            action = actions[hand]
+            if action not in np.flatnonzero(self.tree.legal[infoset]):
+                return IllegalActionError(f"action {action} is illegal in hand {hand}")
+        raise AssertionError
+
+    def look_up(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The rows of a table `(I, width)` at which the hands are to act: `(n, width)`."""
+        rows = np.empty((len(self._hands.node), table.shape[1]), table.dtype)
+        _look_up(self._rules.infoset, self._hands.node, table, rows)
+        return rows
+
+    def random_actions(self) -> UInt8Array:
+        """A legal action for each hand, all equally likely: `(n,)`."""
+        actions = np.empty(len(self._hands.node), np.uint8)
+        _random_actions(self._rules, self._hands, self._num_legal, self._legal_first, actions)
+        return actions
+
+    def get_state(self) -> dict[str, Any]:
+        """All that the next step depends on, besides the opponents."""
+        return {"node": self._hands.node.tolist(), "counters": self._hands.counters.tolist()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self._hands.node[:] = state["node"]
+        self._hands.counters[:] = np.array(state["counters"], np.uint64)
+
+
+class Stream:
+    """Random numbers, one at a time: the ones that a `Simulator` of the same seed draws."""
+
+    def __init__(self, seed: int) -> None:
+        self.state = np.array([_first_state(seed)])
+
+    def draw(self) -> float:
+        """A number in [0, 1)."""
+        return draw(self.state)
+
+    def get_state(self) -> int:
+        """All that later numbers depend on."""
+        return int(self.state[0])
+
+    def set_state(self, state: int) -> None:
+        """Continue from what `get_state` gave."""
+        self.state[0] = np.uint64(state)
+
+
+def _first_state(seed: int) -> np.uint64:
+    return np.random.default_rng(seed).integers(2**63, dtype=np.uint64)
+
+
+def play_out(rules: Rules, hands: int, stream: Stream) -> Int64Array:
+    """How often each node ends one of many hands in which opponents play all seats: `(N,)`."""
+    counts = np.zeros(len(rules.player), np.int64)
+    _play_out(rules, hands, stream.state, counts)
+    return counts
+
+
+def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
+    """The arrays of a tree in which opponents' tables `(I, A)` play some seats."""
+    policy = tree.uniform()
+    for seat, table in opponents.items():
+        own = tree.owner == seat
+        policy[own] = np.asarray(table, np.float64)[own]
+    inside = (tree.player == CHANCE) | np.isin(tree.player, list(opponents))
+    state = np.select([tree.player == TERMINAL, inside], [_ENDED, _MOVES], _WAITS)
+    deals = _deals(tree)
+    own_share, alias = _alias_table(tree.chance_reach[deals])
+    return Rules(
+        state.astype(np.uint8),
+        tree.player,
+        tree.infoset,
+        tree.first_child,
+        np.where(tree.legal, np.cumsum(tree.legal, axis=1) - 1, -1).astype(np.int16),
+        _sums_among_siblings(tree),
+        running_sums(policy),
+        np.ascontiguousarray(tree.returns.T, np.float32),
+        np.column_stack([deals, deals[alias]]),
+        np.rint(own_share * 2**32).astype(np.uint64),
+        bool((state[deals] == _WAITS).all()),
+    )
+
+
+def running_sums(probabilities: npt.ArrayLike) -> Float64Array:
+    """Running sums of each row, `(R, A)`, ending in exactly 1 at the last action with weight."""
+    sums = np.cumsum(np.asarray(probabilities, np.float64), axis=1)
+    return np.asarray(sums / sums[:, -1:])
+
+
+def _deals(tree: Tree) -> Int32Array:
+    """The nodes after chance's first moves, breadth first."""
+    found, level = list[int](), [0]
+    while level:
+        found += [node for node in level if tree.player[node] != CHANCE]
+        dealing = [node for node in level if tree.player[node] == CHANCE]
+        level = [
+            child
+            for node in dealing
+            for child in range(tree.first_child[node], tree.first_child[node + 1])
+        ]
+    return np.array(found, np.int32)
+
+
+def _alias_table(probabilities: Float64Array) -> tuple[Float64Array, IntpArray]:
+    """D cells of equal size: the share of each that is its own, and whose the rest is."""
+    count = len(probabilities)
+    share, alias = probabilities * count / probabilities.sum(), np.arange(count)
+    small = [i for i in range(count) if share[i] < 1]
+    large = [i for i in range(count) if share[i] >= 1]
+    while small and large:
+        i, j = small.pop(), large[-1]
+        alias[i] = j
+        share[j] -= 1 - share[i]
+        if share[j] < 1:
+            small.append(large.pop())
+    share[small + large] = 1.0  # up to rounding
+    return share, alias
+
+
+def _sums_among_siblings(tree: Tree) -> Float64Array:
+    """Running sums of chance's probabilities among the children of a node: `(N,)`."""
+    sums = np.zeros(tree.num_nodes)
+    for node in np.flatnonzero(tree.player == CHANCE):
+        own = slice(tree.first_child[node], tree.first_child[node + 1])
+        sums[own] = running_sums(tree.chance_probability[None, own])[0]
+    return sums
+
+
+@compiled
+def draw(stream: UInt64Array) -> float:
+    """A number in [0, 1) from the stream's next 53 bits."""
+    stream[0] += STEP
+    return float((mixed(stream[0]) >> np.uint64(11)) * 2.0**-53)
+
+
+@compiled
+def _all_legal(rules: Rules, node: Int32Array, actions: npt.NDArray[Any]) -> bool:
+    legal, width = True, np.uint64(rules.child.shape[1])
+    for i in range(len(node)):
+        action = np.uint64(actions[i])  # below 0 is far above `width`
+        known = min(action, width - np.uint64(1))
+        infoset = np.uint64(rules.infoset[np.uint64(node[i])])
+        legal &= (action == known) & (rules.child[infoset, known] >= 0)
+    return legal
+
+
+@compiled
+def _advance(rules: Rules, node: int, stream: UInt64Array) -> int:
+    """The node where an action is to be given or the hand ends; chance and opponents have moved."""
+    while rules.state[node] == _MOVES:
+        number, next_node = draw(stream), rules.first_child[node]
+        if rules.player[node] == CHANCE:
+            while rules.chance[next_node] <= number:
+                next_node += 1
+        else:
+            infoset, action = rules.infoset[node], 0
+            while rules.policy[infoset, action] <= number:
+                action += 1
+            next_node += rules.child[infoset, action]
+        node = next_node
+    return node
+
+
+@compiled
+def deal_of(rules: Rules, hand: np.uint64) -> int:
+    """The node that the hand of that number is dealt."""
+    place = ((hand * GOLDEN) >> _HALF) * np.uint64(len(rules.deals))
+    cell = place >> _HALF
+    return int(rules.deals[cell, np.uint64(place & _LOW >= rules.own_share[cell])])
+
+
+@compiled
+def _next_hand(rules: Rules, counters: UInt64Array) -> int:
+    """The first node of the next hand in which an action is to be given."""
+    while True:
+        deal = deal_of(rules, counters[1])
+        counters[1] += np.uint64(1)
+        node = _advance(rules, deal, counters)
+        if rules.state[node] != _ENDED:
+            return node
+
+
+@compiled
+def _deal(rules: Rules, hands: Hands) -> None:
+    for i in range(len(hands.node)):
+        hands.node[i] = _next_hand(rules, hands.counters)
+
+
+@compiled
+def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
+    """Play legal actions; hands that end stay at their end."""
+    for i in range(len(actions)):
+        here = np.uint64(hands.node[i])  # unsigned: no test whether it counts from the end
+        child = rules.child[np.uint64(rules.infoset[here]), np.uint64(actions[i])]
+        node = np.uint64(rules.first_child[here] + child)
+        if rules.state[node] == _MOVES:
+            node = np.uint64(_advance(rules, np.int64(node), hands.counters))
+        hands.node[i] = node
+        hands.acted[i] = rules.player[here]
+        hands.ended[i] = rules.state[node] == _ENDED
+        for player in range(hands.returns.shape[1]):
+            hands.returns[i, player] = rules.returns[node, player]
+
+
+@compiled
+def _deal_where_ended(rules: Rules, hands: Hands) -> None:
+    if not rules.first_acts:
+        for i in np.flatnonzero(hands.ended):
+            hands.node[i] = _next_hand(rules, hands.counters)
+        return
+    deals, own_share, hand = rules.deals, rules.own_share, hands.counters[1]
+    for i in range(len(hands.node)):  # without a branch, which would be mispredicted too often
+        place = ((hand * GOLDEN) >> _HALF) * np.uint64(len(deals))
+        cell = place >> _HALF
+        deal = np.uint64(deals[cell, np.uint64(place & _LOW >= own_share[cell])])
+        ended, node = np.uint64(hands.ended[i]), np.uint64(hands.node[i])
+        hands.node[i] = node ^ ((node ^ deal) & (np.uint64(0) - ended))
+        hand += ended
+    hands.counters[1] = hand
+
+
+@compiled
+def _look_up(
+    infoset: Int32Array, node: Int32Array, table: npt.NDArray[Any], rows: npt.NDArray[Any]
+) -> None:
+    for i in range(len(node)):
+        at = np.uint64(infoset[np.uint64(node[i])])
+        for k in range(table.shape[1]):
+            rows[i, k] = table[at, k]
+
+
+@compiled
+def _random_actions(
+    rules: Rules, hands: Hands, num_legal: UInt8Array, legal_first: UInt8Array, actions: UInt8Array
+) -> None:
+    stream, infosets = hands.counters[0], rules.infoset
+    for i in range(len(actions)):
+        stream += STEP
+        infoset = np.uint64(infosets[np.uint64(hands.node[i])])
+        bits = mixed(stream) >> _HALF
+        actions[i] = legal_first[infoset, (bits * np.uint64(num_legal[infoset])) >> _HALF]
+    hands.counters[0] = stream
+
+
+@compiled
+def _play_out(rules: Rules, hands: int, stream: UInt64Array, counts: Int64Array) -> None:
+    for _ in range(hands):
+        counts[_advance(rules, 0, stream)] += 1

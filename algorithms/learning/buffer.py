@@ -1,0 +1,174 @@
+"""The rollout buffer of self-play: advantages along each seat's own decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer
+
+from algorithms.support.arrays import BoolArray, Float32Array, Int8Array
+from algorithms.support.compiled import compiled
+
+# What `MaskableRolloutBuffer` keeps of a decision before its advantage is known.
+_STORED = ("observations", "actions", "values", "log_probs", "action_masks")
+
+
+class LastStep(NamedTuple):
+    """The last step of n hands with P players."""
+
+    acted: Int8Array  # (n,) who acted
+    returns: Float32Array  # (n, P) where a hand ended, else 0
+    ended: BoolArray  # (n,)
+    seats: Int8Array  # (n,) who is to act now
+
+
+class SeatRolloutBuffer(MaskableRolloutBuffer):
+    """A `MaskableRolloutBuffer` for environments in which every decision of every seat is a step.
+
+    SB3's buffer takes a slot for one agent, so credit would cross from seat to seat with the wrong
+    sign. Here the k-th decision of a seat in a hand, with value V_k, has the advantage
+
+        A_k = R_k + gamma V_(k+1) - V_k + gamma lambda A_(k+1)
+
+    where k + 1 is the *same seat's* next decision and R_k what the seat is paid until then: its
+    return if the hand ends, and then V_(k+1) = A_(k+1) = 0. The seat that is to act when the rollout
+    ends has a known V_(k+1). Another seat's last decision in an unfinished hand has not: it is
+    carried over to the next rollout, which shows how it went on. So there are P - 1 rows more than
+    steps, for what is carried over; PPO's ratio accounts for the update in between.
+
+    Args:
+        n_steps: steps of a rollout.
+        args: the spaces.
+        players: P.
+        last_step: what the environment says of its last step.
+        scale: returns are divided by it.
+        kwargs: as for `MaskableRolloutBuffer`.
+    """
+
+    acted: Int8Array  # (rows, n)
+    returned: Float32Array  # (rows, n, P)
+    ended: BoolArray  # (rows, n)
+    included: BoolArray  # (rows, n) whether a decision is learned from now
+    batch: Any  # the latest batch that `get` gave
+
+    def __init__(
+        self,
+        n_steps: int,
+        *args: Any,
+        players: int,
+        last_step: Callable[[], LastStep],
+        scale: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        self._last_step, self._players = last_step, players
+        self._scale = np.float32(scale)
+        self._carried: dict[str, npt.NDArray[Any]] = {}
+        super().__init__(n_steps + self._players - 1, *args, **kwargs)
+
+    def reset(self) -> None:
+        """Empty the buffer, but for the decisions that are carried over."""
+        super().reset()
+        shape = (self.buffer_size, self.n_envs)
+        self.acted = np.zeros(shape, np.int8)
+        self.returned = np.zeros((*shape, self._players), np.float32)
+        self.ended = np.zeros(shape, np.bool_)
+        self.included = np.ones(shape, np.bool_)
+        self.pos = self._players - 1
+        self.included[: self.pos] = False
+        if self._carried:
+            place = self._carried["row"], self._carried["hand"]
+            self.included[place] = True
+            for name in (*_STORED, "acted"):
+                getattr(self, name)[place] = self._carried[name]
+
+    def add(self, *args: Any, **kwargs: Any) -> None:
+        """Store a step, with what SB3 does not ask the environment for."""
+        step = self._last_step()
+        self.acted[self.pos], self.ended[self.pos] = step.acted, step.ended
+        self.returned[self.pos] = step.returns / self._scale
+        super().add(*args, **kwargs)
+
+    def compute_returns_and_advantage(
+        self, last_values: torch.Tensor, dones: npt.NDArray[Any]
+    ) -> None:
+        """Fill in advantages, and the returns that values are fitted to."""
+        stored = self.included.copy()
+        _seat_advantages(
+            (self.acted, self.returned, self.ended, self.values),
+            (last_values.cpu().numpy().flatten(), self._last_step().seats),
+            (self.gamma, self.gae_lambda),
+            self.included,
+            self.advantages,
+        )
+        if not self.included.any():  # too few steps for any seat's next decision: SB3 needs a batch
+            self.included = stored
+        self.returns = self.advantages + self.values
+        hands, rows = np.nonzero((stored & ~self.included).T)  # by hand
+        self._carried = {name: getattr(self, name)[rows, hands] for name in (*_STORED, "acted")}
+        self._carried |= {
+            "hand": hands,
+            "row": np.arange(len(hands)) - np.searchsorted(hands, hands),
+        }
+
+    def get(self, batch_size: int | None = None) -> Iterator[Any]:  # type: ignore[override]
+        """Batches of about `batch_size` decisions in random order, none of them much smaller."""
+        if not self.generator_ready:
+            for name in (*_STORED, "advantages", "returns", "included"):
+                setattr(self, name, self.swap_and_flatten(getattr(self, name)))
+            self._indices = np.flatnonzero(self.included)
+            self.generator_ready, self.batch = True, None
+        if (
+            batch_size is None
+        ):  # all at once: their order does not matter, so one batch for all epochs
+            self.batch = self.batch or self._get_samples(self._indices)
+            yield self.batch
+            return
+        batches = max(1, round(len(self._indices) / batch_size))
+        for indices in np.array_split(np.random.permutation(self._indices), batches):
+            self.batch = self._get_samples(indices)
+            yield self.batch
+
+    def get_state(self) -> dict[str, Any]:
+        """What is carried over to the next rollout."""
+        return {name: torch.as_tensor(values) for name, values in self._carried.items()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self._carried = {name: values.numpy() for name, values in state.items()}
+
+
+@compiled
+def _seat_advantages(
+    played: tuple[Int8Array, Float32Array, BoolArray, Float32Array],
+    now: tuple[Float32Array, Int8Array],
+    discounts: tuple[float, float],
+    included: BoolArray,
+    advantages: Float32Array,
+) -> None:
+    """Fill in `advantages` `(rows, n)`, and exclude decisions of which they are not known yet."""
+    acted, returned, ended, values = played
+    (last_values, seats), (gamma, gae_lambda) = now, discounts
+    rows, hands, players = returned.shape
+    next_value, next_advantage, reward = np.zeros((3, players))
+    known = np.zeros(players, np.bool_)  # whether the seat's next decision, or the end, is
+    for hand in range(hands):
+        next_advantage[:], reward[:], known[:] = 0.0, 0.0, False
+        next_value[seats[hand]], known[seats[hand]] = last_values[hand], True
+        for row in range(rows - 1, -1, -1):
+            if ended[row, hand]:
+                next_value[:], next_advantage[:], known[:] = 0.0, 0.0, True
+                reward[:] = returned[row, hand]
+            if not included[row, hand]:
+                continue
+            seat, value, advantage = acted[row, hand], values[row, hand], 0.0
+            if known[seat]:
+                advantage = reward[seat] + gamma * next_value[seat] - value
+                advantage += gamma * gae_lambda * next_advantage[seat]
+            included[row, hand] = known[seat]
+            advantages[row, hand] = advantage
+            next_value[seat], next_advantage[seat], reward[seat] = value, advantage, 0.0
+            known[seat] = True

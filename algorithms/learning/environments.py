@@ -1,0 +1,373 @@
+"""Self-play environments for Stable-Baselines3: every decision of every seat is a step.
+
+One policy plays all seats. The step of a slot is the decision of whoever is to act in its hand, and
+the next observation is that of whoever acts next. SB3's own rollout buffer would take a slot for one
+agent and carry credit from one seat to another with the wrong sign, so these environments are only
+stepped under `SelfPlay()`, which puts `SeatRolloutBuffer` in its place.
+
+`SelfPlayVecEnv` plays thousands of hands at once, on the game's tree or on OpenSpiel's states.
+`SelfPlayEnv` plays the PettingZoo face move by move: slow, readable, and equal draw by draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv
+
+from algorithms.exact.simulator import Simulator, Stream, deal_of, rules_of
+from algorithms.games import KUHN, Game, as_game
+from algorithms.learning.buffer import LastStep
+from algorithms.learning.faces import NOBODY, face_of
+from algorithms.learning.states import StatePolicy, StateSimulator
+from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
+from algorithms.support.errors import UsageError
+from kuhn_bridge.errors import BridgeError, IllegalActionError
+
+Backend: TypeAlias = Literal["tree", "states"]
+
+
+class CreditError(BridgeError):
+    """The environment is stepped in a way that would carry credit from seat to seat."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "every decision of every seat is a step here, so SB3's own rollout buffer would credit "
+            "one seat with another's reward: learn with callback=SelfPlay(). To step the "
+            "environment yourself, set its per_seat_credit to True"
+        )
+
+
+class SelfPlayVecEnv(VecEnv):
+    """Many hands at once, one decision of each per step.
+
+    | space | what |
+    |---|---|
+    | observation | float32 `(n_envs, size)`: the information state tensor of the player to act, and \
+a one-hot of the seat behind it if `game.appends_seat`; `(n_envs, 1)` if `numbered` |
+    | action | the game's action IDs; `action_masks()` gives the legal ones, bool `(n_envs, A)` |
+    | reward | what the player who acted wins if the hand ends, else 0 |
+
+    Where a hand ends the next one is dealt at once.
+
+    Args:
+        n_envs: how many hands.
+        game: a `Game` or its name.
+        seed: of deals and draws.
+        on: play on the game's `tree` (compiled) or on OpenSpiel's `states`; by default on the tree
+            where the game fits one.
+        opponents: policies that play some seats inside the environment. On the tree a policy is a
+            table `(I, A)`; on states a function from observations `(n, size)` and masks `(n, A)` to
+            probabilities `(n, A)`. With one seat left, no `SelfPlay()` is needed.
+        numbered: observations are numbers of information sets (on the tree), for `InfosetPolicy`;
+            `dones` and infos are ones that SB3's loops pass over.
+    """
+
+    def __init__(
+        self,
+        n_envs: int,
+        game: Game | str = KUHN,
+        *,
+        seed: int = 0,
+        on: Backend | None = None,
+        opponents: Mapping[int, Any] | None = None,
+        numbered: bool = False,
+    ) -> None:
+        self.game = as_game(game)
+        self.on: Backend = on or ("tree" if self.game.fits_tree else "states")
+        self.render_mode = None
+        self._numbered = numbered
+        self.per_seat_credit = _one_seat_left(self.game, opponents)
+        if self.on == "tree":
+            self._hands: _TreeHands | _StateHands = _TreeHands(
+                self.game, n_envs, seed, opponents, numbered=numbered
+            )
+        elif self.on == "states" and not numbered:
+            self._hands = _StateHands(self.game, n_envs, seed, opponents)
+        else:
+            raise UsageError(f"on={on!r}, numbered={numbered}: want 'tree', or 'states' by tensors")
+        super().__init__(n_envs, self._hands.space, spaces.Discrete(self.game.num_actions))
+        self._slots = np.arange(n_envs)
+        self._actions = np.zeros(n_envs, np.int64)
+        end = {"terminal_observation": np.zeros(self._hands.space.shape, np.float32)}
+        self._infos = np.array([{}, end], object)  # SB3 only reads them, so slots may share one
+
+    @property
+    def simulator(self) -> Simulator | StateSimulator:
+        """The hands."""
+        return self._hands.simulator
+
+    def action_masks(self) -> BoolArray:
+        """The legal actions of every slot: bool `(n_envs, A)`."""
+        return self._hands.masks()
+
+    def last_step(self) -> LastStep:
+        """Who acted in the last step, what came of it, and who is to act now."""
+        hands = self.simulator
+        return LastStep(hands.acted, hands.returns, hands.ended, hands.seats)
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Restart the draws."""
+        if seed is not None:
+            self.simulator.seed(seed)
+        return [seed] * self.num_envs
+
+    def reset(self) -> Float32Array:
+        """Deal all hands anew: observations `(n_envs, size)`."""
+        self.simulator.deal()
+        return self._hands.observations()
+
+    def step_async(self, actions: Int64Array) -> None:
+        """Remember every slot's action."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Float32Array, Float32Array, BoolArray, Any]:
+        """Play them."""
+        if not self.per_seat_credit:
+            raise CreditError
+        hands = self.simulator
+        hands.step(self._actions)
+        rewards = hands.returns[self._slots, hands.acted]
+        observations, ended = self._hands.observations(), hands.ended.copy()
+        if self._numbered:
+            return observations, rewards, ended.view(UnloopedArray), UnloopedInfos(self.num_envs)
+        return observations, rewards, ended, self._infos[ended.astype(np.intp)].tolist()
+
+    def get_state(self) -> dict[str, Any]:
+        """All that the next step depends on, besides the opponents."""
+        return self.simulator.get_state()
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self.simulator.set_state(state)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """An attribute, which all slots share, once per slot."""
+        return [getattr(self, attr_name)] * self.num_envs
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Set an attribute for all slots."""
+        setattr(self, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
+    ) -> list[Any]:
+        """One answer for all slots, e.g. one block of masks: thousands would be slow to stack."""
+        return [getattr(self, method_name)(*args, **kwargs)]
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        """No slot is wrapped."""
+        return [False] * self.num_envs
+
+
+class _TreeHands:
+    """Hands on the tree, with what a policy sees of them."""
+
+    def __init__(
+        self, game: Game, n_envs: int, seed: int, opponents: Any, *, numbered: bool
+    ) -> None:
+        self.simulator = Simulator(game.tree, n_envs, seed=seed, opponents=opponents)
+        self.space = observation_space(game, numbered=numbered)
+        self._inputs = None if numbered else game.network_inputs()
+
+    def observations(self) -> Float32Array:
+        infosets = self.simulator.infosets
+        return (
+            infosets[:, None].astype(np.float32) if self._inputs is None else self._inputs[infosets]
+        )
+
+    def masks(self) -> BoolArray:
+        return self.simulator.tree.legal[self.simulator.infosets]
+
+
+class _StateHands:
+    """Hands on OpenSpiel's states."""
+
+    def __init__(
+        self, game: Game, n_envs: int, seed: int, opponents: Mapping[int, StatePolicy] | None
+    ) -> None:
+        self.simulator = StateSimulator(game, n_envs, seed=seed, opponents=opponents)
+        shape = self.simulator.observations.shape[1:]
+        self.space = spaces.Box(-np.inf, np.inf, shape, np.float32)
+
+    def observations(self) -> Float32Array:
+        return self.simulator.observations.copy()
+
+    def masks(self) -> BoolArray:
+        return self.simulator.masks.copy()
+
+
+class UnloopedInfos(list[dict[str, Any]]):
+    """n empty infos that a loop passes over; indices and `len` are as usual.
+
+    After every step SB3 loops over `infos` and `dones`, for the statistics of a `Monitor` and for
+    hands that were cut off. Here are neither, and with thousands of slots the loops would take
+    longer than everything else together.
+    """
+
+    def __init__(self, n_envs: int) -> None:
+        super().__init__([{}] * n_envs)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(())
+
+
+class UnloopedArray(np.ndarray[Any, Any]):
+    """An array that a loop passes over, for the same reason."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+
+class LegalActions(spaces.Discrete):
+    """An environment's action IDs; a sample is legal now. Pickled, it is a plain `Discrete`."""
+
+    def __init__(self, env: SelfPlayEnv) -> None:
+        super().__init__(env.game.num_actions)
+        self._env = env
+
+    def sample(self, mask: Any = None, probability: Any = None) -> np.int64:
+        """A legal action, unless `mask` or `probability` asks for something else."""
+        if mask is None and probability is None:
+            mask = self._env.action_masks().astype(np.int8)
+        return super().sample(mask, probability)
+
+    def __reduce__(self) -> tuple[type[spaces.Discrete], tuple[int]]:
+        return spaces.Discrete, (int(self.n),)
+
+
+class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
+    """One hand at a time on the PettingZoo face, all seats' decisions: the readable reference.
+
+    Spaces are those of `SelfPlayVecEnv`. One slot of it with the same seed plays the same hands.
+
+    Args:
+        game: a `Game` with a tree, or its name.
+        seed: of the draws.
+        numbered: observations are numbers of information sets, float32 `(1,)`.
+    """
+
+    def __init__(self, game: Game | str = KUHN, *, seed: int = 0, numbered: bool = False) -> None:
+        self.game, self.on, self._numbered = as_game(game), "tree", numbered
+        self.per_seat_credit = _one_seat_left(self.game, None)
+        self.observation_space: Any = observation_space(self.game, numbered=numbered)
+        self.action_space = LegalActions(self)
+        self._inputs = self.game.network_inputs()
+        self._rules, self._face = rules_of(self.game.tree, {}), face_of(self.game)
+        self._infosets = {
+            (int(owner), seen.tobytes()): infoset
+            for infoset, (owner, seen) in enumerate(
+                zip(self.game.tree.owner, self.game.observations, strict=True)
+            )
+        }
+        self._stream, self._hand = Stream(seed), -1
+        self._actions, self._draws, self._replay = list[int](), list[float](), list[float]()
+        self._last = LastStep(
+            np.zeros(1, np.int8),
+            np.zeros((1, self.game.num_players), np.float32),
+            np.zeros(1, np.bool_),
+            np.zeros(1, np.int8),
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Float32Array, dict[str, Any]]:
+        """The next hand; `options={"hand": k}` deals hand k."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self._stream, self._hand = Stream(seed), -1
+        self._hand = (options or {}).get("hand", self._hand + 1)
+        self._deal()
+        return self._observation(), {}
+
+    def step(self, action: np.int64) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
+        """The decision of the player to act."""
+        if not self.per_seat_credit:
+            raise CreditError
+        seat = self._face.actor()
+        if action not in np.flatnonzero(self.action_masks()):
+            raise IllegalActionError(f"action {action} is illegal after {self._actions}")
+        self._apply(int(action))
+        ended = self._face.actor() == NOBODY
+        returns = self._face.returns() if ended else [0.0] * self.game.num_players
+        self._last = self._last._replace(
+            acted=np.array([seat], np.int8),
+            returns=np.array([returns], np.float32),
+            ended=np.array([ended]),
+        )
+        return self._observation(), float(np.float32(returns[seat])), ended, False, {}
+
+    def action_masks(self) -> BoolArray:
+        """The legal actions: bool `(A,)`."""
+        ended = self._face.actor() == NOBODY
+        return np.zeros(self.game.num_actions, np.bool_) if ended else self._face.mask()
+
+    def last_step(self) -> LastStep:
+        """Who acted in the last step, what came of it, and who is to act now, for one slot."""
+        return self._last._replace(seats=np.array([self._face.actor()], np.int8))
+
+    def get_state(self) -> dict[str, Any]:
+        """All that the next step depends on."""
+        hand = {"hand": self._hand, "actions": [*self._actions], "draws": [*self._draws]}
+        return hand | {"stream": self._stream.get_state()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self._hand, self._replay = state["hand"], list(state["draws"])
+        self._deal()
+        for action in state["actions"]:
+            self._apply(action)
+        self._stream.set_state(state["stream"])
+
+    def _deal(self) -> None:
+        self._actions, self._draws = [], []
+        deal = deal_of(self._rules, np.uint64(self._hand))
+        self._face.reset(self.game.tree.history(int(deal)), self._draw)
+
+    def _apply(self, action: int) -> None:
+        self._face.step(action)
+        self._actions.append(action)
+
+    def _draw(self) -> float:
+        """A draw for chance; remembered, so that a hand can be replayed."""
+        self._draws.append(self._replay.pop(0) if self._replay else self._stream.draw())
+        return self._draws[-1]
+
+    def _observation(self) -> Float32Array:
+        """What the player to act observes; zeros after the end."""
+        seat = self._face.actor()
+        if seat == NOBODY:
+            return np.zeros(self.observation_space.shape, np.float32)
+        infoset = self._infosets[seat, self._face.seen().tobytes()]
+        return np.array([infoset], np.float32) if self._numbered else self._inputs[infoset].copy()
+
+
+def last_step_of(env: VecEnv) -> LastStep:
+    """The last step of all slots of a self-play environment, wrapped or not."""
+    steps = env.env_method("last_step")
+    return steps[0] if len(steps) == 1 else LastStep(*map(np.concatenate, zip(*steps, strict=True)))
+
+
+def observation_space(game: Game, *, numbered: bool = False) -> spaces.Box:
+    """The space of observations on a tree: a network's inputs, or numbers of information sets."""
+    if numbered:
+        return spaces.Box(0, len(game.tree.keys), (1,), np.float32)
+    inputs = game.network_inputs()
+    low, high = min(0.0, float(inputs.min())), max(1.0, float(inputs.max()))
+    return spaces.Box(low, high, inputs.shape[1:], np.float32)
+
+
+def _one_seat_left(game: Game, opponents: Mapping[int, Any] | None) -> bool:
+    """Whether all decisions are one seat's, so that credit cannot cross; refuses wrong seats."""
+    taken = set(opponents or ())
+    if not taken < set(range(game.num_players)):
+        seats = f"0 to {game.num_players - 1}"
+        raise UsageError(f"opponents={sorted(taken)}: want seats from {seats}, and one left over")
+    return len(taken) == game.num_players - 1

@@ -1,0 +1,764 @@
+"""Self-play with PPO that approaches an equilibrium: the whole algorithm, in one module.
+
+One policy plays all seats. PPO collects a rollout, `SeatRolloutBuffer` computes advantages along
+each seat's own decisions, and PPO's loss L is differentiated. What is added here:
+
+**1. Magnetic mirror descent** (Sokota et al. 2023). Gradient ascent in self-play circles around an
+equilibrium. A pull towards a magnet m, a slow copy of the policy p, damps the rotation:
+
+    L + kl * sigma * mean over decisions of KL(p || m),        log m += magnet_rate * (log p - log m)
+
+sigma is the standard deviation of returns under uniform play, so that `kl` fits games of any
+stakes. As m follows p, the pull does not keep p away from the equilibrium, as an entropy bonus
+would. The kl weight falls geometrically from `kl` to `kl_end`.
+
+**2. A preconditioned gradient per information set** (games with a tree). PPO's gradient of the
+logits z(s, a) shrinks with how often s is met and with how probable a is, so what is rare hardly
+learns. With w(s) the share of decisions at s, and n(s) its samples in a batch, the step is
+
+    d(s, a) = step_size * min(1, sqrt(n(s) / 1000)) * g(s, a),      centred over legal actions,
+    g(s, a) = -(dL / dz(s, a)) / (w(s) * sigma * (p(a|s) + 0.05))
+
+NeuRD (Hennes et al. 2020) leaves out p(a|s) for the same reason. A table takes the step. A network
+is fitted to z + d in `epochs` steps of Adam, information sets weighted by sqrt(w(s)).
+
+**3. The average policy.** Of the policies p_1, p_2, ... before each update,
+
+    average(a|s) = sum_t t^2 r_t(s) p_t(a|s) / sum_t t^2 r_t(s)
+
+where r_t(s) is the probability that the player's own choices under p_t allow s: the average plays
+like one p_t drawn for the whole hand.
+
+**4. Networks without statistics per information set** (games without a tree). PPO's own gradient,
+an entropy bonus that falls from `ent_coef` to `ent_coef_end`, the KL pull of (1), and instead of (3)
+an average of the weights, sum_t t(t+1) theta_t / sum_t t(t+1), whose network is also the magnet.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.callbacks import BaseCallback
+from torch import nn
+
+from algorithms.exact.simulator import running_sums
+from algorithms.exact.tree import Tree
+from algorithms.exact.values import nash_convs, reach_probabilities, returns_std
+from algorithms.games import Game, as_game
+from algorithms.learning.buffer import SeatRolloutBuffer
+from algorithms.learning.curve import Point, Recorder
+from algorithms.learning.environments import last_step_of, observation_space
+from algorithms.learning.observation_index import ObservationIndex
+from algorithms.learning.settings import Kind, default, kl_end_after
+from algorithms.learning.states import StateSimulator
+from algorithms.policies.network import masked_softmax, network_table
+from algorithms.policies.sb3 import actor_of
+from algorithms.support.arrays import Float64Array, Int64Array
+from algorithms.support.compiled import compiled
+from algorithms.support.errors import UsageError
+
+FULL_STEP_SAMPLES = 1000.0  # of an information set in a batch, from which on its step is full
+PROBABILITY_FLOOR = 0.05  # added to probabilities before dividing by them
+MAGNET_POWER = 0.7  # the magnet's rate falls with the samples of an information set to this power
+SHARE_RATE = 0.01  # weight of the latest batch in the shares w(s), after the first 1 / SHARE_RATE
+VALUE_SAMPLES = 3000.0  # a table's value is the mean of about this many of the latest returns
+LOWEST = 0.02  # what is left of the step size and the magnet's rate at the end
+ILLEGAL = -1e8  # the logit of an illegal action, as in sb3_contrib
+UNIFORM_HANDS = 5_000  # from which sigma is estimated in games without a tree
+
+# What a game without a tree is measured by: from a network (n, size) -> logits (n, A) to a number.
+Measure: TypeAlias = Callable[[nn.Module], float]
+
+
+class SelfPlay(BaseCallback):
+    """The callback that makes stock `MaskablePPO` learn by self-play.
+
+        model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(1024, "leduc_poker"), n_steps=8)
+        model.learn(1_000_000, callback=SelfPlay())
+
+    It puts `SeatRolloutBuffer` in place, changes PPO's gradients by hooks as this module's equations
+    say, averages the policies, and measures them. PPO's code, loss and optimizer stay as they are.
+
+    Args:
+        step_size, kl, kl_end, magnet_rate, ent_coef_end: as in `Settings`; defaults by what is
+            trained.
+        total_steps: of the run that the schedules span; by default each call of `learn`.
+        measure: measures a network in a game without a tree; without it the curve has no figures.
+        watch: called with each point of the curve.
+
+    Attributes:
+        curve: NashConv over steps, of the last policy and of the average.
+    """
+
+    model: Any  # a MaskablePPO; SB3 types it as any algorithm
+    game: Game  # this and the next are there as soon as there is a model
+    learner: TreeLearner | NetworkLearner
+
+    def __init__(
+        self,
+        *,
+        step_size: float | None = None,
+        kl: float | None = None,
+        kl_end: float | None = None,
+        magnet_rate: float | None = None,
+        ent_coef_end: float | None = None,
+        total_steps: int | None = None,
+        measure: Measure | None = None,
+        watch: Callable[[Point], None] | None = None,
+    ) -> None:
+        super().__init__()
+        self._given = {
+            "step_size": step_size,
+            "kl": kl,
+            "kl_end": kl_end,
+            "magnet_rate": magnet_rate,
+            "ent_coef_end": ent_coef_end,
+        }
+        self._total_steps, self._measure = total_steps, measure
+        self.recorder = Recorder(watch)
+
+    @property
+    def curve(self) -> list[Point]:
+        """NashConv over steps."""
+        return self.recorder.points
+
+    def progress(self) -> float:
+        """How much of the run is done, from 0 to 1."""
+        if self._total_steps:
+            return min(1.0, self.model.num_timesteps / self._total_steps)
+        start, end = self.model._num_timesteps_at_start, self.model._total_timesteps
+        return float((self.model.num_timesteps - start) / max(end - start, 1))
+
+    def get_state(self) -> dict[str, Any]:
+        """All that later updates and figures depend on."""
+        return {
+            "learner": self.learner.get_state(),
+            "curve": self.recorder.get_state(),
+            "carried": self._buffer.get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self.learner.set_state(state["learner"])
+        self.recorder.set_state(state["curve"])
+        self._buffer.set_state(state["carried"])
+
+    def _init_callback(self) -> None:
+        if hasattr(self, "learner"):
+            return
+        env = self.training_env
+        if not (env.has_attr("game") and env.has_attr("per_seat_credit")):
+            raise UsageError("SelfPlay needs an environment of SelfPlayVecEnv or SelfPlayEnv")
+        self.game = as_game(env.get_attr("game")[0])
+        on_states = env.get_attr("on")[0] == "states"
+        learner = NetworkLearner if on_states else TreeLearner
+        self.learner = learner(self.model, self.game, self._given, measure=self._measure)
+        self._buffer = SeatRolloutBuffer(
+            self.model.n_steps,
+            self.model.observation_space,
+            self.model.action_space,
+            device=self.model.device,
+            gamma=self.model.gamma,
+            gae_lambda=self.model.gae_lambda,
+            n_envs=self.model.n_envs,
+            players=self.game.num_players,
+            last_step=lambda: last_step_of(env),
+            scale=self.learner.return_scale,
+        )
+
+    def _on_training_start(self) -> None:
+        self.training_env.set_attr("per_seat_credit", value=True)
+        self._replaced = self.model.rollout_buffer, self.model.ent_coef
+        self.model.rollout_buffer = self._buffer
+        self.learner.start(self._total_steps or self.model._total_timesteps)
+        self.recorder.start()
+
+    def _on_rollout_start(self) -> None:
+        if not all(bool(w.isfinite().all()) for w in self.model.policy.parameters()):
+            raise diverged(self.model)
+        self.learner.add_to_average()
+        self._record()
+        self.model.ent_coef = self.learner.before_rollout(self.progress())
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_training_end(self) -> None:
+        self.learner.add_to_average()
+        self._record(final=True)
+        self.learner.stop()
+        self.model.rollout_buffer, self.model.ent_coef = self._replaced
+        self.training_env.set_attr("per_seat_credit", value=False)
+
+    def _record(self, *, final: bool = False) -> None:
+        points = self.learner.curve_points
+        if self.recorder.is_due(self.model.num_timesteps, self.progress(), points) or final:
+            self.recorder.add(self.model.num_timesteps, *self.learner.measures())
+            self.recorder.log(self.logger)
+
+
+def diverged(model: Any) -> UsageError:
+    """The error of a run whose weights are not finite any more."""
+    return UsageError(
+        f"the run diverged at step {model.num_timesteps:,}: "
+        "try a smaller step_size or learning_rate"
+    )
+
+
+class _Schedule(NamedTuple):
+    """The values of the settings that change during a run."""
+
+    step_size: float
+    kl: float
+    kl_end: float
+    magnet_rate: float
+    ent_coef_end: float
+
+    def kl_at(self, progress: float) -> float:
+        """Geometric between both ends, straight if the end is 0."""
+        return _between(self.kl, self.kl_end, progress)
+
+
+def _schedule(given: dict[str, float | None], kind: Kind, total_steps: int) -> _Schedule:
+    values = {n: v if v is not None else default(n, kind) for n, v in given.items()}
+    if given["kl_end"] is None:
+        values["kl_end"] = kl_end_after(kind, total_steps)
+    return _Schedule(**{name: value or 0.0 for name, value in values.items()})
+
+
+def _between(first: float, last: float, progress: float) -> float:
+    if first > 0 and last > 0:
+        return float(first ** (1 - progress) * last**progress)
+    return float(first + (last - first) * progress)
+
+
+# ---------------------------------------------------------------------------------------------
+# Games with a tree
+# ---------------------------------------------------------------------------------------------
+
+
+class TreeLearner:
+    """Learning with statistics per information set: equations 1 to 3."""
+
+    return_scale = 1.0  # values and returns are in chips
+
+    def __init__(
+        self, model: Any, game: Game, given: dict[str, float | None], *, measure: Any = None
+    ) -> None:
+        self._model, self._game, self._given = model, game, given
+        self.average = TableAverage(game.tree)
+        sigma = (
+            1.0 if model.normalize_advantage else returns_std(game.tree, game.tree.uniform()) or 1.0
+        )
+        self.statistics = InfosetStatistics(game.tree, sigma=sigma)
+        self.statistics.move_magnet(self.last, rate=None)
+        self._hooks: _InfosetHooks | _SampleHooks | None = None
+
+    @property
+    def last(self) -> Float64Array:
+        """What the model plays now, `(I, A)`."""
+        policy = self._model.policy
+        if isinstance(policy, InfosetPolicy):
+            return policy.probabilities()
+        return network_table(actor_of(policy), self._game)
+
+    @property
+    def curve_points(self) -> int:
+        """How many points a curve has: measuring takes longer in large games."""
+        return 200 if self._game.tree.num_nodes < 100_000 else 50
+
+    def measures(self) -> tuple[float, float]:
+        """NashConv of the last policy and of the average."""
+        both = np.stack([self.last, self.average.table])
+        last, average = nash_convs(self._game.tree, both).tolist()
+        return last, average
+
+    def start(self, total_steps: int) -> None:
+        """Hook into the policy's gradients."""
+        policy = self._model.policy
+        tabular = isinstance(policy, InfosetPolicy) and policy.tabular
+        self._schedule = _schedule(self._given, "table" if tabular else "network", total_steps)
+        if isinstance(policy, InfosetPolicy):
+            self._hooks = _InfosetHooks(policy, self.statistics, vf_coef=self._model.vf_coef)
+        else:
+            self._hooks = _SampleHooks(policy, self.statistics, self._game)
+
+    def stop(self) -> None:
+        """Leave the policy as it was."""
+        if self._hooks:
+            self._hooks.remove()
+
+    def add_to_average(self) -> None:
+        """Count the current policy."""
+        self.average.add(self.last)
+
+    def before_rollout(self, progress: float) -> float:
+        """Set step size and pull, and move the magnet; PPO's entropy coefficient.
+
+        kl * sigma * KL(p || m) is an entropy bonus of that weight, which PPO adds by itself, and a
+        gradient towards log m, which `InfosetStatistics.target_step` adds.
+        """
+        statistics, schedule = self.statistics, self._schedule
+        left = 1 - (1 - LOWEST) * progress
+        statistics.step_size = schedule.step_size * left
+        statistics.kl = schedule.kl_at(progress)
+        statistics.move_magnet(self.last, rate=schedule.magnet_rate * left)
+        if isinstance(self._hooks, _InfosetHooks):
+            self._hooks.new_rollout()
+        return statistics.kl * statistics.sigma
+
+    def get_state(self) -> dict[str, Any]:
+        """All that later updates depend on."""
+        return {"average": self.average.get_state(), "statistics": self.statistics.get_state()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self.average.set_state(state["average"])
+        self.statistics.set_state(state["statistics"])
+
+
+class TableAverage:
+    """The average of a sequence of policies, of which the t-th counts t^2 times: equation 3."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree, self._total, self.count = tree, np.zeros(tree.legal.shape), 0
+
+    def add(self, table: Float64Array) -> None:
+        """Count one more policy `(I, A)`."""
+        self.count += 1
+        own_reach = reach_probabilities(self._tree, table)[self._tree.parent_sequence]
+        self._total += self.count**2 * own_reach[:, None] * table
+
+    @property
+    def table(self) -> Float64Array:
+        """The average policy, `(I, A)`; uniform where no policy ever arrives."""
+        weight = self._total.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            return np.where(weight > 0, self._total / weight, self._tree.uniform())
+
+    def get_state(self) -> dict[str, Any]:
+        """All that later averages depend on."""
+        return {"total": torch.tensor(self._total), "count": self.count}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self._total, self.count = state["total"].numpy().copy(), state["count"]
+
+
+class InfosetStatistics:
+    """Shares w(s) and the magnet m(s), and the steps that follow from them: equations 1 and 2.
+
+    Attributes:
+        step_size: how far an information set with `FULL_STEP_SAMPLES` samples moves.
+        kl: the weight of the pull towards the magnet, in units of sigma.
+        sigma: what advantages are measured in: the standard deviation of returns under uniform
+            play, or 1 where PPO normalises advantages.
+    """
+
+    def __init__(self, tree: Tree, *, sigma: float = 1.0) -> None:
+        self.sigma, self.step_size, self.kl = sigma, 1.0, 0.0
+        self._legal, self._share = torch.tensor(tree.legal), torch.zeros(len(tree.keys)).double()
+        self._log_magnet = torch.tensor(np.log(np.where(tree.legal, tree.uniform(), 1.0))).float()
+        self._batches, self._batch_size = 0, 0
+
+    def move_magnet(self, table: Float64Array, *, rate: float | None) -> None:
+        """Move the magnet to a policy `(I, A)`: by `rate`, less where samples are few, or fully."""
+        log_policy = torch.as_tensor(np.log(np.maximum(table, 1e-30))).float()
+        samples = (self._share * self._batch_size / FULL_STEP_SAMPLES).clamp(max=1)
+        rates = torch.ones(1) if rate is None else (rate * samples**MAGNET_POWER)[:, None].float()
+        way = torch.where(self._legal, log_policy - self._log_magnet, 0.0)
+        self._log_magnet = self._log_magnet + rates * way
+
+    def count(self, infosets: Any, counts: torch.Tensor) -> None:
+        """Update the shares with how often `infosets` were met in a batch."""
+        self._batches, self._batch_size = self._batches + 1, int(counts.sum())
+        rate = max(1 / self._batches, SHARE_RATE)
+        self._share *= 1 - rate
+        self._share[infosets] += rate * counts / self._batch_size
+
+    def samples_so_far(self, infosets: Any) -> torch.Tensor:
+        """About how often information sets were met since the start: `(R,)`."""
+        return self._share[infosets] * self._batch_size * self._batches
+
+    def weights(self, infosets: Any) -> torch.Tensor:
+        """Weights sqrt(w(s)) where a network cannot serve all: `(R, 1)`, summing to 1."""
+        weights = self._share[infosets] ** 0.5
+        return (weights / weights.sum()).float()[:, None]
+
+    def target_step(
+        self, gradient: torch.Tensor, logits: torch.Tensor, infosets: Any, counts: torch.Tensor
+    ) -> torch.Tensor:
+        """By how much logits `(R, A)` should change, given the gradient of PPO's loss `(R, A)`."""
+        legal, share = self._legal[infosets], self._share[infosets]
+        policy = logits.masked_fill(~legal, ILLEGAL).softmax(1)
+        log_magnet = self._log_magnet[infosets]
+        magnet_gradient = policy * (log_magnet - (policy * log_magnet).sum(1, keepdim=True))
+        batch_share = (counts / counts.sum()).float()[:, None]
+        ascent = self.kl * batch_share * magnet_gradient - gradient / self.sigma
+        step = torch.where(legal, ascent / (policy + PROBABILITY_FLOOR), 0.0)
+        step = step - step.sum(1, keepdim=True) / legal.sum(1, keepdim=True)
+        samples = (share * self._batch_size / FULL_STEP_SAMPLES).clamp(max=1)
+        scale = self.step_size * samples.sqrt() / share.clamp(min=1e-12)
+        return torch.where(legal, step * scale[:, None].float(), 0.0)
+
+    def get_state(self) -> dict[str, Any]:
+        """All that later steps depend on."""
+        tensors = {"share": self._share, "log_magnet": self._log_magnet}
+        return {**tensors, "batches": self._batches, "batch_size": self._batch_size}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self._share, self._log_magnet = state["share"].clone(), state["log_magnet"].clone()
+        self._batches, self._batch_size = state["batches"], state["batch_size"]
+
+
+def _change_gradient(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    tensor.register_hook(change)  # type: ignore[no-untyped-call]
+
+
+class _InfosetHooks:
+    """Gradient hooks per information set, for an `InfosetPolicy`, whose batches are whole rollouts.
+
+    The first gradient of a rollout decides where each information set should go. A table goes there
+    at once, by gradient descent with rate 1; a network is fitted in the epochs that follow.
+    """
+
+    def __init__(
+        self, policy: InfosetPolicy, statistics: InfosetStatistics, *, vf_coef: float
+    ) -> None:
+        self._policy, self._statistics, self._vf_coef = policy, statistics, vf_coef
+        self._first, self._target, self._weights = True, torch.empty(0), torch.ones(1)
+        policy.on_evaluation = self._on_evaluation
+
+    def remove(self) -> None:
+        """Leave the policy as it was."""
+        self._policy.on_evaluation = None
+
+    def new_rollout(self) -> None:
+        """The next gradient is the first of a rollout."""
+        self._first = True
+
+    def _on_evaluation(
+        self, logits: torch.Tensor, values: torch.Tensor, infosets: Any, counts: torch.Tensor
+    ) -> None:
+        if self._first:
+            self._statistics.count(infosets, counts)
+        fixed = logits.detach()
+        _change_gradient(logits, lambda g: self._towards_target(g, fixed, infosets, counts))
+        if self._policy.tabular and self._vf_coef:
+            # PPO's gradient of the value loss becomes a step of 1 / samples: the mean of returns.
+            samples = self._statistics.samples_so_far(infosets).clamp(min=1, max=VALUE_SAMPLES)
+            scale = counts.sum() / (2 * self._vf_coef * torch.maximum(samples, counts))
+            _change_gradient(values, lambda gradient: gradient * scale[:, None].float())
+
+    def _towards_target(
+        self, gradient: torch.Tensor, logits: torch.Tensor, infosets: Any, counts: torch.Tensor
+    ) -> torch.Tensor:
+        if self._first:
+            self._first = False
+            step = self._statistics.target_step(gradient, logits, infosets, counts)
+            self._target = logits + step
+            if not self._policy.tabular:
+                self._weights = self._statistics.weights(infosets)
+        return self._weights * (logits - self._target)
+
+
+class _SampleHooks:
+    """Gradient hooks per sample, for a stock policy, whose logits come decision by decision."""
+
+    def __init__(self, policy: Any, statistics: InfosetStatistics, game: Game) -> None:
+        size = policy.observation_space.shape[0]
+        self._statistics, self._index = statistics, ObservationIndex(game.network_inputs(size))
+        self._infosets = torch.empty(0)
+        self._hooks = [
+            policy.features_extractor.register_forward_pre_hook(self._on_observations),
+            policy.action_net.register_forward_hook(self._on_logits),
+        ]
+
+    def remove(self) -> None:
+        """Leave the policy as it was."""
+        for hook in self._hooks:
+            hook.remove()
+
+    def _on_observations(self, module: Any, inputs: Any) -> None:
+        if torch.is_grad_enabled():
+            self._infosets = torch.as_tensor(self._index(inputs[0].numpy()))
+
+    def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
+        if not logits.requires_grad:
+            return
+        infosets, which, counts = torch.unique(
+            self._infosets, return_inverse=True, return_counts=True
+        )
+        self._statistics.count(infosets, counts)
+        fixed = torch.empty(len(infosets), logits.shape[1])
+        fixed[which] = logits.detach()
+
+        def change(gradient: torch.Tensor) -> torch.Tensor:
+            total = torch.zeros_like(fixed).index_add(0, which, gradient)
+            step = self._statistics.target_step(total, fixed, infosets, counts)
+            return -(self._statistics.weights(infosets) * step / counts[:, None])[which]
+
+        _change_gradient(logits, change)
+
+
+# ---------------------------------------------------------------------------------------------
+# Games without a tree
+# ---------------------------------------------------------------------------------------------
+
+
+class NetworkLearner:
+    """Learning without statistics per information set: equation 4."""
+
+    curve_points = 10  # if there is a measure: it takes much longer than on a tree
+
+    def __init__(
+        self,
+        model: Any,
+        game: Game,
+        given: dict[str, float | None],
+        *,
+        measure: Measure | None = None,
+    ) -> None:
+        self._model, self._given, self._measure = model, given, measure
+        self._ent_coef = model.ent_coef
+        self.return_scale = uniform_return_scale(game)
+        self.last = actor_of(model.policy)
+        self.average = copy.deepcopy(self.last).requires_grad_(False)
+        self._count, self._kl = 0, 0.0
+        self._hook: Any = None
+
+    def measures(self) -> tuple[float, float]:
+        """The measure of the last and of the averaged network, if there is one."""
+        if self._measure is None:
+            return float("nan"), float("nan")
+        return self._measure(self.last), self._measure(self.average)
+
+    def start(self, total_steps: int) -> None:
+        """Hook into the policy's gradients."""
+        self._schedule = _schedule(self._given, "states", total_steps)
+        if self._given["ent_coef_end"] is None and self._ent_coef != default("ent_coef", "states"):
+            self._schedule = self._schedule._replace(ent_coef_end=self._ent_coef)  # the user's own
+        if self._schedule.kl:
+            self._hook = self._model.policy.action_net.register_forward_hook(self._on_logits)
+
+    def stop(self) -> None:
+        """Leave the policy as it was."""
+        if self._hook:
+            self._hook.remove()
+
+    def add_to_average(self) -> None:
+        """Move the averaged weights: the t-th network counts t(t+1) times."""
+        self._count += 1
+        weight = 3 / (self._count + 2)  # t(t+1) / (1*2 + 2*3 + ... + t(t+1))
+        with torch.no_grad():
+            for mean, now in zip(self.average.parameters(), self.last.parameters(), strict=True):
+                mean.lerp_(now, weight)
+
+    def before_rollout(self, progress: float) -> float:
+        """Set the pull; PPO's entropy coefficient."""
+        self._kl = self._schedule.kl_at(progress)
+        return _between(self._ent_coef, self._schedule.ent_coef_end, progress)
+
+    def get_state(self) -> dict[str, Any]:
+        """All that later updates depend on."""
+        return {"average": self.average.state_dict(), "count": self._count}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self.average.load_state_dict(state["average"])
+        self._count = state["count"]
+
+    def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
+        """Add the gradient of kl * mean KL(p || m), which is p (log p/m - KL(p || m)) per sample."""
+        if not logits.requires_grad or not self._model.policy.training:  # only PPO's own gradients
+            return
+        batch = self._model.rollout_buffer.batch
+        illegal = batch.action_masks == 0
+        with torch.no_grad():
+            log_policy = logits.masked_fill(illegal, ILLEGAL).log_softmax(1)
+            magnet = self.average(batch.observations)
+            log_ratio = log_policy - magnet.masked_fill(illegal, ILLEGAL).log_softmax(1)
+            policy = log_policy.exp()
+            divergence = (policy * log_ratio).sum(1, keepdim=True)
+            pull = self._kl / len(logits) * policy * (log_ratio - divergence)
+        _change_gradient(logits, lambda gradient: gradient + pull)
+
+
+def uniform_return_scale(game: Game, hands: int = UNIFORM_HANDS) -> float:
+    """The root mean square of returns under uniform play, estimated on OpenSpiel's states."""
+    simulator, rng = StateSimulator(game, 256), np.random.default_rng(0)
+    squares, count = 0.0, 0
+    while count < hands:
+        masks = simulator.masks
+        simulator.step((masks * rng.random(masks.shape)).argmax(axis=1))
+        squares += float((simulator.returns.astype(np.float64) ** 2).sum())
+        count += int(simulator.ended.sum())
+    return (squares / count / game.num_players) ** 0.5 or 1.0
+
+
+# ---------------------------------------------------------------------------------------------
+# Policies that look up what a network or a table says per information set
+# ---------------------------------------------------------------------------------------------
+
+
+class InfosetPolicy(MaskableActorCriticPolicy):
+    """SB3's policy where an observation is the number of an information set.
+
+    A game with a tree shows the same information sets again and again. So networks run once per
+    information set, and while hands are played everything is looked up. Losses and gradients are
+    SB3's own, unless a learner changes them in `on_evaluation`.
+
+    Args:
+        observation_space, action_space, lr_schedule: as for SB3's policies.
+        game: whose information sets they are.
+        table: one weight per information set and action instead of a network.
+        kwargs: as for SB3's policies.
+
+    Attributes:
+        on_evaluation: called with logits `(R, A)` and values `(R, 1)` of information sets, these,
+            and how often each was met in the batch, before they are differentiated.
+    """
+
+    on_evaluation: Callable[[torch.Tensor, torch.Tensor, Any, torch.Tensor], None] | None = None
+
+    def __init__(
+        self,
+        observation_space_: Any,
+        action_space: Any,
+        lr_schedule: Any,
+        *,
+        game: Game,
+        table: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        self.tabular, self._legal = table, torch.tensor(game.tree.legal)
+        self._inputs = torch.empty(0) if table else torch.tensor(game.network_inputs())
+        self._lookup: _LookUp | None = None
+        space = observation_space(game, numbered=table)
+        super().__init__(space, action_space, lr_schedule, **kwargs)
+
+    def _build(self, lr_schedule: Any) -> None:
+        super()._build(lr_schedule)
+        if self.tabular:
+            infosets, actions = self._legal.shape
+            self.action_net, self.value_net = _Table(infosets, actions), _Table(infosets, 1)
+            self.optimizer = self.optimizer_class(
+                self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
+            )
+
+    def set_training_mode(self, mode: bool) -> None:
+        """SB3 calls this before it plays or learns: what was looked up is out of date."""
+        self._lookup = None
+        super().set_training_mode(mode)
+
+    def forward(
+        self, obs: torch.Tensor, deterministic: bool = False, action_masks: Any = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Actions, values and log-probabilities for a batch of information sets `(N, 1)`."""
+        infosets, known = obs[:, 0].long(), self._look_up()
+        draws = torch.rand(len(infosets), dtype=torch.float64)
+        actions = torch.from_numpy(_draw_actions(known.sums, infosets.numpy(), draws.numpy()))
+        log_probabilities = known.logs.take(infosets * known.logs.shape[1] + actions)
+        return actions, known.values.take(infosets)[:, None], log_probabilities
+
+    def predict_values(self, obs: torch.Tensor) -> torch.Tensor:
+        """The values of information sets `(N, 1)`: `(N, 1)`."""
+        return self._look_up().values.take(obs[:, 0].long())[:, None]
+
+    def evaluate_actions(
+        self, obs: torch.Tensor, actions: torch.Tensor, action_masks: Any = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Values, log-probabilities and entropies for a batch of information sets `(N, 1)`."""
+        infosets, which, counts = self._distinct(obs[:, 0].long())
+        logits, values = self._run(infosets)
+        if self.on_evaluation is not None:
+            self.on_evaluation(logits, values, infosets, counts)
+        logs = logits.masked_fill(~self._legal[infosets], ILLEGAL).log_softmax(1)
+        entropy = -(logs.exp() * logs).sum(1)
+        chosen = logs.flatten().index_select(0, which * logs.shape[1] + actions)
+        return values.index_select(0, which), chosen, entropy.index_select(0, which)
+
+    def probabilities(self) -> Float64Array:
+        """What the policy plays now: float64 `(I, A)`."""
+        with torch.no_grad():
+            logits, _ = self._run(slice(None))
+        return masked_softmax(logits.double().numpy(), self._legal.numpy())
+
+    def values(self) -> torch.Tensor:
+        """The expected returns at each information set: `(I, 1)`."""
+        with torch.no_grad():
+            return self._run(slice(None))[1]
+
+    def set_table(self, table: Float64Array) -> None:
+        """Play `table` `(I, A)` from now on; for tables only."""
+        with torch.no_grad():
+            logs = np.log(np.maximum(table, 1e-9))
+            logs = np.where(self._legal, logs - logs.mean(1, keepdims=True, where=self._legal), 0)
+            self.action_net.weight.copy_(torch.as_tensor(logs))
+
+    def _run(self, infosets: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits `(R, A)` and values `(R, 1)` of information sets."""
+        if self.tabular:
+            return self.action_net(infosets), self.value_net(infosets)
+        latent_pi, latent_vf = self.mlp_extractor(self.extract_features(self._inputs[infosets]))
+        return self.action_net(latent_pi), self.value_net(latent_vf)
+
+    def _distinct(self, infosets: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor]:
+        """The information sets to run networks for, which of them each one is, and their counts.
+
+        All of the game if a batch could hold them: then a network also keeps those in place that
+        were not met.
+        """
+        if len(self._legal) <= len(infosets):
+            return slice(None), infosets, torch.bincount(infosets, minlength=len(self._legal))
+        met, which, counts = torch.unique(infosets, return_inverse=True, return_counts=True)
+        return met, which, counts
+
+    def _look_up(self) -> _LookUp:
+        if self._lookup is None:
+            with torch.no_grad():
+                logits, values = self._run(slice(None))
+            legal = self._legal.numpy()
+            table = masked_softmax(logits.double().numpy(), legal)
+            logs = np.log(np.where(legal, np.maximum(table, 1e-38), 1.0))
+            self._lookup = _LookUp(
+                running_sums(table), torch.as_tensor(logs, dtype=torch.float32), values[:, 0]
+            )
+        return self._lookup
+
+
+class _LookUp(NamedTuple):
+    """What a policy plays per information set, as long as it does not learn."""
+
+    sums: Float64Array  # (I, A) running sums of probabilities
+    logs: torch.Tensor  # (I, A) their logarithms
+    values: torch.Tensor  # (I,)
+
+
+class _Table(nn.Module):
+    """One weight per information set and column, at first 0."""
+
+    def __init__(self, infosets: int, columns: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(infosets, columns))
+
+    def forward(self, infosets: Any) -> torch.Tensor:
+        if isinstance(infosets, slice):
+            return self.weight * 1.0  # not the parameter itself, whose gradient would add up
+        return self.weight.index_select(0, infosets)
+
+
+@compiled
+def _draw_actions(sums: Float64Array, infosets: Int64Array, draws: Float64Array) -> Int64Array:
+    """The action that each draw means at its information set."""
+    actions = np.zeros(len(infosets), np.int64)
+    for i in range(len(infosets)):
+        while sums[infosets[i], actions[i]] <= draws[i]:
+            actions[i] += 1
+    return actions

@@ -1,0 +1,259 @@
+"""The settings of a training run: their defaults, their meaning, and what is impossible."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias
+
+from algorithms.games import KUHN, Game, load_game
+from algorithms.support.errors import UsageError, unknown
+from kuhn_bridge.errors import short_repr
+
+# What is trained decides the defaults. table, network: on the game's tree, with statistics per
+# information set. states: a network without them. usual: the recipe found in tutorials.
+Kind: TypeAlias = Literal["table", "network", "states", "usual"]
+KINDS: tuple[Kind, ...] = ("table", "network", "states", "usual")
+RECIPES = ("self-play", "usual")
+ENVS = ("tree", "states", "aec")
+NETS = ("table", "mlp")
+AUTO = "auto"  # stands for what follows from the game
+
+
+def _setting(
+    default: Any,
+    meaning: str,
+    *,
+    least: float = 0,
+    most: float = sys.float_info.max,
+    **by_kind: Any,
+) -> Any:
+    """A field with its meaning, its range, and its defaults by kind; None: it has no effect."""
+    metadata = {"help": meaning, "least": least, "most": most, "by_kind": by_kind}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All that a training run depends on: equal settings train the same policy on one machine."""
+
+    recipe: str = _setting("self-play", "self-play, or usual: the recipe that fails, to compare")
+    game: str = _setting(KUHN, "kuhn, or any OpenSpiel game such as leduc_poker or phantom_ttt")
+    env: str = _setting(
+        AUTO,
+        "tree: compiled; states: OpenSpiel's, for games too large for a tree; aec: PettingZoo, "
+        "move by move; by default tree where the game fits one",
+    )
+    net: str = _setting(
+        AUTO,
+        "table: one weight per information set and action; mlp: a network; by default table where "
+        "the game fits a tree",
+    )
+    steps: int = _setting(
+        20_000_000, "decisions to learn from", least=1, states=10_000_000, usual=30_000
+    )
+    seed: int = _setting(0, "decides deals, draws and weights", most=2**32 - 1)
+    n_envs: int = _setting(1024, "hands at a time", least=1, most=2**20, states=512, usual=1)
+    n_steps: int = _setting(
+        8,
+        "decisions of each hand between updates; more by default where a game has more "
+        "information sets",
+        least=1,
+        most=2**16,
+        states=32,
+        usual=2048,
+    )
+    batch_size: int = _setting(
+        0, "decisions per gradient step; 0: all", most=2**31, states=1024, usual=64
+    )
+    epochs: int = _setting(
+        1, "passes over each rollout", least=1, most=1000, table=None, network=6, usual=10
+    )
+    step_size: float = _setting(
+        1.0,
+        "how far an information set moves per update, relative to what it can gain; falls to 2%",
+        states=None,
+        usual=None,
+    )
+    learning_rate: float = _setting(
+        1.0,
+        "Adam's learning rate; falls",
+        most=10**6,
+        table=None,
+        network=6e-3,
+        states=1e-3,
+        usual=3e-4,
+    )
+    kl: float = _setting(
+        0.2,
+        "weight of the KL divergence from the magnet at the start, in standard deviations of "
+        "returns",
+        states=0.1,
+        usual=None,
+    )
+    kl_end: float = _setting(
+        0.1,
+        "the same at the end; by default smaller the longer a network trains",
+        states=0.1,
+        usual=None,
+    )
+    magnet_rate: float = _setting(
+        0.01,
+        "how far the magnet follows the policy per update; 0: it stays where it begins",
+        most=1,
+        states=None,
+        usual=None,
+    )
+    ent_coef: float = _setting(
+        0.0, "weight of the entropy at the start", table=None, network=None, states=0.1
+    )
+    ent_coef_end: float = _setting(
+        0.0, "the same at the end", table=None, network=None, states=0.03, usual=None
+    )
+    clip_range: float = _setting(
+        0.2, "PPO's clip range", least=1e-6, table=None, network=None, states=0.1
+    )
+    vf_coef: float = _setting(0.5, "weight of the value loss")
+    width: int = _setting(
+        128, "units of each of two hidden layers", least=1, most=4096, table=None, usual=None
+    )
+    init: str = _setting("", "a model.zip of the same game to start from", usual=None)
+
+    @property
+    def kind(self) -> Kind:
+        """What is trained."""
+        if self.recipe == "usual":
+            return "usual"
+        if self.env == "states":
+            return "states"
+        return "table" if self.net == "table" else "network"
+
+
+def default(name: str, kind: Kind) -> Any:
+    """The default of a setting; None if it has no effect on this kind."""
+    (found,) = (f for f in fields(Settings) if f.name == name)
+    return found.metadata["by_kind"].get(kind, found.default)
+
+
+def kl_end_after(kind: Kind, steps: int) -> float:
+    """The default of `kl_end`, which for networks falls with the number of decisions.
+
+    A weaker pull ends closer to equilibrium, but too weak a pull lets the policy rotate unless the
+    updates have become many.
+    """
+    return float(default("kl_end", kind))
+
+
+def enough_steps(kind: Kind, infosets: int, n_envs: int) -> int:
+    """The default of `n_steps`: an update's work per information set is worth as much playing."""
+    work = infosets * (35 if kind == "network" else 1)
+    return min(128, max(8, round(work / max(n_envs, 1))))
+
+
+def configure(given: Mapping[str, Any]) -> Settings:
+    """The settings that follow from those that are given."""
+    known = [f.name for f in fields(Settings)]
+    if strange := [name for name in given if name not in known]:
+        raise unknown("setting", strange[0], known)
+    for name, choices in (("recipe", RECIPES), ("env", (*ENVS, AUTO)), ("net", (*NETS, AUTO))):
+        if given.get(name, choices[0]) not in choices:
+            raise unknown(name, str(given[name]), choices)
+    if given.get("recipe") == "usual":
+        chosen = {"env": "aec", "net": "mlp", "game": KUHN}
+        if any(given.get(name, AUTO) not in (AUTO, value) for name, value in chosen.items()):
+            raise UsageError("the usual recipe has its own environment, network and game")
+        return _completed(given, chosen, kind="usual", game=None)
+    game = load_game(given.get("game", KUHN))
+    env = given.get("env", AUTO)
+    if env == AUTO:
+        env = "tree" if game.fits_tree else "states"
+    net = given.get("net", AUTO)
+    if net == AUTO:
+        net = "mlp" if env == "states" else "table"
+    if (env, net) == ("states", "table"):
+        raise UsageError("net=table needs a game that fits a tree, and env=tree")
+    kind: Kind = "states" if env == "states" else "table" if net == "table" else "network"
+    return _completed(given, {"env": env, "net": net}, kind=kind, game=game)
+
+
+def _completed(
+    given: Mapping[str, Any], chosen: Mapping[str, Any], *, kind: Kind, game: Game | None
+) -> Settings:
+    values = {f.name: default(f.name, kind) for f in fields(Settings)}
+    for name, value in given.items():
+        if values[name] is None and value != _default_anywhere(name):
+            raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {_WORDS[kind]}")
+    values = {n: _default_anywhere(n) if v is None else v for n, v in values.items()}
+    made = Settings(**{**values, **given, **chosen})
+    by_rule: dict[str, Any] = {}
+    if game is not None and kind in ("table", "network"):
+        by_rule["n_steps"] = enough_steps(kind, len(game.tree.keys), made.n_envs)
+    if kind != "usual":
+        by_rule["kl_end"] = kl_end_after(kind, made.steps)
+    made = Settings(**{**values, **by_rule, **given, **chosen})
+    _require_possible(made)
+    return made
+
+
+_WORDS: Mapping[Kind, str] = {
+    "table": "table",
+    "network": "network on the game's tree",
+    "states": "network on states",
+    "usual": "run of the usual recipe",
+}
+
+
+def _default_anywhere(name: str) -> Any:
+    (found,) = (f.default for f in fields(Settings) if f.name == name)
+    return found
+
+
+def _require_possible(settings: Settings) -> None:
+    for f in fields(settings):
+        value = getattr(settings, f.name)
+        least, most = f.metadata["least"], f.metadata["most"]
+        if isinstance(value, str) or least <= value <= most:  # so neither NaN nor infinity
+            continue
+        span = f"{least} up" if most == sys.float_info.max else f"{least} to {most}"
+        raise UsageError(f"{f.name}={short_repr(value)}: want a number from {span}")
+
+    decisions = settings.n_envs * settings.n_steps
+    if settings.kind == "usual" and decisions % settings.batch_size == 1:
+        raise UsageError(
+            f"n_steps={settings.n_steps}: a batch of a single decision would be left over, which "
+            "this recipe cannot normalise; want one more"
+        )
+
+
+def require_trainable(settings: Settings) -> None:
+    """Refuse, before a run starts, a game whose observations a network cannot tell apart."""
+    game = load_game(settings.game)
+    if settings.kind in ("table", "network") and not len(game.tree.keys):
+        raise UsageError(f"game={settings.game}: it has no information sets")
+    if settings.kind == "network" or settings.env == "aec":
+        _ = game.observations  # raises
+    if settings.kind == "states" and not game.observation_size:
+        raise UsageError(f"{game.name} has no information state tensor, which a network needs")
+
+
+def describe(name: str) -> str:
+    """A setting's meaning and its defaults, for help texts and docs."""
+    (found,) = (f for f in fields(Settings) if f.name == name)
+    if found.default in ("", AUTO):
+        return str(found.metadata["help"])
+    others = [
+        f"{_SHORT[kind]} {value:,}" if isinstance(value, int) else f"{_SHORT[kind]} {value:g}"
+        for kind, value in found.metadata["by_kind"].items()
+        if value is not None
+    ]
+    general = [f"{found.default:,}" if isinstance(found.default, int) else f"{found.default}"]
+    return f"{found.metadata['help']} ({'; '.join(general + others)})"
+
+
+_SHORT: Mapping[str, str] = {
+    "table": "table",
+    "network": "mlp",
+    "states": "on states",
+    "usual": "usual recipe",
+}

@@ -1,0 +1,125 @@
+"""The usual recipe, kept as a baseline that fails: one environment, whoever is to act is "the agent".
+
+Its fault is in one place: the reward of the last actor ends a trajectory in which the seats took
+turns, so whatever comes before is credited to the *other* seat with the same sign. In a zero-sum
+game that trains each seat to help its opponent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from algorithms.exact.values import nash_convs
+from algorithms.games import kuhn
+from algorithms.learning.curve import Point, Recorder
+from algorithms.learning.learner import TableAverage
+from algorithms.learning.settings import Settings
+from algorithms.policies.network import network_table
+from algorithms.policies.sb3 import actor_of
+from algorithms.support.arrays import Float64Array
+from algorithms.support.errors import UsageError
+from kuhn_bridge.encoding import OBSERVATION_SIZE, Observation
+from kuhn_bridge.kuhn_v0 import env as kuhn_env
+from kuhn_bridge.rules import Action
+
+CURVE_POINTS = 200
+
+
+class TurnsEnv(gymnasium.Env[Observation, np.int64]):
+    """The PettingZoo face with both seats' turns in one trajectory."""
+
+    def __init__(self) -> None:
+        self.observation_space: Any = spaces.Box(0, 1, (OBSERVATION_SIZE,), np.float32)
+        self.action_space = spaces.Discrete(len(Action))
+        self._env = kuhn_env()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """A new hand, seen by player_0."""
+        super().reset(seed=seed)
+        self._env.reset(seed=seed, options=options)
+        return self._observation(), {}
+
+    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """The actor's own reward, but the next actor's view: here the sign is lost."""
+        actor = self._env.agent_selection
+        self._env.step(int(action))
+        reward, ended = self._env.rewards[actor], self._env.terminations[actor]
+        return self._observation(), reward, ended, False, {}
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """The legal actions of the player to act: bool `(3,)`."""
+        return self._env.observe(self._env.agent_selection)["action_mask"].astype(bool)
+
+    def _observation(self) -> Observation:
+        return np.asarray(self._env.observe(self._env.agent_selection)["observation"], np.float32)
+
+
+def usual_model(settings: Settings, *, tensorboard: str | None = None) -> MaskablePPO:
+    """SB3's defaults on one environment."""
+    return MaskablePPO(
+        "MlpPolicy",
+        DummyVecEnv([TurnsEnv] * settings.n_envs),
+        learning_rate=settings.learning_rate,
+        n_steps=settings.n_steps,
+        batch_size=settings.batch_size,
+        n_epochs=settings.epochs,
+        clip_range=settings.clip_range,
+        ent_coef=settings.ent_coef,
+        vf_coef=settings.vf_coef,
+        seed=settings.seed,
+        device="cpu",
+        tensorboard_log=tensorboard,
+    )
+
+
+class MeasureOnly(BaseCallback):
+    """Averages and measures Kuhn's policies between updates, and leaves PPO alone."""
+
+    model: Any
+
+    def __init__(self, watch: Callable[[Point], None] | None = None) -> None:
+        super().__init__()
+        self.recorder, self.table_average = Recorder(watch), TableAverage(kuhn().tree)
+
+    @property
+    def last(self) -> Float64Array:
+        """What the model plays now, `(12, 3)`."""
+        return network_table(actor_of(self.model.policy), kuhn())
+
+    @property
+    def average(self) -> Float64Array:
+        """The average policy, `(12, 3)`."""
+        return self.table_average.table
+
+    def _on_training_start(self) -> None:
+        self.recorder.start()
+
+    def _on_rollout_start(self) -> None:
+        self._measure(final=False)
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_training_end(self) -> None:
+        self._measure(final=True)
+
+    def _measure(self, *, final: bool) -> None:
+        table, steps = self.last, self.model.num_timesteps
+        if not np.isfinite(table).all():
+            raise UsageError(f"the run diverged at step {steps:,}: try a smaller learning_rate")
+        self.table_average.add(table)
+        if self.recorder.is_due(steps, steps / self.model._total_timesteps, CURVE_POINTS) or final:
+            both = np.stack([table, self.average])
+            self.recorder.add(steps, *nash_convs(kuhn().tree, both).tolist())
+            self.recorder.log(self.logger)
