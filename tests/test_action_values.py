@@ -92,3 +92,13 @@ def test_where_the_others_never_arrive_there_is_no_value():
     assert (np.isnan(found.costs) == never).all()
     assert not np.isnan(found.losses).any()
     assert found.reach[tree.keys.index("2b")] == 0
+
+
+def test_costs_do_not_depend_on_how_seldom_the_others_arrive():
+    tree = kuhn().tree
+    policy = tree.uniform()
+    for key in ("0", "1", "2"):
+        policy[tree.keys.index(key)] = 1 - 1e-14, 1e-14, 0
+    found = action_values(tree, policy)
+    slots = slice(*tree.first_slot[tree.keys.index("2b") :][:2].tolist())
+    assert found.costs[slots] == pytest.approx([0, 3])  # K calls; folding loses 1 instead of +2

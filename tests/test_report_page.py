@@ -304,10 +304,12 @@ def test_the_scale_has_the_best_first_and_a_place_for_zero(browser: Any, folder:
         assert values == sorted(values)
         assert rows.first.locator("bdi").text_content() == "nash:1/6"
         assert shown(page, "#scale")[0][1] == "0"
-        look = "(all) => all.map((e) => e.getBoundingClientRect().x)"
+        middle = "const { x, width } = e.getBoundingClientRect(); return x + width / 2;"
+        look = f"(all) => all.map((e) => {{ {middle} }})"
         places = page.locator("#scale .mark").evaluate_all(look)
         assert places == sorted(places)
         axis = page.locator("#scale .axis .track span").evaluate_all(look)
+        assert places[0] == pytest.approx(axis[0], abs=2)
         assert places[0] < axis[1] < places[1]
 
 
