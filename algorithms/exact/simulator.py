@@ -192,8 +192,8 @@ def play_out(tree: Tree, policy: npt.ArrayLike, hands: int, *, seed: int) -> Int
 def play_hands(tree: Tree, policy: npt.ArrayLike, streams: UInt64Array) -> Int64Array:
     """The node where each hand ends that a joint policy `(I, A)` plays: `(n,)`.
 
-    The k-th move of a hand takes the k-th number of its random stream, of which `streams` `(n,)` has
-    the first states. So two policies play the same hands until they choose different actions.
+    The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
+    first states. So two policies play a hand alike until they choose different actions.
     """
     everyone = dict.fromkeys(range(tree.num_players), policy)
     nodes = np.zeros(len(streams), np.int64)

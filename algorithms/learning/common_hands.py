@@ -25,8 +25,8 @@ from algorithms.support.draws import STEP, mixed
 AT_ONCE = 4096  # hands on states: enough for a network's batches
 
 
-def hand_streams(seed: int | np.random.SeedSequence, hands: int) -> UInt64Array:
-    """The first states of the random streams of many hands: `(hands,)`."""
+def hand_streams(seed: int | Sequence[int], hands: int) -> UInt64Array:
+    """The first states of the random streams of many hands, for `play_hands`: `(hands,)`."""
     return np.random.default_rng(seed).integers(2**64, size=hands, dtype=np.uint64)
 
 
@@ -38,14 +38,12 @@ def tree_returns(tree: Tree, policy: npt.ArrayLike, streams: UInt64Array) -> Flo
 def state_returns(
     game: Game, policies: Sequence[StatePolicy], streams: UInt64Array
 ) -> Float64Array:
-    """What all players win in each hand on OpenSpiel's states, one policy per seat: `(hands, P)`."""
+    """What all players win in each hand with one policy per seat, on states: `(hands, P)`."""
     parts = np.split(streams, range(AT_ONCE, len(streams), AT_ONCE))
     return np.concatenate([_play_states(game, policies, part) for part in parts])
 
 
-def _play_states(
-    game: Game, policies: Sequence[StatePolicy], streams: UInt64Array
-) -> Float64Array:
+def _play_states(game: Game, policies: Sequence[StatePolicy], streams: UInt64Array) -> Float64Array:
     """The returns `(n, P)` of n hands, all of which take a move at a time."""
     new_state, observe = origin(game).new_initial_state, _Observer(game)
     states = [new_state() for _ in streams]
@@ -90,11 +88,12 @@ class _Observer:
 
 def _chance(state: Any, number: float) -> int:
     """The outcome of chance that a number in [0, 1) stands for."""
-    for action, probability in state.chance_outcomes():
+    outcomes = state.chance_outcomes()
+    for action, probability in outcomes:
         number -= probability
         if number < 0:
-            break
-    return int(action)
+            return int(action)
+    return int(outcomes[-1][0])  # by rounding
 
 
 def _drawn(
