@@ -87,7 +87,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _planned(args: argparse.Namespace, folder: Path) -> Plan:
     """The sweep that is asked for, if all of it is possible."""
-    from algorithms.learning.recipes import configure, require_savable
+    from algorithms.learning.settings import configure, require_trainable
     from algorithms.learning.sweeping import plan
 
     if (folder / plan.FILE).exists():
@@ -97,7 +97,7 @@ def _planned(args: argparse.Namespace, folder: Path) -> Plan:
     game = [f"game={args.game}"] if args.game else []
     settings = plan.settings_grid(plan.parse_choices([*game, *args.set]))
     for config in {config.game: config for config in settings.values()}.values():
-        require_savable(config)
+        require_trainable(config)
     if args.trials is not None:
         settings = plan.sampled(settings, args.trials)
     made = plan.Plan(

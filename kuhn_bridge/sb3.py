@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from kuhn_bridge.lazy import load_attribute
 
 if TYPE_CHECKING:
-    from algorithms.learning.callback import SelfPlay
-    from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
+    from algorithms.learning.learner import SelfPlay
+    from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
 
 __all__ = ["SelfPlay", "SelfPlayEnv", "SelfPlayVecEnv"]
 
 _LAZY = {
-    "SelfPlay": "algorithms.learning.callback",
-    "SelfPlayEnv": "algorithms.learning.selfplay",
-    "SelfPlayVecEnv": "algorithms.learning.selfplay",
+    "SelfPlay": "algorithms.learning.learner",
+    "SelfPlayEnv": "algorithms.learning.environments",
+    "SelfPlayVecEnv": "algorithms.learning.environments",
 }
 
 

@@ -180,15 +180,19 @@ def _shimmy() -> Any:
 
 
 def _hands() -> Contender:
-    from algorithms.learning.hands import Hands
+    from algorithms.exact.simulator import Simulator
+    from algorithms.games import kuhn
 
-    hands = Hands(BATCH)
+    game = kuhn()
+    simulator = Simulator(game.tree, BATCH)
+    both = np.hstack([game.observations, game.tree.legal]).astype(np.int8)
+    words = np.pad(both, ((0, 0), (0, -both.shape[1] % 8))).view(np.uint64)  # quick to copy
 
     def play(n: int) -> int:
         steps = -(-n // BATCH)
         for _ in range(steps):
-            hands.look()
-            hands.step(hands.random_actions())
+            simulator.look_up(words)  # observations and masks
+            simulator.step(simulator.random_actions())
         return steps * BATCH
 
     return play
@@ -330,7 +334,7 @@ def _openspiel_nash_conv(game: str) -> Contender:
 def _trained(recipe: str) -> Contender:
     import torch
 
-    from algorithms.learning.recipes import configure
+    from algorithms.learning.settings import configure
     from algorithms.learning.training import Training
 
     torch.set_num_threads(1)

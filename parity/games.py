@@ -11,11 +11,11 @@ import pyspiel
 from open_spiel.python.algorithms import best_response, expected_game_score
 
 from algorithms.exact import cfr, values
+from algorithms.exact.simulator import running_sums
 from algorithms.exact.solving import MODES, AnySolver, in_mode
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.games import Game
-from algorithms.learning.board import cumulative
-from algorithms.learning.selfplay import SelfPlayVecEnv
+from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.policies import Policy
 from algorithms.policies.openspiel import (
     measured_by_openspiel,
@@ -185,42 +185,45 @@ def check_policies(tally: Tally, settings: Settings) -> None:
 
 @game_check("environment", "the vectorised self-play environment against OpenSpiel's states")
 def check_environment(tally: Tally, settings: Settings) -> None:
-    """Every step of some hands replayed by OpenSpiel, and the mean of all rewards.
-
-    After its own move a seat must meet its next decision or the end, over moves of others alone.
-    """
+    """Every step of some hands replayed by OpenSpiel, and the mean of all returns."""
     game = _game(settings)
     policy = Policy.random(game, 0).table
     env, rng = SelfPlayVecEnv(HANDS, game, numbered=True), np.random.default_rng(1)
-    env.set_opponent(policy)
+    env.per_seat_credit = True
     env.reset()
     won: list[list[float]] = [[] for _ in range(game.num_players)]
     rounds, played = ROUNDS_QUICK if settings.quick else ROUNDS, np.zeros(HANDS, int)
     while played.min() < rounds:  # as many hands in each slot, or short ones would count too often
-        seats, rows, nodes = env.seats().tolist(), env.rows(), env.get_state()["node"]
-        actions = (cumulative(policy)[rows] <= rng.random((HANDS, 1))).sum(axis=1)
-        masks = env.action_masks()
-        _, rewards, ended, _ = env.step(actions)
-        after = env.get_state()["node"]
-        for slot in np.flatnonzero(ended & (played < rounds)).tolist():
-            won[seats[slot]].append(float(rewards[slot]))
-        played += ended
+        nodes, infosets, masks = env.simulator.nodes, env.simulator.infosets, env.action_masks()
+        actions = (running_sums(policy)[infosets] <= rng.random((HANDS, 1))).sum(axis=1)
+        env.step(actions)
+        step = env.last_step()
+        for slot in np.flatnonzero(step.ended & (played < rounds)).tolist():
+            for seat, returns in enumerate(won):
+                returns.append(float(step.returns[slot, seat]))
+        played += step.ended
         for slot in range(WATCHED):
-            there = None if ended[slot] else after[slot]
-            step = _Step(seats[slot], nodes[slot], int(actions[slot]), there, float(rewards[slot]))
-            _compare_step(game, step, masks[slot].tolist(), tally)
-    for seat, rewards_of in enumerate(won):
-        _compare_mean(game, policy, seat, rewards_of, tally)
+            there = None if step.ended[slot] else int(env.simulator.nodes[slot])
+            moved = _Step(
+                int(step.acted[slot]),
+                int(nodes[slot]),
+                int(actions[slot]),
+                there,
+                tuple(step.returns[slot].tolist()),
+            )
+            _compare_step(game, moved, masks[slot].tolist(), tally)
+    for seat, returns in enumerate(won):
+        _compare_mean(game, policy, seat, returns, tally)
 
 
 class _Step(NamedTuple):
-    """One slot's step: from where, by which action, to its next decision or the end."""
+    """One slot's step: from where, by which action, to the next decision or the end."""
 
     seat: int
     node: int
     action: int
     there: int | None
-    reward: float
+    returns: tuple[float, ...]
 
 
 def _compare_step(game: Game, step: _Step, mask: list[bool], tally: Tally) -> None:
@@ -232,16 +235,17 @@ def _compare_step(game: Game, step: _Step, mask: list[bool], tally: Tally) -> No
     tally.same(where, "allows {}", mask, [action in legal for action in range(len(mask))])
     state.apply_action(step.action)
     if step.there is None:
-        tally.holds(where, f"{step.reward} can be won", step.reward in _ends(state, step.seat))
+        tally.holds(where, f"{step.returns} can be won", step.returns in _ends(state))
         return
     moves = tree.history(step.there)
     before = len(state.history())
     tally.same(where, "goes on from {}", moves[:before], state.history())
     for move in moves[before:]:
-        tally.holds(where, f"{move} is another's move", _is_anothers(state, step.seat, move))
+        chance = state.is_chance_node() and move in state.legal_actions()
+        tally.holds(where, f"{move} is a move of chance", chance)
         state.apply_action(move)
-    tally.same(where, "then lets {} act", step.seat, state.current_player())
-    tally.same(where, "pays {} on the way", step.reward, 0.0)
+    tally.same(where, "then lets {} act", int(tree.player[step.there]), state.current_player())
+    tally.same(where, "pays {} on the way", step.returns, (0.0,) * tree.num_players)
 
 
 def _replayed(state: Any, moves: Sequence[int]) -> Any:
@@ -250,30 +254,20 @@ def _replayed(state: Any, moves: Sequence[int]) -> Any:
     return state
 
 
-def _is_anothers(state: Any, seat: int, move: int) -> bool:
-    return state.current_player() != seat and move in state.legal_actions()
-
-
-def _ends(state: Any, seat: int) -> set[float]:
-    """What `seat` can have won when it is not asked again: as float32, as rewards are."""
+def _ends(state: Any) -> set[tuple[float, ...]]:
+    """All returns with which chance can end the hand here, as float32."""
     if state.is_terminal():
-        return {float(np.float32(state.returns()[seat]))}
-    if state.current_player() == seat:
+        return {tuple(float(np.float32(value)) for value in state.returns())}
+    if not state.is_chance_node():
         return set()
-    return set().union(*(_ends(state.child(move), seat) for move in state.legal_actions()))
+    return {end for move in state.legal_actions() for end in _ends(state.child(move))}
 
 
 def _compare_mean(
     game: Game, policy: Float64Array, seat: int, won: Sequence[float], tally: Tally
 ) -> None:
-    """The mean reward is the exact value, over hands in which the seat decides anything."""
-    tree = game.tree
-    plan = values.reach(tree, policy)
-    decided = tree.ends[seat] > 0
-    reach = (tree.chance[tree.terminals] * plan[tree.ends].prod(axis=0))[decided]
-    if not reach.sum():
-        return
-    exact = float(reach @ tree.returns[seat, tree.terminals[decided]] / reach.sum())
+    """The mean return of many hands is the exact value."""
+    exact = values.expected_values(game.tree, policy)[seat]
     error = float(np.std(won) / np.sqrt(len(won)))
     claim = f"{len(won):,} hands win {np.mean(won):.4f} on average, {exact:.4f} exactly"
     tally.holds(f"seat {seat}", claim, bool(abs(np.mean(won) - exact) <= 5 * error + 1e-6))

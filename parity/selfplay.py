@@ -9,52 +9,52 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from algorithms.exact.simulator import rules_of
 from algorithms.exact.tree import TERMINAL
 from algorithms.games import Game
 from algorithms.games.kuhn import kuhn
-from algorithms.learning.board import board_of, deal_of
-from algorithms.learning.selfplay import SelfPlayEnv, SelfPlayVecEnv
+from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
 from kuhn_bridge import kuhn_v0
-from kuhn_bridge.bridge import INFORMATION_STATES, letters_to_actions
+from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card
 from parity.registry import Settings, check
 from parity.sides import hand
 from parity.tally import Tally
 
 GROUP = "faces"
-Plan: TypeAlias = Mapping[str, Action]
+Plan: TypeAlias = Mapping[str, Action]  # an action at each public history, whatever the card
+HANDS = 24  # until every deal came up
 
 
 @check("tables", GROUP, "the arrays of the fast environments, node by node")
 def check_tables(tally: Tally, settings: Settings) -> None:
-    """Actor, sight, mask and rewards of every node, from a walk of the AEC face of its own."""
+    """Actor, observation, mask and returns of every node, from a walk of the AEC face."""
     tally.theirs = "the AEC face"
     game, env = kuhn(), kuhn_v0.env()
-    board = board_of(game)
-    for root in board.deals.tolist():
+    rules = rules_of(game.tree, {})
+    for root in rules.deals[:, 0].tolist():
         card0, card1 = map(Card, game.tree.history(root))
-        deal = card0, card1
         for letters in BETTING:
             node = root
-            env.reset(options={"cards": deal})
+            env.reset(options={"cards": (card0, card1)})
             for action in letters_to_actions(letters):
-                node = board.first_child[node] + board.child[board.infoset[node], action]
+                node = rules.first_child[node] + rules.child[rules.infoset[node], action]
                 env.step(action)
-            _compare_node(game, node, env, hand(deal, letters), tally)
+            _compare_node(game, node, env, hand((card0, card1), letters), tally)
 
 
 def _compare_node(game: Game, node: int, env: Any, where: str, tally: Tally) -> None:
-    board = board_of(game)
-    over = all(env.terminations.values())
-    actor = TERMINAL if over else AGENTS.index(env.agent_selection)
-    tally.same(where, "has {} to act", int(board.player[node]), actor)
+    rules = rules_of(game.tree, {})
+    ended = all(env.terminations.values())
+    actor = TERMINAL if ended else AGENTS.index(env.agent_selection)
+    tally.same(where, "has {} to act", int(rules.player[node]), actor)
     rewards = list(map(float, env.rewards.values()))
-    tally.same(where, "pays {}", board.returns[node].tolist(), rewards)
-    if not over:
-        row, seen = board.infoset[node], env.observe(AGENTS[actor])
+    tally.same(where, "pays {}", rules.returns[node].tolist(), rewards)
+    if not ended:
+        infoset, seen = rules.infoset[node], env.observe(AGENTS[actor])
         shown, mask = seen["observation"].tolist(), seen["action_mask"].astype(bool).tolist()
-        tally.same(where, "shows {}", game.observations[row].tolist(), shown)
-        for legal in (board.child[row] >= 0, game.tree.legal[row]):
+        tally.same(where, "shows {}", game.observations[infoset].tolist(), shown)
+        for legal in (rules.child[infoset] >= 0, game.tree.legal[infoset]):
             tally.same(where, "allows {}", legal.tolist(), mask)
 
 
@@ -62,46 +62,38 @@ def _compare_node(game: Game, node: int, env: Any, where: str, tally: Tally) -> 
     "selfplay", GROUP, "the vectorised self-play environment against the plain one, hand by hand"
 )
 def check_selfplay(tally: Tally, settings: Settings) -> None:
-    """All deals and seats under every plan of the learner and of the other seat."""
+    """All deals under every pair of plans of the two seats, decision by decision."""
     tally.theirs = "the plain one"
-    game = kuhn()
-    plain = [SelfPlayEnv(game, first=first) for first in range(_enough(game))]
-    opponents = [*plans()][:: 5 if settings.quick else 1]
-    for mine, theirs in product(plans(), opponents):
-        vector = SelfPlayVecEnv(len(plain), game)
-        vector.set_opponent(as_policy(theirs))
-        seen: Any = vector.reset()
-        for env in plain:
-            env.set_opponent(as_policy(theirs))
-        starts = [env.reset(options={"hand": first})[0] for first, env in enumerate(plain)]
-        where = f"{_spelt(mine)} against {_spelt(theirs)}"
-        for first, (mine_seen, right) in enumerate(zip(seen, starts, strict=True)):
-            spot = f"{where}, {_hand(game, first)}"
-            tally.same(spot, "shows {}", mine_seen.tolist(), right.tolist())
-        running = np.ones(len(plain), bool)
-        while running.any():
-            masks = vector.env_method("action_masks")[0]
-            actions = np.array([_planned(mine, row) for row in seen])
-            seen, rewards, ended, infos = vector.step(actions)
-            for first in np.flatnonzero(running).tolist():
-                env, spot = plain[first], f"{where}, {_hand(game, first)}"
-                tally.same(spot, "allows {}", masks[first].tolist(), env.action_masks().tolist())
-                after, reward, over, _, _ = env.step(actions[first])
-                last = infos[first]["terminal_observation"] if ended[first] else seen[first]
-                tally.same(spot, "shows {}", last.tolist(), after.tolist())
-                tally.same(spot, "pays {}", float(rewards[first]), reward)
-                tally.same(spot, "is over: {}", bool(ended[first]), over)
-            running &= ~ended
+    vector, plain = SelfPlayVecEnv(1), SelfPlayEnv()
+    vector.per_seat_credit = plain.per_seat_credit = True
+    second = [*plans()][:: 5 if settings.quick else 1]
+    for seats in product(plans(), second):
+        _compare_hands(vector, plain, seats, tally)
 
 
-def _enough(game: Game) -> int:
-    """How many hands it takes until every seat has had every deal."""
-    board, dealt = board_of(game), set[int]()
-    for number in range(1000):
-        dealt.add(deal_of(board, number))
-        if len(dealt) == len(board.deals):
-            return (number + 1) * game.num_players
-    raise AssertionError("some deals never come")
+def _compare_hands(
+    vector: SelfPlayVecEnv, plain: SelfPlayEnv, seats: tuple[Plan, Plan], tally: Tally
+) -> None:
+    vector.seed(0)
+    observation, (right, _) = np.asarray(vector.reset())[0], plain.reset(seed=0)
+    where = " against ".join(map(_letters, seats))
+    for number in range(HANDS):
+        ended, spot = False, f"{where}, hand {number}"
+        while not ended:
+            tally.same(spot, "shows {}", observation.tolist(), right.tolist())
+            masks = vector.action_masks()[0].tolist(), plain.action_masks().tolist()
+            tally.same(spot, "allows {}", *masks)
+            actor = int(vector.last_step().seats[0])
+            tally.same(spot, "lets {} act", actor, int(plain.last_step().seats[0]))
+            action = np.int64(_planned(seats[actor], observation))
+            observations, rewards, dones, _ = vector.step(np.array([action]))
+            right, reward, ended, _, _ = plain.step(action)
+            observation = np.asarray(observations)[0]
+            tally.same(spot, "pays {}", float(rewards[0]), reward)
+            tally.same(spot, "is over: {}", bool(dones[0]), ended)
+            returns = (env.last_step().returns[0].tolist() for env in (vector, plain))
+            tally.same(spot, "pays all {}", *returns)
+        right, _ = plain.reset()
 
 
 def plans() -> Iterator[Plan]:
@@ -111,25 +103,10 @@ def plans() -> Iterator[Plan]:
         yield dict(zip(DECISIONS, chosen, strict=True))
 
 
-def as_policy(plan: Plan) -> npt.NDArray[np.float64]:
-    """The joint policy `(12, 3)` that follows a plan with every card."""
-    table = np.zeros((len(INFORMATION_STATES), len(Action)))
-    for row, (letters, _) in enumerate(product(DECISIONS, Card)):
-        table[row, plan[letters]] = 1
-    return table
-
-
 def _planned(plan: Plan, observation: npt.NDArray[np.float32]) -> Action:
     """The planned action at an observation, whose bits 3..6 say which of the histories it is."""
     return plan[DECISIONS[int(observation[3:7].argmax())]]
 
 
-def _spelt(plan: Plan) -> str:
+def _letters(plan: Plan) -> str:
     return "".join(BETTING[BETTING[at].after[move]].letters[-1] for at, move in plan.items())
-
-
-def _hand(game: Game, first: int) -> str:
-    number, seat = divmod(first, game.num_players)
-    board = board_of(game)
-    cards = game.tree.history(int(board.deals[deal_of(board, number)]))
-    return f"{' against '.join(Card(card).name for card in cards)} as {AGENTS[seat]}"

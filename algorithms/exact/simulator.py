@@ -21,6 +21,7 @@ from algorithms.support.arrays import (
     Int16Array,
     Int32Array,
     Int64Array,
+    IntpArray,
     UInt8Array,
     UInt64Array,
 )
@@ -28,9 +29,10 @@ from algorithms.support.compiled import compiled
 from algorithms.support.draws import STEP, mixed
 from kuhn_bridge.errors import IllegalActionError
 
-GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 fill [0, 1) more evenly than any draws
+# The golden ratio times 2^64: its multiples modulo 2^64 fill the range more evenly than any draws.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MOVES, _WAITS, _ENDED = 0, 1, 2  # what happens at a node: see `Rules.state`
-_HALF = np.uint64(32)
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 class Rules(NamedTuple):
@@ -44,15 +46,15 @@ class Rules(NamedTuple):
     chance: Float64Array  # (N,) running sums of chance's probabilities among siblings
     policy: Float64Array  # (I, A) running sums of the fixed policies' probabilities
     returns: Float32Array  # (N, P)
-    deals: Int32Array  # (D,) the nodes after chance's first moves; the root if a player begins
-    dealt: Float64Array  # (D,) running sums of their probabilities
-    guide: Int32Array  # (D,) the first deal whose running sum exceeds i / D
+    deals: Int32Array  # (D, 2) nodes after chance's first moves: a cell's own, and its alias
+    own_share: UInt64Array  # (D,) the share of a cell that is its own, times 2^32 (Vose 1991)
+    first_acts: bool  # whether no opponent is to act before the first action of a hand
 
 
 class Hands(NamedTuple):
     """The state of n hands, changed in place."""
 
-    node: Int64Array  # (n,)
+    node: Int32Array  # (n,)
     acted: Int8Array  # (n,) who acted in the last step
     returns: Float32Array  # (n, P) of hands that ended in the last step, else 0
     ended: BoolArray  # (n,) whether a hand ended in the last step
@@ -86,7 +88,7 @@ class Simulator:
         self._num_legal = tree.legal.sum(axis=1).astype(np.uint8)
         players = tree.num_players
         self._hands = Hands(
-            np.zeros(hands, np.int64),
+            np.zeros(hands, np.int32),
             np.zeros(hands, np.int8),
             np.zeros((hands, players), np.float32),
             np.zeros(hands, np.bool_),
@@ -106,7 +108,7 @@ class Simulator:
         return self._rules.infoset[self._hands.node]
 
     @property
-    def nodes(self) -> Int64Array:
+    def nodes(self) -> Int32Array:
         """The node of each hand: `(n,)`."""
         return self._hands.node.copy()
 
@@ -130,7 +132,8 @@ class Simulator:
         self._hands.counters[0] = _first_state(seed)
 
     def deal(self) -> None:
-        """Start all hands anew."""
+        """Deal the first n hands."""
+        self._hands.counters[1] = 0
         _deal(self._rules, self._hands)
 
     def step(self, actions: npt.NDArray[np.integer[Any]]) -> None:
@@ -139,14 +142,29 @@ class Simulator:
             raise IllegalActionError(
                 f"{len(self._hands.node):,} hands take as many actions; got {np.shape(actions)}"
             )
-        illegal = _first_illegal(self._rules, self._hands.node, actions)
-        if illegal >= 0:
-            raise IllegalActionError(f"action {actions[illegal]} is illegal in hand {illegal}")
+        if not _all_legal(self._rules, self._hands.node, actions):
+            raise self._illegal(actions)
         _step(self._rules, self._hands, actions)
+        _deal_where_ended(self._rules, self._hands)
+
+    def _illegal(self, actions: npt.NDArray[np.integer[Any]]) -> IllegalActionError:
+        for hand, infoset in enumerate(self.infosets):
+            action = actions[hand]
+            if action not in np.flatnonzero(self.tree.legal[infoset]):
+                return IllegalActionError(f"action {action} is illegal in hand {hand}")
+        raise AssertionError
+
+    def look_up(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The rows of a table `(I, width)` at which the hands are to act: `(n, width)`."""
+        rows = np.empty((len(self._hands.node), table.shape[1]), table.dtype)
+        _look_up(self._rules.infoset, self._hands.node, table, rows)
+        return rows
 
     def random_actions(self) -> UInt8Array:
         """A legal action for each hand, all equally likely: `(n,)`."""
-        return _random_actions(self._rules, self._hands, self._num_legal, self._legal_first)
+        actions = np.empty(len(self._hands.node), np.uint8)
+        _random_actions(self._rules, self._hands, self._num_legal, self._legal_first, actions)
+        return actions
 
     def get_state(self) -> dict[str, Any]:
         """All that the next step depends on, besides the opponents."""
@@ -210,8 +228,7 @@ def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
     inside = (tree.player == CHANCE) | np.isin(tree.player, list(opponents))
     state = np.select([tree.player == TERMINAL, inside], [_ENDED, _MOVES], _WAITS)
     deals = _deals(tree)
-    dealt = running_sums(tree.chance[deals][None])[0]
-    evenly = np.arange(len(deals)) / len(deals)
+    own_share, alias = _alias_table(tree.chance[deals])
     return Rules(
         state.astype(np.uint8),
         tree.player,
@@ -221,9 +238,9 @@ def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
         _sums_among_siblings(tree),
         running_sums(policy),
         np.ascontiguousarray(tree.returns.T, np.float32),
-        deals,
-        dealt,
-        np.searchsorted(dealt, evenly, side="right").astype(np.int32),
+        np.column_stack([deals, deals[alias]]),
+        np.rint(own_share * 2**32).astype(np.uint64),
+        bool((state[deals] == _WAITS).all()),
     )
 
 
@@ -247,6 +264,22 @@ def _deals(tree: Tree) -> Int32Array:
     return np.array(found, np.int32)
 
 
+def _alias_table(probabilities: Float64Array) -> tuple[Float64Array, IntpArray]:
+    """D cells of equal size: the share of each that is its own, and whose the rest is."""
+    count = len(probabilities)
+    share, alias = probabilities * count / probabilities.sum(), np.arange(count)
+    small = [i for i in range(count) if share[i] < 1]
+    large = [i for i in range(count) if share[i] >= 1]
+    while small and large:
+        i, j = small.pop(), large[-1]
+        alias[i] = j
+        share[j] -= 1 - share[i]
+        if share[j] < 1:
+            small.append(large.pop())
+    share[small + large] = 1.0  # up to rounding
+    return share, alias
+
+
 def _sums_among_siblings(tree: Tree) -> Float64Array:
     """Running sums of chance's probabilities among the children of a node: `(N,)`."""
     sums = np.zeros(tree.num_nodes)
@@ -264,15 +297,14 @@ def draw(stream: UInt64Array) -> float:
 
 
 @compiled
-def _first_illegal(rules: Rules, node: Int64Array, actions: npt.NDArray[Any]) -> int:
-    """The first hand whose action is illegal, or -1."""
+def _all_legal(rules: Rules, node: Int32Array, actions: npt.NDArray[Any]) -> bool:
+    legal, width = True, np.uint64(rules.child.shape[1])
     for i in range(len(node)):
-        action = actions[i]
-        if not 0 <= action < rules.child.shape[1]:
-            return i
-        if rules.child[rules.infoset[node[i]], action] < 0:
-            return i
-    return -1
+        action = np.uint64(actions[i])  # below 0 is far above `width`
+        known = min(action, width - np.uint64(1))
+        infoset = np.uint64(rules.infoset[np.uint64(node[i])])
+        legal &= (action == known) & (rules.child[infoset, known] >= 0)
+    return legal
 
 
 @compiled
@@ -293,21 +325,18 @@ def _advance(rules: Rules, node: int, stream: UInt64Array) -> int:
 
 
 @compiled
-def deal_of(rules: Rules, hand: int) -> int:
+def deal_of(rules: Rules, hand: np.uint64) -> int:
     """The node that the hand of that number is dealt."""
-    place = hand * GOLDEN
-    place -= np.floor(place)
-    deal = rules.guide[int(place * len(rules.deals))]
-    while rules.dealt[deal] <= place:
-        deal += 1
-    return rules.deals[deal]
+    place = ((hand * GOLDEN) >> _HALF) * np.uint64(len(rules.deals))
+    cell = place >> _HALF
+    return int(rules.deals[cell, np.uint64(place & _LOW >= rules.own_share[cell])])
 
 
 @compiled
 def _next_hand(rules: Rules, counters: UInt64Array) -> int:
     """The first node of the next hand in which an action is to be given."""
     while True:
-        deal = deal_of(rules, np.int64(counters[1]))
+        deal = deal_of(rules, counters[1])
         counters[1] += np.uint64(1)
         node = _advance(rules, deal, counters)
         if rules.state[node] != _ENDED:
@@ -322,28 +351,58 @@ def _deal(rules: Rules, hands: Hands) -> None:
 
 @compiled
 def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
+    """Play legal actions; hands that end stay at their end."""
     for i in range(len(actions)):
-        here = hands.node[i]
+        here = np.uint64(hands.node[i])  # unsigned: no test whether it counts from the end
+        child = rules.child[np.uint64(rules.infoset[here]), np.uint64(actions[i])]
+        node = np.uint64(rules.first_child[here] + child)
+        if rules.state[node] == _MOVES:
+            node = np.uint64(_advance(rules, np.int64(node), hands.counters))
+        hands.node[i] = node
         hands.acted[i] = rules.player[here]
-        after = rules.first_child[here] + rules.child[rules.infoset[here], actions[i]]
-        node = _advance(rules, after, hands.counters)
         hands.ended[i] = rules.state[node] == _ENDED
         for player in range(hands.returns.shape[1]):
             hands.returns[i, player] = rules.returns[node, player]
-        hands.node[i] = _next_hand(rules, hands.counters) if hands.ended[i] else node
+
+
+@compiled
+def _deal_where_ended(rules: Rules, hands: Hands) -> None:
+    if not rules.first_acts:
+        for i in np.flatnonzero(hands.ended):
+            hands.node[i] = _next_hand(rules, hands.counters)
+        return
+    deals, own_share, hand = rules.deals, rules.own_share, hands.counters[1]
+    for i in range(len(hands.node)):  # without a branch, which would be mispredicted too often
+        place = ((hand * GOLDEN) >> _HALF) * np.uint64(len(deals))
+        cell = place >> _HALF
+        deal = np.uint64(deals[cell, np.uint64(place & _LOW >= own_share[cell])])
+        ended, node = np.uint64(hands.ended[i]), np.uint64(hands.node[i])
+        hands.node[i] = node ^ ((node ^ deal) & (np.uint64(0) - ended))
+        hand += ended
+    hands.counters[1] = hand
+
+
+@compiled
+def _look_up(
+    infoset: Int32Array, node: Int32Array, table: npt.NDArray[Any], rows: npt.NDArray[Any]
+) -> None:
+    for i in range(len(node)):
+        at = np.uint64(infoset[np.uint64(node[i])])
+        for k in range(table.shape[1]):
+            rows[i, k] = table[at, k]
 
 
 @compiled
 def _random_actions(
-    rules: Rules, hands: Hands, num_legal: UInt8Array, legal_first: UInt8Array
-) -> UInt8Array:
-    actions = np.empty(len(hands.node), np.uint8)
+    rules: Rules, hands: Hands, num_legal: UInt8Array, legal_first: UInt8Array, actions: UInt8Array
+) -> None:
+    stream, infosets = hands.counters[0], rules.infoset
     for i in range(len(actions)):
-        hands.counters[0] += STEP
-        infoset = rules.infoset[hands.node[i]]
-        bits = mixed(hands.counters[0]) >> _HALF
+        stream += STEP
+        infoset = np.uint64(infosets[np.uint64(hands.node[i])])
+        bits = mixed(stream) >> _HALF
         actions[i] = legal_first[infoset, (bits * np.uint64(num_legal[infoset])) >> _HALF]
-    return actions
+    hands.counters[0] = stream
 
 
 @compiled

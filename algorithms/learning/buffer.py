@@ -13,8 +13,8 @@ from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer
 from algorithms.support.arrays import BoolArray, Float32Array, Int8Array
 from algorithms.support.compiled import compiled
 
-# What `MaskableRolloutBuffer` keeps of a decision before its advantage is known, and who acted.
-_PLAYED = ("observations", "actions", "values", "log_probs", "action_masks", "acted")
+# What `MaskableRolloutBuffer` keeps of a decision before its advantage is known.
+_STORED = ("observations", "actions", "values", "log_probs", "action_masks")
 
 
 class LastStep(NamedTuple):
@@ -80,7 +80,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         if self._carried:
             place = self._carried["row"], self._carried["hand"]
             self.included[place] = True
-            for name in _PLAYED:
+            for name in (*_STORED, "acted"):
                 getattr(self, name)[place] = self._carried[name]
 
     def add(self, *args: Any, **kwargs: Any) -> None:
@@ -106,20 +106,25 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
             self.included = stored
         self.returns = self.advantages + self.values
         hands, rows = np.nonzero((stored & ~self.included).T)  # by hand
-        self._carried = {name: getattr(self, name)[rows, hands] for name in _PLAYED}
-        self._carried |= {"hand": hands, "row": np.arange(len(hands)) - np.searchsorted(hands, hands)}
+        self._carried = {name: getattr(self, name)[rows, hands] for name in (*_STORED, "acted")}
+        self._carried |= {
+            "hand": hands,
+            "row": np.arange(len(hands)) - np.searchsorted(hands, hands),
+        }
 
     def get(self, batch_size: int | None = None) -> Iterator[Any]:  # type: ignore[override]
         """Batches of about `batch_size` decisions in random order, none of them much smaller."""
         if not self.generator_ready:
-            for name in ("observations", "actions", "values", "log_probs", "action_masks"):
+            for name in (*_STORED, "advantages", "returns", "included"):
                 setattr(self, name, self.swap_and_flatten(getattr(self, name)))
-            for name in ("advantages", "returns"):
-                setattr(self, name, self.swap_and_flatten(getattr(self, name)))
-            self.generator_ready = True
-        chosen = np.random.permutation(np.flatnonzero(self.swap_and_flatten(self.included)))
-        batches = max(1, round(len(chosen) / (batch_size or len(chosen))))
-        for indices in np.array_split(chosen, batches):
+            self._indices = np.flatnonzero(self.included)
+            self.generator_ready, self.batch = True, None
+        if batch_size is None:  # all at once: their order does not matter, so one batch for all epochs
+            self.batch = self.batch or self._get_samples(self._indices)
+            yield self.batch
+            return
+        batches = max(1, round(len(self._indices) / batch_size))
+        for indices in np.array_split(np.random.permutation(self._indices), batches):
             self.batch = self._get_samples(indices)
             yield self.batch
 

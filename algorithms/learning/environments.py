@@ -179,7 +179,9 @@ class _TreeHands:
 
     def observations(self) -> Float32Array:
         infosets = self.simulator.infosets
-        return infosets[:, None].astype(np.float32) if self._inputs is None else self._inputs[infosets]
+        return (
+            infosets[:, None].astype(np.float32) if self._inputs is None else self._inputs[infosets]
+        )
 
     def masks(self) -> BoolArray:
         return self.simulator.tree.legal[self.simulator.infosets]
@@ -252,9 +254,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         numbered: observations are numbers of information sets, float32 `(1,)`.
     """
 
-    def __init__(
-        self, game: Game | str = KUHN, *, seed: int = 0, numbered: bool = False
-    ) -> None:
+    def __init__(self, game: Game | str = KUHN, *, seed: int = 0, numbered: bool = False) -> None:
         self.game, self.on, self._numbered = as_game(game), "tree", numbered
         self.per_seat_credit = _one_seat_left(self.game, None)
         self.observation_space: Any = observation_space(self.game, numbered=numbered)
@@ -282,7 +282,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         """The next hand; `options={"hand": k}` deals hand k."""
         super().reset(seed=seed)
         if seed is not None:
-            self._stream = Stream(seed)
+            self._stream, self._hand = Stream(seed), -1
         self._hand = (options or {}).get("hand", self._hand + 1)
         self._deal()
         return self._observation(), {}
@@ -328,7 +328,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
 
     def _deal(self) -> None:
         self._actions, self._draws = [], []
-        deal = deal_of(self._rules, self._hand)
+        deal = deal_of(self._rules, np.uint64(self._hand))
         self._face.reset(self.game.tree.history(int(deal)), self._draw)
 
     def _apply(self, action: int) -> None:
@@ -371,5 +371,3 @@ def _one_seat_left(game: Game, opponents: Mapping[int, Any] | None) -> bool:
         seats = f"0 to {game.num_players - 1}"
         raise UsageError(f"opponents={sorted(taken)}: want seats from {seats}, and one left over")
     return len(taken) == game.num_players - 1
-
-

@@ -414,9 +414,7 @@ class InfosetStatistics:
         self._batches, self._batch_size = state["batches"], state["batch_size"]
 
 
-def _change_gradient(
-    tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]
-) -> None:
+def _change_gradient(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
     tensor.register_hook(change)  # type: ignore[no-untyped-call]
 
 

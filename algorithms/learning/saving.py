@@ -74,7 +74,11 @@ def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, 
     """The saved policy and its NashConv; without a tree only what the curve measured."""
     end, game = training.curve[-1], training.game
     if not game.fits_tree:
-        measured = {} if math.isnan(end.last) else {training.callback.recorder.measure: getattr(end, holds)}
+        measured = (
+            {}
+            if math.isnan(end.last)
+            else {training.callback.recorder.measure: getattr(end, holds)}
+        )
         return {"source": str(out), **measured}
     if holds_models(game):
         policy, source = load_policy(out, game=game), out

@@ -124,7 +124,11 @@ class Training:
         policy = self.average if holds == "average" else self.last
         trained, steps = self.model.policy, self.model.num_timesteps
         notes = {"game": self.game.name, "holds": holds}
-        if isinstance(policy, np.ndarray) and isinstance(trained, InfosetPolicy) and trained.tabular:
+        if (
+            isinstance(policy, np.ndarray)
+            and isinstance(trained, InfosetPolicy)
+            and trained.tabular
+        ):
             save_table(path, self.game, policy, trained=trained, steps=steps, notes=notes)
         else:
             save_network(path, self.game, policy, trained=trained, steps=steps, notes=notes)
@@ -219,7 +223,8 @@ def _model(settings: Settings, game: Game, *, tensorboard: str | None) -> Maskab
             **common,
         )
     table = {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
-    network = table if settings.kind == "table" else {"net_arch": width}
+    hidden = {"net_arch": width, "activation_fn": nn.ReLU}
+    network = table if settings.kind == "table" else hidden
     return MaskablePPO(
         InfosetPolicy,
         _tree_environment(settings, game),

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, get_type_hints
 
-from algorithms.learning.recipes import Config, configure
+from algorithms.learning.settings import Settings, configure
 from algorithms.support import files
 from algorithms.support.errors import UsageError, unknown
 
@@ -28,7 +28,7 @@ class Trial:
     """One training run: a setting and a seed."""
 
     setting: str
-    config: Config
+    config: Settings
 
     @property
     def folder(self) -> PurePosixPath:
@@ -45,7 +45,7 @@ class Trial:
 class Plan:
     """All training runs of a sweep: every setting with every seed, then the best on fresh seeds."""
 
-    settings: Mapping[str, Config]  # by name; their own seed is of no meaning
+    settings: Mapping[str, Settings]  # by name; their own seed is of no meaning
     seeds: tuple[int, ...]
     confirm: int = 0  # how many of the best settings run again
     fresh_seeds: int = 0  # on how many seeds
@@ -84,7 +84,7 @@ def read_plan(folder: Path) -> Plan:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if (stored.pop("format"), stored.pop("version")) != (FORMAT, 1):
             raise ValueError
-        settings = {name: Config(**config) for name, config in stored.pop("settings").items()}
+        settings = {name: Settings(**config) for name, config in stored.pop("settings").items()}
         seeds, chosen = tuple(stored.pop("seeds")), tuple(stored.pop("chosen"))
         return Plan(settings=settings, seeds=seeds, chosen=chosen, **stored)
     except (FileNotFoundError, NotADirectoryError):
@@ -93,7 +93,7 @@ def read_plan(folder: Path) -> Plan:
         raise UsageError(f"{path}: not a sweep's plan, or of another version") from None
 
 
-def settings_grid(choices: Mapping[str, Sequence[Any]]) -> dict[str, Config]:
+def settings_grid(choices: Mapping[str, Sequence[Any]]) -> dict[str, Settings]:
     """Every combination of the values of settings, by name."""
     varied = [name for name, values in choices.items() if len(values) > 1] or list(choices)
     combinations = [
@@ -105,7 +105,7 @@ def settings_grid(choices: Mapping[str, Sequence[Any]]) -> dict[str, Config]:
     }
 
 
-def sampled(settings: Mapping[str, Config], count: int) -> dict[str, Config]:
+def sampled(settings: Mapping[str, Settings], count: int) -> dict[str, Settings]:
     """`count` of the settings in their order, drawn at random but always the same."""
     if not 1 <= count <= len(settings):
         raise UsageError(f"--trials {count}: want 1 to {len(settings)}, the number of combinations")
@@ -115,8 +115,8 @@ def sampled(settings: Mapping[str, Config], count: int) -> dict[str, Config]:
 
 def parse_choices(texts: Iterable[str]) -> dict[str, list[Any]]:
     """`["net=table,mlp", "lr=0.1,0.3"]` -> the values of each setting, in the setting's type."""
-    types = get_type_hints(Config)
-    names = [field.name for field in fields(Config) if field.name != "seed"]
+    types = get_type_hints(Settings)
+    names = [field.name for field in fields(Settings) if field.name != "seed"]
     choices: dict[str, list[Any]] = {}
     for text in texts:
         name, separator, values = text.partition("=")

@@ -19,7 +19,7 @@ from ray import get_runtime_context, tune
 
 from algorithms.learning.checkpoint import read_checkpoint
 from algorithms.learning.curve import Point
-from algorithms.learning.recipes import Config
+from algorithms.learning.settings import Settings
 from algorithms.learning.saving import save_results
 from algorithms.learning.sweeping.plan import ABOUT, MODEL
 from algorithms.learning.training import Training
@@ -44,7 +44,7 @@ def run_trial(config: dict[str, Any], finished: frozenset[str] = frozenset()) ->
     with TemporaryDirectory() as results, TemporaryDirectory() as kept:
         folder = Path(results)
         try:
-            about = _train(Config(**task["config"]), task["checkpoint_every"], folder, Path(kept))
+            about = _train(Settings(**task["config"]), task["checkpoint_every"], folder, Path(kept))
         except BridgeError as error:  # it would fail the same way again
             about = {"failed": str(error)}
         about |= {"host": platform.node(), "node": get_runtime_context().get_node_id()}
@@ -52,7 +52,7 @@ def run_trial(config: dict[str, Any], finished: frozenset[str] = frozenset()) ->
         tune.report({"finished": True}, checkpoint=tune.Checkpoint.from_directory(folder))
 
 
-def _train(config: Config, every: int, folder: Path, kept: Path) -> dict[str, Any]:
+def _train(config: Settings, every: int, folder: Path, kept: Path) -> dict[str, Any]:
     """Run, with checkpoints in `kept`, and leave the results in `folder`; what it took."""
     clock = Clock()
     training = Training(
