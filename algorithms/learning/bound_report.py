@@ -78,7 +78,7 @@ def _lines(
 ) -> Iterator[str]:
     yield f"{source}: {_at_least(bound)}"
     if not bound.found:
-        yield "no response won more than the policy itself, which does not show that NashConv is small"
+        yield "no response won more than the policy: that does not show that NashConv is small"
     yield ""
     rows = [
         (
@@ -95,8 +95,8 @@ def _lines(
     yield command.table(header, rows, left=2)
     yield ""
     yield (
-        f"trained for {bound.decisions:,} decisions per run; "
-        f"measured on {bound.hands:,} fresh hands per seat, in chips per hand"
+        f"each run learned from {bound.decisions:,} decisions; "
+        f"each gain was measured on {bound.hands:,} fresh hands"
     )
     if uniform is not None:
         yield f"uniform play, measured in the same way: {_at_least(uniform)}"

@@ -193,8 +193,7 @@ class Run:
     @property
     def name(self) -> str:
         """Which run of its seat it is."""
-        begun = {"imitation": "started by imitation", "scratch": "started from scratch"}
-        return f"{begun[self.start]}, seed {self.seed}"
+        return f"{self.start}, seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
