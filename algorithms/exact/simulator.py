@@ -206,6 +206,18 @@ def play_out(rules: Rules, hands: int, stream: Stream) -> Int64Array:
     return counts
 
 
+def play_hands(tree: Tree, policy: npt.ArrayLike, streams: UInt64Array) -> Int64Array:
+    """The node where each hand ends that a joint policy `(I, A)` plays: `(n,)`.
+
+    The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
+    first states. So two policies play a hand alike until they choose different actions.
+    """
+    everyone = dict.fromkeys(range(tree.num_players), policy)
+    nodes = np.zeros(len(streams), np.int64)
+    _play_hands(rules_of(tree, everyone), streams, nodes)
+    return nodes
+
+
 def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
     """The arrays of a tree in which opponents' tables `(I, A)` play some seats."""
     policy = tree.uniform()
@@ -396,3 +408,11 @@ def _random_actions(
 def _play_out(rules: Rules, hands: int, stream: UInt64Array, counts: Int64Array) -> None:
     for _ in range(hands):
         counts[_advance(rules, 0, stream)] += 1
+
+
+@compiled
+def _play_hands(rules: Rules, streams: UInt64Array, nodes: Int64Array) -> None:
+    stream = np.zeros(1, np.uint64)
+    for hand in range(len(streams)):
+        stream[0] = streams[hand]
+        nodes[hand] = _advance(rules, 0, stream)

@@ -44,8 +44,8 @@ class StateSimulator:
         seed: int = 0,
         opponents: Mapping[int, StatePolicy] | None = None,
     ) -> None:
-        self._new_state = _origin(game).new_initial_state
-        self._tensor, self._write = _observer(game)
+        self._new_state = origin(game).new_initial_state
+        self._tensor, self._write = observer(game)
         self._opponents, self._random = dict(opponents or {}), random.Random(seed)
         self._seat_columns = (
             np.eye(game.num_players, dtype=np.float32) if game.appends_seat else None
@@ -189,7 +189,8 @@ def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
     return outcomes[-1][0]  # the probabilities sum to a little less than 1
 
 
-def _origin(game: Game) -> Any:
+def origin(game: Game) -> Any:
+    """The OpenSpiel game to play on; a `GameError` if there is none, or it has no tensor."""
     if game.origin is None:
         raise GameError(f"{game.name} has no OpenSpiel states: it is played on its tree")
     if not game.observation_size:
@@ -197,7 +198,7 @@ def _origin(game: Game) -> Any:
     return game.origin
 
 
-def _observer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]]:
+def observer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]]:
     """An array `(size,)`, and a function that writes a player's information state tensor into it.
 
     OpenSpiel's observer writes it several times as fast as `information_state_tensor` does; it is

@@ -107,7 +107,7 @@ class Training:
     def run(self) -> None:
         """Train to the end, or until Ctrl-C."""
         left = self.settings.steps - self.model.num_timesteps
-        with _interrupt(self._guard.stop), _unchecked_distributions():
+        with _interrupt(self._guard.stop), unchecked_distributions():
             try:
                 self.model.learn(
                     left,
@@ -342,7 +342,7 @@ def _interrupt(stop: Event) -> Iterator[None]:
 
 
 @contextmanager
-def _unchecked_distributions() -> Iterator[None]:
+def unchecked_distributions() -> Iterator[None]:
     """Without torch's validation of distributions, which takes a tenth of a run's time.
 
     Weights that are not finite are found before the next rollout.
