@@ -24,9 +24,9 @@ from algorithms.learning.bands import band, draw_bands, interval, iqm
 from algorithms.learning.curve import Point, to_csv
 from algorithms.policies import load_policy
 from algorithms.support.errors import UsageError
+from algorithms.support.ray_cluster import ENVIRONMENT
 from algorithms.sweep import main
 from algorithms.sweeping import plan as planning
-from algorithms.sweeping.cluster import ENVIRONMENT
 from algorithms.sweeping.plan import Plan, parse_choices, parse_seeds, settings_grid
 from algorithms.sweeping.results import read_report, to_text
 from algorithms.sweeping.running import Progress
@@ -352,7 +352,7 @@ def test_mistakes_are_one_line_and_start_nothing(
 def test_another_service_is_not_a_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from algorithms.sweeping import cluster
+    from algorithms.support import ray_cluster as cluster
 
     monkeypatch.setattr(cluster, "CONNECT_TIMEOUT", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -364,7 +364,7 @@ def test_another_service_is_not_a_cluster(
 def test_an_unusable_cluster_leaves_no_new_folder_and_removes_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from algorithms.sweeping import cluster
+    from algorithms.support import ray_cluster as cluster
 
     def refuse(storage: str, **options: Any) -> None:
         Path(storage).mkdir(parents=True)

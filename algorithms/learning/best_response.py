@@ -262,7 +262,7 @@ def _train_on_ray(
     runs: Sequence[Run], progress: Advance, *, cpus: int, address: str | None
 ) -> dict[Run, Trained]:
     """One core per run; progress is told when a run ends."""
-    from algorithms.learning.sweeping.cluster import connected
+    from algorithms.support.ray_cluster import connected
 
     trained: dict[Run, Trained] = {}
     with connected(address, cpus):

@@ -20,14 +20,14 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 from torch import nn
 
 from algorithms.exact.simulator import running_sums
-from algorithms.exact.values import seated
+from algorithms.exact.values import joint_policy
 from algorithms.games import Game
 from algorithms.learning.common_hands import state_returns, tree_returns
 from algorithms.learning.environments import SelfPlayVecEnv
-from algorithms.learning.learner import ILLEGAL, network_table
+from algorithms.learning.learner import ILLEGAL
 from algorithms.learning.states import StatePolicy
 from algorithms.learning.training import unchecked_distributions
-from algorithms.policies.answers import masked_softmax
+from algorithms.policies.network import masked_softmax, network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import (
     BoolArray,
@@ -117,7 +117,7 @@ class TreeTarget:
         tables = [self.table] * self.game.num_players
         if response is not None:
             tables[seat] = response
-        return tree_returns(self.game.tree, seated(self.game.tree, tables), streams)[:, seat]
+        return tree_returns(self.game.tree, joint_policy(self.game.tree, tables), streams)[:, seat]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

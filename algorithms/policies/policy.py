@@ -162,7 +162,8 @@ class Policy:
         """
         from kuhn_bridge.sb3 import lower_bound
 
-        return lower_bound(self, **options)
+        played = self.table if self.game.fits_tree else self.probabilities
+        return lower_bound(self.game, played, **options)
 
     def greedy(self) -> Policy:
         """The policy that always plays the most probable action, the lowest ID of equals."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from algorithms.support import ray_cluster as cluster
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance
-from algorithms.sweeping import cluster
 from algorithms.sweeping.plan import TRIAL_FILE, Plan, Trial
 from algorithms.sweeping.results import Report, read_report
 
