@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _metavar(setting: Any) -> str:
-    return {"int": "N", "float": "X"}.get(str(setting.type), setting.name.upper())
+    return {"int": "N", "float": "X"}.get(str(setting.type), str(setting.name).upper())
 
 
 def _run(args: argparse.Namespace) -> int:

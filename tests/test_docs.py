@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-
 from algorithms.learning.recipes import Config, configure
+
 from parity.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent

@@ -1,4 +1,4 @@
-"""The self-play environments: every decision of every seat, on the tree, on states, move by move."""
+"""The self-play environments: on the tree, on states, and move by move on the PettingZoo face."""
 
 from __future__ import annotations
 

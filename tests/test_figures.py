@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from algorithms.learning.recipes import configure
 
 from algorithms.learning.curve import Point, from_csv
-from algorithms.learning.recipes import configure
 from algorithms.learning.training import Training
 
 ROOT = Path(__file__).parent.parent

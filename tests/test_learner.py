@@ -1,4 +1,4 @@
-"""The learner: credit per seat, the step per information set, the magnet, the averages, SelfPlay()."""
+"""The learner: credit per seat, steps per information set, the magnet, averages, `SelfPlay`."""
 
 from __future__ import annotations
 
@@ -470,7 +470,7 @@ def test_losses_and_gradients_are_those_of_sb3(name: str, size: int) -> None:
     two = theirs.evaluate_actions(inputs[infosets[:, 0]], actions, action_masks=masks)
     for mine, right in zip(one, two, strict=True):
         assert torch.allclose(mine.flatten(), right.flatten(), atol=1e-5)
-    for policy, (values, logs, entropy) in ((ours, one), (theirs, two)):
+    for values, logs, entropy in (one, two):
         (values.flatten() * 0.3 + logs * 0.5 + entropy * 0.1).mean().backward()
     for mine, right in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.allclose(mine.grad, right.grad, atol=1e-5)
@@ -481,7 +481,7 @@ def some_legal(masks: np.ndarray) -> np.ndarray:
 
 
 def test_actions_come_with_their_probabilities_and_change_with_the_weights() -> None:
-    policy, _, game, infosets = pair("kuhn", 4000)
+    policy, _, _, infosets = pair("kuhn", 4000)
     policy.set_training_mode(False)
     with torch.no_grad():
         actions, values, logs = policy(infosets.float())

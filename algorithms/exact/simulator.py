@@ -206,6 +206,18 @@ def play_out(rules: Rules, hands: int, stream: Stream) -> Int64Array:
     return counts
 
 
+def play_hands(tree: Tree, policy: npt.ArrayLike, streams: UInt64Array) -> Int64Array:
+    """The node where each hand ends that a joint policy `(I, A)` plays: `(n,)`.
+
+    The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
+    first states. So two policies play a hand alike until they choose different actions.
+    """
+    everyone = dict.fromkeys(range(tree.num_players), policy)
+    nodes = np.zeros(len(streams), np.int64)
+    _play_hands(rules_of(tree, everyone), streams, nodes)
+    return nodes
+
+
 def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
     """The arrays of a tree in which opponents' tables `(I, A)` play some seats."""
     policy = tree.uniform()
@@ -344,7 +356,7 @@ def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
         child = rules.child[np.uint64(rules.infoset[here]), np.uint64(actions[i])]
         node = np.uint64(rules.first_child[here] + child)
         if rules.state[node] == _MOVES:
-            node = np.uint64(_advance(rules, np.int64(node), hands.counters))
+            node = np.uint64(_advance(rules, int(node), hands.counters))
         hands.node[i] = node
         hands.acted[i] = rules.player[here]
         hands.ended[i] = rules.state[node] == _ENDED
@@ -355,8 +367,8 @@ def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
 @compiled
 def _deal_where_ended(rules: Rules, hands: Hands) -> None:
     if not rules.first_acts:
-        for i in np.flatnonzero(hands.ended):
-            hands.node[i] = _next_hand(rules, hands.counters)
+        for ended_hand in np.flatnonzero(hands.ended):
+            hands.node[ended_hand] = _next_hand(rules, hands.counters)
         return
     deals, own_share, hand = rules.deals, rules.own_share, hands.counters[1]
     for i in range(len(hands.node)):  # without a branch, which would be mispredicted too often
@@ -396,3 +408,11 @@ def _random_actions(
 def _play_out(rules: Rules, hands: int, stream: UInt64Array, counts: Int64Array) -> None:
     for _ in range(hands):
         counts[_advance(rules, 0, stream)] += 1
+
+
+@compiled
+def _play_hands(rules: Rules, streams: UInt64Array, nodes: Int64Array) -> None:
+    stream = np.zeros(1, np.uint64)
+    for hand in range(len(streams)):
+        stream[0] = streams[hand]
+        nodes[hand] = _advance(rules, 0, stream)

@@ -35,10 +35,10 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         A_k = R_k + gamma V_(k+1) - V_k + gamma lambda A_(k+1)
 
     where k + 1 is the *same seat's* next decision and R_k what the seat is paid until then: its
-    return if the hand ends, and then V_(k+1) = A_(k+1) = 0. The seat that is to act when the rollout
-    ends has a known V_(k+1). Another seat's last decision in an unfinished hand has not: it is
-    carried over to the next rollout, which shows how it went on. So there are P - 1 rows more than
-    steps, for what is carried over; PPO's ratio accounts for the update in between.
+    return if the hand ends, and then V_(k+1) = A_(k+1) = 0. The seat that is to act when the
+    rollout ends has a known V_(k+1). Another seat's last decision in an unfinished hand has not: it
+    is carried over to the next rollout, which shows how it went on. So there are P - 1 more rows
+    than steps, for what is carried over; PPO's ratio accounts for the update in between.
 
     Args:
         n_steps: steps of a rollout.
@@ -54,6 +54,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     ended: BoolArray  # (rows, n)
     included: BoolArray  # (rows, n) whether a decision is learned from now
     batch: Any  # the latest batch that `get` gave
+    generator_ready: bool
 
     def __init__(
         self,
@@ -114,16 +115,14 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
             "row": np.arange(len(hands)) - np.searchsorted(hands, hands),
         }
 
-    def get(self, batch_size: int | None = None) -> Iterator[Any]:  # type: ignore[override]
+    def get(self, batch_size: int | None = None) -> Iterator[Any]:
         """Batches of about `batch_size` decisions in random order, none of them much smaller."""
         if not self.generator_ready:
             for name in (*_STORED, "advantages", "returns", "included"):
                 setattr(self, name, self.swap_and_flatten(getattr(self, name)))
             self._indices = np.flatnonzero(self.included)
             self.generator_ready, self.batch = True, None
-        if (
-            batch_size is None
-        ):  # all at once: their order does not matter, so one batch for all epochs
+        if batch_size is None:  # all at once, in any order: one batch for all epochs
             self.batch = self.batch or self._get_samples(self._indices)
             yield self.batch
             return

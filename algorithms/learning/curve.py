@@ -23,7 +23,7 @@ MAX_BYTES = 2**24  # of a file: a curve takes one thousandth of it
 
 
 class Point(NamedTuple):
-    """A measure of the last policy and of the average after `steps` decisions; NaN if there is none."""
+    """A measure of the last policy and of the average after `steps` decisions; NaN: none."""
 
     steps: int
     seconds: float

@@ -1,9 +1,9 @@
 """Self-play environments for Stable-Baselines3: every decision of every seat is a step.
 
-One policy plays all seats. The step of a slot is the decision of whoever is to act in its hand, and
-the next observation is that of whoever acts next. SB3's own rollout buffer would take a slot for one
-agent and carry credit from one seat to another with the wrong sign, so these environments are only
-stepped under `SelfPlay()`, which puts `SeatRolloutBuffer` in its place.
+One policy plays all seats. The step of a slot is the decision of whoever is to act in its hand,
+and the next observation is that of whoever acts next. SB3's own rollout buffer would take a slot
+for one agent and carry credit from one seat to another with the wrong sign, so these environments
+are only stepped under `SelfPlay()`, which puts `SeatRolloutBuffer` in its place.
 
 `SelfPlayVecEnv` plays thousands of hands at once, on the game's tree or on OpenSpiel's states.
 `SelfPlayEnv` plays the PettingZoo face move by move: slow, readable, and equal draw by draw.
@@ -47,8 +47,8 @@ class SelfPlayVecEnv(VecEnv):
 
     | space | what |
     |---|---|
-    | observation | float32 `(n_envs, size)`: the information state tensor of the player to act, and \
-a one-hot of the seat behind it if `game.appends_seat`; `(n_envs, 1)` if `numbered` |
+    | observation | float32 `(n_envs, size)`: the information state tensor of the player to act |
+    | | and a one-hot of the seat behind it if `game.appends_seat`; `(n_envs, 1)` if `numbered` |
     | action | the game's action IDs; `action_masks()` gives the legal ones, bool `(n_envs, A)` |
     | reward | what the player who acted wins if the hand ends, else 0 |
 
@@ -67,7 +67,7 @@ a one-hot of the seat behind it if `game.appends_seat`; `(n_envs, 1)` if `number
             `dones` and infos are ones that SB3's loops pass over.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # keyword options
         self,
         n_envs: int,
         game: Game | str = KUHN,

@@ -3,10 +3,10 @@
 One policy plays all seats. PPO collects a rollout, `SeatRolloutBuffer` computes advantages along
 each seat's own decisions, and PPO's loss L is differentiated. What is added here:
 
-**1. Magnetic mirror descent** (Sokota et al. 2023). Gradient ascent in self-play circles around an
-equilibrium. A pull towards a magnet m, a slow copy of the policy p, damps the rotation:
+**1. Magnetic mirror descent** (Sokota et al. 2023). Gradient ascent in self-play circles around
+an equilibrium. A pull towards a magnet m, a slow copy of the policy p, damps the rotation:
 
-    L + kl * sigma * mean over decisions of KL(p || m),        log m += magnet_rate * (log p - log m)
+    L + kl * sigma * mean over decisions of KL(p || m),    log m += magnet_rate * (log p - log m)
 
 sigma is the standard deviation of returns under uniform play, so that `kl` fits games of any
 stakes. As m follows p, the pull does not keep p away from the equilibrium, as an entropy bonus
@@ -30,8 +30,8 @@ where r_t(s) is the probability that the player's own choices under p_t allow s:
 like one p_t drawn for the whole hand.
 
 **4. Networks without statistics per information set** (games without a tree). PPO's own gradient,
-an entropy bonus that falls from `ent_coef` to `ent_coef_end`, the KL pull of (1), and instead of (3)
-an average of the weights, sum_t t(t+1) theta_t / sum_t t(t+1), whose network is also the magnet.
+an entropy bonus that falls from `ent_coef` to `ent_coef_end`, the KL pull of (1), and instead of
+(3) an average of the weights, sum_t t(t+1) theta_t / sum_t t(t+1), whose network is the magnet too.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class SelfPlay(BaseCallback):
         model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(1024, "leduc_poker"), n_steps=8)
         model.learn(1_000_000, callback=SelfPlay())
 
-    It puts `SeatRolloutBuffer` in place, changes PPO's gradients by hooks as this module's equations
-    say, averages the policies, and measures them. PPO's code, loss and optimizer stay as they are.
+    It puts `SeatRolloutBuffer` in place, changes PPO's gradients by hooks as this module's
+    equations say, averages the policies, and measures them. PPO's code, loss and optimizer stay.
 
     Args:
         step_size, kl, kl_end, magnet_rate, ent_coef_end: as in `Settings`; defaults by what is
@@ -99,7 +99,7 @@ class SelfPlay(BaseCallback):
     game: Game  # this and the next are there as soon as there is a model
     learner: TreeLearner | NetworkLearner
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # keyword options
         self,
         *,
         step_size: float | None = None,
@@ -130,7 +130,7 @@ class SelfPlay(BaseCallback):
     def progress(self) -> float:
         """How much of the run is done, from 0 to 1."""
         if self._total_steps:
-            return min(1.0, self.model.num_timesteps / self._total_steps)
+            return min(1.0, float(self.model.num_timesteps) / self._total_steps)
         start, end = self.model._num_timesteps_at_start, self.model._total_timesteps
         return float((self.model.num_timesteps - start) / max(end - start, 1))
 
@@ -265,7 +265,8 @@ class TreeLearner:
         policy = self._model.policy
         if isinstance(policy, InfosetPolicy):
             return policy.probabilities()
-        return network_table(actor_of(policy), self._game)
+        table: Float64Array = network_table(actor_of(policy), self._game)
+        return table
 
     @property
     def curve_points(self) -> int:
@@ -502,7 +503,8 @@ class _SampleHooks:
         def change(gradient: torch.Tensor) -> torch.Tensor:
             total = torch.zeros_like(fixed).index_add(0, which, gradient)
             step = self._statistics.target_step(total, fixed, infosets, counts)
-            return -(self._statistics.weights(infosets) * step / counts[:, None])[which]
+            per_sample: torch.Tensor = self._statistics.weights(infosets) * step / counts[:, None]
+            return -per_sample[which]
 
         _change_gradient(logits, change)
 
@@ -514,8 +516,6 @@ class _SampleHooks:
 
 class NetworkLearner:
     """Learning without statistics per information set: equation 4."""
-
-    curve_points = 10  # if there is a measure: it takes much longer than on a tree
 
     def __init__(
         self,
@@ -532,6 +532,11 @@ class NetworkLearner:
         self.average = copy.deepcopy(self.last).requires_grad_(False)
         self._count, self._kl = 0, 0.0
         self._hook: Any = None
+
+    @property
+    def curve_points(self) -> int:
+        """How many points a curve has: without a tree measuring takes much longer."""
+        return 10 if self._measure else 200
 
     def measures(self) -> tuple[float, float]:
         """The measure of the last and of the averaged network, if there is one."""
@@ -575,7 +580,7 @@ class NetworkLearner:
         self._count = state["count"]
 
     def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
-        """Add the gradient of kl * mean KL(p || m), which is p (log p/m - KL(p || m)) per sample."""
+        """Add the gradient of kl * mean KL(p || m): per sample p (log p/m - KL(p || m))."""
         if not logits.requires_grad or not self._model.policy.training:  # only PPO's own gradients
             return
         batch = self._model.rollout_buffer.batch

@@ -13,7 +13,6 @@ from torch import nn
 
 from algorithms.games import Game
 from algorithms.learning.environments import SelfPlayVecEnv
-from algorithms.learning.learner import InfosetPolicy
 from algorithms.policies.network import network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array
@@ -54,8 +53,7 @@ def save_table(
     game: Game,
     table: Float64Array,
     *,
-    trained: InfosetPolicy,
-    steps: int,
+    trained: Any,
     notes: Mapping[str, str],
 ) -> None:
     """A zip with SB3's `MlpPolicy` that plays `table` `(I, A)`, with the values of a trained table.
@@ -64,18 +62,17 @@ def save_table(
         path: the file; it is written whole or not at all.
         game: whose table it is.
         table: what to play.
-        trained: the policy of the run.
-        steps: how many decisions it has learned from.
+        trained: the model of the run, with an `InfosetPolicy`.
         notes: attributes of the model, such as the game's name.
     """
     placed = _can_be_placed(game)
     width = [len(game.tree.keys)] if placed else list(HIDDEN)
     model = _stock_model(game, {"net_arch": width, "activation_fn": nn.ReLU}, FINE_TUNING)
     if placed:
-        _place(model.policy, game, table, trained.values())
+        _place(model.policy, game, table, trained.policy.values())
     else:
         imitate(actor_of(model.policy), game, table)
-    _write(path, model, steps, notes)
+    _write(path, model, trained.num_timesteps, notes)
 
 
 def save_network(
@@ -84,7 +81,6 @@ def save_network(
     plays: Float64Array | nn.Module,
     *,
     trained: Any,
-    steps: int,
     notes: Mapping[str, str],
 ) -> None:
     """A zip with SB3's `MlpPolicy` of a trained policy's size that plays a table or a network.
@@ -94,26 +90,26 @@ def save_network(
         game: whose policy it is.
         plays: what to play: a table `(I, A)`, to which the network is fitted unless it plays it
             already, or a network, whose weights are copied.
-        trained: the policy of the run, an SB3 policy.
-        steps: how many decisions it has learned from.
+        trained: the model of the run.
         notes: attributes of the model, such as the game's name.
     """
+    policy = trained.policy
     kwargs = {
-        "net_arch": trained.net_arch,
-        "activation_fn": trained.activation_fn,
-        "optimizer_kwargs": trained.optimizer_kwargs,
+        "net_arch": policy.net_arch,
+        "activation_fn": policy.activation_fn,
+        "optimizer_kwargs": policy.optimizer_kwargs,
     }
     on_states = isinstance(plays, nn.Module)
     model = _stock_model(
         game, kwargs, STATES_FINE_TUNING if on_states else NETWORK_FINE_TUNING, on_states=on_states
     )
-    model.policy.load_state_dict(trained.state_dict())
+    model.policy.load_state_dict(policy.state_dict())
     actor = actor_of(model.policy)
     if isinstance(plays, nn.Module):
         actor.load_state_dict(plays.state_dict())
     elif np.abs(network_table(actor, game) - plays).max() > 1e-6:
         imitate(actor, game, plays)
-    _write(path, model, steps, notes)
+    _write(path, model, trained.num_timesteps, notes)
 
 
 def _write(path: Path, model: Any, steps: int, notes: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Many hands of an OpenSpiel game at once on its states: for games that are too large for a tree."""
+"""Many hands at once on OpenSpiel states: for games that are too large for a tree."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from algorithms.exact.tree import CHANCE, TERMINAL, GameError
+from algorithms.exact.tree import CHANCE, TERMINAL
 from algorithms.games import Game
 from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
-from kuhn_bridge.errors import IllegalActionError
+from kuhn_bridge.errors import GameError, IllegalActionError
 
 # Observations (n, size) float32 and masks (n, A) bool -> probabilities (n, A).
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Any]
@@ -44,8 +44,8 @@ class StateSimulator:
         seed: int = 0,
         opponents: Mapping[int, StatePolicy] | None = None,
     ) -> None:
-        self._new_state = _origin(game).new_initial_state
-        self._tensor, self._write = _observer(game)
+        self._new_state = origin(game).new_initial_state
+        self._tensor, self._write = observer(game)
         self._opponents, self._random = dict(opponents or {}), random.Random(seed)
         self._seat_columns = (
             np.eye(game.num_players, dtype=np.float32) if game.appends_seat else None
@@ -121,12 +121,7 @@ class StateSimulator:
     def _play_chance(self, state: Any, player: int) -> int:
         """Who is to act, or TERMINAL, once chance has moved."""
         while player == CHANCE:
-            number = self._random.random()
-            for action, probability in state.chance_outcomes():
-                number -= probability
-                if number < 0:
-                    break
-            state.apply_action(action)
+            state.apply_action(draw_outcome(state.chance_outcomes(), self._random.random()))
             player = state.current_player()
         return player
 
@@ -181,11 +176,21 @@ class StateSimulator:
         probabilities = np.asarray(policy(self.observations[hands], self.masks[hands]), np.float64)
         sums = np.cumsum(probabilities * self.masks[hands], axis=1)
         numbers = np.array([[self._random.random()] for _ in hands])
-        actions = (sums <= numbers * sums[:, -1:]).sum(axis=1)
-        return np.asarray(actions, np.int64).tolist()
+        actions: list[int] = (sums <= numbers * sums[:, -1:]).sum(axis=1).tolist()
+        return actions
 
 
-def _origin(game: Game) -> Any:
+def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
+    """The outcome of chance that a number in [0, 1) means."""
+    for action, probability in outcomes:
+        number -= probability
+        if number < 0:
+            return action
+    return outcomes[-1][0]  # the probabilities sum to a little less than 1
+
+
+def origin(game: Game) -> Any:
+    """The OpenSpiel game to play on; a `GameError` if there is none, or it has no tensor."""
     if game.origin is None:
         raise GameError(f"{game.name} has no OpenSpiel states: it is played on its tree")
     if not game.observation_size:
@@ -193,7 +198,7 @@ def _origin(game: Game) -> Any:
     return game.origin
 
 
-def _observer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]]:
+def observer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]]:
     """An array `(size,)`, and a function that writes a player's information state tensor into it.
 
     OpenSpiel's observer writes it several times as fast as `information_state_tensor` does; it is

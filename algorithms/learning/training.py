@@ -1,4 +1,4 @@
-"""A training run: a model and its callback from settings, its state on disk, and how it is stopped."""
+"""A training run: its model and callback, its state on disk, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Training:
         callback: the `SelfPlay` (or `MeasureOnly`, for the usual recipe).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # keyword options
         self,
         settings: Settings,
         *,
@@ -107,7 +107,7 @@ class Training:
     def run(self) -> None:
         """Train to the end, or until Ctrl-C."""
         left = self.settings.steps - self.model.num_timesteps
-        with _interrupt(self._guard.stop), _unchecked_distributions():
+        with _interrupt(self._guard.stop), unchecked_distributions():
             try:
                 self.model.learn(
                     left,
@@ -117,7 +117,7 @@ class Training:
                 )
             except _Stopped:
                 self.callback.on_training_end()
-            except ValueError:  # torch refuses logits that are not finite
+            except (ValueError, RuntimeError):  # torch refuses logits that are not finite
                 if all(weight.isfinite().all() for weight in self.model.policy.parameters()):
                     raise
                 raise diverged(self.model) from None
@@ -125,16 +125,16 @@ class Training:
     def save_model(self, path: Path, *, holds: str) -> None:
         """An SB3 zip that plays the `last` or the `average` policy; the zip says which."""
         policy = self.average if holds == "average" else self.last
-        trained, steps = self.model.policy, self.model.num_timesteps
+        trained = self.model.policy
         notes = {"game": self.game.name, "holds": holds}
         if (
             isinstance(policy, np.ndarray)
             and isinstance(trained, InfosetPolicy)
             and trained.tabular
         ):
-            save_table(path, self.game, policy, trained=trained, steps=steps, notes=notes)
+            save_table(path, self.game, policy, trained=self.model, notes=notes)
         else:
-            save_network(path, self.game, policy, trained=trained, steps=steps, notes=notes)
+            save_network(path, self.game, policy, trained=self.model, notes=notes)
 
     def get_state(self) -> dict[str, Any]:
         """Everything the next update depends on, in types that load without running code."""
@@ -250,7 +250,7 @@ def _model(settings: Settings, game: Game, *, tensorboard: str | None) -> Maskab
 def _tree_environment(settings: Settings, game: Game) -> Any:
     if settings.env == "tree":
         return SelfPlayVecEnv(settings.n_envs, game, seed=settings.seed, numbered=True)
-    makers = [
+    makers: list[Callable[[], Any]] = [
         partial(SelfPlayEnv, game, seed=settings.seed + slot, numbered=True)
         for slot in range(settings.n_envs)
     ]
@@ -342,7 +342,7 @@ def _interrupt(stop: Event) -> Iterator[None]:
 
 
 @contextmanager
-def _unchecked_distributions() -> Iterator[None]:
+def unchecked_distributions() -> Iterator[None]:
     """Without torch's validation of distributions, which takes a tenth of a run's time.
 
     Weights that are not finite are found before the next rollout.

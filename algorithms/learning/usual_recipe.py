@@ -1,4 +1,4 @@
-"""The usual recipe, kept as a baseline that fails: one environment, whoever is to act is "the agent".
+"""The usual recipe, a baseline that fails: one environment, whoever is to act is "the agent".
 
 Its fault is in one place: the reward of the last actor ends a trajectory in which the seats took
 turns, so whatever comes before is credited to the *other* seat with the same sign. In a zero-sum
@@ -95,7 +95,8 @@ class MeasureOnly(BaseCallback):
     @property
     def last(self) -> Float64Array:
         """What the model plays now, `(12, 3)`."""
-        return network_table(actor_of(self.model.policy), kuhn())
+        table: Float64Array = network_table(actor_of(self.model.policy), kuhn())
+        return table
 
     @property
     def average(self) -> Float64Array:

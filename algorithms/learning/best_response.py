@@ -1,0 +1,282 @@
+"""Trained best responses: a lower bound of NashConv in games of any size.
+
+NashConv sums over seats i what the best policy of that seat gains against the others:
+
+    NashConv(p) = sum_i max_b [u_i(b, p_-i) - u_i(p)]
+
+Where the maximum cannot be computed, any single b in its place gives a bound from below. Here b is
+trained: p is frozen in the other seats, which leaves a problem for a single agent, and stock
+`MaskablePPO` learns it (`response_training`). How much of the maximum it finds is unknown, so
+
+- a small bound does not show that NashConv is small, and
+- bounds do not rank policies: the smaller one may belong to the policy that is harder to learn
+  against.
+
+For each seat:
+
+1. Per seed two networks are trained, one from scratch, and one that first imitates
+   0.8 p + 0.2 uniform play, so that it begins near u_i(p) even if p is hard to beat.
+2. Candidates are each network greedy and sampled, and p itself, whose gain is 0 exactly. All play
+   the same hands, and the one that gains most is chosen.
+3. The chosen one plays fresh hands, once, and as many as was fixed before. To choose and measure on
+   the same hands would overstate the gain: the largest of several noisy figures is too large on
+   average.
+
+The estimate is therefore unbiased for the chosen response, and its 95% interval contains
+u_i(b, p_-i) - u_i(p) in 95% of repetitions. Both terms are estimated with common random numbers.
+This is valid because each term alone is the mean of independent hands, and reduces the variance of
+the difference because a response often agrees with p (`common_hands`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from algorithms.games import Game
+from algorithms.learning.common_hands import hand_streams
+from algorithms.learning.response_training import (
+    STARTS,
+    ResponseSettings,
+    Run,
+    StateTarget,
+    Target,
+    Trained,
+    TreeTarget,
+    train_response,
+)
+from algorithms.learning.states import StatePolicy
+from algorithms.support.arrays import Float64Array, UInt64Array
+from algorithms.support.errors import UsageError
+from algorithms.support.progress import Advance
+
+DECISIONS = 2_000_000  # that each run learns from
+HANDS = 200_000  # to choose by, and as many to measure
+LEAST_HANDS = 1_000  # fewer say too little about their own spread
+QUANTILE = 1.959964  # 95% of a normal distribution lies within so many standard deviations
+ITSELF = "the policy itself"  # the candidate that gains nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a candidate gains over the policy itself, in chips per hand."""
+
+    candidate: str
+    gain: float
+    standard_error: float
+
+
+NO_GAIN = Gain(ITSELF, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class SeatBound:
+    """The gain of one seat's chosen response on fresh hands, and what it took to find it."""
+
+    seat: int
+    chosen: Gain
+    runs: int
+    cpu_seconds: float  # of all runs
+
+    @property
+    def found(self) -> bool:
+        """Whether a response was chosen rather than the policy itself."""
+        return self.chosen.candidate != ITSELF
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBound:
+    """A lower bound of a policy's NashConv, in chips per hand."""
+
+    game: str
+    seats: tuple[SeatBound, ...]
+    hands: int  # on which each seat's response was measured
+    decisions: int  # that each run learned from
+
+    @property
+    def gains(self) -> tuple[float, ...]:
+        """What each seat's response gains; by chance it may be slightly below 0."""
+        return tuple(seat.chosen.gain for seat in self.seats)
+
+    @property
+    def standard_error(self) -> float:
+        """Of the sum of the gains: seats are measured on different hands."""
+        return math.hypot(*(seat.chosen.standard_error for seat in self.seats))
+
+    @property
+    def nash_conv_at_least(self) -> float:
+        """The sum of the gains; never below 0, as NashConv is not."""
+        return max(0.0, sum(self.gains))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95% of such intervals contain the sum of what the responses gain."""
+        reach = QUANTILE * self.standard_error
+        return max(0.0, sum(self.gains) - reach), max(0.0, sum(self.gains) + reach)
+
+    @property
+    def found(self) -> bool:
+        """Whether any seat has a response that gains."""
+        return any(seat.found for seat in self.seats)
+
+
+def lower_bound(  # noqa: PLR0913  # options by name
+    game: Game,
+    policy: Float64Array | StatePolicy,
+    *,
+    decisions: int = DECISIONS,
+    hands: int = HANDS,
+    seeds: Sequence[int] = (0,),
+    cpus: int = 1,
+    address: str | None = None,
+    settings: ResponseSettings | None = None,
+    progress: Advance | None = None,
+) -> LowerBound:
+    """Train responses to a policy in every seat, and measure the best one of each.
+
+    Args:
+        game: what is played.
+        policy: what all seats play. A table `(I, A)` is played on the game's tree; a function from
+            observations `(n, size)` and masks `(n, A)` to probabilities `(n, A)` on OpenSpiel's
+            states.
+        decisions: that each run learns from.
+        hands: to choose a response by, and the same number again to measure it.
+        seeds: each one adds two runs per seat.
+        cpus: how many runs at a time; more than one run on Ray.
+        address: of a Ray cluster.
+        settings: of the training.
+        progress: called with the number of decisions of all runs so far, out of `total_decisions`,
+            and a word about them.
+    """
+    _require_possible(decisions=decisions, hands=hands, seeds=seeds, cpus=cpus)
+    target = StateTarget(game, policy) if callable(policy) else TreeTarget(game, policy)
+    runs = [
+        Run(
+            target=target,
+            seat=seat,
+            start=start,
+            seed=seed,
+            decisions=decisions,
+            settings=settings or ResponseSettings(),
+        )
+        for seat in range(game.num_players)
+        for seed in seeds
+        for start in STARTS
+    ]
+    if cpus == 1 and address is None:
+        trained = _train_in_turn(runs, progress or _no_progress)
+    else:
+        trained = _train_on_ray(runs, progress or _no_progress, cpus=cpus, address=address)
+    seats = (
+        _measured([(run, trained[run]) for run in runs if run.seat == seat], hands=hands)
+        for seat in range(game.num_players)
+    )
+    return LowerBound(game.name, tuple(seats), hands, decisions)
+
+
+def total_decisions(game: Game, *, decisions: int = DECISIONS, seeds: Sequence[int] = (0,)) -> int:
+    """How many decisions all runs of `lower_bound` learn from."""
+    return game.num_players * len(seeds) * len(STARTS) * decisions
+
+
+def _require_possible(*, decisions: int, hands: int, seeds: Sequence[int], cpus: int) -> None:
+    if decisions < 1:
+        raise UsageError(f"decisions={decisions}: want at least 1")
+    if hands < LEAST_HANDS:
+        raise UsageError(f"hands={hands}: want at least {LEAST_HANDS:,}")
+    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+        raise UsageError(f"seeds={list(seeds)}: want different whole numbers from 0 up")
+    if cpus < 1:
+        raise UsageError(f"cpus={cpus}: want at least 1")
+
+
+def _no_progress(done: int, note: str) -> None:
+    """Nobody is told."""
+
+
+# ---------------------------------------------------------------------------------------------
+# Choosing and measuring
+# ---------------------------------------------------------------------------------------------
+
+
+def _measured(trained: Sequence[tuple[Run, Trained]], *, hands: int) -> SeatBound:
+    """The best response of one seat's runs."""
+    run = trained[0][0]
+    responses = {
+        f"{run.name}, {manner}": run.target.response(result.network, greedy=manner == "greedy")
+        for run, result in trained
+        for manner in ("greedy", "sampled")
+    }
+    chosen = choose_and_measure(run.target, run.seat, responses, hands=hands, seed=run.seed)
+    cpu_seconds = sum(result.cpu_seconds for _, result in trained)
+    return SeatBound(run.seat, chosen, len(trained), cpu_seconds)
+
+
+def choose_and_measure(
+    target: Target, seat: int, responses: Mapping[str, Any], *, hands: int, seed: int
+) -> Gain:
+    """Choose the response that gains most on some hands, and measure it on as many fresh ones."""
+    choosing, fresh = (hand_streams((seed, seat, part), hands) for part in (0, 1))
+    best = max(response_gains(target, seat, responses, choosing), key=lambda found: found.gain)
+    if best.gain <= 0:
+        return NO_GAIN
+    chosen = {best.candidate: responses[best.candidate]}
+    return response_gains(target, seat, chosen, fresh)[0]
+
+
+def response_gains(
+    target: Target, seat: int, responses: Mapping[str, Any], streams: UInt64Array
+) -> list[Gain]:
+    """The gain of each response over the policy itself, on the hands of these random streams."""
+    own, found = target.returns(seat, None, streams), []
+    for name, response in responses.items():
+        difference = target.returns(seat, response, streams) - own
+        error = difference.std(ddof=1) / math.sqrt(len(difference))
+        found.append(Gain(name, float(difference.mean()), float(error)))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------
+# Many runs
+# ---------------------------------------------------------------------------------------------
+
+
+def _train_in_turn(runs: Sequence[Run], progress: Advance) -> dict[Run, Trained]:
+    trained: dict[Run, Trained] = {}
+    for run in runs:
+        trained[run] = train_response(run, _told(progress, run, sum(r.decisions for r in trained)))
+    return trained
+
+
+def _told(progress: Advance, run: Run, before: int) -> Callable[[int], None]:
+    """Adds a run's decisions to those of the runs before it."""
+    note = f"player_{run.seat}, {run.name}"
+    return lambda done: progress(before + min(done, run.decisions), note)
+
+
+def _train_on_ray(
+    runs: Sequence[Run], progress: Advance, *, cpus: int, address: str | None
+) -> dict[Run, Trained]:
+    """One core per run; progress is told when a run ends."""
+    from algorithms.learning.sweeping.cluster import connected
+
+    trained: dict[Run, Trained] = {}
+    with connected(address, cpus):
+        import ray
+
+        train = ray.remote(num_cpus=1)(_train_on_one_core)
+        waiting = {train.remote(run): run for run in runs}
+        while waiting:
+            (ready,), _ = ray.wait(list(waiting))
+            trained[waiting.pop(ready)] = ray.get(ready)
+            progress(sum(run.decisions for run in trained), f"{len(trained)} of {len(runs)} runs")
+    return trained
+
+
+def _train_on_one_core(run: Run) -> Trained:
+    torch.set_num_threads(1)
+    return train_response(run)

@@ -1,0 +1,119 @@
+"""Lower bounds in words, as JSON, and as exit codes: never as if they were NashConv itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from algorithms.learning.best_response import QUANTILE, Gain, LowerBound
+from algorithms.support import command
+from algorithms.support.errors import UsageError
+
+
+def to_text(
+    source: str,
+    bound: LowerBound,
+    *,
+    uniform: LowerBound | None = None,
+    exact: float | None = None,
+) -> str:
+    """The bound, the chosen responses, and what it took to find them.
+
+    Args:
+        source: whose bound it is.
+        bound: what was found.
+        uniform: the bound of uniform play, found in the same way.
+        exact: the exact NashConv where it is known, to say which share was found.
+    """
+    return "\n".join(_lines(source, bound, uniform, exact))
+
+
+def to_json(
+    source: str,
+    bound: LowerBound,
+    *,
+    uniform: LowerBound | None = None,
+) -> dict[str, Any]:
+    """One object for machines; it has no `nash_conv`."""
+    found: dict[str, Any] = {
+        "source": source,
+        "game": bound.game,
+        "nash_conv_at_least": bound.nash_conv_at_least,
+        "interval": list(bound.interval),
+        "gains": list(bound.gains),
+        "responses": [
+            {
+                "player": seat.seat,
+                "response": seat.chosen.candidate,
+                "gain": seat.chosen.gain,
+                "standard_error": seat.chosen.standard_error,
+                "runs": seat.runs,
+                "cpu_seconds": round(seat.cpu_seconds, 1),
+            }
+            for seat in bound.seats
+        ],
+        "decisions": bound.decisions,
+        "hands": bound.hands,
+    }
+    if uniform is not None:
+        found["uniform_nash_conv_at_least"] = uniform.nash_conv_at_least
+        found["uniform_interval"] = list(uniform.interval)
+    return found
+
+
+def exit_code(bound: LowerBound, most: float | None) -> int:
+    """`EXIT_FAILED` if the bound exceeds `most`; an error otherwise, as it proves nothing then."""
+    if most is None:
+        return command.EXIT_OK
+    if bound.nash_conv_at_least > most:
+        return command.EXIT_FAILED
+    raise UsageError(
+        f"--max {most:g}: NashConv is at least {bound.nash_conv_at_least:.6g}, "
+        "but a bound cannot show that NashConv is small"
+    )
+
+
+def _lines(
+    source: str, bound: LowerBound, uniform: LowerBound | None, exact: float | None
+) -> Iterator[str]:
+    yield f"{source}: {_at_least(bound)}"
+    if not bound.found:
+        yield "no response won more than the policy: that does not show that NashConv is small"
+    yield ""
+    rows = [
+        (
+            f"player_{seat.seat}",
+            seat.chosen.candidate,
+            f"{seat.chosen.gain:+z.6f}",
+            _gain_interval(seat.chosen),
+            f"{seat.runs}",
+            f"{seat.cpu_seconds:.0f} s",
+        )
+        for seat in bound.seats
+    ]
+    header = ("seat", "chosen response", "gain", "95% interval", "runs", "CPU time")
+    yield command.table(header, rows, left=2)
+    yield ""
+    yield (
+        f"each run learned from {bound.decisions:,} decisions; "
+        f"each gain was measured on {bound.hands:,} fresh hands"
+    )
+    if uniform is not None:
+        yield f"uniform play, measured in the same way: {_at_least(uniform)}"
+    if exact is not None:
+        share = f": the responses found {bound.nash_conv_at_least / exact:.0%}" if exact else ""
+        yield f"exact NashConv {exact:.6g}{share}"
+
+
+def _at_least(bound: LowerBound) -> str:
+    if not bound.found:
+        return "no gain found, NashConv at least 0"
+    low, high = bound.interval
+    return f"NashConv at least {bound.nash_conv_at_least:.4f} (95% interval {low:.4f}-{high:.4f})"
+
+
+def _gain_interval(gain: Gain) -> str:
+    if not gain.standard_error:
+        return "-"
+    reach = QUANTILE * gain.standard_error
+    return f"{gain.gain - reach:z.4f} to {gain.gain + reach:z.4f}"
