@@ -96,6 +96,7 @@ export const slotLabelOf = (tree, slot) => tree.labels[tree.slotLabel[slot]];
  * @param {Tree} tree @param {string} text @param {readonly number[]} among @returns {number[]} */
 export function search(tree, text, among) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return [...among];
   return among.filter((infoset) => {
     const where = textOf(tree, infoset);
     return words.every((word) => where.includes(word));
