@@ -356,7 +356,7 @@ def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
         child = rules.child[np.uint64(rules.infoset[here]), np.uint64(actions[i])]
         node = np.uint64(rules.first_child[here] + child)
         if rules.state[node] == _MOVES:
-            node = np.uint64(_advance(rules, int(node), hands.counters))
+            node = np.uint64(_advance(rules, np.int64(node), hands.counters))
         hands.node[i] = node
         hands.acted[i] = rules.player[here]
         hands.ended[i] = rules.state[node] == _ENDED
