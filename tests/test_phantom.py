@@ -497,7 +497,9 @@ def test_measures_between_iterations_change_nothing():
     game = native(QUICK[1])
     one, other = game.make_solver(VARIANTS["cfr+"]), game.make_solver(VARIANTS["cfr+"])
     one.run(10)
-    other.run(10, progress=lambda done: game.measure(other.current_policy()))
+    for _ in range(10):
+        other.run(1)
+        game.measure(other.current_policy())
     for a, b in zip(one.average_policy(), other.average_policy(), strict=True):
         assert (a == b).all()
 
@@ -525,17 +527,11 @@ def test_an_interrupted_solver_goes_on_where_it_was(monkeypatch):
         assert (a == b).all()
 
 
-def test_progress_is_told_each_iteration():
-    told = []
-    native(QUICK[0]).make_solver(VARIANTS["dcfr"]).run(3, progress=told.append)
-    assert told == [1, 2, 3]
-
-
 def test_what_a_solver_cannot_do_is_refused():
     game = native(QUICK[0])
     with pytest.raises(BridgeError, match="in turn"):
         game.make_solver(CFR_SIMULTANEOUS)
-    with pytest.raises(BridgeError, match="-1 iterations"):
+    with pytest.raises(BridgeError, match="got -1"):
         game.make_solver(VARIANTS["cfr+"]).run(-1)
     with pytest.raises(BridgeError, match="predicted_0: not the state"):
         game.make_solver(VARIANTS["pcfr+"]).set_state(
@@ -600,10 +596,12 @@ def test_information_sets_have_labels():
     assert game.infoset_label(0, game.infoset_of(state, 0)) == "player_0: first action"
     for action in (4, 0, 0, 8, 4):
         state.apply_action(action)
-    assert game.infoset_label(1, game.infoset_of(state, 1)) == "player_1: took 0, failed at 4"
+    assert game.infoset_label(1, game.infoset_of(state, 1)) == (
+        "player_1: took o(0,0), failed at o(1,1)"
+    )
     state.apply_action(2)
     assert game.infoset_label(0, game.infoset_of(state, 0)) == (
-        "player_0: took 4, failed at 0, took 8"
+        "player_0: took x(1,1), failed at x(0,0), took x(2,2)"
     )
 
 
