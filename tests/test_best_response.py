@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from algorithms.exact.kuhn import nash
-from algorithms.exact.values import evaluate_policy, expected_values, pure, seated
+from algorithms.exact.values import evaluate_policy, expected_values, joint_policy, pure_policy
 from algorithms.games import load_game
 from algorithms.learning.best_response import (
     ITSELF,
@@ -41,7 +41,7 @@ def exact_gain(target, seat, response):
     """What a response gains, by the tree."""
     tree, players = target.game.tree, target.game.num_players
     tables = [response if player == seat else target.table for player in range(players)]
-    before, after = (expected_values(tree, t)[seat] for t in (target.table, seated(tree, tables)))
+    before, after = (expected_values(tree, t)[seat] for t in (target.table, joint_policy(tree, tables)))
     return after - before
 
 
@@ -49,7 +49,7 @@ def candidates(target, seat):
     """A dozen different responses, each of which gains 0.05 chips per hand exactly."""
     found = {}
     for number in range(100):
-        response = pure(target.game.tree, target.game.tree.random(number).argmax(axis=1))
+        response = pure_policy(target.game.tree, target.game.tree.random(number).argmax(axis=1))
         if len(found) < 12 and exact_gain(target, seat, response) > 0.05:
             found[f"{number}"] = weakened(target, seat, response)
     return found
