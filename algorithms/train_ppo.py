@@ -87,10 +87,17 @@ def _run(args: argparse.Namespace) -> int:
     say = _nothing if args.quiet or args.json else print
     say(_plan(settings, _outputs(args, settings), state["steps"] if state else 0))
     with nullcontext(_nothing) if args.quiet else progress("training", settings.steps) as show:
+
+        def watch(point: Point) -> None:
+            show(point.steps, _note(point))
+            if not point.steps and training.game.native and settings.points:
+                spent = training.callback.recorder.measuring_cpu_seconds
+                say(f"The first point took {spent:.1f} CPU seconds")
+
         training = Training(
             settings,
             tensorboard=args.tensorboard,
-            watch=lambda point: show(point.steps, _note(point)),
+            watch=watch,
             checkpoint=checkpoint,
             checkpoint_every=args.checkpoint_every,
         )
