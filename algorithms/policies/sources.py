@@ -165,6 +165,8 @@ def _open_npz(path: str) -> Source:
 
     def build(game: Game, _: Policy | None) -> Policy:
         with naming(path):
+            if game.fits_tree:
+                raise PolicyError(f"{game.name} has a tree; its policies are .json")
             return Policy(game, tables)
 
     return Source(path, game, build)
