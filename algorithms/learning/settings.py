@@ -22,6 +22,7 @@ NETS = ("table", "mlp")
 AUTO = "auto"  # stands for what follows from the game
 CURVE_POINTS, LARGE_TREE_POINTS, NATIVE_POINTS = 200, 50, 5  # measuring large games takes longer
 LARGE_TREE = 100_000  # nodes
+WEAKER_PULL_AFTER = 4_000_000  # decisions: a network that trains longer ends with a weaker pull
 
 
 def _setting(
@@ -147,12 +148,12 @@ def default(name: str, kind: Kind) -> Any:
 
 
 def kl_end_after(kind: Kind, steps: int) -> float:
-    """The default of `kl_end`, which for networks falls with the number of decisions.
+    """The default of `kl_end`, which for networks falls with the root of the decisions.
 
-    A weaker pull ends closer to equilibrium, but too weak a pull lets the policy rotate unless the
-    updates have become many.
+    A weaker pull ends closer to equilibrium, but the policy rotates unless the updates are many.
     """
-    return float(default("kl_end", kind))
+    end = float(default("kl_end", kind))
+    return end * min(1.0, (WEAKER_PULL_AFTER / steps) ** 0.5) if kind == "network" else end
 
 
 def enough_steps(kind: Kind, infosets: int, n_envs: int) -> int:
@@ -267,17 +268,20 @@ def describe(name: str) -> str:
     (found,) = (f for f in fields(Settings) if f.name == name)
     if found.default in ("", AUTO):
         return str(found.metadata["help"])
-    others = [
-        f"{_SHORT[kind]} {value:,}" if isinstance(value, int) else f"{_SHORT[kind]} {value:g}"
-        for kind, value in found.metadata["by_kind"].items()
-        if value is not None
-    ]
-    general = [f"{found.default:,}" if isinstance(found.default, int) else f"{found.default}"]
-    return f"{found.metadata['help']} ({'; '.join(general + others)})"
+    used = {kind: value for kind in KINDS if (value := default(name, kind)) is not None}
+    general = used.pop("table", next(iter(used.values())) if len(set(used.values())) == 1 else None)
+    others = [f"{_SHORT[kind]} {_readable(v)}" for kind, v in used.items() if v != general]
+    values = others if general is None else [_readable(general), *others]
+    return f"{found.metadata['help']} ({'; '.join(values)})"
 
 
-_SHORT: Mapping[str, str] = {
-    "table": "table",
+def _readable(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+_SHORT: Mapping[Kind, str] = {
     "network": "mlp",
     "states": "on states",
     "usual": "usual recipe",
