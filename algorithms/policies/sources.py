@@ -141,21 +141,15 @@ def best_response(policy: Policy) -> Policy:
 
 
 def _open_json(path: str) -> Source:
-    try:
+    with naming(path):
         document = json_format.parse(read_bytes(path, max_bytes=json_format.MAX_BYTES))
-    except OSError as error:
-        raise PolicyError(f"{path}: {error.strerror or error}") from None
-    except PolicyError as error:
-        raise PolicyError(f"{path}: {error}") from None
 
     def build(game: Game, _: Policy | None) -> Policy:
-        if not game.fits_tree:
-            kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
-            raise PolicyError(f"{path}: {game.name} is too large for a tree; want {kinds}")
-        try:
+        with naming(path):
+            if not game.fits_tree:
+                kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
+                raise PolicyError(f"{game.name} is too large for a tree; want {kinds}")
             return Policy(game, json_format.to_table(document, game))
-        except PolicyError as error:
-            raise PolicyError(f"{path}: {error}") from None
 
     return Source(path, json_format.game_name(document), build)
 
