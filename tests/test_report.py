@@ -253,6 +253,7 @@ def test_without_an_exact_measure_the_report_has_a_bound(monkeypatch):
     }
     assert [decisions for _, decisions in asked] == [2_000]
     assert found["tree"] is None
+    assert "lower bound of NashConv" in found["without_tree"]
     assert found["game"]["uniform_nash_conv"] is None
 
 

@@ -648,6 +648,33 @@ def test_a_bound_is_at_least_with_its_interval(browser: Any, folder: Path) -> No
         assert page.get_by_text("It does not fit a tree.").is_visible()
 
 
+def test_what_was_not_measured_has_no_number(browser: Any, folder: Path) -> None:
+    facts = GameFacts(name="dark_hex(board_size=5)", num_players=2)
+    one = Entry(name="model.zip", notes={"run": {"seconds": 32.769942829}})
+    path = folder / "unmeasured.html"
+    write_document(path, summary_document(facts, [one], why="It does not fit a tree."))
+    with opened(browser, path.as_uri()) as page:
+        assert page.get_by_text("NashConv was not measured.").is_visible()
+        assert page.locator("data, #scale:visible, .players").count() == 0
+        assert page.locator("nav a").all_text_contents() == ["Summary"]
+        page.get_by_text("Settings and versions").click()
+        assert page.locator(".notes dd").inner_text() == "32.7699"
+        assert page.evaluate(OVERFLOW) == []
+
+
+def test_bars_are_as_long_as_the_probabilities_at_every_width(browser: Any, folder: Path) -> None:
+    for width in WIDTHS:
+        size = {"width": width, "height": 800}
+        with opened(browser, f"{leduc(folder)}#explorer/3,0,1,2", viewport=size) as page:
+            for bar in page.locator(".moves [data-policy]").all():
+                track, fill = (
+                    bar.locator(s).bounding_box()["width"] for s in (".track", ".track i")
+                )
+                share = float(bar.locator(".odds data").get_attribute("value"))
+                assert track >= 60
+                assert fill == pytest.approx(share * track, abs=0.6)
+
+
 def test_the_play_command_serves_the_page_at_the_table(browser: Any) -> None:
     with Server(_assets(load_game(KUHN3), "random:1", trust=False)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

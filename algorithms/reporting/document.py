@@ -52,6 +52,10 @@ from algorithms.support.arrays import Float64Array
 
 FORMAT, VERSION = "kuhn-bridge-report", 1
 MAX_NODES = 300_000  # of a game with an explorer: the page takes some 15 bytes per node
+BOUNDS = (
+    "At least: what trained best responses gain is a lower bound of NashConv, and a smaller bound "
+    "does not show that a policy is better."
+)
 _INTEGERS = (np.uint8, np.int8, np.uint16, np.int16, np.int32)
 
 Mode: TypeAlias = Literal["report", "play"]
@@ -103,7 +107,7 @@ def game_document(
     """
     facts = facts_of(game)
     if facts.nodes is None or facts.nodes > max_nodes:
-        why = _why_without_tree(facts, max_nodes)
+        why = _why_without_tree(facts, entries, max_nodes)
         return summary_document(facts, entries, reference, why=why, mode=mode)
     found = summary_document(facts, entries, reference, why="", mode=mode)
     against = None if reference is None else reference.table
@@ -135,10 +139,12 @@ def summary_document(
     }
 
 
-def _why_without_tree(facts: GameFacts, max_nodes: int) -> str:
+def _why_without_tree(facts: GameFacts, entries: Sequence[Entry], max_nodes: int) -> str:
     size = "does not fit a tree" if facts.nodes is None else f"has {facts.nodes:,} nodes"
     limit = f"the explorer and the table are left out above {max_nodes:,} nodes."
-    return f"{facts.name} {size}: {limit}"
+    bounded = any(one.measure and one.measure.interval for one in entries)
+    bounds = f" {BOUNDS}" if bounded else ""
+    return f"{facts.name} {size}: {limit}{bounds}"
 
 
 def _all(entries: Sequence[Entry], reference: Entry | None) -> list[Entry]:
@@ -210,13 +216,15 @@ def _curve(one: Entry) -> Json | None:
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, str]:
-    """Settings as text, without those that are empty; six digits of a number."""
+    """Settings as text, without those that are empty."""
     texts = {str(name): _text(value) for name, value in values.items()}
     return {name: text for name, text in texts.items() if text}
 
 
 def _text(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    """As it would be typed; a number that was measured has six digits."""
+    text = str(value)
+    return f"{value:.6g}" if isinstance(value, float) and len(text) > 8 else text
 
 
 def _is_constant_sum(tree: Tree) -> bool:

@@ -31,6 +31,9 @@ const allValues = ({ policies, game }) =>
 const placeOf = (value, scale) =>
   value <= ZERO ? ZERO_AT : PLACE_OF_ZERO + (100 - PLACE_OF_ZERO) * position(value, scale);
 
+/** @param {number} value @returns {string} */
+const upToRounding = (value) => (value <= ZERO ? "0" : figure(value));
+
 /** One line per policy, the best first; uniform play among them.
  * @param {Report} report @returns {HTMLElement[]} */
 function scaleRows(report) {
@@ -57,7 +60,7 @@ function scaleRows(report) {
       const dot = make("i", { class: "mark" });
       dot.style.setProperty("--at", `${placeOf(value, scale)}%`);
       const track = make("span", { class: `track ${name.className}`, "aria-hidden": "true" }, dot);
-      const text = value <= ZERO ? "0" : figure(value);
+      const text = upToRounding(value);
       const shown = data(value, exact ? text : `at least ${text}`);
       return make("li", {}, name, track, shown);
     });
@@ -113,14 +116,14 @@ function headline(policy, players) {
       "div",
       {},
       make("dt", {}, "NashConv"),
-      make("dd", { class: "large" }, least, data(value)),
+      make("dd", { class: "large" }, least, data(value, upToRounding(value))),
       ...(exact ? [] : [make("dd", {}, `95% interval ${figure(low)} to ${figure(high)}`)]),
     ),
     make(
       "div",
       {},
       make("dt", {}, "Exploitability"),
-      make("dd", { class: "large" }, least, data(exploitability)),
+      make("dd", { class: "large" }, least, data(exploitability, upToRounding(exploitability))),
       make("dd", {}, `NashConv / ${plural(players, "player")}`),
     ),
   );
