@@ -67,6 +67,7 @@ def _report(policies: Sequence[str], named: Mapping[str, Sample]) -> str:
             "inside" if sample.interval[0] <= sample.exact <= sample.interval[1] else "outside",
         )
         for name, sample in named.items()
+        if sample.exact is not None
     ]
     header = ("seat", "hands", "mean", "error", "95% interval", "exact", "exact is")
     return (

@@ -1,4 +1,8 @@
-"""Solve a game with a variant of CFR, and report NashConv."""
+"""Solve a game with a variant of CFR, and report NashConv.
+
+Ctrl-C ends the run as if its iterations were complete. A native large game also leaves a checkpoint
+beside the policy, from which `--resume` continues.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,8 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from functools import partial
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +20,45 @@ import numpy as np
 from algorithms.exact import solving
 from algorithms.exact.kuhn import nearest_nash
 from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES, SAMPLING
-from algorithms.exact.values import evaluate_policy
-from algorithms.games import KUHN, MAX_NODES, load_game
+from algorithms.games import KUHN, MAX_NODES, Game, load_game, make_solver
 from algorithms.policies import Policy
 from algorithms.policies.json_format import to_players
 from algorithms.policies.kuhn import to_names, to_percentages
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
+from algorithms.support.npz import read_arrays, write_arrays
 from algorithms.support.progress import progress
 from kuhn_bridge.rules import AGENTS
 
 MAX_ITERATIONS = 20_000_000  # after which --until gives up
 MAX_ROWS = 24  # information sets printed
 MAX_LABEL = 120  # characters of an information set's label
+GAME_HELP = f"{KUHN}, a small OpenSpiel game or a native large one (%(default)s)"
+CHECKPOINT = ".ckpt"  # instead of the policy's suffix
+CHECKPOINT_SECONDS = 600  # between checkpoints, which take a second per GiB or so
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if `--until` was not reached."""
-    parser = command.Parser(prog="python -m algorithms.solve", description=__doc__)
+    parser = command.Parser(prog="python -m algorithms.solve", description=command.summary(__doc__))
     add = parser.add_argument
-    add("--game", default=KUHN, help=f"{KUHN} or any small OpenSpiel game (%(default)s)")
+    add(
+        "--game", default=KUHN, help=f"{KUHN}, a small OpenSpiel game or a native one (%(default)s)"
+    )
     add("--variant", default=DEFAULT_VARIANT, help=f"{', '.join(NAMES)} (%(default)s)")
-    length = parser.add_mutually_exclusive_group()
-    stop = length.add_argument
-    stop("--iterations", type=int, default=DEFAULT_ITERATIONS, metavar="N", help="(%(default)s)")
-    stop("--until", type=float, metavar="NASHCONV", help="run until NashConv is at most this")
+    most = f"at most N in all ({DEFAULT_ITERATIONS:,}, with --until {MAX_ITERATIONS:,})"
+    add("--iterations", type=int, metavar="N", help=most)
+    add("--until", type=float, metavar="NASHCONV", help="run until NashConv is at most this")
     exponents = "alpha, beta and gamma of discounted CFR instead of the variant's own"
     add("--discounts", type=float, nargs=3, metavar=("A", "B", "G"), help=exponents)
-    modes = "exact: OpenSpiel's iterates bit for bit; fast: the same up to rounding (%(default)s)"
-    add("--mode", choices=MODES, default="fast", help=modes)
-    add("--seed", type=int, default=0, help="random seed of a sampling variant (%(default)s)")
+    modes = "exact: OpenSpiel's iterates bit for bit; fast: the same up to rounding (fast)"
+    add("--mode", choices=MODES, help=modes)
+    add("--seed", type=int, help="random seed of a sampling variant (0)")
     add("--max-nodes", type=int, default=MAX_NODES, help="refuse larger games (%(default)s)")
     add("--no-cache", action="store_true", help="neither read nor write the cached tree")
-    add("--out", metavar="FILE.json", help="write the average policy")
+    add("--out", metavar="FILE", help="write the average policy: .json, .npz for a native game")
+    resume = "continue from the checkpoint beside --out, for a native large game"
+    add("--resume", action="store_true", help=resume)
     add("--plot", metavar="FILE.png", help="draw NashConv over iterations")
     add("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(argv)
@@ -58,47 +67,115 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     _require(args)
-    limit = MAX_ITERATIONS if args.until else args.iterations
-    with ExitStack() as held:  # an output that cannot be written fails before the work starts
-        out, plot = (p and held.enter_context(files.replacing(p)) for p in (args.out, args.plot))
-        game = load_game(args.game, max_nodes=args.max_nodes, cached=not args.no_cache)
-        solver = solving.make_solver(
-            game.tree, args.variant, discounts=args.discounts, seed=args.seed, mode=args.mode
+    limit = args.iterations or (MAX_ITERATIONS if args.until else DEFAULT_ITERATIONS)
+    game = load_game(args.game, max_nodes=args.max_nodes, cached=not args.no_cache)
+    given = {name: getattr(args, name) for name in ("discounts", "mode", "seed")}
+    options = {name: value for name, value in given.items() if value is not None}
+    solver = make_solver(game, args.variant, **options)
+    checkpoint = None
+    if args.out and isinstance(solver, solving.ResumableSolver):
+        checkpoint = _Checkpoint(args, game, solver)
+    if args.resume:
+        if checkpoint is None:
+            raise UsageError("--resume: want a native large game and the --out of the earlier run")
+        checkpoint.read()
+    with progress("solving", None if limit == MAX_ITERATIONS else limit) as bar:
+        solved = solving.run_solver(
+            solver,
+            game.measure,
+            iterations=limit,
+            until=args.until or -math.inf,
+            progress=checkpoint.keeping(bar) if checkpoint else bar,
         )
-        with progress("solving", None if args.until else limit) as bar:
-            solved = solving.run_solver(
-                solver,
-                partial(evaluate_policy, game.tree),
-                iterations=limit,
-                until=args.until or -math.inf,
-                progress=bar,
-            )
-        policy = Policy(game, solved.policy)
-        if out:
-            out.write_text(f"{json.dumps(policy.to_document())}\n", encoding="utf-8")
-        if plot:
+    policy = Policy(game, solved.policy)
+    if args.out:
+        _save(policy, args.out)
+    if checkpoint:
+        checkpoint.finish(solved)
+    if args.plot:
+        with files.replacing(args.plot) as plot:
             _plot(plot, f"{args.variant} on {game.name}", solved.curve)
     if args.json:
         print(json.dumps(_summary(args, policy, solved)))
     else:
         print("\n".join(_report(args, policy, solved)))
+    if solved.interrupted:
+        saved = f", saved {args.out}" if args.out else ""
+        more = "; --resume continues from there" if checkpoint else ""
+        where = f"interrupted after {solved.iterations:,} iterations{saved}{more}"
+        print(where, file=sys.stderr)
+        return command.EXIT_INTERRUPTED
     missed = args.until and solved.measure.nash_conv > args.until
     return command.EXIT_FAILED if missed else command.EXIT_OK
+
+
+def _save(policy: Policy, path: str) -> None:
+    if policy.game.native:
+        policy.save(path)
+    else:
+        files.write_text(path, f"{json.dumps(policy.to_document())}\n")
+
+
+class _Checkpoint:
+    """The state of a native game's solver, in a file beside the policy."""
+
+    def __init__(
+        self, args: argparse.Namespace, game: Game, solver: solving.ResumableSolver
+    ) -> None:
+        if Path(args.out).suffix != ".npz":
+            raise UsageError(f"--out {args.out}: a policy of {game.name} is written as .npz")
+        self.path = Path(args.out).with_suffix(CHECKPOINT)
+        self._solver, self._written = solver, time.monotonic()
+        self._run = {"game": np.array(game.name), "variant": np.array(args.variant)}
+
+    def read(self) -> None:
+        """Continue from the file."""
+        if not self.path.exists():
+            raise UsageError(f"{self.path}: there is nothing to resume")
+        state = read_arrays(self.path)
+        for name, value in self._run.items():
+            if str(state.get(name)) != str(value):
+                raise UsageError(f"{self.path}: a run of {name} {state.get(name)}, not {value}")
+        self._solver.set_state(state)
+
+    def write(self) -> None:
+        """Replace the file."""
+        write_arrays(self.path, self._run | self._solver.get_state())
+        self._written = time.monotonic()
+
+    def keeping(self, show: Callable[[int, str], None]) -> Callable[[int, str], None]:
+        """`show`, which also writes the file now and then."""
+
+        def advance(done: int, note: str) -> None:
+            show(done, note)
+            if time.monotonic() - self._written > CHECKPOINT_SECONDS:
+                self.write()
+
+        return advance
+
+    def finish(self, solved: solving.Solved) -> None:
+        """Keep the state of an interrupted run; that of a finished run is no longer needed."""
+        if solved.interrupted:
+            self.write()
+        else:
+            self.path.unlink(missing_ok=True)
 
 
 def _require(args: argparse.Namespace) -> None:
     """Reject impossible values before the work starts."""
     if args.variant not in NAMES:
         raise unknown("variant", args.variant, NAMES)
-    if args.iterations < 1:
+    if args.iterations is not None and args.iterations < 1:
         raise UsageError(f"--iterations {args.iterations}: want at least 1")
     if args.until is not None and not args.until > 0:
         raise UsageError(f"--until {args.until}: want a NashConv above 0")
     if args.max_nodes < 1:
         raise UsageError(f"--max-nodes {args.max_nodes}: want at least 1")
+    if args.out:
+        files.require_writable(args.out)
     if args.plot:
         files.require_png(args.plot)
-    if args.seed < 0:
+    if args.seed is not None and args.seed < 0:
         raise UsageError(f"--seed {args.seed}: want an integer from 0 up")
     if args.discounts and (args.variant in SAMPLING or any(map(math.isnan, args.discounts))):
         raise UsageError(
@@ -117,8 +194,9 @@ def _summary(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -
         "gains": measure.gains,
         "values": measure.values,
         "curve": solved.curve,
-        "players": to_players(policy.game.tree, policy.table),
     }
+    if policy.game.fits_tree:
+        summary["players"] = to_players(policy.game.tree, policy.table)
     if policy.game.name == KUHN:
         nearest = nearest_nash(policy.table)
         summary |= {"value": measure.values[0], "policy": to_names(policy.table)}
@@ -128,8 +206,8 @@ def _summary(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -
 
 def _report(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -> Iterator[str]:
     measure, game = solved.measure, policy.game
-    tree, known = game.tree, game.closed_form
-    yield f"{game.name}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
+    known = game.closed_form
+    yield game.size_label
     yield f"{args.variant}: {solved.iterations:,} iterations"
     yield ""
     yield from _kuhn_strategy(policy) if game.name == KUHN else _strategy(policy)
@@ -138,7 +216,7 @@ def _report(args: argparse.Namespace, policy: Policy, solved: solving.Solved) ->
     yield f"value           {', '.join(f'{value:+.6f}' for value in measure.values)}{equilibrium}"
     gains = ", ".join(f"{gain:.2e}" for gain in measure.gains)
     yield f"NashConv        {measure.nash_conv:.4e}  (gains {gains})"
-    yield f"exploitability  {measure.exploitability:.4e}  (NashConv / {tree.num_players} players)"
+    yield f"exploitability  {measure.exploitability:.4e}  (NashConv / {game.num_players} players)"
     if game.name == KUHN:
         near = nearest_nash(policy.table)
         yield f"distance        {near.distance:.4e} to the equilibrium of alpha {near.alpha:.4f}"
@@ -155,16 +233,24 @@ def _kuhn_strategy(policy: Policy) -> Iterator[str]:
 
 
 def _strategy(policy: Policy) -> Iterator[str]:
-    game, table = policy.game, policy.table
+    """The first rows of a table; in a native game the same number of each player's."""
+    game = policy.game
+    if game.native:
+        tables, each = policy.table, MAX_ROWS // game.num_players
+        legal = [game.native.legal(p, 0, min(each, len(own))) for p, own in enumerate(tables)]
+    else:
+        tables, legal = (policy.table,), [game.tree.legal[:MAX_ROWS]]
     rows = []
-    for infoset, legal in enumerate(game.tree.legal[:MAX_ROWS]):
-        actions = "  ".join(
-            f"{game.action_label(infoset, action)}: {table[infoset, action]:.4f}"
-            for action in np.flatnonzero(legal).tolist()
-        )
-        rows.append((command.shortened(game.infoset_label(infoset), MAX_LABEL), actions))
+    for player, (table, allowed) in enumerate(zip(tables, legal, strict=True)):
+        for infoset, columns in enumerate(allowed):
+            actions = "  ".join(
+                f"{game.action_label(infoset, action, player)}: {table[infoset, action]:.4f}"
+                for action in np.flatnonzero(columns).tolist()
+            )
+            label = game.infoset_label(infoset, player)
+            rows.append((command.shortened(label, MAX_LABEL), actions))
     yield command.table(("information set", "action: probability"), rows, left=2)
-    if (more := len(table) - MAX_ROWS) > 0:
+    if (more := sum(map(len, tables)) - len(rows)) > 0:
         yield f"... and {more:,} more (--out writes all)"
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.simulator import rules_of
+from algorithms.exact.simulator import Rules, rules_of
 from algorithms.exact.tree import TERMINAL
 from algorithms.games import Game
 from algorithms.games.kuhn import kuhn
@@ -18,7 +18,6 @@ from kuhn_bridge import kuhn_v0
 from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card
 from parity.registry import Settings, check
-from parity.sides import hand
 from parity.tally import Tally
 
 GROUP = "faces"
@@ -27,11 +26,17 @@ HANDS = 24  # until every deal came up
 
 
 @check("tables", GROUP, "the arrays of the fast environments, node by node")
-def check_tables(tally: Tally, settings: Settings) -> None:
+def check_tables(
+    tally: Tally,
+    settings: Settings,
+    *,
+    make_game: Callable[[], Game] = kuhn,
+    make_rules: Callable[..., Rules] = rules_of,
+) -> None:
     """Actor, observation, mask and returns of every node, from a walk of the AEC face."""
     tally.theirs = "the AEC face"
-    game, env = kuhn(), kuhn_v0.env()
-    rules = rules_of(game.tree, {})
+    game, env = make_game(), kuhn_v0.env()
+    rules = make_rules(game.tree, {})
     for root in rules.deals[:, 0].tolist():
         card0, card1 = map(Card, game.tree.history(root))
         for letters in BETTING:
@@ -40,31 +45,33 @@ def check_tables(tally: Tally, settings: Settings) -> None:
             for action in letters_to_actions(letters):
                 node = rules.first_child[node] + rules.child[rules.infoset[node], action]
                 env.step(action)
-            _compare_node(game, node, env, hand((card0, card1), letters), tally)
+            _compare_node(tally, game, rules, node, env)
 
 
-def _compare_node(game: Game, node: int, env: Any, where: str, tally: Tally) -> None:
-    rules = rules_of(game.tree, {})
+def _compare_node(tally: Tally, game: Game, rules: Rules, node: int, env: Any) -> None:
+    where = f"after {game.tree.history(node)}"
     ended = all(env.terminations.values())
     actor = TERMINAL if ended else AGENTS.index(env.agent_selection)
     tally.same(where, "has {} to act", int(rules.player[node]), actor)
     rewards = list(map(float, env.rewards.values()))
     tally.same(where, "pays {}", rules.returns[node].tolist(), rewards)
     if not ended:
-        infoset, seen = rules.infoset[node], env.observe(AGENTS[actor])
-        shown, mask = seen["observation"].tolist(), seen["action_mask"].astype(bool).tolist()
-        tally.same(where, "shows {}", game.observations[infoset].tolist(), shown)
+        infoset, theirs = rules.infoset[node], env.observe(AGENTS[actor])
+        observation, mask = (theirs[name].tolist() for name in ("observation", "action_mask"))
+        tally.same(where, "shows {}", game.observations[infoset].tolist(), observation)
         for legal in (rules.child[infoset] >= 0, game.tree.legal[infoset]):
-            tally.same(where, "allows {}", legal.tolist(), mask)
+            tally.same(where, "allows {}", legal.tolist(), list(map(bool, mask)))
 
 
 @check(
     "selfplay", GROUP, "the vectorised self-play environment against the plain one, hand by hand"
 )
-def check_selfplay(tally: Tally, settings: Settings) -> None:
+def check_selfplay(
+    tally: Tally, settings: Settings, *, make_env: Callable[[int], SelfPlayVecEnv] = SelfPlayVecEnv
+) -> None:
     """All deals under every pair of plans of the two seats, decision by decision."""
     tally.theirs = "the plain one"
-    vector, plain = SelfPlayVecEnv(1), SelfPlayEnv()
+    vector, plain = make_env(1), SelfPlayEnv()
     vector.per_seat_credit = plain.per_seat_credit = True
     second = [*plans()][:: 5 if settings.quick else 1]
     for seats in product(plans(), second):

@@ -125,6 +125,5 @@ def test_an_opponents_file_names_the_game(
     ],
 )
 def test_mistakes_are_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """What is unknown is told what is known."""
     assert main(argv) == 2
     assert capsys.readouterr().err.count("\n") == 1

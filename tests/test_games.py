@@ -51,7 +51,7 @@ def test_kuhns_tree_is_openspiels():
             for card1 in set(Card) - {card0}:
                 yield from visits(root.child(card0).child(card1), 2, card1, 1 / 2)
 
-    assert_same_tree(kuhn().tree, compile_tree("kuhn", 2, 3, deals(), rows=ROWS))
+    assert_same_tree(kuhn().tree, compile_tree("kuhn", 2, 3, deals(), infosets=ROWS))
 
 
 def test_a_wrong_tree_would_be_noticed():

@@ -10,7 +10,7 @@ import pytest
 from algorithms.exact import values
 from algorithms.exact.solving import make_solver
 from algorithms.games import load_game
-from algorithms.learning.selfplay import SelfPlayVecEnv
+from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.policies import Policy
 from parity import check, games
 from parity.registry import GAME_CHECKS, Settings, run
@@ -121,13 +121,14 @@ def environment(**methods):
     return {"make_env": type("OtherEnv", (SelfPlayVecEnv,), methods)}
 
 
-def other_rewards(self):
-    seen, rewards, ended, infos = SelfPlayVecEnv.step_wait(self)
-    return seen, rewards + np.float32(0.125) * ended, ended, infos
+def other_returns(self):
+    last = SelfPlayVecEnv.last_step(self)
+    return last._replace(returns=last.returns + np.float32(0.125) * last.ended[:, None])
 
 
-def ignored_opponent(self, policy):
-    SelfPlayVecEnv.set_opponent(self, TREE.uniform())
+def other_actions(self, actions):
+    """Play the other of the two actions in slots that are not replayed."""
+    SelfPlayVecEnv.step_async(self, actions ^ (np.arange(len(actions)) >= games.REPLAYED))
 
 
 PLANTED = [
@@ -162,8 +163,9 @@ PLANTED = [
         {"from_openspiel": lambda policy, game: Policy.from_openspiel(policy, game).greedy()},
         "C++'s table gives the same policy back does not hold",
     ),
-    ("environment", environment(step_wait=other_rewards), "is possible does not hold"),
-    ("environment", environment(set_opponent=ignored_opponent), "on average"),
+    ("environment", environment(last_step=other_returns), "are possible does not hold"),
+    ("environment", environment(last_step=other_returns), "on average"),
+    ("environment", environment(step_async=other_actions), "on average"),
 ]
 
 
@@ -178,7 +180,7 @@ def test_every_check_has_a_planted_error():
 
 NODE = {tuple(TREE.history(node)): node for node in range(TREE.num_nodes)}
 DEAL = (0, 1, 2)
-STEP = games.Step(0, NODE[DEAL], 0, NODE[*DEAL, 0, 1, 0], 0.0)  # pass, bet, fold: decides again
+STEP = games.Step(0, NODE[DEAL], 0, NODE[*DEAL, 0], (0.0, 0.0, 0.0))  # the first player passes
 
 
 @pytest.mark.parametrize(
@@ -186,11 +188,10 @@ STEP = games.Step(0, NODE[DEAL], 0, NODE[*DEAL, 0, 1, 0], 0.0)  # pass, bet, fol
     [
         ({"seat": 1}, "ours lets 1 act, OpenSpiel lets 0 act"),
         ({"mask": [True, False]}, "ours allows [True, False]"),
-        ({"next_node": NODE[*DEAL, 1, 0, 0]}, "ours continues from [0, 1, 2, 1]"),
-        ({"next_node": NODE[*DEAL, 0, 0, 1, 0]}, "0 is a move of another seat does not hold"),
-        ({"next_node": NODE[*DEAL, 0, 0]}, "ours then lets 0 act, OpenSpiel then lets 2 act"),
-        ({"reward": 1.0}, "ours pays 1 before the end"),
-        ({"next_node": None, "reward": 0.125}, "the reward 0.125 is possible does not hold"),
+        ({"next_node": NODE[*DEAL, 1]}, "ours continues from [0, 1, 2, 1]"),
+        ({"next_node": NODE[*DEAL, 0, 0]}, "0 is a move of chance does not hold"),
+        ({"returns": (1.0, 0.0, -1.0)}, "ours pays (1.0, 0.0, -1.0) before the end"),
+        ({"next_node": None}, "the returns (0.0, 0.0, 0.0) are possible does not hold"),
     ],
 )
 def test_every_error_of_a_step_is_described(change, text):

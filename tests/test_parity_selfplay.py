@@ -4,39 +4,41 @@ from dataclasses import replace
 
 import pytest
 
+from algorithms.exact.simulator import rules_of
 from algorithms.games import kuhn
-from algorithms.learning.selfplay import SelfPlayVecEnv
+from algorithms.learning.environments import SelfPlayVecEnv
 from parity import selfplay
 from tests.planting import failures, rows_of
 
 
-def board(**changes):
-    """The arrays of the fast environments with one of them changed."""
-    right = selfplay.board_of
+def rules(**changes):
+    """The simulator's arrays with some of them changed."""
 
-    def board_of(game):
-        made = right(game)
-        arrays = {name: change(getattr(made, name).copy()) for name, change in changes.items()}
-        return made._replace(**arrays)
+    def make_rules(tree, opponents):
+        right = rules_of(tree, opponents)
+        return right._replace(
+            **{name: make(getattr(right, name)) for name, make in changes.items()}
+        )
 
-    return selfplay, "board_of", board_of
+    return {"make_rules": make_rules}
 
 
 def game(**changes):
     """Kuhn with other arrays in its tree, and its observations reversed."""
     right = kuhn()
-    arrays = {name: change(getattr(right.tree, name).copy()) for name, change in changes.items()}
+    arrays = {name: change(getattr(right.tree, name)) for name, change in changes.items()}
     tree = replace(right.tree, **arrays)
     source = replace(
         right.source, tree=lambda: tree, observations=lambda _: right.observations[::-1]
     )
-    return selfplay, "kuhn", lambda: replace(right, source=source)
+    return {"make_game": lambda: replace(right, source=source)}
 
 
-def method(name, change):
-    """Another method of the vectorised environment; the plain one keeps its own."""
+def environment(name, change):
+    """The vectorised environment with another result of a method; the plain one keeps its own."""
     right = getattr(SelfPlayVecEnv, name)
-    return SelfPlayVecEnv, name, lambda self: change(right(self))
+    methods = {name: lambda self: change(right(self))}
+    return {"make_env": type("OtherEnv", (SelfPlayVecEnv,), methods)}
 
 
 def step(**changes):
@@ -48,37 +50,37 @@ def step(**changes):
             changes[name](part) if name in changes else part for name, part in parts.items()
         )
 
-    return method("step_wait", change)
+    return environment("step_wait", change)
 
 
-def ended_at_once(found):
-    observations, rewards, ended, _ = found
-    infos = [{"terminal_observation": observation} for observation in observations]
-    return observations, rewards, ended | True, infos
+def last_step(**changes):
+    """Another part of what `last_step` returns."""
 
+    def change(last):
+        return last._replace(**{name: make(getattr(last, name)) for name, make in changes.items()})
 
-def one_more(infos):
-    return [{key: value + 1 for key, value in info.items()} for info in infos]
+    return environment("last_step", change)
 
 
 PLANTED = [
-    ("tables", board(player=lambda player: 1 - player), "ours has 1 to act"),
-    ("tables", board(returns=lambda returns: 2 * returns), "ours pays [-2.0, 2.0]"),
+    ("tables", rules(player=lambda player: 1 - player), "ours has 1 to act"),
+    ("tables", rules(returns=lambda returns: 2 * returns), "ours pays [-2.0, 2.0]"),
+    ("tables", rules(child=abs), "ours allows [True, True, True]"),
     ("tables", game(), "ours shows [0.0, 0.0, 1.0"),
     ("tables", game(legal=lambda legal: legal | True), "ours allows [True, True, True]"),
-    ("selfplay", method("reset", lambda observations: 2 * observations), "shows [2.0"),
-    ("selfplay", method("action_masks", lambda masks: ~masks), "allows ["),
+    ("selfplay", environment("reset", lambda seen: 2 * seen), "ours shows [2.0"),
+    ("selfplay", environment("action_masks", lambda masks: ~masks), "ours allows ["),
     ("selfplay", step(observations=lambda seen: seen + (seen == 0)), "ours shows [1.0, 1.0"),
-    ("selfplay", step(infos=one_more), "ours shows [1.0, 1.0"),
     ("selfplay", step(rewards=lambda rewards: 2 * rewards), "ours pays 2, the plain one"),
-    ("selfplay", method("step_wait", ended_at_once), "ours is over: True"),
+    ("selfplay", step(ended=lambda ended: ~ended), "ours is over: True"),
+    ("selfplay", last_step(seats=lambda seats: 1 - seats), "ours lets 1 act"),
+    ("selfplay", last_step(returns=lambda returns: 2 * returns), "ours pays all [2.0, -2.0]"),
 ]
 
 
-@pytest.mark.parametrize(("row", "patch", "text"), PLANTED)
-def test_a_planted_error_is_described(row, patch, text, monkeypatch):
-    monkeypatch.setattr(*patch)
-    assert any(text in case for case in failures(row, {}))
+@pytest.mark.parametrize(("row", "subject", "text"), PLANTED)
+def test_a_planted_error_is_described(row, subject, text):
+    assert any(text in case for case in failures(row, subject))
 
 
 def test_every_check_has_a_planted_error():

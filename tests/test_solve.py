@@ -92,13 +92,13 @@ def test_options_reach_the_solver(monkeypatch, capsys):
     used = []
 
     def recording(tree, variant, **options):
-        used.append((variant, options["mode"], options["seed"]))
+        used.append((variant, options))
         return make_solver(tree, variant, **options)
 
     monkeypatch.setattr("algorithms.solve.solving.make_solver", recording)
     main(["--iterations", "1"])
     main(["--iterations", "1", "--mode", "exact", "--variant", "cfr", "--seed", "7"])
-    assert used == [("cfr+", "fast", 0), ("cfr", "exact", 7)]
+    assert used == [("cfr+", {}), ("cfr", {"mode": "exact", "seed": 7})]
     capsys.readouterr()
 
 

@@ -33,7 +33,7 @@ from algorithms.sweeping.running import Progress
 from kuhn_bridge import BridgeError
 
 ROOT = Path(sweep.__file__).parents[1]
-STEP_SIZE = "lr"  # the name of the setting
+STEP_SIZE = "step_size"  # the name of the setting
 
 # Plans.
 
@@ -313,13 +313,13 @@ def closed_port() -> int:
         (["--set", "steps=1.5"], "steps=1.5: must be a whole number"),
         (["--set", "vf_coef=nan"], "nan"),
         (["--set", "net=table,cnn"], "unknown net 'cnn'"),
-        (["--set", "n_envs=0"], "envs 0"),
+        (["--set", "n_envs=0"], "n_envs=0"),
         (["--set", "seed=1"], "seeds are given separately"),
         (["--seeds", "0"], "seeds 0"),
         (["--seeds", "9-0"], "seeds 9-0"),
         (["--seeds", "a-b"], "seeds a-b"),
         (["--seeds", "1,1"], "a seed is repeated"),
-        (["--seeds", "5000000000-5000000001"], "seed 5000000001"),
+        (["--seeds", "5000000000-5000000001"], "seed=5000000001"),
         (["--trials", "2"], "trials 2: must be 1 to 1"),
         (["--confirm", "2"], "--confirm 2: must be 1 to 1"),
         (["--fresh-seeds", "2"], "requires --confirm"),
@@ -540,7 +540,7 @@ def test_a_sweep_on_this_machine(
     out, code, text, error = whole
     assert (code, error) == (1, "")  # one setting fails
     assert "times the ideal" in text
-    assert text.count("the training run diverged at step") == 2
+    assert text.count("the run diverged at step") == 2
     found = rows(out)
     states = {(row[STEP_SIZE], row["seed"]): row["state"] for row in found}
     chosen_by = [row for row in found if row["purpose"] == "choose"]

@@ -15,6 +15,7 @@ its lowest one, and those numbers sum to m - ones(m) over the codes 1 .. m: the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ from algorithms.exact.cfr import Variant, discount
 from algorithms.exact.liars_dice import Rules, Tables, count_ones, count_zeros_below, num_infosets
 from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
 from algorithms.support.compiled import compiled, inlined
+from algorithms.support.npz import set_arrays
 from kuhn_bridge.errors import BridgeError
 
 Vectors: TypeAlias = Float32Array | Float64Array  # (V, n), one vector per legal action
@@ -42,7 +44,8 @@ class Update(NamedTuple):
 class LiarsDiceSolver:
     """A run of one alternating variant; with float32 two dice of five sides take 240 MiB.
 
-    Predictive variants take half as much again.
+    Predictive variants take half as much again. An interrupt loses nothing: `run` goes on with the
+    next player's update.
     """
 
     def __init__(
@@ -50,23 +53,30 @@ class LiarsDiceSolver:
     ) -> None:
         if not variant.alternating:
             raise BridgeError("Liar's Dice is solved by alternating variants only")
-        self.rules, self.variant, self.iterations = rules, variant, 0
+        self.rules, self.variant = rules, variant
+        self._updates = np.zeros(1, np.int64)  # compiled code counts, whatever Ctrl-C interrupts
         bids, n = len(rules.quantity), len(rules.chance)
         shape = _first_vector(1 << bids, bids), n
         self._regret, self._average = np.zeros(shape, dtype), np.zeros(shape, dtype)
         self._predicted = np.zeros(shape, dtype) if variant.predictive else self._regret
 
+    @property
+    def iterations(self) -> int:
+        """How many are complete."""
+        return int(self._updates[0]) // 2
+
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
-        variant = self.variant
+        if iterations < 0:
+            raise BridgeError(f"iterations must be 0 or more; got {iterations}")
+        variant, end = self.variant, self.iterations + iterations
         vectors = self._regret, self._predicted, self._average
-        for t in range(self.iterations + 1, self.iterations + iterations + 1):
+        while self.iterations < end:
+            t, player = self.iterations + 1, int(self._updates[0]) % 2
             positive, negative = (discount(t, float(x)) for x in (variant.alpha, variant.beta))
             weight = float(t) ** variant.gamma
-            for player in range(2):
-                update = Update(player, positive, negative, weight, variant.predictive)
-                _iterate(self.rules, vectors, update)
-            self.iterations = t
+            update = Update(player, positive, negative, weight, variant.predictive)
+            _iterate(self.rules, vectors, update, self._updates)
 
     def average_policy(self) -> Tables:
         """The policy that converges; uniform where its owner never arrives."""
@@ -76,19 +86,13 @@ class LiarsDiceSolver:
         return first, second
 
     def get_state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """What `set_state` continues from; arrays are not copied."""
-        return {
-            "iterations": np.array(self.iterations),
-            "regret": self._regret,
-            "predicted": self._predicted,
-            "average": self._average,
-        }
+        """Everything that a resumed run needs; the arrays are not copies."""
+        state = {"updates": self._updates, "regret": self._regret, "average": self._average}
+        return state | ({"predicted": self._predicted} if self.variant.predictive else {})
 
-    def set_state(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+    def set_state(self, state: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Continue from what `get_state` returned, bit by bit the same."""
-        self.iterations = int(state["iterations"])
-        for name in ("regret", "predicted", "average"):
-            getattr(self, f"_{name}")[:] = state[name]
+        set_arrays(self.get_state(), state)
 
 
 class _Stack(NamedTuple):
@@ -109,7 +113,12 @@ def _first_vector(code: int, bids: int) -> int:
 
 
 @compiled
-def _iterate(rules: Rules, vectors: tuple[Vectors, Vectors, Vectors], update: Update) -> None:
+def _iterate(
+    rules: Rules,
+    vectors: tuple[Vectors, Vectors, Vectors],
+    update: Update,
+    updates: Int64Array,
+) -> None:
     """Update one player's regrets, predicted regrets and average in one walk."""
     regret, predicted, average = vectors
     bids, n = len(rules.quantity), len(rules.chance)
@@ -135,6 +144,7 @@ def _iterate(rules: Rules, vectors: tuple[Vectors, Vectors, Vectors], update: Up
         top = depth
     for finished in range(top, -1, -1):
         _leave(stack, finished, regret, predicted, update)
+    updates[0] += 1
 
 
 @inlined

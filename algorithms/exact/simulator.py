@@ -307,7 +307,7 @@ def _all_legal(rules: Rules, node: Int32Array, actions: npt.NDArray[Any]) -> boo
 
 
 @compiled
-def _advance(rules: Rules, node: int, stream: UInt64Array) -> int:
+def _advance(rules: Rules, node: Any, stream: UInt64Array) -> Any:
     """The node where an action is to be given or the hand ends; chance and opponents have moved."""
     while rules.state[node] == _MOVES:
         number, next_node = draw(stream), rules.first_child[node]
@@ -332,7 +332,7 @@ def deal_of(rules: Rules, hand: np.uint64) -> int:
 
 
 @compiled
-def _next_hand(rules: Rules, counters: UInt64Array) -> int:
+def _next_hand(rules: Rules, counters: UInt64Array) -> Any:
     """The first node of the next hand in which an action is to be given."""
     while True:
         deal = deal_of(rules, counters[1])

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
 
 from algorithms.exact.cfr import VARIANTS, BaseSolver, Solver, Variant
 from algorithms.exact.fast import FastSolver
@@ -38,6 +42,17 @@ class IterativeSolver(Protocol):
         """The average policy, in the form that the game's measure takes."""
 
 
+@runtime_checkable
+class ResumableSolver(IterativeSolver, Protocol):
+    """A solver whose state can be kept: those of the native large games."""
+
+    def get_state(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Everything that a resumed run needs; the arrays are not copies."""
+
+    def set_state(self, state: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Continue from what `get_state` returned, bit by bit the same."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
     """The average policy of a run, its measure, and NashConv along the way."""
@@ -45,6 +60,7 @@ class Solved:
     policy: Any  # (I, A) on a tree
     measure: Measure
     curve: tuple[CurvePoint, ...]
+    interrupted: bool = False
 
     @property
     def iterations(self) -> int:
@@ -90,23 +106,50 @@ def run_solver(
     until: float = -math.inf,
     progress: Callable[[int, str], None] = lambda done, note: None,
 ) -> Solved:
-    """Run up to `iterations` in all, or until NashConv is at most `until`.
+    """Run up to `iterations` in all, or until NashConv is at most `until`, or until Ctrl-C.
 
     The average policy is measured after each of the first iterations, then ever less often;
-    `progress` gets the iterations and NashConv in words.
+    `progress` gets the iterations and NashConv in words, then and every few seconds.
     """
     if iterations <= solver.iterations:
         raise BridgeError(f"iterations must be more than {solver.iterations:,}; got {iterations:,}")
     curve: list[CurvePoint] = []
-    for stop in _measuring_points(solver.iterations, iterations):
-        solver.run(stop - solver.iterations)
+    interrupted, policy, measured = False, None, None
+
+    def show() -> None:
+        progress(solver.iterations, f"NashConv {curve[-1][1]:.2e}" if curve else "")
+
+    try:
+        for stop in _measuring_points(solver.iterations, iterations):
+            _run_to(solver, stop, show)
+            policy = measured = None  # a policy of a large game takes a GiB: keep one at a time
+            policy = solver.average_policy()
+            measured = measure(policy)
+            curve.append((stop, measured.nash_conv))
+            show()
+            if measured.nash_conv <= until:
+                break
+    except KeyboardInterrupt:
+        if not solver.iterations:
+            raise
+        interrupted = True
+    if interrupted or measured is None:
         policy = solver.average_policy()
         measured = measure(policy)
-        curve.append((stop, measured.nash_conv))
-        progress(stop, f"NashConv {measured.nash_conv:.2e}")
-        if measured.nash_conv <= until:
-            break
-    return Solved(policy, measured, tuple(curve))
+        curve.append((solver.iterations, measured.nash_conv))
+    return Solved(policy, measured, tuple(curve), interrupted)
+
+
+def _run_to(solver: IterativeSolver, stop: int, show: Callable[[], None]) -> None:
+    """Run until `stop` iterations are complete, in parts of at least a second."""
+    count = 1
+    while (left := stop - solver.iterations) > 0:
+        start = time.monotonic()
+        solver.run(min(left, count))
+        if time.monotonic() - start < 1:
+            count *= 2
+        elif solver.iterations < stop:
+            show()
 
 
 def _measuring_points(start: int, end: int) -> Iterator[int]:

@@ -21,7 +21,7 @@ from algorithms.games.openspiel import (
     load_pyspiel,
     openspiel_game,
 )
-from algorithms.support.errors import unknown
+from kuhn_bridge.errors import GameError
 
 __all__ = [
     "KUHN",
@@ -35,6 +35,8 @@ __all__ = [
     "make_solver",
     "same_game",
 ]
+
+NATIVE_VARIANTS = [name for name, variant in VARIANTS.items() if variant.alternating]
 
 
 @lru_cache(maxsize=4)
@@ -63,12 +65,15 @@ def make_solver(
 ) -> solving.IterativeSolver:
     """The solver of a variant of CFR, on the game's tree or on its native form.
 
-    `options` are those of `algorithms.exact.solving.make_solver`, for trees.
+    `options` are those of `algorithms.exact.solving.make_solver`; only trees have them.
     """
     if game.native is None:
         return solving.make_solver(game.tree, variant, **options)
-    if variant not in VARIANTS:
-        raise unknown("variant", variant, VARIANTS)
+    if variant not in NATIVE_VARIANTS or options:
+        raise GameError(
+            f"{game.name} is solved without a tree: by {', '.join(NATIVE_VARIANTS)}, without "
+            f"options; got {', '.join([variant, *(f'{k}={v}' for k, v in options.items())])}"
+        )
     return game.native.make_solver(VARIANTS[variant])
 
 

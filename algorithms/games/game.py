@@ -63,10 +63,14 @@ class Game:
         """The game tree; a `GameError` if the game is too large for one."""
         return self.source.tree()
 
-    @cached_property
+    @property
     def fits_tree(self) -> bool:
-        """Whether the game fits into a tree, by an estimate of its size."""
-        return "tree" in vars(self) or self.source.fits_tree()
+        """Whether the game fits into a tree: it has been built, or by an estimate of its size."""
+        return "tree" in vars(self) or self._seems_to_fit
+
+    @cached_property
+    def _seems_to_fit(self) -> bool:
+        return self.source.fits_tree()
 
     @cached_property
     def native(self) -> NativeGame | None:

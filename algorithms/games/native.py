@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from algorithms.exact.cfr import Variant
-from algorithms.exact.solving import IterativeSolver
+from algorithms.exact.solving import ResumableSolver
 from algorithms.exact.values import NO_LOSS
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array
 
@@ -43,7 +43,7 @@ class NativeGame(Protocol):
     def measure(self, tables: Tables) -> NativeMeasure:
         """Exact values, gains and best responses of a joint policy."""
 
-    def make_solver(self, variant: Variant) -> IterativeSolver:
+    def make_solver(self, variant: Variant) -> ResumableSolver:
         """A solver of the CFR family that alternates between the players."""
 
     def infoset_of(self, state: Any, player: int) -> int:

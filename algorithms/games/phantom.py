@@ -183,10 +183,11 @@ class Phantom:
         return int(infosets_of(self.sequences[player], actions, np.array([outcomes], np.int16))[0])
 
     def infoset_label(self, player: int, infoset: int) -> str:
-        """An information set in words, e.g. `player_0: took 4, failed at 0`."""
+        """An information set in words, e.g. `player_0: took x(1,1), failed at x(0,0)`."""
         actions, outcomes = histories(self.sequences[player], infoset, infoset + 1)
+        labels = self.face.labels[player]
         words = [
-            f"{'took' if outcomes[0] >> i & 1 else 'failed at'} {cell}"
+            f"{'took' if outcomes[0] >> i & 1 else 'failed at'} {labels[cell]}"
             for i, cell in enumerate(actions[0])
             if cell >= 0
         ]

@@ -85,8 +85,11 @@ class SelfPlay(BaseCallback):
     equations say, averages the policies, and measures them. PPO's code, loss and optimizer stay.
 
     Args:
-        step_size, kl, kl_end, magnet_rate, ent_coef_end: as in `Settings`; defaults by what is
-            trained.
+        step_size: this and the next four are as in `Settings`, with defaults by what is trained.
+        kl: at the start.
+        kl_end: at the end.
+        magnet_rate: per update.
+        ent_coef_end: at the end.
         total_steps: of the run that the schedules span; by default each call of `learn`.
         measure: measures a network in a game without a tree; without it the curve has no figures.
         watch: called with each point of the curve.

@@ -141,20 +141,14 @@ def best_response(policy: Policy) -> Policy:
 
 
 def _open_json(path: str) -> Source:
-    try:
+    with naming(path):
         document = json_format.parse(read_bytes(path, max_bytes=json_format.MAX_BYTES))
-    except OSError as error:
-        raise PolicyError(f"{path}: {error.strerror or error}") from None
-    except PolicyError as error:
-        raise PolicyError(f"{path}: {error}") from None
 
     def build(game: Game, _: Policy | None) -> Policy:
-        if not game.fits_tree:
-            raise PolicyError(f"{path}: {game.name} is too large for a tree; its policies are .npz")
-        try:
+        with naming(path):
+            if not game.fits_tree:
+                raise PolicyError(f"{game.name} is too large for a tree; its policies are .npz")
             return Policy(game, json_format.to_table(document, game))
-        except PolicyError as error:
-            raise PolicyError(f"{path}: {error}") from None
 
     return Source(path, json_format.game_name(document), build)
 
@@ -165,6 +159,8 @@ def _open_npz(path: str) -> Source:
 
     def build(game: Game, _: Policy | None) -> Policy:
         with naming(path):
+            if game.fits_tree:
+                raise PolicyError(f"{game.name} has a tree; its policies are .json")
             return Policy(game, tables)
 
     return Source(path, game, build)

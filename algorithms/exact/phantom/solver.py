@@ -14,13 +14,13 @@ regrets and averages are kept in single precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.cfr import Variant
+from algorithms.exact.cfr import Variant, discount
 from algorithms.exact.phantom.sequences import Sequences
 from algorithms.exact.phantom.values import (
     Evaluator,
@@ -31,6 +31,7 @@ from algorithms.exact.phantom.values import (
 )
 from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
 from algorithms.support.compiled import compiled
+from algorithms.support.npz import set_arrays
 from kuhn_bridge.errors import BridgeError
 
 _Table: TypeAlias = Float32Array | Float64Array  # (I, A)
@@ -66,15 +67,13 @@ class PhantomSolver:
         """How many are complete."""
         return int(self._updates[0]) // 2
 
-    def run(self, iterations: int, *, progress: Callable[[int], None] | None = None) -> None:
-        """Run N more iterations; `progress` is called with their number after each."""
+    def run(self, iterations: int) -> None:
+        """Run `iterations` more iterations."""
         if iterations < 0:
-            raise BridgeError(f"{iterations} iterations: give 0 or more")
+            raise BridgeError(f"iterations must be 0 or more; got {iterations}")
         end = self.iterations + iterations
         while self.iterations < end:
             self._update(int(self._updates[0]) % 2)
-            if progress and self._updates[0] % 2 == 0:
-                progress(self.iterations)
 
     def _update(self, player: int) -> None:
         evaluator = self._evaluator
@@ -92,8 +91,8 @@ class PhantomSolver:
             (self._regret[player], self._predicted[player], self._average[player]),
             (evaluator.reach[player], evaluator.gain[player]),
             (
-                _discount(t, variant.alpha),
-                _discount(t, variant.beta),
+                discount(t, variant.alpha),
+                discount(t, variant.beta),
                 float(t) ** variant.gamma,
                 float(variant.predictive),
             ),
@@ -117,32 +116,17 @@ class PhantomSolver:
         return first, second
 
     def get_state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Everything that a resumed run needs, as arrays: these are not copies."""
-        return dict(self._arrays())
-
-    def set_state(self, state: Mapping[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `get_state` gave."""
-        for name, array in self._arrays():
-            if name not in state or np.shape(state[name]) != array.shape:
-                raise BridgeError(f"{name}: not the state of a solver of this game and variant")
-        for name, array in self._arrays():
-            array[...] = state[name]
-        self._evaluator.holder = None
-
-    def _arrays(self) -> list[tuple[str, npt.NDArray[np.generic]]]:
+        """Everything that a resumed run needs; the arrays are not copies."""
         kinds = {"regret": self._regret, "average": self._average}
         if self.variant.predictive:
             kinds["predicted"] = self._predicted
-        named = [(f"{name}_{p}", pair[p]) for name, pair in kinds.items() for p in (0, 1)]
-        return [("updates", self._updates), *named]
+        named = {f"{name}_{p}": pair[p] for name, pair in kinds.items() for p in (0, 1)}
+        return {"updates": self._updates, **named}
 
-
-def _discount(t: int, exponent: float) -> float:
-    """t^exponent / (t^exponent + 1)."""
-    if np.isinf(exponent):
-        return 1.0 if exponent > 0 else 0.0
-    power: float = float(t) ** exponent
-    return power / (power + 1)
+    def set_state(self, state: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Continue from what `get_state` returned, bit by bit the same."""
+        set_arrays(self.get_state(), state)
+        self._evaluator.holder = None
 
 
 @compiled
