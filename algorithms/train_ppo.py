@@ -17,10 +17,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from algorithms.games import load_game
 from algorithms.learning.settings import (
     Settings,
     configure,
     describe,
+    is_measured,
     require_trainable,
 )
 from algorithms.support import command, files
@@ -88,10 +90,17 @@ def _run(args: argparse.Namespace) -> int:
     say = _nothing if args.quiet or args.json else print
     say(_plan(settings, _outputs(args, settings), state["steps"] if state else 0))
     with nullcontext(_nothing) if args.quiet else progress("training", settings.steps) as show:
+
+        def watch(point: Point) -> None:
+            show(point.steps, _note(point))
+            if not point.steps and training.game.native and settings.points:
+                spent = training.callback.recorder.measuring_cpu_seconds
+                say(f"The first point took {spent:.1f} CPU seconds")
+
         training = Training(
             settings,
             tensorboard=args.tensorboard,
-            watch=lambda point: show(point.steps, _note(point)),
+            watch=watch,
             checkpoint=checkpoint,
             checkpoint_every=args.checkpoint_every,
         )
@@ -155,22 +164,32 @@ def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Settings:
 
 def _outputs(args: argparse.Namespace, settings: Settings) -> list[Path]:
     """The files that a training run writes: no model where networks cannot play the game."""
-    from algorithms.games import load_game
     from algorithms.learning.saving import LAST, holds_models
 
     game = load_game(settings.game)
     models = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []
-    more = [*([".png"] if game.fits_tree else []), ".json", *([HTML] if args.html else [])]
-    return [args.out.with_suffix(suffix) for suffix in (*models, ".csv", *more)]
+    picture = [".png"] if is_measured(settings, game) else []
+    page = [HTML] if args.html else []
+    return [args.out.with_suffix(suffix) for suffix in (*models, ".csv", *picture, ".json", *page)]
 
 
 def _plan(settings: Settings, outputs: Sequence[Path], done: int) -> str:
     start = f", from step {done:,}" if done else ""
+    game = load_game(settings.game)
+    cost = ""
+    if game.native and settings.points:
+        cost = (
+            f"\nExact NashConv at {settings.points + 1} points of the curve, each of two networks "
+            f"at {sum(game.native.num_infosets):,} information sets; --points changes that, "
+            "and --points 0 leaves it out"
+        )
+    elif not game.fits_tree:
+        cost = "\nNashConv is not measured"
     return (
         f"Training MaskablePPO ({settings.recipe}) on {settings.game}: "
         f"{settings.steps:,} steps{start}, "
         f"{settings.n_envs:,} hands at a time ({settings.env}), {settings.net} network, "
-        f"seed {settings.seed}\nThen writing {', '.join(map(str, outputs))}"
+        f"seed {settings.seed}{cost}\nThen writing {', '.join(map(str, outputs))}"
     )
 
 
@@ -184,6 +203,8 @@ def _note(point: Point) -> str:
 def _report(result: dict[str, Any], out: Path) -> str:
     speed = f"{result['steps']:,} steps in {result['seconds']:.1f} s"
     speed += f", {result['steps_per_second']:,.0f} steps/s"
+    speed += f"\nCPU seconds: training {result['cpu_seconds']:.1f}"
+    speed += f", measuring {result['measuring_cpu_seconds']:.1f}"
     more = f"more: {command.as_called('python -m algorithms.nashconv')} {result['source']}"
     if "nash_conv_uniform" not in result:
         return f"{result['source']} holds the {result['holds']} policy\n{speed}\n{more}"
