@@ -1,6 +1,6 @@
 """Draw learning curves: NashConv over steps.
 
-`python -m algorithms.curves model.csv tutorial.csv --out training.png` draws two training runs. A
+`python -m algorithms.curves model.csv usual.csv --out training.png` draws two training runs. A
 folder stands for all training runs in it, such as one setting of a sweep: one line with a band.
 """
 

@@ -94,7 +94,7 @@ def draw_usual_recipe(path: Path) -> None:
     figure = Figure(figsize=(8, 4.2), dpi=130, layout="constrained")
     axes = figure.subplots()
     for name, words, colour in (
-        ("tutorial", "the usual recipe", RED),
+        ("usual", "the usual recipe", RED),
         ("selfplay", "self-play with credit kept in its seat", BLUE),
     ):
         curve = [point for point in from_csv(HERE / "curves" / f"{name}.csv") if point.steps]

@@ -102,7 +102,7 @@ def contests() -> list[Contest]:
             "training loop",
             "decisions",
             lambda: _trained("self-play"),
-            {"the usual recipe": lambda: _trained("tutorial")},
+            {"the usual recipe": lambda: _trained("usual")},
             {"the usual recipe": 200},
             seconds=2.0,
         ),

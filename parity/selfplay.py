@@ -56,11 +56,11 @@ def _compare_node(tally: Tally, game: Game, rules: Rules, node: int, env: Any) -
     rewards = list(map(float, env.rewards.values()))
     tally.same(where, "pays {}", rules.returns[node].tolist(), rewards)
     if not ended:
-        infoset, seen = rules.infoset[node], env.observe(AGENTS[actor])
-        shown, mask = seen["observation"].tolist(), seen["action_mask"].astype(bool).tolist()
-        tally.same(where, "shows {}", game.observations[infoset].tolist(), shown)
+        infoset, theirs = rules.infoset[node], env.observe(AGENTS[actor])
+        observation, mask = (theirs[name].tolist() for name in ("observation", "action_mask"))
+        tally.same(where, "shows {}", game.observations[infoset].tolist(), observation)
         for legal in (rules.child[infoset] >= 0, game.tree.legal[infoset]):
-            tally.same(where, "allows {}", legal.tolist(), mask)
+            tally.same(where, "allows {}", legal.tolist(), list(map(bool, mask)))
 
 
 @check(

@@ -16,7 +16,7 @@ from algorithms.learning.checkpoint import read_checkpoint, write_checkpoint
 from algorithms.learning.curve import Point
 from algorithms.learning.settings import configure
 from algorithms.learning.training import Training
-from algorithms.support.sealed import write_sealed
+from algorithms.support.checksummed import write_checksummed
 from algorithms.train_ppo import main
 from kuhn_bridge import BridgeError
 
@@ -58,7 +58,7 @@ def test_flipped_bits_cuts_and_other_files_are_refused(tmp_path: Path) -> None:
 def test_other_contents_under_a_checksum_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.ckpt"
     for content in (b"junk", b""):
-        write_sealed(path, content)
+        write_checksummed(path, content)
         with pytest.raises(BridgeError, match="not a checkpoint"):
             read_checkpoint(path)
     for thing in ([1], {"steps": 1}, {"settings": {}}):

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from algorithms.learning.recipes import configure
 
 from algorithms.learning.curve import Point, from_csv
+from algorithms.learning.settings import configure
 from algorithms.learning.training import Training
 
 ROOT = Path(__file__).parent.parent
@@ -22,7 +22,7 @@ CURVES: dict[str, dict[str, Any]] = {
     "selfplay": {"seed": 0},
     "leduc_table": {"game": LEDUC, "seed": 3},
     "leduc_mlp": {"game": LEDUC, "seed": 2, "net": "mlp", "steps": 28_000_000},
-    "tutorial": {"recipe": "tutorial"},
+    "usual": {"recipe": "usual"},
 }
 ROW = re.compile(
     r"^\| `(\S+)`.*\| (table|mlp) \| ([\d,]+) \| ([\d. ]+) \| ([\d.]+) \|", re.MULTILINE
@@ -59,14 +59,14 @@ def measured() -> dict[tuple[str, str], tuple[int, list[str], str]]:
 @pytest.mark.parametrize("name", CURVES)
 def test_a_stored_curve_begins_as_its_run_begins_today(name: str) -> None:
     stored = from_csv(ROOT / "docs" / "curves" / f"{name}.csv")
-    points = 2 if name == "tutorial" else 4
+    points = 2 if name == "usual" else 4
     for found, wanted in zip(beginning(CURVES[name], points), stored, strict=False):
         assert found.steps == wanted.steps
         assert found.last == pytest.approx(wanted.last, rel=1e-3)
         assert found.average == pytest.approx(wanted.average, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", [name for name in CURVES if name != "tutorial"])
+@pytest.mark.parametrize("name", [name for name in CURVES if name != "usual"])
 def test_a_stored_curve_ends_where_the_docs_say(name: str) -> None:
     config = configure(CURVES[name])
     end = from_csv(ROOT / "docs" / "curves" / f"{name}.csv")[-1]
@@ -90,5 +90,5 @@ def test_means_are_those_of_the_seeds_and_the_readme_has_them() -> None:
 
 
 def test_the_usual_recipe_ends_where_the_readme_says() -> None:
-    end = from_csv(ROOT / "docs" / "curves" / "tutorial.csv")[-1]
+    end = from_csv(ROOT / "docs" / "curves" / "usual.csv")[-1]
     assert f"| {end.last:.4f} |" in (ROOT / "README.md").read_text(encoding="utf-8")

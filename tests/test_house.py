@@ -19,12 +19,7 @@ LAYERS = (
     ("algorithms.games",),
     ("algorithms.policies",),
     ("algorithms.learning",),
-    (
-        "algorithms.sweeping",
-        "algorithms.learning.sweeping",
-        "algorithms.playing",
-        "algorithms.reporting",
-    ),
+    ("algorithms.sweeping", "algorithms.playing", "algorithms.reporting"),
     ("algorithms",),
     ("parity",),
 )

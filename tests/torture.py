@@ -125,7 +125,7 @@ COMMANDS = {
     "algorithms.rps": ["--rounds", "--opponent", "--seed", "--json"],
     "algorithms.train_ppo": [
         *("--game", "--net", "--env", "--recipe", "--init", "--save", "--seed", "--n-envs"),
-        *("--n-steps", "--lr", "--entropy", "--magnet", "--width", "--fit", "--fit-lr"),
+        *("--n-steps", "--step-size", "--kl", "--magnet-rate", "--width", "--epochs"),
     ],
     "parity.check": ["--only", "--game", "--candidate", "--json"],
 }
@@ -137,7 +137,7 @@ WORDS = [
     "uniform", "nash:1/3", "nash:9e9999999", "random:1", "random:-1", "best-response", "cfr+:3",
     "kuhn", "leduc_poker", "kuhn_poker(players=3)", "nfg_game", "chess", "no_such_game", "(",
     "0", "1", "-1", "30", "1e22", "nan", "inf", "1e300", "99999999999999999999", "", "\n", "é",
-    "/nowhere/x.json", "missing.zip", "missing.onnx", ".", "x" * 300, "mlp", "aec", "tutorial",
+    "/nowhere/x.json", "missing.zip", "missing.onnx", ".", "x" * 300, "mlp", "aec", "usual",
     "rules", "torture.py:KuhnPoker", "json:loads",
 ]  # fmt: skip
 

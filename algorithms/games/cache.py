@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from algorithms.exact.tree import Tree
+from algorithms.support.checksummed import read_checksummed, write_checksummed
 from algorithms.support.errors import UsageError
-from algorithms.support.sealed import read_sealed, write_sealed
 
 FORMAT = 2  # increase it whenever `Tree` changes
 MIN_NODES = 10_000  # smaller games are walked quickly
@@ -40,7 +40,7 @@ def find_tree(game: Any, name: str) -> Tree | None:
     if not _is_fixed(game):
         return None
     try:
-        return unpack(read_sealed(_path(game), most=MAX_BYTES), name)
+        return unpack(read_checksummed(_path(game), max_bytes=MAX_BYTES), name)
     except (OSError, UsageError):  # no file, or a damaged one
         return None
 
@@ -53,7 +53,7 @@ def keep_tree(game: Any, tree: Tree) -> None:
     if len(content) <= MAX_BYTES:
         with suppress(OSError, UsageError):
             directory().mkdir(parents=True, exist_ok=True)
-            write_sealed(_path(game), content)
+            write_checksummed(_path(game), content)
             _remove_oldest()
 
 

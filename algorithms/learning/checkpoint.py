@@ -8,21 +8,21 @@ from typing import Any
 
 import torch
 
+from algorithms.support.checksummed import read_checksummed, write_checksummed
 from algorithms.support.errors import UsageError
-from algorithms.support.sealed import read_sealed, write_sealed
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Write `state`: the whole file or nothing."""
     file = io.BytesIO()
     torch.save(state, file)
-    write_sealed(path, file.getvalue())
+    write_checksummed(path, file.getvalue())
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """What `write_checkpoint` wrote, to the last bit, loaded without running code."""
     try:
-        content = read_sealed(path)
+        content = read_checksummed(path)
     except FileNotFoundError:
         raise UsageError(f"{path}: there is nothing to resume") from None
     except UsageError as error:

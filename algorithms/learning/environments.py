@@ -262,8 +262,8 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         self._inputs = self.game.network_inputs()
         self._rules, self._face = rules_of(self.game.tree, {}), face_of(self.game)
         self._infosets = {
-            (int(owner), seen.tobytes()): infoset
-            for infoset, (owner, seen) in enumerate(
+            (int(owner), observed.tobytes()): infoset
+            for infoset, (owner, observed) in enumerate(
                 zip(self.game.tree.owner, self.game.observations, strict=True)
             )
         }
@@ -345,7 +345,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         seat = self._face.actor()
         if seat == NOBODY:
             return np.zeros(self.observation_space.shape, np.float32)
-        infoset = self._infosets[seat, self._face.seen().tobytes()]
+        infoset = self._infosets[seat, self._face.observation().tobytes()]
         return np.array([infoset], np.float32) if self._numbered else self._inputs[infoset].copy()
 
 

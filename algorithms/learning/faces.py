@@ -1,4 +1,4 @@
-"""A hand on the PettingZoo face of any game, where whoever asks decides what chance does."""
+"""One hand at a time on the PettingZoo face of any game; the caller decides the moves of chance."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Face(Protocol):
     def actor(self) -> int:
         """Who is to act, or NOBODY at the end."""
 
-    def seen(self) -> Float32Array:
+    def observation(self) -> Float32Array:
         """What the player to act sees."""
 
     def mask(self) -> BoolArray:
@@ -58,16 +58,16 @@ class _Kuhn:
         over = any(self._env.terminations.values())
         return NOBODY if over else self._env.possible_agents.index(self._env.agent_selection)
 
-    def seen(self) -> Float32Array:
-        return self._looks()["observation"]  # type: ignore[no-any-return]
+    def observation(self) -> Float32Array:
+        return self._observe()["observation"]  # type: ignore[no-any-return]
 
     def mask(self) -> BoolArray:
-        return self._looks()["action_mask"].astype(bool)  # type: ignore[no-any-return]
+        return self._observe()["action_mask"].astype(bool)  # type: ignore[no-any-return]
 
     def returns(self) -> list[float]:
         return [float(self._env.rewards[agent]) for agent in self._env.possible_agents]
 
-    def _looks(self) -> Any:
+    def _observe(self) -> Any:
         return self._env.observe(self._env.agent_selection)
 
 
@@ -99,7 +99,7 @@ class _OpenSpiel:
         over = any(self._env.terminations.values())
         return NOBODY if over else int(self._env.agent_name_id_mapping[self._env.agent_selection])
 
-    def seen(self) -> Float32Array:
+    def observation(self) -> Float32Array:
         # The wrapper itself shows the observation tensor wherever a game has one as well.
         return np.array(self._env.game_state.information_state_tensor(self.actor()), np.float32)
 

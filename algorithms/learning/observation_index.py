@@ -23,17 +23,17 @@ class ObservationIndex:
             if (self._sorted[1:] != self._sorted[:-1]).all():
                 return
 
-    def __call__(self, seen: Float32Array) -> npt.NDArray[np.int64]:
+    def __call__(self, observations: Float32Array) -> npt.NDArray[np.int64]:
         """The row of each, `(N,)`."""
-        given = np.ascontiguousarray(seen, np.float32)
+        given = np.ascontiguousarray(observations, np.float32)
         places = np.searchsorted(self._sorted, self._hashes(given)).clip(max=len(self._sorted) - 1)
         rows = self._order[places]
         if not np.array_equal(self._known[rows], given):
             raise BridgeError("a tensor that no player to act can see in this game")
         return np.asarray(rows, np.int64)
 
-    def _hashes(self, seen: Float32Array) -> UInt64Array:
+    def _hashes(self, observations: Float32Array) -> UInt64Array:
         """One number per tensor: its bits times random odd numbers, modulo 2**64."""
-        bits = (seen + np.float32(0)).view(np.uint32).astype(np.uint64)  # -0.0 is 0.0
+        bits = (observations + np.float32(0)).view(np.uint32).astype(np.uint64)  # -0.0 is 0.0
         bits ^= bits >> np.uint64(16)
         return np.asarray((bits * self._factors).sum(axis=1, dtype=np.uint64))

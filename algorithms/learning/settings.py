@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from algorithms.games import KUHN, Game, load_game
+from algorithms.learning.states import origin
 from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.errors import short_repr
 
@@ -19,6 +20,9 @@ RECIPES = ("self-play", "usual")
 ENVS = ("tree", "states", "aec")
 NETS = ("table", "mlp")
 AUTO = "auto"  # stands for what follows from the game
+CURVE_POINTS, LARGE_TREE_POINTS, NATIVE_POINTS = 200, 50, 5  # measuring large games takes longer
+LARGE_TREE = 100_000  # nodes
+WEAKER_PULL_AFTER = 4_000_000  # decisions: a network that trains longer ends with a weaker pull
 
 
 def _setting(
@@ -118,6 +122,13 @@ class Settings:
     width: int = _setting(
         128, "units of each of two hidden layers", least=1, most=4096, table=None, usual=None
     )
+    points: int = _setting(
+        CURVE_POINTS,
+        "points of the learning curve after the first; fewer by default where measuring takes "
+        "long; 0: the first and the last, and in a game without a tree no figures",
+        most=10_000,
+        usual=None,
+    )
     init: str = _setting("", "a model.zip of the same game to start from", usual=None)
 
     @property
@@ -137,18 +148,31 @@ def default(name: str, kind: Kind) -> Any:
 
 
 def kl_end_after(kind: Kind, steps: int) -> float:
-    """The default of `kl_end`, which for networks falls with the number of decisions.
+    """The default of `kl_end`, which for networks falls with the root of the decisions.
 
-    A weaker pull ends closer to equilibrium, but too weak a pull lets the policy rotate unless the
-    updates have become many.
+    A weaker pull ends closer to equilibrium, but the policy rotates unless the updates are many.
     """
-    return float(default("kl_end", kind))
+    end = float(default("kl_end", kind))
+    return end * min(1.0, (WEAKER_PULL_AFTER / steps) ** 0.5) if kind == "network" else end
 
 
 def enough_steps(kind: Kind, infosets: int, n_envs: int) -> int:
     """The default of `n_steps`: an update's work per information set is worth as much playing."""
     work = infosets * (35 if kind == "network" else 1)
     return min(128, max(8, round(work / max(n_envs, 1))))
+
+
+def default_points(game: Game) -> int:
+    """The default of `points`: a handful where a point takes many seconds."""
+    if game.native:
+        return NATIVE_POINTS
+    large = game.fits_tree and game.tree.num_nodes >= LARGE_TREE
+    return LARGE_TREE_POINTS if large else CURVE_POINTS
+
+
+def is_measured(settings: Settings, game: Game) -> bool:
+    """Whether the learning curve has figures: exact ones, where the game has them."""
+    return game.fits_tree or (bool(settings.points) and game.native is not None)
 
 
 def configure(given: Mapping[str, Any]) -> Settings:
@@ -191,6 +215,8 @@ def _completed(
         by_rule["n_steps"] = enough_steps(kind, len(game.tree.keys), made.n_envs)
     if kind != "usual":
         by_rule["kl_end"] = kl_end_after(kind, made.steps)
+    if game is not None:
+        by_rule["points"] = default_points(game)
     made = Settings(**{**values, **by_rule, **given, **chosen})
     _require_possible(made)
     return made
@@ -233,8 +259,8 @@ def require_trainable(settings: Settings) -> None:
         raise UsageError(f"game={settings.game}: it has no information sets")
     if settings.kind == "network" or settings.env == "aec":
         _ = game.observations  # raises
-    if settings.kind == "states" and not game.observation_size:
-        raise UsageError(f"{game.name} has no information state tensor, which a network needs")
+    if settings.kind == "states":
+        origin(game)  # raises
 
 
 def describe(name: str) -> str:
@@ -242,17 +268,20 @@ def describe(name: str) -> str:
     (found,) = (f for f in fields(Settings) if f.name == name)
     if found.default in ("", AUTO):
         return str(found.metadata["help"])
-    others = [
-        f"{_SHORT[kind]} {value:,}" if isinstance(value, int) else f"{_SHORT[kind]} {value:g}"
-        for kind, value in found.metadata["by_kind"].items()
-        if value is not None
-    ]
-    general = [f"{found.default:,}" if isinstance(found.default, int) else f"{found.default}"]
-    return f"{found.metadata['help']} ({'; '.join(general + others)})"
+    used = {kind: value for kind in KINDS if (value := default(name, kind)) is not None}
+    general = used.pop("table", next(iter(used.values())) if len(set(used.values())) == 1 else None)
+    others = [f"{_SHORT[kind]} {_readable(v)}" for kind, v in used.items() if v != general]
+    values = others if general is None else [_readable(general), *others]
+    return f"{found.metadata['help']} ({'; '.join(values)})"
 
 
-_SHORT: Mapping[str, str] = {
-    "table": "table",
+def _readable(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+_SHORT: Mapping[Kind, str] = {
     "network": "mlp",
     "states": "on states",
     "usual": "usual recipe",

@@ -191,13 +191,13 @@ def as_network(function: Callable[[Any], Any], game: Game, *, output: Output = "
 
 def masked(weights: Float64Array, legal: BoolArray) -> Float64Array:
     """Weights `(N, A)` of the legal actions, divided by their sum; NaN if that is 0."""
-    kept = np.where(legal, weights, 0)
+    allowed = np.where(legal, weights, 0)
     with np.errstate(invalid="ignore"):
-        return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+        return np.asarray(allowed / allowed.sum(axis=1, keepdims=True))
 
 
 def masked_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
     """The softmax of logits `(N, A)` over the legal actions; NaN where they are not finite."""
-    kept = np.where(legal, logits, -np.inf)
+    allowed = np.where(legal, logits, -np.inf)
     with np.errstate(invalid="ignore", over="ignore"):
-        return masked(np.exp(kept - kept.max(axis=1, keepdims=True)), legal)
+        return masked(np.exp(allowed - allowed.max(axis=1, keepdims=True)), legal)

@@ -192,17 +192,17 @@ def _network(session: Any, rows: int, game: str | None) -> Network:
             f"want one observation and at most one action mask, [N, {actions}]"
         )
 
-    def evaluate(seen: Float32Array, legal: BoolArray) -> npt.ArrayLike:
+    def evaluate(observed: Float32Array, legal: BoolArray) -> npt.ArrayLike:
         found = []
-        for start in range(0, len(seen), rows):
+        for start in range(0, len(observed), rows):
             part = slice(start, start + rows)
-            feed = {observations[0]: seen[part], **({mask: legal[part]} if mask else {})}
+            feed = {observations[0]: observed[part], **({mask: legal[part]} if mask else {})}
             padded = {
                 name: _as_input(inputs[name], np.pad(array, ((0, rows - len(array)), (0, 0))))
                 for name, array in feed.items()
             }
             found.append(session.run([chosen], padded)[0])
-        return np.asarray(np.concatenate(found)[: len(seen)])
+        return np.asarray(np.concatenate(found)[: len(observed)])
 
     size = inputs[observations[0]].shape[1]
     return Network(evaluate, size, actions, _kind(chosen, outputs[chosen]), game)

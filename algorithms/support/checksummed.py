@@ -8,7 +8,7 @@ from pathlib import Path
 from algorithms.support.errors import UsageError
 from algorithms.support.files import read_bytes, write_bytes
 
-MAGIC = b"kuhn-bridge sealed 1\n"
+MAGIC = b"kuhn-bridge checksum 1\n"
 MAX_BYTES = 2**30
 _HEADER = len(MAGIC) + hashlib.sha256().digest_size
 

@@ -1,1 +1,1 @@
-"""The browser face: a static page in plain ES modules, and what holds its engine to the core."""
+"""The browser face: a static page in plain ES modules, and a check of its engine."""
