@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Our speed divided by a peer's: the median over rounds, and the range."""
+    """Our speed divided by a peer's: the median over rounds, and the range.
+
+    The speed of a peer that is not measured here is a published figure.
+    """
 
     contest: str
     unit: str
@@ -34,6 +37,7 @@ class Ratio:
     lowest: float
     highest: float
     target: float | None
+    measured: bool = True
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,6 +72,8 @@ def _main(arguments: argparse.Namespace) -> int:
         print(table(HEADER, map(_row, ratios), left=2))
         if missing := [name for name, package in OPTIONAL.items() if not installed(package)]:
             print(f"not installed, so not timed: {', '.join(missing)} (the extra [peers])")
+        if not all(ratio.measured for ratio in ratios):
+            print("(published): the authors' figure on their hardware, not measured here")
     return EXIT_OK
 
 
@@ -79,7 +85,12 @@ def measure(contest: Contest, *, rounds: int) -> list[Ratio]:
     for _ in range(rounds):
         for name, (contender, units) in warm.items():
             rates[name].append(_rate(contender, units))
-    return [_ratio(contest, peer, rates["ours"], rates[peer]) for peer in contest.peers]
+    published = {peer: [1 / seconds] * rounds for peer, seconds in contest.published.items()}
+    return [
+        _ratio(contest, peer, rates["ours"], theirs)
+        for peer, theirs in (rates | published).items()
+        if peer != "ours"
+    ]
 
 
 def _ratio(contest: Contest, peer: str, ours: list[float], theirs: list[float]) -> Ratio:
@@ -94,6 +105,7 @@ def _ratio(contest: Contest, peer: str, ours: list[float], theirs: list[float]) 
         min(ratios),
         max(ratios),
         contest.targets.get(peer),
+        measured=peer in contest.peers,
     )
 
 
@@ -116,7 +128,7 @@ HEADER = ("what", "peer", "ours/s", "peer/s", "ratio", "range", "target")
 def _row(ratio: Ratio) -> tuple[str, ...]:
     return (
         f"{ratio.contest} ({ratio.unit})",
-        ratio.peer,
+        ratio.peer if ratio.measured else f"{ratio.peer} (published)",
         _short(ratio.ours_per_second),
         _short(ratio.peer_per_second),
         f"{ratio.ratio:.1f}x",

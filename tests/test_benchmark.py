@@ -1,13 +1,14 @@
 """`parity.benchmark`: rows are measured, and replace those of a table."""
 
 import json
+import time
 from functools import partial
 from itertools import pairwise
 
 import pytest
 
 from algorithms.games import load_game
-from parity import benchmark
+from parity import benchmark, contests, speed
 from parity.benchmark import HEADER, Row, cells_of, update
 
 HEX = load_game("dark_hex(board_size=2,gameversion=adh)", max_nodes=5)
@@ -85,3 +86,35 @@ def test_what_cannot_be_done_is_one_line(tmp_path, capsys):
         error = capsys.readouterr().err
         assert words in error
         assert error.count("\n") == 1
+
+
+# `parity.speed` on large games.
+
+
+def test_published_figures_are_marked(monkeypatch, capsys):
+    def waiting():
+        return lambda n: time.sleep(1e-4 * n) or n
+
+    contest = contests.Contest(
+        "wait", "units", waiting, {"them": waiting}, seconds=1e-3, published={"authors": 2.0}
+    )
+    monkeypatch.setattr(contests, "contests", lambda: [contest])
+    assert speed.main(["--json", "--rounds", "2"]) == 0
+    them, authors = json.loads(capsys.readouterr().out)
+    assert (them["measured"], authors["measured"]) == (True, False)
+    assert authors["peer_per_second"] == 0.5
+    assert authors["ratio"] == pytest.approx(2 * authors["ours_per_second"])
+    assert speed.main(["--rounds", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "authors (published)" in shown
+    assert "not measured here" in shown
+
+
+@pytest.mark.slow
+def test_large_games_are_timed():
+    timed = {contest.name: contest for contest in contests.contests()}
+    for name in contests.LARGE_GAMES:
+        assert timed[f"NashConv, {name}"].published == contests.PUBLISHED
+        restricted = timed[f"NashConv, {name}, two stones shown"]
+        for make in (restricted.ours, *restricted.peers.values()):
+            assert make()(2) == 2
