@@ -38,7 +38,7 @@ GAMES = MappingProxyType(
     }
 )
 TRAINED = ("PTTT", "DH3", "LD2D5")
-SOLVED = (("cfr+", "PTTT"), ("pcfr+", "PTTT"), ("cfr+", "DH3"))
+SOLVED = (("cfr+", "PTTT"), ("dcfr", "PTTT"), ("cfr+", "DH3"))
 MEASURED_AFTER = (10, 30, 100, 300)  # iterations
 DECISIONS = 10_000_000
 SEEDS = range(5)
