@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 HELD = ("last", "average")
 WRITTEN = (".zip", ".csv", ".png", ".json", ".ckpt")
+HTML = ".html"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         flag, text = f"--{setting.name.replace('_', '-')}", describe(setting.name)
         add(flag, type=types[setting.name], help=text.replace("%", "%%"), metavar=_metavar(setting))
     add("--checkpoint-every", type=int, metavar="STEPS", default=1_000_000, help="(1,000,000)")
+    add("--html", action="store_true", default=False, help="write a report as well: *.html")
     add("--tensorboard", type=Path, metavar="DIR", default=None, help="log there as well")
     add("--quiet", action="store_true", default=False, help="print nothing")
     add("--json", action="store_true", default=False, help="print the result as one JSON object")
@@ -81,6 +83,7 @@ def _run(args: argparse.Namespace) -> int:
 
     from algorithms.learning.saving import save_results
     from algorithms.learning.training import Training
+    from algorithms.reporting.writing import report_document, write_document
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
     checkpoint = path if settings.recipe == "self-play" else None
@@ -111,6 +114,8 @@ def _run(args: argparse.Namespace) -> int:
         print(where, file=sys.stderr)
     elif checkpoint:
         checkpoint.unlink(missing_ok=True)
+    if args.html:
+        write_document(args.out.with_suffix(HTML), report_document([result["source"]], decisions=0))
     say(_report(result, args.out))
     if args.json:
         print(json.dumps(result))
@@ -136,7 +141,7 @@ def _require_possible(args: argparse.Namespace) -> None:
     out = args.out
     if out.suffix != ".zip" or (out.exists() and not out.is_file()):  # it is read again
         raise UsageError(f"--out {out}: give a file whose name ends in .zip")
-    for suffix in WRITTEN:
+    for suffix in (*WRITTEN, *((HTML,) if args.html else ())):
         files.require_writable(out.with_suffix(suffix))
     if args.checkpoint_every < 1:
         raise UsageError(f"--checkpoint-every {args.checkpoint_every}: want at least 1")
@@ -164,7 +169,8 @@ def _outputs(args: argparse.Namespace, settings: Settings) -> list[Path]:
     game = load_game(settings.game)
     models = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []
     picture = [".png"] if is_measured(settings, game) else []
-    return [args.out.with_suffix(suffix) for suffix in (*models, ".csv", *picture, ".json")]
+    page = [HTML] if args.html else []
+    return [args.out.with_suffix(suffix) for suffix in (*models, ".csv", *picture, ".json", *page)]
 
 
 def _plan(settings: Settings, outputs: Sequence[Path], done: int) -> str:

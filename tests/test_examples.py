@@ -13,9 +13,9 @@ SAID = {
     "openspiel_policy": ["NashConv 0.3473", "loses 0.0"],
     "own_game": ["value +0.3333", "'king': bet 0.333", "'faces a bet': call 0.667"],
     "check_candidate": [
-        "MyKuhn: 84 comparisons, 6 differ",
         "  pp with J against Q: pays -2, OpenSpiel pays -1",
-        "Mended: 84 comparisons, 0 differ",
+        "MyKuhn: exit 1",
+        "Corrected: exit 0",
     ],
 }
 TRAINED = {"own_training": r"([\d.]+) now", "own_game": r"([\d.]+) after"}
