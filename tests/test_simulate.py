@@ -101,7 +101,7 @@ def test_an_interval_is_of_95_percent():
 
 
 def test_means_and_errors_are_those_of_the_hands_played(monkeypatch):
-    counts, told = [], []
+    counts, reported = [], []
 
     def noted(rules, hands, stream):
         counts.append(play_out(rules, hands, stream))
@@ -110,10 +110,10 @@ def test_means_and_errors_are_those_of_the_hands_played(monkeypatch):
     monkeypatch.setattr(module, "play_out", noted)
     monkeypatch.setattr(module, "CHUNK", 1000)
     policies = [Policy.random("kuhn", seed).table for seed in (1, 2)]
-    options = {"hands": 2500, "seed": 7, "progress": lambda done, note: told.append(done)}
+    options = {"hands": 2500, "seed": 7, "progress": lambda done, note: reported.append(done)}
     samples = simulate(TREE, policies, **options)
     assert [count.sum() for count in counts] == [1000, 1000, 500] * 2
-    assert told == [0, 1000, 2000, 2500, 3500, 4500]
+    assert reported == [0, 1000, 2000, 2500, 3500, 4500]
     for seat, sample in enumerate(samples):
         won = np.repeat(TREE.returns[seat], sum(counts[3 * seat : 3 * seat + 3]))
         assert sample.mean == pytest.approx(won.mean())

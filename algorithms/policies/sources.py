@@ -206,7 +206,8 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
         _require_kuhn(name, game)
         return Policy(game, style(kind))
     forms = (*FORMS, *KUHN_FORMS) if game.name == KUHN else FORMS
-    raise unknown("policy", name, (*forms, BEST_RESPONSE, *(f"{v}:1000" for v in VARIANTS)))
+    names = (*forms, BEST_RESPONSE, *(f"{variant}:1000" for variant in VARIANTS))
+    raise unknown("policy", name, names, kind=PolicyError)
 
 
 def _require_exact(name: str, game: Game) -> None:
