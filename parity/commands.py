@@ -31,6 +31,7 @@ COMMANDS = MappingProxyType(
         "rps": ("algorithms.rps", "regret matching on rock, paper, scissors"),
         "check": ("parity.check", "compare everything, or your own Kuhn poker, with OpenSpiel"),
         "speed": ("parity.speed", "compare our speed with other libraries"),
+        "benchmark": ("parity.benchmark", "exploitability and its cost in the large games"),
         "growth": ("parity.growth", "time and memory per node in games of all sizes"),
     }
 )
