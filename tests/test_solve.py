@@ -174,9 +174,7 @@ def test_bad_input(arguments, words, capfd, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--iterations", "many"], ["--iterations", "5", "--until", "1"]]
-)
+@pytest.mark.parametrize("arguments", [["--iterations", "many"], ["--mode", "slow"]])
 def test_bad_arguments(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
