@@ -52,11 +52,11 @@ class ResponseSettings:
     n_steps: int = 8
     batch_size: int = 1024
     n_epochs: int = 1
-    learning_rate: float = 1e-3  # falls to 0
+    learning_rate: float = 3e-3  # falls to 0
     clip_range: float = 0.2
     gae_lambda: float = 0.95
-    ent_coef: float = 0.05
-    ent_until: float = 0.8  # the share of the run after which the entropy bonus is 0
+    ent_coef: float = 0.2  # keeps all actions in play until it is known what follows them
+    ent_coef_end: float = 0.002  # falls geometrically
     width: int = 128  # units of each of two hidden layers
     imitated_share: float = 0.8  # of the policy, in a mixture with uniform play
     imitated_decisions: int = 100_000
@@ -252,7 +252,7 @@ class _ScaledRewards(VecEnvWrapper):
 
 
 class _EntropySchedule(BaseCallback):
-    """Lowers the entropy bonus to 0, and tells how far the run is."""
+    """Lowers the entropy bonus, and tells how far the run is."""
 
     model: Any
 
@@ -262,8 +262,8 @@ class _EntropySchedule(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         done = self.model.num_timesteps / self.model._total_timesteps
-        left = max(0.0, 1 - done / self._settings.ent_until)
-        self.model.ent_coef = self._settings.ent_coef * left
+        first, last = self._settings.ent_coef, self._settings.ent_coef_end
+        self.model.ent_coef = first * (last / first) ** done
         if self._watch:
             self._watch(self.model.num_timesteps)
 
