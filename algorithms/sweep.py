@@ -127,7 +127,8 @@ def _write_html(path: Path, models: Sequence[Path]) -> None:
 
 def _planned(args: argparse.Namespace, folder: Path) -> Plan:
     """The plan of a new sweep."""
-    from algorithms.learning.settings import configure, require_trainable
+    from algorithms.games import load_game
+    from algorithms.learning.settings import configure, is_measured, require_trainable
     from algorithms.sweeping import plan
 
     if (folder / plan.PLAN_FILE).exists():
@@ -138,6 +139,12 @@ def _planned(args: argparse.Namespace, folder: Path) -> Plan:
     settings = plan.settings_grid(plan.parse_choices([*game, *args.set]))
     for config in {config.game: config for config in settings.values()}.values():
         require_trainable(config)
+    for config in settings.values():
+        if not is_measured(config, load_game(config.game)):
+            raise UsageError(
+                f"a sweep compares NashConv, which is not measured in {config.game} "
+                f"with points={config.points}"
+            )
     if args.trials is not None:
         settings = plan.sampled(settings, args.trials)
     made = plan.Plan(

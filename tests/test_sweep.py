@@ -315,6 +315,10 @@ def closed_port() -> int:
         (["--set", "net=table,cnn"], "unknown net 'cnn'"),
         (["--set", "n_envs=0"], "n_envs=0"),
         (["--set", "seed=1"], "seeds are given separately"),
+        (
+            ["--game", "dark_hex(num_cols=4,num_rows=3)", "--set", "steps=100"],
+            "a sweep compares NashConv, which is not measured in dark_hex(num_cols=4,num_rows=3)",
+        ),
         (["--seeds", "0"], "seeds 0"),
         (["--seeds", "9-0"], "seeds 9-0"),
         (["--seeds", "a-b"], "seeds a-b"),
