@@ -126,7 +126,7 @@ def load_pyspiel(name: str) -> Any:
         from open_spiel.python import games  # noqa: F401  # registers OpenSpiel's Python games
     known = pyspiel.registered_names()
     if short not in known:
-        raise unknown("game", name, ["kuhn", *known])
+        raise unknown("game", name, ["kuhn", *known], kind=GameError)
     try:
         with _quiet():
             return pyspiel.load_game(name)
