@@ -17,7 +17,7 @@ from algorithms.reporting.writing import (
     report_document,
     write_document,
 )
-from algorithms.support import command, files
+from algorithms.support import budget, command, files
 
 OUT = Path("report.html")
 
@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--decisions",
         type=int,
         metavar="N",
-        help="that best responses learn from in a game without an exact measure (2,000,000; 0: no "
-        "bound of NashConv)",
+        help="that best responses learn from in a game without an exact measure "
+        f"({budget.DECISIONS:,}; 0: no bound of NashConv)",
     )
     add("--trust", action="store_true", help="let a model's file run code")
     args = parser.parse_args(argv)

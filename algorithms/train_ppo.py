@@ -114,9 +114,11 @@ def _run(args: argparse.Namespace) -> int:
         print(where, file=sys.stderr)
     elif checkpoint:
         checkpoint.unlink(missing_ok=True)
-    if args.html:
-        write_document(args.out.with_suffix(HTML), report_document([result["source"]], decisions=0))
     say(_report(result, args.out))
+    if args.html:
+        page = args.out.with_suffix(HTML)
+        size = write_document(page, report_document([result["source"]], decisions=0))
+        say(f"report: {page}, {size / 1e6:.2f} MB")
     if args.json:
         print(json.dumps(result))
     return command.EXIT_INTERRUPTED if training.stopped else command.EXIT_OK

@@ -279,10 +279,12 @@ def test_names_are_as_long_as_they_need_to_be(sources, names):
     assert policy_names(sources) == names
 
 
-def test_a_training_run_ends_with_a_report(tmp_path):
+def test_a_training_run_ends_with_a_report(tmp_path, capsys):
     out = tmp_path / "model.zip"
-    options = ["--steps", "4096", "--n-envs", "64", "--quiet", "--html"]
+    options = ["--steps", "4096", "--n-envs", "64", "--html"]
     assert train_ppo.main(["--out", str(out), *options]) == 0
+    size = out.with_suffix(".html").stat().st_size
+    assert f"report: {out.with_suffix('.html')}, {size / 1e6:.2f} MB" in capsys.readouterr().out
     document = in_page(out.with_suffix(".html"))
     policy = document["policies"][0]
     saved = json.loads(out.with_suffix(".json").read_text())

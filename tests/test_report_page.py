@@ -138,6 +138,8 @@ def test_numbers_are_those_of_nashconv(
             assert [v for v, _ in table] == [x for row in zip(*wanted, strict=True) for x in row]
             assert all(agrees(text, value) for value, text in headline + table)
             assert theirs["verdict"][1:] in page.locator(card).text_content()
+            (lost, _), largest = *shown(page, f"{card} .worst"), theirs["losses"][0]
+            assert lost == pytest.approx(largest["lost"], rel=1e-6)
         theirs = measured(capsys, names[0], game)
         lines = shown(page, "#losses-list .lost")
         losses = theirs["losses"][: len(lines)]
@@ -311,6 +313,8 @@ def test_the_scale_has_the_best_first_and_a_place_for_zero(browser: Any, folder:
         axis = page.locator("#scale .axis .track span").evaluate_all(look)
         assert places[0] == pytest.approx(axis[0], abs=2)
         assert places[0] < axis[1] < places[1]
+        assert page.locator("#scale .name:not(.track)").all_text_contents()[-1] == "uniform play"
+        assert values[-1] == pytest.approx(11 / 12)
 
 
 class Mirror:
@@ -493,7 +497,8 @@ ROLES = {
     "slider": ("Step of training",),
     "button": ("Show more", "Back one step"),
     "radio": ("player_0", "player_1", "Alternate"),
-    "list": ("NashConv, the lowest first", "Moves"),
+    "list": ("NashConv, the lowest first", "Losses, the largest first", "Moves"),
+    "table": ("Chips per hand by player", "The policies at this information set"),
     "group": ("Your seat", "Moves to choose from", "Histories"),
     "img": ("trained.json: average: NashConv from 2.350 to 0.02327",),
 }
@@ -643,7 +648,7 @@ def test_a_bound_is_at_least_with_its_interval(browser: Any, folder: Path) -> No
         assert "at least 0.4000" in card
         assert "95% interval 0.3500 to 0.4500" in card
         assert "at least 0.2000" in card
-        assert "Loses most at x--: it plays a1 75.0%; the best response is b2" in card
+        assert "Loses most at x--: it plays a1 75.0%. Against its own play b2 is best." in card
         assert "at least 0.4000" in page.locator("#scale").inner_text()
         assert page.get_by_text("It does not fit a tree.").is_visible()
 
@@ -673,6 +678,28 @@ def test_bars_are_as_long_as_the_probabilities_at_every_width(browser: Any, fold
                 share = float(bar.locator(".odds data").get_attribute("value"))
                 assert track >= 60
                 assert fill == pytest.approx(share * track, abs=0.6)
+
+
+CLICK = """(step) => new Promise((done) => {
+    const start = performance.now();
+    step.click();
+    setTimeout(() => requestAnimationFrame(() => done(performance.now() - start)));
+})"""
+
+
+@pytest.mark.slow
+def test_a_click_in_the_largest_explorer_answers_at_once(browser: Any, folder: Path) -> None:
+    """Liar's Dice with six sides, 294,883 nodes: half of all clicks within 100 ms."""
+    game, rng = "liars_dice(numdice=1,dice_sides=6)", random.Random(0)
+    address = written(folder, "dice-6.html", ["random:1"], game, equilibrium="cfr+:9")
+    times = []
+    with opened(browser, f"{address}#explorer/") as page:
+        for _ in range(5):
+            while steps := page.locator(".step").all():
+                times.append(rng.choice(steps).evaluate(CLICK))
+            page.evaluate("location.hash = '#explorer/'")
+            page.locator("#explorer[data-node='0']").wait_for()
+    assert statistics.median(times) < 100
 
 
 def test_the_play_command_serves_the_page_at_the_table(browser: Any) -> None:

@@ -177,7 +177,7 @@ function factsTable({ tree, policies }, infoset) {
   });
   return make(
     "table",
-    { class: "facts" },
+    { class: "facts", "aria-label": "The policies at this information set" },
     make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...rows),
   );

@@ -144,7 +144,12 @@ function worst({ tree, policies }, policy) {
   );
   const beside =
     reference && reference !== policy
-      ? [`; ${reference.name} plays ${mixText(tree, reference, infoset)}`]
+      ? [
+          `, and ${reference.name} `,
+          ...(reference.role === "equilibrium" ? ["(which holds against everybody) "] : []),
+          "plays ",
+          make("b", {}, mixText(tree, reference, infoset)),
+        ]
       : [];
   return [
     make(
@@ -154,8 +159,9 @@ function worst({ tree, policies }, policy) {
       link,
       ": it plays ",
       make("b", {}, mixText(tree, policy, infoset)),
-      "; the best response is ",
+      ". Against its own play ",
       make("b", {}, bestText(tree, policy, infoset)),
+      " is best",
       ...beside,
       ". This loses ",
       data(losses[infoset]),
@@ -169,8 +175,8 @@ function worstInWords(policy) {
   if (!policy.losses.length) return [];
   const { label, played, probability, best, lost } = policy.losses[0];
   const text =
-    `Loses most at ${label}: it plays ${played} ${share(probability)}; the best response is ` +
-    `${best}. This loses ${figure(lost)} chips per hand${ofTotal(lost, policy)}.`;
+    `Loses most at ${label}: it plays ${played} ${share(probability)}. Against its own play ` +
+    `${best} is best. This loses ${figure(lost)} chips per hand${ofTotal(lost, policy)}.`;
   return [make("p", { class: "worst" }, text)];
 }
 
