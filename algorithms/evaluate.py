@@ -11,8 +11,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from algorithms.exact.simulation import MAX_ERRORS, Sample, all_seats, require_hands, simulate
+from algorithms.exact.simulation import MAX_ERRORS, require_hands
 from algorithms.games import KUHN, Game
+from algorithms.learning.matches import Match, play_match
 from algorithms.policies import Policy, sources
 from algorithms.policies.kuhn import STYLES
 from algorithms.policies.sources import game_of, open_source
@@ -21,6 +22,7 @@ from algorithms.support.progress import progress
 
 KUHN_OPPONENTS = (*STYLES, "nash:0", "nash:1/3", sources.BEST_RESPONSE)
 OPPONENTS = ("uniform", "cfr+:100", sources.BEST_RESPONSE)
+NATIVE_OPPONENTS = ("uniform", sources.BEST_RESPONSE)  # solving takes minutes
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         nargs="+",
         metavar="OPPONENT",
         help=f"any POLICY, or {sources.BEST_RESPONSE} (to the policy); by default "
-        f"{' '.join(OPPONENTS)}, for {KUHN} {' '.join(KUHN_OPPONENTS)}",
+        f"{' '.join(OPPONENTS)}, for {KUHN} {' '.join(KUHN_OPPONENTS)}, for games without a tree "
+        "those that are found in seconds",
     )
     add("--hands", type=int, default=100_000, help="per seat (%(default)s)")
     add("--seed", type=int, default=0, help="of the deals and draws (%(default)s)")
@@ -53,14 +56,14 @@ def _run(args: argparse.Namespace) -> int:
     policy, others = _loaded(args)
     matches = {name: _match(policy, other, args) for name, other in others.items()}
     if args.json:
-        shown = {name: _as_json(policy.game, samples) for name, samples in matches.items()}
+        shown = {name: _as_json(policy.game, match) for name, match in matches.items()}
         head = {"source": args.policy, "game": policy.game.name, "seed": args.seed}
         print(json.dumps(head | {"against": shown}))
     else:
         hands = policy.game.num_players * args.hands
         print(f"what {args.policy} wins, chips per hand, over {hands:,} hands per match")
         print(_table(policy.game, matches))
-    off = [sample.errors_off for samples in matches.values() for sample in samples]
+    off = [sample.errors_off for match in matches.values() for sample in match.seats]
     return command.EXIT_FAILED if max(off) > MAX_ERRORS else command.EXIT_OK
 
 
@@ -70,31 +73,39 @@ def _loaded(args: argparse.Namespace) -> tuple[Policy, dict[str, Policy]]:
     game = game_of(given, args.game)
     policy = given[0].policy(game)
     policy = policy.greedy() if args.deterministic else policy
-    usual = KUHN_OPPONENTS if game.name == KUHN else OPPONENTS
-    others = given[1:] or [open_source(name) for name in usual]
+    others = given[1:] or [open_source(name) for name in _usual_opponents(game)]
     return policy, {other.name: other.policy(game, against=policy) for other in others}
 
 
-def _match(policy: Policy, other: Policy, args: argparse.Namespace) -> tuple[Sample, ...]:
+def _usual_opponents(game: Game) -> tuple[str, ...]:
+    if game.name == KUHN:
+        return KUHN_OPPONENTS
+    if game.fits_tree:
+        return OPPONENTS
+    return NATIVE_OPPONENTS if game.is_exact else NATIVE_OPPONENTS[:1]
+
+
+def _match(policy: Policy, other: Policy, args: argparse.Namespace) -> Match:
     with progress("playing", policy.game.num_players * args.hands) as bar:
-        tables = (policy.table, other.table)
-        return simulate(policy.game.tree, tables, hands=args.hands, seed=args.seed, progress=bar)
+        return play_match((policy, other), hands=args.hands, seed=args.seed, progress=bar)
 
 
-def _table(game: Game, matches: Mapping[str, tuple[Sample, ...]]) -> str:
-    seats = (f"exact as {agent}" for agent in game.agents)
-    header = ("against", *seats, "exact", "match", "95% interval")
+def _table(game: Game, matches: Mapping[str, Match]) -> str:
+    seats = game.agents if not game.is_exact else [f"exact as {agent}" for agent in game.agents]
+    header = ("against", *seats, *(["exact"] * game.is_exact), "match", "95% interval")
     rows = []
-    for name, samples in matches.items():
-        together = all_seats(samples)
-        exact = [f"{sample.exact:+.5f}" for sample in (*samples, together)]
-        low, high = together.interval
-        rows.append((name, *exact, f"{together.mean:+.5f}", f"[{low:+.5f}, {high:+.5f}]"))
+    for name, match in matches.items():
+        if game.is_exact:
+            columns = [f"{sample.exact:+.5f}" for sample in (*match.seats, match.together)]
+        else:
+            columns = [f"{sample.mean:+.5f}" for sample in match.seats]
+        low, high = match.together.interval
+        rows.append((name, *columns, f"{match.together.mean:+.5f}", f"[{low:+.5f}, {high:+.5f}]"))
     return command.table(header, rows)
 
 
-def _as_json(game: Game, samples: tuple[Sample, ...]) -> dict[str, object]:
-    named = zip((*game.agents, "both"), (*samples, all_seats(samples)), strict=True)
+def _as_json(game: Game, match: Match) -> dict[str, object]:
+    named = zip((*game.agents, "both"), (*match.seats, match.together), strict=True)
     return {name: asdict(sample) | {"interval": sample.interval} for name, sample in named}
 
 

@@ -137,6 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     wanted = load_game(options.game) if options.game else None
     network, game = load_model(options.model, game=wanted, trust=options.trust)
+    if options.json and not game.fits_tree:
+        raise UsageError(f"--json: {game.name} is too large for a policy as JSON")
     difference = export(network, game, options.out)
     if options.json:
         print(json.dumps(Policy(game, network_table(network, game)).to_document()))

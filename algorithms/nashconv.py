@@ -1,4 +1,8 @@
-"""Measure policies exactly: NashConv, gains, values, and where they lose chips."""
+"""Measure policies exactly: NashConv, gains, values, and where they lose chips.
+
+In a game that is too large for that, and with `--respond` in any game, responses are trained, which
+gives a lower bound of NashConv.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,20 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from algorithms.policies import sources
+from algorithms.policies import Policy, sources
 from algorithms.policies.report import KuhnReport, Report, as_json, report
-from algorithms.support import command
+from algorithms.support import budget, command
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
 
+if TYPE_CHECKING:
+    from algorithms.learning.best_response import LowerBound
+
+UNIFORM = "uniform"
 OPENSPIEL_TOLERANCE = 1e-10  # between our numbers and OpenSpiel's, per chip at stake
 MIN_PROBABILITY = 5e-5  # that four decimals show
 SHOWN_LOSSES = 10
@@ -24,7 +33,8 @@ WIDEST = 120  # characters of an information set's label; --json has all of it
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command: exit 1 if a NashConv is above `--max`, or if OpenSpiel disagrees."""
-    parser = command.Parser(prog="python -m algorithms.nashconv", description=__doc__)
+    description = command.summary(__doc__)
+    parser = command.Parser(prog="python -m algorithms.nashconv", description=description)
     add = parser.add_argument
     add("policies", nargs="+", metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}")
     add("--game", metavar="NAME", help=sources.GAME_HELP)
@@ -35,6 +45,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--trust", action="store_true", help="let model files run code")
     add("--openspiel", action="store_true", help="measure with OpenSpiel too, and compare")
     add("--json", action="store_true", help="print one JSON object, or a list of them")
+    add = parser.add_argument_group(
+        "trained best responses",
+        "a lower bound of NashConv; the default in a game that has no exact measure",
+    ).add_argument
+    add("--respond", action="store_true", help="find a lower bound too, and the share it finds")
+    decisions = f"that each training run learns from ({budget.DECISIONS:,})"
+    add("--decisions", type=int, metavar="N", help=decisions)
+    hands = f"on which each player's response is measured ({budget.HANDS:,})"
+    add("--hands", type=int, metavar="N", help=hands)
+    add("--seeds", metavar="SEEDS", help=f"0-2, or 0,3,7, or a count ({len(budget.SEEDS)})")
+    add("--cpus", type=int, metavar="N", help="training runs at a time; more than 1 on Ray (1)")
+    add("--address", help="a Ray cluster: auto, host:port or ray://host:port")
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 
@@ -44,24 +66,102 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("--max must be a number, not nan")
     if args.losses < 0:
         raise UsageError(f"--losses must be 0 or more, not {args.losses}")
+    options = _response_options(args)
     policies = sources.load_policies(
         args.policies, args.game, trust=args.trust, deterministic=args.deterministic
     )
+    if not policies[0].game.is_exact:
+        return _run_without_exact(args, policies, options)
+    if options and not args.respond:
+        raise UsageError(f"--{next(iter(options))} requires --respond")
     reports = []
     with progress("measuring", len(policies)) as bar:
         for source, policy in zip(args.policies, policies, strict=True):
             reports.append(report(source, policy, openspiel=args.openspiel))
             bar(len(reports), source)
+    bounds = _lower_bounds(args.policies, policies, options) if args.respond else []
     if args.json:
-        found = [as_json(item) for item in reports]
-        print(json.dumps(found[0] if len(found) == 1 else found))
+        _print_json(_as_json(reports, bounds))
     else:
         one = len(reports) == 1
         print("\n".join(_details(reports[0], args.losses) if one else _overview(reports)))
+        for item, bound in zip(reports, bounds, strict=False):
+            print(f"\n{_bound_text(item.source, bound, exact=item.measure.gains)}")
     failures = list(_failures(reports, args.max))
     for failure in failures:
         print(failure, file=sys.stderr)
     return command.EXIT_FAILED if failures else command.EXIT_OK
+
+
+def _run_without_exact(
+    args: argparse.Namespace, policies: Sequence[Policy], options: dict[str, Any]
+) -> int:
+    """Bounds alone, and that of uniform play."""
+    from algorithms.learning.bound_report import exit_code, to_json, to_text
+
+    game = policies[0].game
+    if args.openspiel:
+        raise UsageError(f"--openspiel compares exact measures, and {game.name} has none")
+    print(
+        f"{game.name} has no exact measure: training best responses for a lower bound of NashConv",
+        file=sys.stderr,
+    )
+    names = list(dict.fromkeys([*args.policies, UNIFORM]))
+    known = dict(zip(args.policies, policies, strict=True)) | {UNIFORM: Policy.uniform(game)}
+    found = _lower_bounds(names, [known[name] for name in names], options)
+    bounds = dict(zip(names, found, strict=True))
+    if args.json:
+        _print_json([to_json(s, bounds[s], uniform=bounds[UNIFORM]) for s in args.policies])
+    else:
+        texts = (to_text(s, bounds[s], uniform=bounds[UNIFORM]) for s in args.policies)
+        print("\n\n".join(texts))
+    return exit_code([bounds[source] for source in args.policies], args.max)
+
+
+def _response_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of `lower_bound` that were given, checked."""
+    names = ("decisions", "hands", "seeds", "cpus", "address")
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    if "seeds" in given:
+        from algorithms.sweeping.plan import parse_seeds
+
+        given["seeds"] = parse_seeds(args.seeds)
+    budget.require_budget(**{name: given[name] for name in given if name != "address"})
+    return given
+
+
+def _lower_bounds(
+    names: Sequence[str], policies: Sequence[Policy], options: dict[str, Any]
+) -> list[LowerBound]:
+    from algorithms.learning.best_response import total_decisions
+
+    own = {name: options[name] for name in ("decisions", "seeds") if name in options}
+    bounds = []
+    for name, policy in zip(names, policies, strict=True):
+        with progress(f"responding to {name}", total_decisions(policy.game, **own)) as bar:
+            bounds.append(policy.lower_bound(**options, progress=bar))
+    return bounds
+
+
+def _as_json(reports: Sequence[Report], bounds: Sequence[LowerBound]) -> list[dict[str, Any]]:
+    found = [as_json(item) for item in reports]
+    if bounds:
+        from algorithms.learning.bound_report import to_json
+
+        for item, bound, document in zip(reports, bounds, found, strict=True):
+            share = bound.share_of(item.measure.gains)
+            document["lower_bound"] = to_json(item.source, bound) | {"share_found": share}
+    return found
+
+
+def _bound_text(source: str, bound: LowerBound, *, exact: Sequence[float]) -> str:
+    from algorithms.learning.bound_report import to_text
+
+    return to_text(source, bound, exact=exact)
+
+
+def _print_json(found: list[dict[str, Any]]) -> None:
+    print(json.dumps(found[0] if len(found) == 1 else found))
 
 
 def _failures(reports: Sequence[Report], limit: float | None) -> Iterator[str]:

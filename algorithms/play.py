@@ -14,9 +14,15 @@ from algorithms.playing import terminal, tree_terminal
 from algorithms.playing.opponents import PERFECT, opponent
 from algorithms.playing.page import assets
 from algorithms.policies import sources
-from algorithms.reporting.measures import policy_name
+from algorithms.reporting.document import MAX_NODES
+from algorithms.reporting.measures import policy_names
 from algorithms.reporting.page import page_assets
-from algorithms.reporting.writing import USUAL_REFERENCE, report_document, usual_reference
+from algorithms.reporting.writing import (
+    NO_REFERENCE,
+    USUAL_REFERENCE,
+    report_document,
+    usual_reference,
+)
 from algorithms.support.command import EXIT_OK, Parser, run
 from algorithms.support.errors import UsageError
 from algorithms.support.server import Asset, Server
@@ -49,6 +55,7 @@ def _run(options: argparse.Namespace) -> int:
     given = [sources.open_source(options.policy, trust=options.trust)] if options.policy else []
     game = sources.game_of(given, options.game)
     source = options.policy or (PERFECT if game.name == KUHN else usual_reference(game))
+    _require_playable(game, source, terminal=options.terminal)
     if options.terminal:
         _play_in_terminal(game, source, options)
         return EXIT_OK
@@ -64,14 +71,24 @@ def _run(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _require_playable(game: Game, source: str, *, terminal: bool) -> None:
+    """Refuse large games before anything is solved for them."""
+    if not game.fits_tree:
+        raise UsageError(f"{game.name} is too large to play at a table; evaluate plays matches")
+    nodes = game.tree.num_nodes
+    if nodes > MAX_NODES and not terminal:
+        raise UsageError(
+            f"{game.name} has {nodes:,} nodes, the page at most {MAX_NODES:,}; --terminal plays it"
+        )
+    if source == NO_REFERENCE:
+        raise UsageError(f"{game.name} has {nodes:,} nodes; name the POLICY to play against")
+
+
 def _assets(game: Game, source: str, *, trust: bool) -> dict[str, Asset]:
     """Kuhn's own page, or the report's page opened at the table."""
     if game.name == KUHN:
         return assets(source, trust=trust)
-    document = report_document(_opponents(source), game, trust=trust, mode="play")
-    if not document["tree"]:
-        raise UsageError(document["without_tree"])
-    return page_assets(document)
+    return page_assets(report_document(_opponents(source), game, trust=trust, mode="play"))
 
 
 def _opponents(source: str) -> list[str]:
@@ -83,14 +100,16 @@ def _play_in_terminal(game: Game, source: str, options: argparse.Namespace) -> N
     if game.name == KUHN:
         terminal.play(opponent(source, trust=options.trust), seed=options.seed)
         return
-    names = list(dict.fromkeys([source, usual_reference(game)]))
+    names = dict.fromkeys([source, usual_reference(game)])
+    names.pop(NO_REFERENCE, None)
     judges = [_judge(game, name, trust=options.trust) for name in names]
     tree_terminal.play(game, judges[0], *judges[1:], seed=options.seed)
 
 
 def _judge(game: Game, source: str, *, trust: bool) -> tree_terminal.Judge:
     table = sources.load_policy(source, game, trust=trust).table
-    return tree_terminal.Judge(policy_name(source), table, action_values(game.tree, table))
+    name = policy_names([source])[0]
+    return tree_terminal.Judge(name, table, action_values(game.tree, table))
 
 
 def _server(table: dict[str, Asset], port: int | None) -> Server:

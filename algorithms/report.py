@@ -36,6 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="POLICY",
         help=f"what to show beside them ({USUAL_REFERENCE}; {NO_REFERENCE}: nothing)",
     )
+    add(
+        "--decisions",
+        type=int,
+        metavar="N",
+        help="that best responses learn from in a game without an exact measure (2,000,000; 0: no "
+        "bound of NashConv)",
+    )
     add("--trust", action="store_true", help="let a model's file run code")
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
@@ -44,7 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     files.require_writable(args.out)
     document = report_document(
-        args.policies, args.game, equilibrium=args.equilibrium, trust=args.trust
+        args.policies,
+        args.game,
+        equilibrium=args.equilibrium,
+        trust=args.trust,
+        decisions=args.decisions,
     )
     size = write_document(args.out, document)
     print(f"wrote {args.out}: {size / 1e6:.2f} MB")

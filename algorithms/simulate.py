@@ -11,7 +11,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from algorithms.exact.simulation import MAX_ERRORS, Sample, all_seats, require_hands, simulate
+from algorithms.exact.simulation import MAX_ERRORS, Sample, require_hands
+from algorithms.learning.matches import play_match
 from algorithms.policies import sources
 from algorithms.support import command
 from algorithms.support.progress import progress
@@ -37,42 +38,43 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     require_hands(args.hands, args.seed)
-    policies = sources.load_policies(args.policies, args.game, trust=args.trust)
-    game = policies[0].game
+    one, other = sources.load_policies(args.policies, args.game, trust=args.trust)
+    game = one.game
     with progress("playing", game.num_players * args.hands) as bar:
-        tables = [policy.table for policy in policies]
-        samples = simulate(game.tree, tables, hands=args.hands, seed=args.seed, progress=bar)
+        match = play_match((one, other), hands=args.hands, seed=args.seed, progress=bar)
     together = "both seats" if game.num_players == 2 else "all seats"
-    named = dict(zip((*game.agents, together), (*samples, all_seats(samples)), strict=True))
+    named = dict(zip((*game.agents, together), (*match.seats, match.together), strict=True))
     if args.json:
         shown = {name: asdict(s) | {"interval": s.interval} for name, s in named.items()}
         head = {"policies": args.policies, "game": game.name, "seed": args.seed}
         print(json.dumps(head | shown))
     else:
         print(_report(args.policies, named))
-    return (
-        command.EXIT_FAILED if any(s.errors_off > MAX_ERRORS for s in samples) else command.EXIT_OK
-    )
+    off = max(sample.errors_off for sample in match.seats)
+    return command.EXIT_FAILED if off > MAX_ERRORS else command.EXIT_OK
 
 
 def _report(policies: Sequence[str], named: Mapping[str, Sample]) -> str:
-    rows = [
-        (
-            name,
-            f"{sample.hands:,}",
-            f"{sample.mean:+.5f}",
-            f"{sample.standard_error:.5f}",
-            "[{:+.5f}, {:+.5f}]".format(*sample.interval),
-            f"{sample.exact:+.5f}",
-            "inside" if sample.interval[0] <= sample.exact <= sample.interval[1] else "outside",
-        )
-        for name, sample in named.items()
-        if sample.exact is not None
-    ]
+    rows = [_row(name, sample) for name, sample in named.items()]
     header = ("seat", "hands", "mean", "error", "95% interval", "exact", "exact is")
     return (
-        f"what {policies[0]} wins from {policies[1]}, chips per hand\n{command.table(header, rows)}"
+        f"what {policies[0]} wins from {policies[1]}, chips per hand\n"
+        f"{command.table(header[: len(rows[0])], rows)}"
     )
+
+
+def _row(name: str, sample: Sample) -> list[str]:
+    low, high = sample.interval
+    row = [
+        name,
+        f"{sample.hands:,}",
+        f"{sample.mean:+.5f}",
+        f"{sample.standard_error:.5f}",
+        f"[{low:+.5f}, {high:+.5f}]",
+    ]
+    if sample.exact is not None:
+        row += [f"{sample.exact:+.5f}", "inside" if low <= sample.exact <= high else "outside"]
+    return row
 
 
 if __name__ == "__main__":

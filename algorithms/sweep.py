@@ -24,6 +24,9 @@ from algorithms.support.progress import progress
 if TYPE_CHECKING:
     from algorithms.sweeping.plan import Plan
 
+HTML = "sweep.html"
+MAX_SHOWN = 5  # settings in a report, the best ones
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 = all runs succeeded, 1 = a run failed, 130 = interrupted."""
@@ -69,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="STEPS",
         help="steps between checkpoints (1,000,000)",
     )
+    add("--html", action="store_true", help="write a report of each setting's best run: sweep.html")
     add("--quiet", action="store_true", help="print nothing")
     add("--json", action="store_true", help="print the results as one JSON object")
     return parser
@@ -76,25 +80,49 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(args: argparse.Namespace) -> int:
     from algorithms.sweeping.plan import read_plan
-    from algorithms.sweeping.results import read_report, to_json, to_text, write_report
+    from algorithms.sweeping.results import (
+        best_models,
+        read_report,
+        to_json,
+        to_text,
+        write_report,
+    )
 
     if args.report:
         folder, plan, ended = args.report, read_plan(args.report), True
     else:
         folder = args.out or Path("sweep")
         plan = _resumed(args, folder) if args.resume else _planned(args, folder)
+        _require_one_game(args, plan)
         plan, ended = _sweep(args, plan, folder)
     report = read_report(folder, plan)
     write_report(folder, report)
+    models = best_models(folder, report)[:MAX_SHOWN]
+    if args.html and models:
+        _require_one_game(args, plan)
+        _write_html(folder / HTML, models)
     if args.json:
         print(json.dumps(to_json(report)))
     elif not args.quiet:
-        print(f"{to_text(report)}\n\nresults: {folder}, curves: {folder}/sweep.png")
+        page = f", report: {folder / HTML}" if args.html and models else ""
+        print(f"{to_text(report)}\n\nresults: {folder}, curves: {folder}/sweep.png{page}")
     if not ended:
         again = f"{command.as_called('python -m algorithms.sweep')} --resume --out {folder}"
         print(f"interrupted; finished runs are kept; continue with: {again}", file=sys.stderr)
         return command.EXIT_INTERRUPTED
     return command.EXIT_FAILED if report.failures else command.EXIT_OK
+
+
+def _require_one_game(args: argparse.Namespace, plan: Plan) -> None:
+    games = {config.game for config in plan.settings.values()}
+    if args.html and len(games) > 1:
+        raise UsageError(f"--html: a report is of one game, this sweep of {len(games)}")
+
+
+def _write_html(path: Path, models: Sequence[Path]) -> None:
+    from algorithms.reporting.writing import report_document, write_document
+
+    write_document(path, report_document([str(model) for model in models], decisions=0))
 
 
 def _planned(args: argparse.Namespace, folder: Path) -> Plan:

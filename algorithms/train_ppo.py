@@ -17,10 +17,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from algorithms.games import load_game
 from algorithms.learning.settings import (
     Settings,
     configure,
     describe,
+    is_measured,
     require_trainable,
 )
 from algorithms.support import command, files
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 HELD = ("last", "average")
 WRITTEN = (".zip", ".csv", ".png", ".json", ".ckpt")
+HTML = ".html"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         flag, text = f"--{setting.name.replace('_', '-')}", describe(setting.name)
         add(flag, type=types[setting.name], help=text.replace("%", "%%"), metavar=_metavar(setting))
     add("--checkpoint-every", type=int, metavar="STEPS", default=1_000_000, help="(1,000,000)")
+    add("--html", action="store_true", default=False, help="write a report as well: *.html")
     add("--tensorboard", type=Path, metavar="DIR", default=None, help="log there as well")
     add("--quiet", action="store_true", default=False, help="print nothing")
     add("--json", action="store_true", default=False, help="print the result as one JSON object")
@@ -79,16 +83,24 @@ def _run(args: argparse.Namespace) -> int:
 
     from algorithms.learning.saving import save_results
     from algorithms.learning.training import Training
+    from algorithms.reporting.writing import report_document, write_document
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
     checkpoint = path if settings.recipe == "self-play" else None
     say = _nothing if args.quiet or args.json else print
     say(_plan(settings, _outputs(args, settings), state["steps"] if state else 0))
     with nullcontext(_nothing) if args.quiet else progress("training", settings.steps) as show:
+
+        def watch(point: Point) -> None:
+            show(point.steps, _note(point))
+            if not point.steps and training.game.native and settings.points:
+                spent = training.callback.recorder.measuring_cpu_seconds
+                say(f"The first point took {spent:.1f} CPU seconds")
+
         training = Training(
             settings,
             tensorboard=args.tensorboard,
-            watch=lambda point: show(point.steps, _note(point)),
+            watch=watch,
             checkpoint=checkpoint,
             checkpoint_every=args.checkpoint_every,
         )
@@ -102,6 +114,8 @@ def _run(args: argparse.Namespace) -> int:
         print(where, file=sys.stderr)
     elif checkpoint:
         checkpoint.unlink(missing_ok=True)
+    if args.html:
+        write_document(args.out.with_suffix(HTML), report_document([result["source"]], decisions=0))
     say(_report(result, args.out))
     if args.json:
         print(json.dumps(result))
@@ -127,7 +141,7 @@ def _require_possible(args: argparse.Namespace) -> None:
     out = args.out
     if out.suffix != ".zip" or (out.exists() and not out.is_file()):  # it is read again
         raise UsageError(f"--out {out}: give a file whose name ends in .zip")
-    for suffix in WRITTEN:
+    for suffix in (*WRITTEN, *((HTML,) if args.html else ())):
         files.require_writable(out.with_suffix(suffix))
     if args.checkpoint_every < 1:
         raise UsageError(f"--checkpoint-every {args.checkpoint_every}: want at least 1")
@@ -150,22 +164,32 @@ def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Settings:
 
 def _outputs(args: argparse.Namespace, settings: Settings) -> list[Path]:
     """The files that a training run writes: no model where networks cannot play the game."""
-    from algorithms.games import load_game
     from algorithms.learning.saving import LAST, holds_models
 
     game = load_game(settings.game)
     models = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []
-    picture = [".png"] if game.fits_tree else []
-    return [args.out.with_suffix(suffix) for suffix in (*models, ".csv", *picture, ".json")]
+    picture = [".png"] if is_measured(settings, game) else []
+    page = [HTML] if args.html else []
+    return [args.out.with_suffix(suffix) for suffix in (*models, ".csv", *picture, ".json", *page)]
 
 
 def _plan(settings: Settings, outputs: Sequence[Path], done: int) -> str:
     start = f", from step {done:,}" if done else ""
+    game = load_game(settings.game)
+    cost = ""
+    if game.native and settings.points:
+        cost = (
+            f"\nExact NashConv at {settings.points + 1} points of the curve, each of two networks "
+            f"at {sum(game.native.num_infosets):,} information sets; --points changes that, "
+            "and --points 0 leaves it out"
+        )
+    elif not game.fits_tree:
+        cost = "\nNashConv is not measured"
     return (
         f"Training MaskablePPO ({settings.recipe}) on {settings.game}: "
         f"{settings.steps:,} steps{start}, "
         f"{settings.n_envs:,} hands at a time ({settings.env}), {settings.net} network, "
-        f"seed {settings.seed}\nThen writing {', '.join(map(str, outputs))}"
+        f"seed {settings.seed}{cost}\nThen writing {', '.join(map(str, outputs))}"
     )
 
 
@@ -179,6 +203,8 @@ def _note(point: Point) -> str:
 def _report(result: dict[str, Any], out: Path) -> str:
     speed = f"{result['steps']:,} steps in {result['seconds']:.1f} s"
     speed += f", {result['steps_per_second']:,.0f} steps/s"
+    speed += f"\nCPU seconds: training {result['cpu_seconds']:.1f}"
+    speed += f", measuring {result['measuring_cpu_seconds']:.1f}"
     more = f"more: {command.as_called('python -m algorithms.nashconv')} {result['source']}"
     if "nash_conv_uniform" not in result:
         return f"{result['source']} holds the {result['holds']} policy\n{speed}\n{more}"

@@ -13,7 +13,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from algorithms import train_ppo
-from algorithms.reporting.writing import write_report
+from algorithms.reporting.writing import report_document, write_document
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE / "leduc-report.html"
@@ -30,7 +30,7 @@ def main(model: str | None = None) -> None:
         source = model or str(Path(folder) / "leduc.zip")
         if model is None:
             train_ppo.main(["--game", "leduc_poker", "--out", source, "--quiet"])
-        write_report(EXAMPLE, [source], equilibrium="cfr+:1000")
+        write_document(EXAMPLE, report_document([source], equilibrium="cfr+:1000"))
     with sync_playwright() as playwright:
         executable = "/usr/bin/chromium-headless-shell"
         path = executable if Path(executable).exists() else None

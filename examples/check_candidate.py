@@ -1,13 +1,13 @@
-"""Your own Kuhn poker, held against OpenSpiel's at every node; this one has a common fault.
+"""Your own Kuhn poker, compared with OpenSpiel's at every node; this one has a common fault.
 
-The same from the command line: `python -m parity.check --candidate check_candidate.py:MyKuhn`.
+It runs the command `python -m parity.check --candidate check_candidate.py:MyKuhn`.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
-
-from parity.candidate import judge, recognise
 
 
 class MyKuhn:
@@ -31,19 +31,19 @@ class MyKuhn:
         return stake if cards[0] > cards[1] else -stake
 
 
-class Mended(MyKuhn):
+class Corrected(MyKuhn):
     """Check-check pays 1."""
 
     check_check_pays = 1
 
 
 def main() -> None:
-    """Judge both."""
-    for candidate in (MyKuhn, Mended):
-        tally = judge(recognise(candidate))
-        print(f"{candidate.__name__}: {tally.compared} comparisons, {tally.wrong} differ")
-        for case in tally.cases:
-            print(f"  {case}")
+    """Check both: the command exits 1 if a candidate differs from OpenSpiel."""
+    for candidate in (MyKuhn, Corrected):
+        spec = f"{__file__}:{candidate.__name__}"
+        command = [sys.executable, "-m", "parity.check", "--candidate", spec]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        print(f"{done.stdout}{candidate.__name__}: exit {done.returncode}\n")
 
 
 if __name__ == "__main__":

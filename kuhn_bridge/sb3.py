@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from kuhn_bridge.lazy import load_attribute
 
 if TYPE_CHECKING:
-    from algorithms.learning.best_response import lower_bound
+    from algorithms.learning.best_response import LowerBound, lower_bound
     from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
     from algorithms.learning.learner import SelfPlay
 
-__all__ = ["SelfPlay", "SelfPlayEnv", "SelfPlayVecEnv", "lower_bound"]
+__all__ = ["LowerBound", "SelfPlay", "SelfPlayEnv", "SelfPlayVecEnv", "lower_bound"]
 
 _LAZY = {
+    "LowerBound": "algorithms.learning.best_response",
     "SelfPlay": "algorithms.learning.learner",
     "SelfPlayEnv": "algorithms.learning.environments",
     "SelfPlayVecEnv": "algorithms.learning.environments",

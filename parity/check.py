@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from algorithms.games import KUHN, load_game
+from algorithms.games import KUHN, Game, load_game
 from algorithms.policies import load_policy
 from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
-from parity.registry import CHECKS, GAME_CHECKS, GROUPS, Check, Result, Settings
+from parity.registry import CHECKS, GAME_CHECKS, GROUPS, NATIVE_CHECKS, Check, Result, Settings
 from parity.registry import run as run_check
 
 HEADER = ("group", "check", "compared", "deviation", "time", "")
@@ -35,7 +35,7 @@ def _main(arguments: argparse.Namespace) -> int:
         return report(arguments.candidate, actions=arguments.actions, as_json=arguments.json)
     _refuse(arguments, ("actions",), "requires --candidate")
     # importing them registers the checks
-    from parity import faces, games, policies, rules, selfplay, solvers  # noqa: F401
+    from parity import faces, games, native, policies, rules, selfplay, solvers  # noqa: F401
 
     game = None
     if arguments.game not in {None, KUHN}:
@@ -43,7 +43,7 @@ def _main(arguments: argparse.Namespace) -> int:
         game = load_game(arguments.game)
     if arguments.model:
         _require_model(arguments.model)
-    chosen = _chosen(arguments.only, CHECKS if game is None else GAME_CHECKS)
+    chosen = _chosen(arguments.only, CHECKS if game is None else _checks_of(game))
     if arguments.list:
         header = ("group", "check", "what it compares")
         rows = [(item.group, item.name, item.title) for item in chosen]
@@ -61,6 +61,13 @@ def _main(arguments: argparse.Namespace) -> int:
     else:
         _print(results)
     return EXIT_FAILED if any(result.status == "FAIL" for result in results) else EXIT_OK
+
+
+def _checks_of(game: Game) -> dict[str, Check]:
+    """The checks of a game's tree and of its native form, whichever there are."""
+    game.require_exact()
+    of_tree = GAME_CHECKS if game.fits_tree else {}
+    return of_tree | (NATIVE_CHECKS if game.source.native() else {})
 
 
 def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:

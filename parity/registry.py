@@ -72,17 +72,19 @@ class Result:
 
 
 OWN_PACKAGES = ("kuhn_bridge", "algorithms", "parity")
-GAME = "game"
-GROUPS = ("rules", "faces", "algorithms", "policies", GAME)
+GAME, NATIVE = "game", "native"
+GROUPS = ("rules", "faces", "algorithms", "policies", GAME, NATIVE)
 CHECKS: dict[str, Check] = {}
-GAME_CHECKS: dict[str, Check] = {}  # of `--game`
+GAME_CHECKS: dict[str, Check] = {}  # of `--game`, for games with a tree
+NATIVE_CHECKS: dict[str, Check] = {}  # of `--game`, for games with a native form
 
 
 def check(name: str, group: str, title: str) -> Callable[[Body], Body]:
-    """Register a function as a check; those of the group `game` are the checks of `--game`."""
+    """Register a function as a check; those of `game` and `native` are the checks of `--game`."""
+    checks = {GAME: GAME_CHECKS, NATIVE: NATIVE_CHECKS}.get(group, CHECKS)
 
     def register(body: Body) -> Body:
-        (GAME_CHECKS if group == GAME else CHECKS)[name] = Check(name, group, title, body)
+        checks[name] = Check(name, group, title, body)
         return body
 
     return register

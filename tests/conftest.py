@@ -32,14 +32,14 @@ def own_cache(tmp_path_factory):
 
 # What takes seconds: a browser, training runs, compilation of everything, whole proofs.
 SLOW = {
-    *("test_page", "test_web", "test_terminal", "test_examples"),
-    *("test_train_ppo", "test_callback", "test_sweep", "test_networks", "test_checkpoint"),
-    *("test_export_onnx", "test_strangers", "test_sb3"),
+    *("test_page", "test_web", "test_terminal", "test_examples", "test_own_game", "test_commands"),
+    *("test_train_ppo", "test_learner", "test_sweep", "test_checkpoint", "test_figures"),
+    *("test_export_onnx", "test_strangers", "test_sb3", "test_best_response", "test_matches"),
     *("test_parity_algorithms", "test_parity_candidate", "test_parity_command"),
     *("test_parity_games", "test_parity_policies", "test_parity_selfplay"),
-    *("test_fast", "test_cfr", "test_sampling", "test_evaluate"),
-    *("test_nashconv", "test_pettingzoo", "test_games", "test_growth", "test_cache"),
-    *("test_own_game", "test_commands", "test_openspiel", "test_solve", "test_rps", "test_figures"),
+    *("test_phantom", "test_liars_dice", "test_native_commands"),
+    *("test_fast", "test_cfr", "test_sampling", "test_evaluate", "test_solve", "test_rps"),
+    *("test_nashconv", "test_pettingzoo", "test_games", "test_cache", "test_openspiel"),
     *("test_report", "test_report_page", "test_tree_terminal"),
     "onnx",  # the page of the documentation
 }

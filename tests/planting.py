@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from algorithms.games import Game
-from parity.registry import CHECKS, GAME_CHECKS, Check, Settings, run
+from parity.registry import CHECKS, GAME_CHECKS, NATIVE_CHECKS, Check, Settings, run
 from parity.sides import Side
 
 QUICK = Settings(quick=True)
@@ -20,7 +20,7 @@ def rows_of(module: Any, checks: Mapping[str, Check] = CHECKS) -> set[str]:
 
 def failures(row: str, subject: Mapping[str, Any], *, game: Game | None = None) -> list[str]:
     """The cases that a check describes when `subject` replaces our own implementation."""
-    checks = CHECKS if game is None else GAME_CHECKS
+    checks = CHECKS if game is None else GAME_CHECKS | NATIVE_CHECKS
     settings = Settings(quick=True, game=game)
     result = run(checks[row], settings, max_cases=10**6, **subject)
     assert result.status == "FAIL"

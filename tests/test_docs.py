@@ -14,6 +14,7 @@ from parity.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+EXAMPLES = [*(ROOT / "examples").glob("*.py")]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"python -m (algorithms|parity)\.(\w+)")
 
@@ -40,6 +41,15 @@ def test_commands_exist(page):
     modules = {module for module, _ in COMMANDS.values()}
     for package, name in COMMAND.findall(page.read_text(encoding="utf-8")):
         assert f"{package}.{name}" in modules, f"{page.name}: python -m {package}.{name}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *EXAMPLES], ids=lambda page: page.name)
+def test_users_are_shown_the_public_api_alone(page):
+    """`algorithms` and `parity` are run as commands, not imported."""
+    text = page.read_text(encoding="utf-8")
+    assert (
+        re.findall(r"^(?:>>> )?(?:from|import) (?:algorithms|parity).*", text, re.MULTILINE) == []
+    )
 
 
 def test_every_page_is_in_the_navigation():

@@ -278,6 +278,8 @@ def test_spaces_are_those_of_the_game() -> None:
         (LEDUC, {"on": "states", "numbered": True}, "numbered"),
         (LEDUC, {"on": "board"}, "board"),
         ("connect_four", {"on": "states"}, "information state tensor"),
+        ("dark_hex_ir", {}, "the player has forgotten its earlier actions"),
+        ("repeated_leduc_poker", {}, "the player has forgotten its earlier actions"),
     ],
 )
 def test_what_cannot_be_played_is_refused(name: str, options: dict[str, Any], word: str) -> None:

@@ -10,12 +10,13 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 SAID = {
     "pettingzoo_loop": ["player_1 won +0."],
     "own_training": ["NashConv: 0.917 playing at random"],
+    "large_game": ["; uniform play 1.143", "at least 0.", "  player_0: "],
     "openspiel_policy": ["NashConv 0.3473", "loses 0.0"],
     "own_game": ["value +0.3333", "'king': bet 0.333", "'faces a bet': call 0.667"],
     "check_candidate": [
-        "MyKuhn: 84 comparisons, 6 differ",
         "  pp with J against Q: pays -2, OpenSpiel pays -1",
-        "Mended: 84 comparisons, 0 differ",
+        "MyKuhn: exit 1",
+        "Corrected: exit 0",
     ],
 }
 TRAINED = {"own_training": r"([\d.]+) now", "own_game": r"([\d.]+) after"}

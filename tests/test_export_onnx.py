@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from algorithms import export_onnx
+from algorithms import export_onnx, nashconv
 from algorithms.exact.values import nash_conv
 from algorithms.games import kuhn, load_game
 from algorithms.policies.models import load_model
@@ -152,6 +152,22 @@ def test_a_model_of_a_game_without_a_tree_can_be_exported(tmp_path: Path) -> Non
     legal = np.ones((50, 9), np.bool_)
     difference = first.probabilities(inputs, legal) - second.probabilities(inputs, legal)
     assert np.abs(difference).max() < 1e-6
+    again = tmp_path / "again.onnx"
+    assert export_onnx.main([str(path), "--out", str(again), "--json"]) == 2
+    assert not again.exists()
+
+
+def test_an_exported_model_of_a_native_game_is_measured_like_the_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "model.zip", tmp_path / "policy.onnx"
+    game = load_game("dark_hex(num_rows=2,num_cols=4)")
+    save_model(path, spaces=Spaces(game.observation_size + 2, 8), game=game.name)
+    assert export_onnx.main([str(path), "--out", str(out)]) == 0
+    capsys.readouterr()
+    assert nashconv.main([str(path), str(out), "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["nash_conv"] == pytest.approx(second["nash_conv"], abs=1e-6)
 
 
 def test_a_difference_or_an_illegal_action_is_seen() -> None:

@@ -3,12 +3,14 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+parsed = cache(ast.parse)  # most modules are parsed for every planted import
 
 # A package imports only from its own line and those above it; packages of one line do not import
 # each other, and the modules of "algorithms" itself, which are the commands, neither.
@@ -61,7 +63,7 @@ def violations(sources):
     """The imports that `LAYERS` forbids, as `(importer, imported)`."""
     for module, text in sources.items():
         package, line = package_of(module)
-        for target in imports(ast.walk(ast.parse(text)), sources):
+        for target in imports(ast.walk(parsed(text)), sources):
             other, its_line = package_of(target)
             same = other == package and package != "algorithms"
             if not (its_line < line or same or target == module or module in UPWARDS):
@@ -70,9 +72,7 @@ def violations(sources):
 
 def cycle(sources):
     """A circle of modules that import each other when they are loaded, or none."""
-    graph = {
-        module: set(imports(ast.parse(text).body, sources)) for module, text in sources.items()
-    }
+    graph = {module: set(imports(parsed(text).body, sources)) for module, text in sources.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -107,7 +107,7 @@ def test_a_wrong_import_would_be_noticed(module, line):
 
 def unfrozen(text):
     """The names of dataclasses that are not frozen."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.ClassDef):
             marks = [ast.unparse(mark) for mark in node.decorator_list]
             if any("dataclass" in mark and "frozen=True" not in mark for mark in marks):

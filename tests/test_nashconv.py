@@ -1,6 +1,7 @@
 """The command that measures policies, as a user runs it."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,11 +10,13 @@ import pytest
 from hypothesis import given
 from open_spiel.python.algorithms import exploitability
 
+from algorithms.games import load_game
 from algorithms.nashconv import main
 from algorithms.policies.openspiel import measured_by_openspiel
 from algorithms.policies.report import report, verdict
 from kuhn_bridge import Action, Policy, solve
 from tests.games import KUHN3, LEDUC, from_names
+from tests.models import Spaces, save_model
 from tests.strategies import policies
 
 
@@ -252,3 +255,81 @@ def test_openspiel_disagrees_above_rounding_at_the_stakes_of_the_game(
     monkeypatch.setattr(exploitability, "nash_conv", wrong)
     out = printed(capsys, "uniform", "--game", game, "--openspiel", code=0 if agrees else 1)
     assert ("DISAGREES" in out) is not agrees
+
+
+# ---------------------------------------------------------------------------------------------
+# Trained best responses
+# ---------------------------------------------------------------------------------------------
+
+FEW = ("--decisions", "8000", "--hands", "1000")
+NATIVE = "dark_hex(num_rows=2,num_cols=4)"
+UNMEASURED = "dark_hex(num_rows=2,num_cols=4,obstype=reveal-numturns)"
+
+
+def test_a_bound_is_put_beside_the_exact_figure(capsys):
+    out = printed(capsys, "uniform", "--respond", *FEW)
+    assert out.startswith("uniform: NashConv 0.916667")
+    assert "uniform: NashConv at least 0." in out
+    assert re.search(r"exact NashConv 0\.916667: the responses found \d+%", out)
+
+
+def test_a_bound_beside_the_exact_figure_as_json(capsys):
+    found = json.loads(printed(capsys, "uniform", "--respond", "--json", *FEW))
+    bound = found["lower_bound"]
+    assert found["nash_conv"] == pytest.approx(11 / 12)
+    assert bound["share_found"] == pytest.approx(bound["nash_conv_at_least"] * 12 / 11)
+    assert (bound["decisions"], bound["hands"]) == (8_000, 1_000)
+
+
+def test_a_game_without_an_exact_measure_has_a_bound(capsys):
+    assert main(["uniform", "--game", UNMEASURED, "--json", "--max", "0.001", *FEW]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(f"{UNMEASURED} has no exact measure: training best responses")
+    found = json.loads(out)
+    assert found["nash_conv_at_least"] == found["uniform_nash_conv_at_least"] > 0
+    low, high = found["interval"]
+    assert low < found["nash_conv_at_least"] < high
+    assert "nash_conv" not in found
+
+
+def test_a_bound_cannot_show_that_nash_conv_is_small(tmp_path, capsys):
+    loaded = load_game(UNMEASURED)
+    path = str(tmp_path / "model.zip")
+    spaces = Spaces(loaded.observation_size + 2, loaded.num_actions)
+    save_model(tmp_path / "model.zip", spaces=spaces, game=UNMEASURED)
+    assert main([path, "--max", "9", *FEW]) == 2
+    out, err = capsys.readouterr()
+    assert f"{path}: NashConv at least" in out
+    assert "uniform play, measured in the same way: " in out
+    assert err.splitlines()[-1].endswith("but a bound cannot show that NashConv is small")
+
+
+def test_a_table_of_a_native_game_is_responded_to(tmp_path, capsys):
+    path = str(tmp_path / "policy.npz")
+    Policy.random(NATIVE, 0).save(path)
+    found = json.loads(printed(capsys, path, "--respond", "--json", *FEW))
+    assert 0 < found["lower_bound"]["interval"][0] < found["nash_conv"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["uniform", "--respond", "--decisions", "0"], "decisions=0: want at least 1"),
+        (["uniform", "--respond", "--hands", "0"], "hands=0: want at least 1,000"),
+        (["uniform", "--respond", "--seeds", "0"], "seeds 0: must be like 0-9, or 0,3,7"),
+        (["uniform", "--respond", "--cpus", "0"], "cpus=0: want at least 1"),
+        (["uniform", "--decisions", "10"], "--decisions requires --respond"),
+        (["uniform", "--game", UNMEASURED, "--openspiel"], "--openspiel compares exact measures"),
+        (["policy.json", "--game", UNMEASURED], "too large for a tree; want model.zip"),
+        (["small.zip", "--game", UNMEASURED], "10 inputs .* has 222 inputs, or 224 with"),
+    ],
+)
+def test_mistakes_about_bounds_are_one_line(argv, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    head = {"format": "kuhn-bridge-policy", "version": 2, "game": UNMEASURED}
+    (tmp_path / "policy.json").write_text(json.dumps(head | {"players": [{}, {}]}))
+    save_model(tmp_path / "small.zip")
+    assert main(argv) == 2
+    error = capsys.readouterr().err
+    assert re.search(words, error)
+    assert error.count("\n") == 1

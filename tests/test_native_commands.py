@@ -168,7 +168,7 @@ def test_a_killed_run_is_resumed_from_its_last_checkpoint(tmp_path, capsys, monk
         with pytest.raises(SystemError):
             run(*arguments, "--out", "half.npz", capsys=capsys)
     assert not (tmp_path / "half.npz").exists()
-    assert npz.read_arrays("half.ckpt")["updates"] == [2 * 16]  # of both players
+    assert npz.read_arrays("half.ckpt")["updates"] == [2 * 16]  # two players
     assert run(*arguments, "--out", "half.npz", "--resume", capsys=capsys)[0] == 0
     assert load_policy("whole.npz", small(HEX)) == load_policy("half.npz", small(HEX))
 

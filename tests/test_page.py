@@ -316,7 +316,7 @@ def test_whole_hands_by_clicking_in_both_seats(browser: Any) -> None:
 def test_whole_hands_by_keyboard_in_a_chosen_seat(browser: Any, choice: str) -> None:
     with sitting(browser, "random:4", seed=int(choice)) as table:
         play_hands(table, 1, table.page.keyboard.press)
-        table.page.locator(f"input[value='{choice}'] + span").click()
+        table.page.locator(f"input[value='{choice}']").check()
         table.choice = choice
         table.page.keyboard.press("n")
         play_hands(table, 12, table.page.keyboard.press)

@@ -140,6 +140,13 @@ def test_an_unknown_name_is_an_attribute_error():
             _ = module.solv
 
 
+def test_unknown_names_are_errors_of_their_kind():
+    with pytest.raises(kuhn_bridge.GameError, match="did you mean 'leduc_poker'"):
+        kuhn_bridge.load_game("leduk_poker")
+    with pytest.raises(kuhn_bridge.PolicyError, match="did you mean 'uniform'"):
+        kuhn_bridge.load_policy("unifrom")
+
+
 def test_every_error_is_a_value_error():
     for name in kuhn_bridge.__all__:
         if name.endswith("Error"):

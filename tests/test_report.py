@@ -14,17 +14,20 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from algorithms import nashconv, report
+from algorithms import nashconv, report, sweep, train_ppo
 from algorithms.exact.action_values import action_values
 from algorithms.exact.values import expected_values
 from algorithms.games import load_game
 from algorithms.games.liars_dice import find_liars_dice
-from algorithms.policies import load_policy
+from algorithms.learning.best_response import Gain, LowerBound, SeatBound
+from algorithms.learning.curve import Point, to_csv
+from algorithms.learning.settings import configure
+from algorithms.policies import Policy, load_policy
 from algorithms.reporting import page
 from algorithms.reporting.document import (
     GameFacts,
-    exact_document,
     facts_of,
+    game_document,
     summary_document,
 )
 from algorithms.reporting.measures import (
@@ -33,9 +36,11 @@ from algorithms.reporting.measures import (
     curve_beside,
     entry,
     notes_beside,
+    policy_names,
 )
-from algorithms.reporting.writing import report_document, write_document, write_report
-from tests.games import DICE, KUHN3, LEDUC
+from algorithms.reporting.writing import report_document, write_document
+from algorithms.sweeping.plan import Plan
+from tests.games import DICE, KUHN, KUHN3, LEDUC
 from tests.test_web import WEB, contrast, need
 
 GAMES = ("kuhn", LEDUC, DICE, KUHN3)
@@ -142,6 +147,7 @@ def test_seats_are_what_others_win_there():
         (LEDUC, "cfr+:10", "equilibrium"),
         (KUHN3, "cfr+:10", "average of CFR+"),
         (KUHN3, "uniform", "reference"),
+        (LEDUC, "uniform", "reference"),
         ("matrix_pd", "cfr:10", "average of CFR"),
         ("kuhn", "none", None),
         (TEXTS["one player"], "cfr+:10", "average of CFR+"),
@@ -163,7 +169,7 @@ def test_a_reference_among_the_policies_is_shown_once():
 def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys):
     game = load_game(LEDUC)
     one = entry("random:1", game, load_policy("random:1", game).table)
-    found = exact_document(
+    found = game_document(
         game, [one], entry("uniform", game, load_policy("uniform", game).table), max_nodes=9
     )
     assert found["tree"] is None
@@ -183,7 +189,7 @@ def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys):
         "best": game.action_label(row, theirs[0]["best"]),
         "lost": pytest.approx(theirs[0]["lost"]),
     }
-    assert found["policies"][1]["role"] == "equilibrium"
+    assert found["policies"][1]["role"] == "reference"
 
 
 def test_a_lower_bound_is_never_called_nash_conv():
@@ -210,11 +216,126 @@ def test_a_native_game_reports_what_its_tree_would():
     lost = [line.lost for line in with_tree.losses]
     assert [line.lost for line in without.losses] == pytest.approx(lost, abs=1e-6)
     assert without.losses[0].label.startswith("player_")
-    found = exact_document(large, [without])
+    found = game_document(large, [without])
     assert found["tree"] is None
     assert "does not fit a tree" in found["without_tree"]
     assert found["game"]["infosets"] == len(small.tree.keys)
     assert found["game"]["nodes"] is None
+
+
+def without_measure(game):
+    """A small game as if it were too large for a tree, and without a native form."""
+    source = replace(game.source, fits_tree=lambda: False, native=lambda: None)
+    return replace(game, source=source)
+
+
+def test_without_an_exact_measure_the_report_has_a_bound(monkeypatch):
+    asked = []
+
+    def lower_bound(policy, *, decisions, progress):
+        asked.append((policy, decisions))
+        seats = [SeatBound(seat, Gain("warm, greedy", gain, 0.01), 2, 9.0) for seat, gain in GAINS]
+        return LowerBound("kuhn_poker", tuple(seats), 4_000, decisions)
+
+    monkeypatch.setattr(Policy, "lower_bound", lower_bound)
+    found = report_document(["uniform"], without_measure(load_game(KUHN)), decisions=2_000)
+    (policy,) = found["policies"]
+    assert "nash_conv" not in policy
+    assert policy["nash_conv_at_least"] == pytest.approx(0.5)
+    assert policy["exploitability_at_least"] == pytest.approx(0.25)
+    assert policy["interval"] == pytest.approx((0.5 - 0.027718, 0.5 + 0.027718), abs=1e-5)
+    assert policy["gains"] == (0.375, 0.125)
+    assert policy["notes"]["lower bound"] == {
+        "decisions per response": "2000",
+        "hands to measure it": "4000",
+        "response of player_0": "warm, greedy",
+        "response of player_1": "warm, greedy",
+    }
+    assert [decisions for _, decisions in asked] == [2_000]
+    assert found["tree"] is None
+    assert "lower bound of NashConv" in found["without_tree"]
+    assert found["game"]["uniform_nash_conv"] is None
+
+
+GAINS = ((0, 0.375), (1, 0.125))
+
+
+def test_without_a_bound_there_is_no_measure():
+    found = report_document(["uniform"], without_measure(load_game(KUHN)), decisions=0)
+    (policy,) = found["policies"]
+    assert not [name for name in policy if name.startswith(("nash_conv", "exploitability"))]
+    assert policy["gains"] == ()
+
+
+@pytest.mark.parametrize(
+    ("sources", "names"),
+    [
+        (["a/model.zip", "uniform"], ["model.zip", "uniform"]),
+        (["a/model.zip", "b/model.zip", "cfr:9"], ["a/model.zip", "b/model.zip", "cfr:9"]),
+        (["s/x/0/m.zip", "s/y/0/m.zip", "s/y/1/m.zip"], ["x/0/m.zip", "y/0/m.zip", "y/1/m.zip"]),
+    ],
+)
+def test_names_are_as_long_as_they_need_to_be(sources, names):
+    assert policy_names(sources) == names
+
+
+def test_a_training_run_ends_with_a_report(tmp_path):
+    out = tmp_path / "model.zip"
+    options = ["--steps", "4096", "--n-envs", "64", "--quiet", "--html"]
+    assert train_ppo.main(["--out", str(out), *options]) == 0
+    document = in_page(out.with_suffix(".html"))
+    policy = document["policies"][0]
+    saved = json.loads(out.with_suffix(".json").read_text())
+    assert policy["name"] == "model.zip"
+    assert policy["nash_conv"] == pytest.approx(saved["nash_conv"])
+    assert policy["curve"]["steps"][-1] == saved["steps"]
+    assert policy["notes"]["config"]["steps"] == "4096"
+
+
+def in_page(path):
+    """The document inside a report."""
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="document">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def sweep_of(folder, games):
+    """A finished sweep: two settings, each with two seeds of which the second is better."""
+    grid = {
+        f"n_envs={n}": configure({"game": g, "n_envs": n})
+        for n, g in zip((8, 16), games, strict=True)
+    }
+    plan = Plan(settings=grid, seeds=(0, 1))
+    plan.write(folder)
+    for trial in plan.trials():
+        own = folder / trial.folder
+        own.mkdir(parents=True)
+        policy = load_policy(f"cfr:{trial.config.n_envs * (trial.config.seed + 1)}", "kuhn")
+        result = {name: policy.nash_conv() for name in FIGURES} | {"steps": 9}
+        (own / "model.json").write_text(json.dumps(policy.to_document() | result))
+        (own / "model.csv").write_text(to_csv([Point(0, 0.0, 1.0, 1.0), Point(9, 1.0, 0.5, 0.5)]))
+        (own / "trial.json").write_text("{}")
+
+
+FIGURES = ("nash_conv", "nash_conv_last", "nash_conv_average")
+
+
+def test_a_sweep_ends_with_a_report_of_each_settings_best_run(tmp_path, capsys):
+    sweep_of(tmp_path, ("kuhn", "kuhn"))
+    assert sweep.main(["--report", str(tmp_path), "--html"]) == 0
+    assert f"report: {tmp_path / 'sweep.html'}" in capsys.readouterr().out
+    document = in_page(tmp_path / "sweep.html")
+    assert [policy["name"] for policy in document["policies"]] == [
+        "n_envs=16/seed-1/model.json",
+        "n_envs=8/seed-1/model.json",
+        "nash:1/6",
+    ]
+    assert document["policies"][0]["curve"]["steps"] == [0, 9]
+
+
+def test_a_sweep_over_several_games_has_no_report(tmp_path, capsys):
+    sweep_of(tmp_path, ("kuhn", LEDUC))
+    assert sweep.main(["--report", str(tmp_path), "--html"]) == 2
+    assert "--html: a report is of one game, this sweep of 2" in capsys.readouterr().err
 
 
 def test_facts_of_a_game():
@@ -272,7 +393,7 @@ class Elements(HTMLParser):
 
 def test_the_page_is_whole(tmp_path):
     path = tmp_path / "report.html"
-    size = write_report(path, ["uniform"])
+    size = write_document(path, report_document(["uniform"]))
     text = path.read_text(encoding="utf-8")
     assert size == path.stat().st_size
     tags = Elements(text).found
@@ -322,7 +443,7 @@ def test_the_command_says_how_large_the_file_is(tmp_path, capsys):
 
 
 def test_leducs_report_is_small(tmp_path):
-    assert write_report(tmp_path / "leduc.html", ["uniform"], LEDUC) < 2_000_000
+    assert write_document(tmp_path / "leduc.html", report_document(["uniform"], LEDUC)) < 2_000_000
 
 
 @pytest.mark.parametrize(

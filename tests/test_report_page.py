@@ -22,9 +22,9 @@ from algorithms.games import load_game
 from algorithms.learning.curve import Point, to_csv
 from algorithms.play import _assets
 from algorithms.policies import load_policy
-from algorithms.reporting.document import GameFacts, exact_document, summary_document
+from algorithms.reporting.document import GameFacts, game_document, summary_document
 from algorithms.reporting.measures import Entry, LossLine, Measure, entry
-from algorithms.reporting.writing import report_document, write_document, write_report
+from algorithms.reporting.writing import report_document, write_document
 from algorithms.support.server import Server
 from tests.games import DICE, KUHN3, LEDUC
 from tests.test_page import LAPTOP, MINUS, PHONE, browser, number
@@ -75,7 +75,7 @@ def opened(browser: Any, address: str, **context: Any) -> Iterator[Any]:
 def written(folder: Path, name: str, policies: list[str], game: str, **options: Any) -> str:
     path = folder / name
     if not path.exists():
-        write_report(path, policies, game, **options)
+        write_document(path, report_document(policies, game, **options))
     return path.as_uri()
 
 
@@ -548,7 +548,7 @@ def test_long_names_and_many_policies_stay_inside(browser: Any, folder: Path, wi
         for one in [entry("random:1", game, load_policy(f"random:{n}", game).table)]
     ]
     path = folder / f"many-{width}.html"
-    write_document(path, exact_document(game, entries, entries[0]))
+    write_document(path, game_document(game, entries, entries[0]))
     with opened(browser, path.as_uri(), viewport={"width": width, "height": 800}) as page:
         assert page.evaluate(OVERFLOW) == []
 
@@ -601,7 +601,7 @@ def test_a_policys_file_may_be_called_anything(browser: Any, tmp_path: Path) -> 
     path = tmp_path / "<script>broken = 1<img src=x>.json"
     path.write_text(json.dumps(load_policy("uniform").to_document()))
     out = tmp_path / "report.html"
-    write_report(out, [str(path)])
+    write_document(out, report_document([str(path)]))
     with opened(browser, out.as_uri()) as page:
         assert page.locator("#policies bdi").first.text_content() == path.name
         assert page.evaluate("window.broken === undefined")
@@ -611,7 +611,7 @@ def test_without_a_tree_the_explorer_is_left_out_with_a_word(browser: Any, folde
     game = load_game(LEDUC)
     one = entry("random:1", game, load_policy("random:1", game).table)
     path = folder / "large.html"
-    write_document(path, exact_document(game, [one], max_nodes=100))
+    write_document(path, game_document(game, [one], max_nodes=100))
     with opened(browser, path.as_uri(), viewport=PHONE) as page:
         assert page.get_by_text("left out above 100").is_visible()
         for section in ("explorer", "play", "curve"):
@@ -646,6 +646,33 @@ def test_a_bound_is_at_least_with_its_interval(browser: Any, folder: Path) -> No
         assert "Loses most at x--: it plays a1 75.0%; the best response is b2" in card
         assert "at least 0.4000" in page.locator("#scale").inner_text()
         assert page.get_by_text("It does not fit a tree.").is_visible()
+
+
+def test_what_was_not_measured_has_no_number(browser: Any, folder: Path) -> None:
+    facts = GameFacts(name="dark_hex(board_size=5)", num_players=2)
+    one = Entry(name="model.zip", notes={"run": {"seconds": 32.769942829}})
+    path = folder / "unmeasured.html"
+    write_document(path, summary_document(facts, [one], why="It does not fit a tree."))
+    with opened(browser, path.as_uri()) as page:
+        assert page.get_by_text("NashConv was not measured.").is_visible()
+        assert page.locator("data, #scale:visible, .players").count() == 0
+        assert page.locator("nav a").all_text_contents() == ["Summary"]
+        page.get_by_text("Settings and versions").click()
+        assert page.locator(".notes dd").inner_text() == "32.7699"
+        assert page.evaluate(OVERFLOW) == []
+
+
+def test_bars_are_as_long_as_the_probabilities_at_every_width(browser: Any, folder: Path) -> None:
+    for width in WIDTHS:
+        size = {"width": width, "height": 800}
+        with opened(browser, f"{leduc(folder)}#explorer/3,0,1,2", viewport=size) as page:
+            for bar in page.locator(".moves [data-policy]").all():
+                track, fill = (
+                    bar.locator(s).bounding_box()["width"] for s in (".track", ".track i")
+                )
+                share = float(bar.locator(".odds data").get_attribute("value"))
+                assert track >= 60
+                assert fill == pytest.approx(share * track, abs=0.6)
 
 
 def test_the_play_command_serves_the_page_at_the_table(browser: Any) -> None:

@@ -58,8 +58,8 @@ def played(path: Path, game: Game | None = None, *, trust: bool = False) -> Floa
 
 
 def masked(weights: np.ndarray, legal: np.ndarray = LEGAL) -> np.ndarray:
-    kept = np.where(legal, weights, 0)
-    return kept / kept.sum(axis=1, keepdims=True)
+    allowed = np.where(legal, weights, 0)
+    return allowed / allowed.sum(axis=1, keepdims=True)
 
 
 def sb3_probabilities(made: Any, game: Game | None = None) -> np.ndarray:
@@ -266,8 +266,8 @@ def test_an_onnx_file_gets_the_mask_of_each_row(tmp_path: Path) -> None:
         ],
     )
     scaled = OBSERVATIONS @ np.linspace(-1, 1, 30).reshape(10, 3) * [1, 1, 1e4]
-    kept = np.where(LEGAL, scaled, -np.inf)
-    wanted = masked(np.exp(kept - kept.max(axis=1, keepdims=True)))
+    allowed = np.where(LEGAL, scaled, -np.inf)
+    wanted = masked(np.exp(allowed - allowed.max(axis=1, keepdims=True)))
     assert np.abs(played(path) - wanted).max() < 1e-6
 
 

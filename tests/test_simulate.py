@@ -19,6 +19,7 @@ from algorithms.exact.simulation import (
 from algorithms.exact.simulator import play_out
 from algorithms.exact.values import expected_values
 from algorithms.games.kuhn import kuhn_tree
+from algorithms.learning.matches import Match
 from algorithms.simulate import main
 from kuhn_bridge import BridgeError, Policy
 from tests.games import LEDUC, tree
@@ -100,7 +101,7 @@ def test_an_interval_is_of_95_percent():
 
 
 def test_means_and_errors_are_those_of_the_hands_played(monkeypatch):
-    counts, told = [], []
+    counts, reported = [], []
 
     def noted(rules, hands, stream):
         counts.append(play_out(rules, hands, stream))
@@ -109,10 +110,10 @@ def test_means_and_errors_are_those_of_the_hands_played(monkeypatch):
     monkeypatch.setattr(module, "play_out", noted)
     monkeypatch.setattr(module, "CHUNK", 1000)
     policies = [Policy.random("kuhn", seed).table for seed in (1, 2)]
-    options = {"hands": 2500, "seed": 7, "progress": lambda done, note: told.append(done)}
+    options = {"hands": 2500, "seed": 7, "progress": lambda done, note: reported.append(done)}
     samples = simulate(TREE, policies, **options)
     assert [count.sum() for count in counts] == [1000, 1000, 500] * 2
-    assert told == [0, 1000, 2000, 2500, 3500, 4500]
+    assert reported == [0, 1000, 2000, 2500, 3500, 4500]
     for seat, sample in enumerate(samples):
         won = np.repeat(TREE.returns[seat], sum(counts[3 * seat : 3 * seat + 3]))
         assert sample.mean == pytest.approx(won.mean())
@@ -139,7 +140,8 @@ def test_how_many_hands_may_be_played(hands):
 @pytest.mark.parametrize(("off", "code"), [(4.9, 0), (5.1, 1)])
 def test_a_mean_may_be_five_standard_errors_off(monkeypatch, off, code):
     sample = Sample(30, 1.0, 0.1, 1.0 + off * 0.1)
-    monkeypatch.setattr("algorithms.simulate.simulate", lambda *args, **options: (sample, sample))
+    match = Match((sample, sample), sample)
+    monkeypatch.setattr("algorithms.simulate.play_match", lambda *args, **options: match)
     assert MAX_ERRORS == 5
     assert main(["uniform", "uniform"]) == code
 

@@ -581,8 +581,8 @@ def test_killed_processes_do_not_change_the_results(
     assert error.count("\n") == 1
     assert f"continue with: python -m algorithms.sweep --resume --out {out}" in error
     assert not nodes.training()
-    kept = {path: path.stat().st_mtime_ns for path in good(out)}
-    assert 0 < len(kept) < 4
+    finished = {path: path.stat().st_mtime_ns for path in good(out)}
+    assert 0 < len(finished) < 4
 
     process = nodes.start(out, "--resume", "--retries", "0")
     nodes.kill_worker(process, out)  # its trial is not retried
@@ -608,5 +608,5 @@ def test_killed_processes_do_not_change_the_results(
     for path in good(out):
         trial = path.parent.relative_to(out)
         assert played(path.parent / "model.zip") == played(whole[0] / trial / "model.zip")
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # not run again
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished  # not run again
     assert not [*out.glob("*/.*")]  # no partial copies

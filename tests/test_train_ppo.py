@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from threading import Event
@@ -22,7 +24,7 @@ from sb3_contrib import MaskablePPO
 from algorithms import curves, nashconv, train_ppo
 from algorithms.exact.cfr import Solver
 from algorithms.exact.values import nash_conv
-from algorithms.games import load_game
+from algorithms.games import load_game, openspiel
 from algorithms.learning import curve, saving, training
 from algorithms.learning.curve import Point, Recorder, columns, from_csv, to_csv
 from algorithms.learning.environments import SelfPlayVecEnv
@@ -299,12 +301,14 @@ def test_the_usual_recipe_runs_too(tmp_path: Path, capsys: pytest.CaptureFixture
     assert kept.exists()  # it writes none, so it removes none
 
 
+FEW = ["--steps", "2048", "--n-envs", "32", "--n-steps", "16", "--batch-size", "128"]
+
+
 def test_a_game_too_large_for_a_tree_is_trained_by_default(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "model.zip"
-    few = ["--steps", "2048", "--n-envs", "32", "--n-steps", "16", "--batch-size", "128"]
-    assert main(["--game", "phantom_ttt", "--out", str(out), *few, "--json"]) == 0
+    assert main(["--game", "phantom_ttt", "--out", str(out), *FEW, "--json", "--points", "0"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["game"], result["holds"]) == ("phantom_ttt", "average")
     assert (result["config"]["env"], result["config"]["net"]) == ("states", "mlp")
@@ -318,9 +322,76 @@ def test_a_game_too_large_for_a_tree_is_trained_by_default(
     assert isinstance(model.learning_rate, float)
 
 
+@pytest.fixture
+def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A native game that is quickly measured, taken for one that is too large for a tree."""
+    monkeypatch.setattr(openspiel, "estimated_nodes", lambda *args, **kwargs: math.inf)
+    load_game.cache_clear()
+    yield "dark_hex(board_size=2,gameversion=cdh,obstype=reveal-nothing)"
+    load_game.cache_clear()
+
+
+def test_a_native_game_is_measured_exactly_at_a_handful_of_points(
+    tmp_path: Path, native: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "model.zip"
+    assert main(["--game", native, "--out", str(out), *FEW]) == 0
+    said = capsys.readouterr().out
+    assert "Exact NashConv at 6 points of the curve, each of two networks at 70 information" in said
+    assert "--points 0 leaves it out" in said
+    assert "The first point took" in said
+    curve = from_csv(out.with_suffix(".csv"))
+    assert [point.steps for point in curve] == [0, 512, 1024, 1536, 2048]  # after 4 rollouts
+    about = json.loads(out.with_suffix(".json").read_text())
+    assert about["nash_conv"] == pytest.approx(load_policy(out).nash_conv(), abs=1e-6)
+    assert about["exploitability"] == about["nash_conv"] / 2
+    assert about["nash_conv_average"] == curve[-1].average
+    assert about["nash_conv_uniform"] == pytest.approx(
+        load_game(native).measure(load_game(native).uniform_table()).nash_conv
+    )
+    assert about["cpu_seconds"] > 0 < about["measuring_cpu_seconds"]
+    assert {path.suffix for path in tmp_path.iterdir()} == {".zip", ".csv", ".json", ".png"}
+
+
+def test_fewer_points_or_none_can_be_asked_for(tmp_path: Path, native: str) -> None:
+    for points, rows in (("1", 2), ("0", 5)):
+        out = tmp_path / f"{points}.zip"
+        assert main(["--game", native, "--out", str(out), *FEW, "--quiet", "--points", points]) == 0
+        assert len(out.with_suffix(".csv").read_text().splitlines()) == 1 + rows
+    assert "nash_conv" not in json.loads(out.with_suffix(".json").read_text())
+    assert not out.with_suffix(".png").exists()
+
+
+def test_measuring_is_not_counted_as_training() -> None:
+    def burn(seconds: float) -> tuple[float, float]:
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            pass
+        return 0.5, 0.5
+
+    recorder = Recorder()
+    recorder.start()
+    recorder.add(0, lambda: burn(0.2))
+    burn(0.05)
+    resumed = Recorder()
+    resumed.set_state(recorder.get_state())
+    for clocks in (recorder, resumed):
+        assert 0.05 <= clocks.cpu_seconds < 0.15
+        assert 0.2 <= clocks.measuring_cpu_seconds < 0.3
+    assert recorder.seconds < recorder.cpu_seconds + 2  # of wall time, on a busy machine
+
+
+def test_progress_is_shown_between_the_points_of_a_curve() -> None:
+    shown: list[Point] = []
+    made = Training(configure({**TINY, "points": 1}), watch=shown.append)
+    made.run()
+    assert [point.steps for point in made.curve] == [0, 160]
+    assert [point.steps for point in shown] == [0, 32, 64, 96, 128, 160]
+    assert shown[3].last == made.curve[0].last
+
+
 def test_a_large_game_is_resumed_to_the_same_weights(tmp_path: Path) -> None:
-    few = ["--game", "phantom_ttt", "--steps", "2048", "--n-envs", "32", "--n-steps", "16"]
-    few += ["--batch-size", "128", "--quiet", "--checkpoint-every", "512"]
+    few = ["--game", "phantom_ttt", *FEW, "--quiet", "--checkpoint-every", "512", "--points", "0"]
     out = tmp_path / "model.zip"
 
     def weights() -> list[torch.Tensor]:
@@ -373,6 +444,9 @@ def test_on_states_a_run_starts_from_a_model(tmp_path: Path) -> None:
         (["--recipe", "usual", "--n-envs", "1", "--vf-coef", "1e300"], "diverged"),
         (["--game", "ledoc_poker"], "did you mean 'leduc_poker'"),
         (["--game", "chess"], "information state tensor"),
+        (["--game", "negotiation"], "samples chance outcomes"),
+        (["--game", "dark_hex_ir"], "the player has forgotten its earlier actions"),
+        (["--points", "-1"], "points=-1"),
         (["--epochs", "3"], "epochs=3"),
         (["--init", "{}/none.zip"], "none.zip"),
     ],

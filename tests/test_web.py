@@ -173,7 +173,7 @@ PAIRS = (
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("ink", "ground"), PAIRS)
 def test_text_has_enough_contrast(scheme: str, ink: str, ground: str) -> None:
-    light, dark = (WEB / "palette.css").read_text().split("@media", 2)[:2]
+    light, dark = (WEB / "common.css").read_text().split("@media", 2)[:2]
     colours = dict(re.findall(r"--([\w-]+): (#\w{6})", light))
     if scheme == "dark":
         colours |= dict(re.findall(r"--([\w-]+): (#\w{6})", dark))

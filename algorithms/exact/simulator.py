@@ -56,8 +56,7 @@ class Hands(NamedTuple):
 
     node: Int32Array  # (n,)
     acted: Int8Array  # (n,) who acted in the last step
-    returns: Float32Array  # (n, P) of hands that ended in the last step, else 0
-    ended: BoolArray  # (n,) whether a hand ended in the last step
+    reached: Int32Array  # (n,) the node that the last step led to; an end, or `node`
     counters: UInt64Array  # (2,) the state of the random stream, and how many hands were dealt
 
 
@@ -86,12 +85,10 @@ class Simulator:
         self._rules = rules_of(tree, opponents or {})
         self._legal_first = np.argsort(~tree.legal, axis=1, kind="stable").astype(np.uint8)
         self._num_legal = tree.legal.sum(axis=1).astype(np.uint8)
-        players = tree.num_players
         self._hands = Hands(
             np.zeros(hands, np.int32),
             np.zeros(hands, np.int8),
-            np.zeros((hands, players), np.float32),
-            np.zeros(hands, np.bool_),
+            np.zeros(hands, np.int32),
             np.zeros(2, np.uint64),
         )
         self.seed(seed)
@@ -120,12 +117,12 @@ class Simulator:
     @property
     def returns(self) -> Float32Array:
         """Every player's returns where a hand ended in the last step, else 0: `(n, P)`."""
-        return self._hands.returns
+        return self._rules.returns[self._hands.reached]
 
     @property
     def ended(self) -> BoolArray:
         """Whether a hand ended in the last step: `(n,)`."""
-        return self._hands.ended
+        return np.equal(self._rules.state[self._hands.reached], _ENDED)
 
     def seed(self, seed: int) -> None:
         """Restart the random stream."""
@@ -145,7 +142,8 @@ class Simulator:
         if not _all_legal(self._rules, self._hands.node, actions):
             raise self._illegal(actions)
         _step(self._rules, self._hands, actions)
-        _deal_where_ended(self._rules, self._hands)
+        if not self._rules.first_acts:
+            _deal_where_ended(self._rules, self._hands)
 
     def _illegal(self, actions: npt.NDArray[np.integer[Any]]) -> IllegalActionError:
         for hand, infoset in enumerate(self.infosets):
@@ -156,9 +154,7 @@ class Simulator:
 
     def look_up(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The rows of a table `(I, width)` at which the hands are to act: `(n, width)`."""
-        rows = np.empty((len(self._hands.node), table.shape[1]), table.dtype)
-        _look_up(self._rules.infoset, self._hands.node, table, rows)
-        return rows
+        return _look_up(table, self._rules.infoset, self._hands.node)
 
     def random_actions(self) -> UInt8Array:
         """A legal action for each hand, all equally likely: `(n,)`."""
@@ -350,45 +346,37 @@ def _deal(rules: Rules, hands: Hands) -> None:
 
 @compiled
 def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
-    """Play legal actions; hands that end stay at their end."""
+    """Play legal actions, and deal new hands where no opponent would act first in them."""
+    hand, dealing = hands.counters[1], np.uint64(rules.first_acts)
     for i in range(len(actions)):
         here = np.uint64(hands.node[i])  # unsigned: no test whether it counts from the end
         child = rules.child[np.uint64(rules.infoset[here]), np.uint64(actions[i])]
         node = np.uint64(rules.first_child[here] + child)
         if rules.state[node] == _MOVES:
             node = np.uint64(_advance(rules, np.int64(node), hands.counters))
-        hands.node[i] = node
-        hands.acted[i] = rules.player[here]
-        hands.ended[i] = rules.state[node] == _ENDED
-        for player in range(hands.returns.shape[1]):
-            hands.returns[i, player] = rules.returns[node, player]
-
-
-@compiled
-def _deal_where_ended(rules: Rules, hands: Hands) -> None:
-    if not rules.first_acts:
-        for ended_hand in np.flatnonzero(hands.ended):
-            hands.node[ended_hand] = _next_hand(rules, hands.counters)
-        return
-    deals, own_share, hand = rules.deals, rules.own_share, hands.counters[1]
-    for i in range(len(hands.node)):  # without a branch, which would be mispredicted too often
-        place = ((hand * GOLDEN) >> _HALF) * np.uint64(len(deals))
-        cell = place >> _HALF
-        deal = np.uint64(deals[cell, np.uint64(place & _LOW >= own_share[cell])])
-        ended, node = np.uint64(hands.ended[i]), np.uint64(hands.node[i])
-        hands.node[i] = node ^ ((node ^ deal) & (np.uint64(0) - ended))
-        hand += ended
+        hands.acted[i], hands.reached[i] = rules.player[here], node
+        # Without a branch, which would be mispredicted too often: `_ENDED` has the bit 2.
+        dealt = (np.uint64(rules.state[node]) >> np.uint64(1)) & dealing
+        hands.node[i] = node ^ ((node ^ np.uint64(deal_of(rules, hand))) & (np.uint64(0) - dealt))
+        hand += dealt
     hands.counters[1] = hand
 
 
 @compiled
-def _look_up(
-    infoset: Int32Array, node: Int32Array, table: npt.NDArray[Any], rows: npt.NDArray[Any]
-) -> None:
+def _deal_where_ended(rules: Rules, hands: Hands) -> None:
+    for i in range(len(hands.node)):
+        if rules.state[hands.reached[i]] == _ENDED:
+            hands.node[i] = _next_hand(rules, hands.counters)
+
+
+@compiled
+def _look_up(table: npt.NDArray[Any], infoset: Int32Array, node: Int32Array) -> npt.NDArray[Any]:
+    rows = np.empty((len(node), table.shape[1]), table.dtype)
     for i in range(len(node)):
         at = np.uint64(infoset[np.uint64(node[i])])
         for k in range(table.shape[1]):
             rows[i, k] = table[at, k]
+    return rows
 
 
 @compiled

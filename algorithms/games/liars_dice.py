@@ -139,6 +139,15 @@ class LiarsDice:
         code: int = sum(1 << (bids - 1 - bid) for bid in history[2 * dice :])
         return (code >> 1) * len(self._roll_of) + self._roll_of[tuple(roll)]
 
+    def find_infosets(self, player: int, observations: Float32Array) -> Int64Array:
+        """The information sets that have these observations, `(m, observation_size)`: `(m,)`."""
+        del player  # whose observation it is follows from the number of bids
+        dice_end = 2 + self._dice_in.shape[1]
+        rolls = (observations[:, 2:dice_end] @ self._dice_in.T).argmax(axis=1)
+        bits = 1 << np.arange(self.num_actions - 1)[::-1]
+        codes = (observations[:, dice_end:-1] > 0) @ bits
+        return np.asarray((codes >> 1) * len(self._dice_in) + rolls)
+
     def infoset_label(self, player: int, infoset: int) -> str:
         """An information set in words, e.g. `player_1 with 2 5 after 1-3, 2-2`."""
         made = bids_made(self.rules, self._codes(player, np.array([infoset])))[0]

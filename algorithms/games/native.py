@@ -11,7 +11,7 @@ import numpy as np
 from algorithms.exact.cfr import Variant
 from algorithms.exact.solving import ResumableSolver
 from algorithms.exact.values import NO_LOSS
-from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
 
 Tables: TypeAlias = tuple[Float32Array, ...]  # one (I_p, A) per player
 
@@ -48,6 +48,9 @@ class NativeGame(Protocol):
 
     def infoset_of(self, state: Any, player: int) -> int:
         """The information set of the player to act in an OpenSpiel state."""
+
+    def find_infosets(self, player: int, observations: Float32Array) -> Int64Array:
+        """The information sets that have these observations, `(n, observation_size)`: `(n,)`."""
 
     def infoset_label(self, player: int, infoset: int) -> str:
         """An information set in words."""

@@ -46,7 +46,7 @@ def openspiel_game(
     if sequential is not game:
         name = f"turn_based_simultaneous_game(game={name if ')' in name else f'{name}()'})"
         game = sequential
-    _require_a_tree(name, game)
+    _require_playable(name, game)
 
     def tree() -> Tree:
         kept = find_tree(game, name) if cached else None
@@ -126,7 +126,7 @@ def load_pyspiel(name: str) -> Any:
         from open_spiel.python import games  # noqa: F401  # registers OpenSpiel's Python games
     known = pyspiel.registered_names()
     if short not in known:
-        raise unknown("game", name, ["kuhn", *known])
+        raise unknown("game", name, ["kuhn", *known], kind=GameError)
     try:
         with _quiet():
             return pyspiel.load_game(name)
@@ -139,7 +139,7 @@ def openspiel_tree(
 ) -> Tree:
     """The tree of a sequential `pyspiel.Game` with explicit chance; columns are its action IDs."""
     name = name or str(game)
-    _require_a_tree(name, game)
+    _require_playable(name, game)
     try:
         return _tree(game, name, max_nodes, progress)
     except BridgeError:
@@ -190,14 +190,14 @@ def _sequential(game: Any) -> Any:
     return pyspiel.convert_to_turn_based(game)
 
 
-def _require_a_tree(name: str, game: Any) -> None:
+def _require_playable(name: str, game: Any) -> None:
     kind = game.get_type()
     if kind.dynamics.name != "SEQUENTIAL":
-        raise GameError(f"{name} is {kind.dynamics.name.lower()}; a tree needs a sequential game")
+        raise GameError(f"{name} is {kind.dynamics.name.lower()}; it has to be sequential")
     if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
-        raise GameError(f"{name} samples chance outcomes; a tree needs explicit ones")
+        raise GameError(f"{name} samples chance outcomes; they have to be explicit")
     if not kind.provides_information_state_string:
-        raise GameError(f"{name} has no information state strings; a tree needs them")
+        raise GameError(f"{name} has no information state strings, which every game needs")
 
 
 def _walked(game: Any, walk: TreeBuilder) -> Iterator[int]:
@@ -255,7 +255,8 @@ def _too_large(name: str, game: Any, size: str, nodes: float, max_nodes: int) ->
     return GameError(
         f"{name} is too large for a tree: random hands suggest {size}; "
         f"it would need {_gib(nodes * _bytes_of(game)[0])} or more, "
-        f"and {max_nodes:,} nodes and {_gib(MAX_BYTES)} are possible"
+        f"and {max_nodes:,} nodes and {_gib(MAX_BYTES)} are possible; "
+        "training, matches and nashconv need no tree"
     )
 
 

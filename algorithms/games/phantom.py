@@ -182,6 +182,16 @@ class Phantom:
         outcomes = 1 << len(history) | sum(success << i for i, (_, success) in enumerate(history))
         return int(infosets_of(self.sequences[player], actions, np.array([outcomes], np.int16))[0])
 
+    def find_infosets(self, player: int, observations: Float32Array) -> Int64Array:
+        """The information sets that have these observations, `(n, observation_size)`: `(n,)`."""
+        cells, steps = self.num_actions, np.arange(self.num_actions)
+        tried = observations[:, self.face.view_size :].reshape(-1, cells, cells) > 0
+        actions = np.where(tried.any(axis=2), tried.argmax(axis=2), -1).astype(np.int8)
+        taken = observations[:, self.face.views[player, 1]] > 0
+        success = np.take_along_axis(taken, np.maximum(actions, 0).astype(np.int64), axis=1)
+        codes = ((success & (actions >= 0)) << steps).sum(axis=1) | 1 << (actions >= 0).sum(axis=1)
+        return infosets_of(self.sequences[player], actions, codes.astype(np.int16))
+
     def infoset_label(self, player: int, infoset: int) -> str:
         """An information set in words, e.g. `player_0: took x(1,1), failed at x(0,0)`."""
         actions, outcomes = histories(self.sequences[player], infoset, infoset + 1)

@@ -50,13 +50,10 @@ from algorithms.learning.response_training import (
     train_response,
 )
 from algorithms.learning.states import StatePolicy
+from algorithms.support import budget
 from algorithms.support.arrays import Float64Array, UInt64Array
-from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance
 
-DECISIONS = 2_000_000  # that each run learns from
-HANDS = 200_000  # to choose by, and as many to measure
-LEAST_HANDS = 1_000  # fewer say too little about their own spread
 QUANTILE = 1.959964  # 95% of a normal distribution lies within so many standard deviations
 ITSELF = "the policy itself"  # the candidate that gains nothing
 
@@ -118,6 +115,10 @@ class LowerBound:
         reach = QUANTILE * self.standard_error
         return max(0.0, sum(self.gains) - reach), max(0.0, sum(self.gains) + reach)
 
+    def share_of(self, gains: Sequence[float]) -> float | None:
+        """The share of all players' exact gains that was found, if there is anything to gain."""
+        return self.nash_conv_at_least / sum(gains) if sum(gains) > 0 else None
+
     @property
     def found(self) -> bool:
         """Whether any seat has a response that gains."""
@@ -128,9 +129,9 @@ def lower_bound(  # noqa: PLR0913  # options by name
     game: Game,
     policy: Float64Array | StatePolicy,
     *,
-    decisions: int = DECISIONS,
-    hands: int = HANDS,
-    seeds: Sequence[int] = (0,),
+    decisions: int = budget.DECISIONS,
+    hands: int = budget.HANDS,
+    seeds: Sequence[int] = budget.SEEDS,
     cpus: int = 1,
     address: str | None = None,
     settings: ResponseSettings | None = None,
@@ -152,7 +153,7 @@ def lower_bound(  # noqa: PLR0913  # options by name
         progress: called with the number of decisions of all runs so far, out of `total_decisions`,
             and a word about them.
     """
-    _require_possible(decisions=decisions, hands=hands, seeds=seeds, cpus=cpus)
+    budget.require_budget(decisions=decisions, hands=hands, seeds=seeds, cpus=cpus)
     target = StateTarget(game, policy) if callable(policy) else TreeTarget(game, policy)
     runs = [
         Run(
@@ -178,20 +179,11 @@ def lower_bound(  # noqa: PLR0913  # options by name
     return LowerBound(game.name, tuple(seats), hands, decisions)
 
 
-def total_decisions(game: Game, *, decisions: int = DECISIONS, seeds: Sequence[int] = (0,)) -> int:
+def total_decisions(
+    game: Game, *, decisions: int = budget.DECISIONS, seeds: Sequence[int] = budget.SEEDS
+) -> int:
     """How many decisions all runs of `lower_bound` learn from."""
     return game.num_players * len(seeds) * len(STARTS) * decisions
-
-
-def _require_possible(*, decisions: int, hands: int, seeds: Sequence[int], cpus: int) -> None:
-    if decisions < 1:
-        raise UsageError(f"decisions={decisions}: want at least 1")
-    if hands < LEAST_HANDS:
-        raise UsageError(f"hands={hands}: want at least {LEAST_HANDS:,}")
-    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
-        raise UsageError(f"seeds={list(seeds)}: want different whole numbers from 0 up")
-    if cpus < 1:
-        raise UsageError(f"cpus={cpus}: want at least 1")
 
 
 def _no_progress(done: int, note: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from algorithms.learning.best_response import QUANTILE, Gain, LowerBound
+from algorithms.learning.best_response import QUANTILE, Gain, LowerBound, SeatBound
 from algorithms.support import command
 from algorithms.support.errors import UsageError
 
@@ -15,7 +15,7 @@ def to_text(
     bound: LowerBound,
     *,
     uniform: LowerBound | None = None,
-    exact: float | None = None,
+    exact: Sequence[float] | None = None,
 ) -> str:
     """The bound, the chosen responses, and what it took to find them.
 
@@ -23,7 +23,7 @@ def to_text(
         source: whose bound it is.
         bound: what was found.
         uniform: the bound of uniform play, found in the same way.
-        exact: the exact NashConv where it is known, to say which share was found.
+        exact: each player's exact gain where it is known, to say which share was found.
     """
     return "\n".join(_lines(source, bound, uniform, exact))
 
@@ -61,48 +61,58 @@ def to_json(
     return found
 
 
-def exit_code(bound: LowerBound, most: float | None) -> int:
-    """`EXIT_FAILED` if the bound exceeds `most`; an error otherwise, as it proves nothing then."""
-    if most is None:
+def exit_code(bounds: Sequence[LowerBound], limit: float | None) -> int:
+    """`EXIT_FAILED` if a bound exceeds the limit; otherwise an error, as it proves nothing."""
+    if limit is None:
         return command.EXIT_OK
-    if bound.nash_conv_at_least > most:
+    largest = max(bound.nash_conv_at_least for bound in bounds)
+    if largest > limit:
         return command.EXIT_FAILED
     raise UsageError(
-        f"--max {most:g}: NashConv is at least {bound.nash_conv_at_least:.6g}, "
+        f"--max {limit:g}: NashConv is at least {largest:.6g}, "
         "but a bound cannot show that NashConv is small"
     )
 
 
 def _lines(
-    source: str, bound: LowerBound, uniform: LowerBound | None, exact: float | None
+    source: str,
+    bound: LowerBound,
+    uniform: LowerBound | None,
+    exact: Sequence[float] | None,
 ) -> Iterator[str]:
     yield f"{source}: {_at_least(bound)}"
     if not bound.found:
         yield "no response won more than the policy: that does not show that NashConv is small"
     yield ""
-    rows = [
-        (
-            f"player_{seat.seat}",
-            seat.chosen.candidate,
-            f"{seat.chosen.gain:+z.6f}",
-            _gain_interval(seat.chosen),
-            f"{seat.runs}",
-            f"{seat.cpu_seconds:.0f} s",
-        )
-        for seat in bound.seats
-    ]
-    header = ("seat", "chosen response", "gain", "95% interval", "runs", "CPU time")
+    header = ["seat", "chosen response", "gain", "95% interval", "runs", "CPU time"]
+    rows = [_row(seat) for seat in bound.seats]
+    if exact is not None:
+        header += ["exact gain", "share"]
+        for row, seat, gain in zip(rows, bound.seats, exact, strict=True):
+            row += [f"{gain:+z.6f}", f"{seat.chosen.gain / gain:.0%}" if gain > 0 else "-"]
     yield command.table(header, rows, left=2)
     yield ""
     yield (
         f"each run learned from {bound.decisions:,} decisions; "
         f"each gain was measured on {bound.hands:,} fresh hands"
     )
-    if uniform is not None:
+    if uniform is not None and uniform is not bound:
         yield f"uniform play, measured in the same way: {_at_least(uniform)}"
     if exact is not None:
-        share = f": the responses found {bound.nash_conv_at_least / exact:.0%}" if exact else ""
-        yield f"exact NashConv {exact:.6g}{share}"
+        share = bound.share_of(exact)
+        found = "" if share is None else f": the responses found {share:.0%}"
+        yield f"exact NashConv {sum(exact):.6g}{found}"
+
+
+def _row(seat: SeatBound) -> list[str]:
+    return [
+        f"player_{seat.seat}",
+        seat.chosen.candidate,
+        f"{seat.chosen.gain:+z.6f}",
+        _gain_interval(seat.chosen),
+        f"{seat.runs}",
+        f"{seat.cpu_seconds:.0f} s",
+    ]
 
 
 def _at_least(bound: LowerBound) -> str:

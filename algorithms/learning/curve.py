@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from algorithms.exact.cfr import Solver
+from algorithms.exact.tree import Tree
 from algorithms.exact.values import nash_conv
 from algorithms.games import Game
 from algorithms.support import files
@@ -26,7 +27,7 @@ class Point(NamedTuple):
     """A measure of the last policy and of the average after `steps` decisions; NaN: none."""
 
     steps: int
-    seconds: float
+    seconds: float  # of training alone
     last: float
     average: float
 
@@ -35,11 +36,14 @@ Curve: TypeAlias = Sequence[Point]
 
 
 class Recorder:
-    """A learning curve in the making, and its clock.
+    """A learning curve in the making, and its clocks.
 
     Attributes:
         points: the curve so far.
         measure: what `last` and `average` are, as columns name it.
+        seconds: of training so far, without measuring.
+        cpu_seconds: the same of this process's CPU time.
+        measuring_cpu_seconds: CPU time that measuring took.
     """
 
     def __init__(
@@ -47,22 +51,34 @@ class Recorder:
     ) -> None:
         self.points, self.measure = list[Point](), measure
         self._watch = watch or (lambda point: None)
-        self._seconds, self._started = 0.0, 0.0
+        self.seconds, self.cpu_seconds, self.measuring_cpu_seconds = 0.0, 0.0, 0.0
+        self._since = _now()
 
     def start(self) -> None:
-        """Start the clock."""
-        self._started = time.perf_counter()
+        """Start the clocks."""
+        self._since = _now()
 
     def is_due(self, steps: int, progress: float, points: int) -> bool:
         """Whether the next of `points` is due: more often at the start, where a curve is steep."""
         fresh = not self.points or self.points[-1].steps < steps
         return fresh and progress * points**2 >= len(self.points) ** 2
 
-    def add(self, steps: int, last: float, average: float) -> None:
-        """Add a point, unless there is one after so many steps."""
-        if not self.points or self.points[-1].steps < steps:
-            self.points.append(Point(steps, self._elapsed(), last, average))
-            self._watch(self.points[-1])
+    def add(self, steps: int, measures: Callable[[], tuple[float, float]]) -> None:
+        """Measure the last policy and the average, unless there is a point after so many steps."""
+        if self.points and self.points[-1].steps >= steps:
+            return
+        self._count_training()
+        point = Point(steps, self.seconds, *measures())
+        self.measuring_cpu_seconds += time.process_time() - self._since[1]
+        self._since = _now()
+        self.points.append(point)
+        self._watch(point)
+
+    def show(self, steps: int) -> None:
+        """Report progress between points, with the latest figures."""
+        if self.points:
+            self._count_training()
+            self._watch(self.points[-1]._replace(steps=steps, seconds=self.seconds))
 
     def log(self, logger: Any) -> None:
         """Write the last point to SB3's logger."""
@@ -70,17 +86,27 @@ class Recorder:
         logger.record(f"game/{self.measure}_average", self.points[-1].average)
 
     def get_state(self) -> dict[str, Any]:
-        """The curve and the clock."""
-        return {"points": [tuple(point) for point in self.points], "seconds": self._elapsed()}
+        """The curve and the clocks."""
+        self._count_training()
+        return {
+            "points": [tuple(point) for point in self.points],
+            "clocks": (self.seconds, self.cpu_seconds, self.measuring_cpu_seconds),
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from what `get_state` gave."""
         self.points = [Point(*point) for point in state["points"]]
-        self._seconds = state["seconds"]
+        self.seconds, self.cpu_seconds, self.measuring_cpu_seconds = state["clocks"]
 
-    def _elapsed(self) -> float:
-        running = time.perf_counter() - self._started if self._started else 0.0
-        return self._seconds + running
+    def _count_training(self) -> None:
+        """Count the time since the clocks were last read as training."""
+        before, self._since = self._since, _now()
+        self.seconds += self._since[0] - before[0]
+        self.cpu_seconds += self._since[1] - before[1]
+
+
+def _now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
 
 
 def columns(measure: str | None = NASH_CONV) -> tuple[str, ...]:
@@ -146,15 +172,21 @@ def draw(curves: Mapping[str, Curve], path: str | Path, game: Game) -> None:
 
 def _levels(game: Game) -> dict[str, float]:
     """NashConv of what everybody knows."""
-    tree = game.tree
-    uniform = nash_conv(tree, tree.uniform())
+    uniform = game.measure(game.uniform_table()).nash_conv
     known = game.closed_form.uniform_nash_conv if game.closed_form else f"{uniform:.3f}"
     levels = {f"uniform\n{known}": uniform}
-    solver, done = Solver(tree), 0
+    if game.fits_tree:
+        levels |= _cfr_levels(game.tree)
+    return {name: level for name, level in levels.items() if level > 0}  # no log of 0
+
+
+def _cfr_levels(tree: Tree) -> dict[str, float]:
+    """NashConv that CFR reaches, as long as that does not take long."""
+    solver, levels, done = Solver(tree), dict[str, float](), 0
     for iterations in CFR_ITERATIONS:
         if iterations * tree.num_nodes > MAX_VISITS:
             break
         solver.run(iterations - done)
         done = iterations
         levels[f"CFR\n{iterations:,} iterations"] = nash_conv(tree, solver.average_policy())
-    return {name: level for name, level in levels.items() if level > 0}  # no log of 0
+    return levels

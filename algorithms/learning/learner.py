@@ -54,7 +54,13 @@ from algorithms.learning.buffer import SeatRolloutBuffer
 from algorithms.learning.curve import Point, Recorder
 from algorithms.learning.environments import last_step_of, observation_space
 from algorithms.learning.observation_index import ObservationIndex
-from algorithms.learning.settings import Kind, default, kl_end_after
+from algorithms.learning.settings import (
+    CURVE_POINTS,
+    Kind,
+    default,
+    default_points,
+    kl_end_after,
+)
 from algorithms.learning.states import StateSimulator
 from algorithms.policies.network import masked_softmax, network_table
 from algorithms.policies.sb3 import actor_of
@@ -92,8 +98,9 @@ class SelfPlay(BaseCallback):
         magnet_rate: per update.
         ent_coef_end: at the end.
         total_steps: of the run that the schedules span; by default each call of `learn`.
+        points: how many points the curve has after the first.
         measure: measures a network in a game without a tree; without it the curve has no figures.
-        watch: called with each point of the curve.
+        watch: called with each point of the curve, and in between with the latest figures.
 
     Attributes:
         curve: NashConv over steps, of the last policy and of the average.
@@ -112,6 +119,7 @@ class SelfPlay(BaseCallback):
         magnet_rate: float | None = None,
         ent_coef_end: float | None = None,
         total_steps: int | None = None,
+        points: int | None = None,
         measure: Measure | None = None,
         watch: Callable[[Point], None] | None = None,
     ) -> None:
@@ -123,7 +131,7 @@ class SelfPlay(BaseCallback):
             "magnet_rate": magnet_rate,
             "ent_coef_end": ent_coef_end,
         }
-        self._total_steps, self._measure = total_steps, measure
+        self._total_steps, self._points, self._measure = total_steps, points, measure
         self.recorder = Recorder(watch)
 
     @property
@@ -200,10 +208,12 @@ class SelfPlay(BaseCallback):
         self.training_env.set_attr("per_seat_credit", value=False)
 
     def _record(self, *, final: bool = False) -> None:
-        points = self.learner.curve_points
+        points = self._points if self._points is not None else self.learner.curve_points
         if self.recorder.is_due(self.model.num_timesteps, self.progress(), points) or final:
-            self.recorder.add(self.model.num_timesteps, *self.learner.measures())
+            self.recorder.add(self.model.num_timesteps, self.learner.measures)
             self.recorder.log(self.logger)
+        else:
+            self.recorder.show(self.model.num_timesteps)
 
 
 def diverged(model: Any) -> UsageError:
@@ -274,8 +284,8 @@ class TreeLearner:
 
     @property
     def curve_points(self) -> int:
-        """How many points a curve has: measuring takes longer in large games."""
-        return 200 if self._game.tree.num_nodes < 100_000 else 50
+        """How many points a curve has by default."""
+        return default_points(self._game)
 
     def measures(self) -> tuple[float, float]:
         """NashConv of the last policy and of the average."""
@@ -530,7 +540,7 @@ class NetworkLearner:
         *,
         measure: Measure | None = None,
     ) -> None:
-        self._model, self._given, self._measure = model, given, measure
+        self._model, self._game, self._given, self._measure = model, game, given, measure
         self._ent_coef = model.ent_coef
         self.return_scale = uniform_return_scale(game)
         self.last = actor_of(model.policy)
@@ -540,8 +550,8 @@ class NetworkLearner:
 
     @property
     def curve_points(self) -> int:
-        """How many points a curve has: without a tree measuring takes much longer."""
-        return 10 if self._measure else 200
+        """How many points a curve has by default."""
+        return default_points(self._game) if self._measure else CURVE_POINTS
 
     def measures(self) -> tuple[float, float]:
         """The measure of the last and of the averaged network, if there is one."""

@@ -41,24 +41,26 @@ from algorithms.support.arrays import (
 Start: TypeAlias = Literal["imitation", "scratch"]
 STARTS: tuple[Start, ...] = ("imitation", "scratch")
 
+MIN_UPDATES = 32  # in a short run
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseSettings:
     """How a response is trained, apart from the number of decisions."""
 
-    n_envs: int = 1024
+    n_envs: int = 1024  # fewer in a short run, so that there are a few updates
     n_steps: int = 8
     batch_size: int = 1024
     n_epochs: int = 1
-    learning_rate: float = 1e-3  # falls to 0
+    learning_rate: float = 3e-3  # falls to 0
     clip_range: float = 0.2
     gae_lambda: float = 0.95
-    ent_coef: float = 0.05
-    ent_until: float = 0.8  # the share of the run after which the entropy bonus is 0
+    ent_coef: float = 0.2  # keeps all actions in play until it is known what follows them
+    ent_coef_end: float = 0.002  # falls geometrically
     width: int = 128  # units of each of two hidden layers
     imitated_share: float = 0.8  # of the policy, in a mixture with uniform play
     imitated_decisions: int = 100_000
-    imitation_steps: int = 300
+    imitation_epochs: int = 3
     imitation_batch: int = 1024
     imitation_rate: float = 3e-3  # falls to 1%
 
@@ -207,13 +209,15 @@ class Trained:
 def train_response(run: Run, watch: Callable[[int], None] | None = None) -> Trained:
     """Train a response; `watch` is called with the number of decisions so far."""
     began, settings = time.process_time(), run.settings
-    hands = run.target.env(run.seat, n_envs=settings.n_envs, seed=run.seed)
-    played = _play_mixture(run.target, hands, settings)
+    n_envs = min(settings.n_envs, max(64, run.decisions // (MIN_UPDATES * settings.n_steps)))
+    hands = run.target.env(run.seat, n_envs=n_envs, seed=run.seed)
+    imitated = min(settings.imitated_decisions, run.decisions)
+    played = _play_mixture(run.target, hands, decisions=imitated, share=settings.imitated_share)
     model: Any = MaskablePPO(
         "MlpPolicy",
         _ScaledRewards(hands, played.spread),
         n_steps=settings.n_steps,
-        batch_size=settings.batch_size,
+        batch_size=min(settings.batch_size, n_envs * settings.n_steps),
         n_epochs=settings.n_epochs,
         learning_rate=lambda remaining: settings.learning_rate * remaining,
         gamma=1.0,
@@ -248,7 +252,7 @@ class _ScaledRewards(VecEnvWrapper):
 
 
 class _EntropySchedule(BaseCallback):
-    """Lowers the entropy bonus to 0, and tells how far the run is."""
+    """Lowers the entropy bonus, and tells how far the run is."""
 
     model: Any
 
@@ -258,8 +262,8 @@ class _EntropySchedule(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         done = self.model.num_timesteps / self.model._total_timesteps
-        left = max(0.0, 1 - done / self._settings.ent_until)
-        self.model.ent_coef = self._settings.ent_coef * left
+        first, last = self._settings.ent_coef, self._settings.ent_coef_end
+        self.model.ent_coef = first * (last / first) ** done
         if self._watch:
             self._watch(self.model.num_timesteps)
 
@@ -283,9 +287,11 @@ class _Played:
     spread: float  # the standard deviation of returns, in chips
 
 
-def _play_mixture(target: Target, hands: SelfPlayVecEnv, settings: ResponseSettings) -> _Played:
-    rng, steps = np.random.default_rng(0), -(-settings.imitated_decisions // hands.num_envs)
-    share, observations = settings.imitated_share, hands.reset()
+def _play_mixture(
+    target: Target, hands: SelfPlayVecEnv, *, decisions: int, share: float
+) -> _Played:
+    rng, steps = np.random.default_rng(0), -(-decisions // hands.num_envs)
+    observations = hands.reset()
     history = []
     for _ in range(steps):
         masks = hands.action_masks()
@@ -328,7 +334,8 @@ def _imitate(policy: Any, played: _Played, settings: ResponseSettings) -> None:
     critic_parts = (policy.vf_features_extractor, policy.mlp_extractor.value_net, policy.value_net)
     critic = nn.Sequential(*critic_parts)
     optimizer = torch.optim.Adam(policy.parameters())
-    for left in np.linspace(1, 0.01, settings.imitation_steps):
+    steps = -(-settings.imitation_epochs * len(played.returns) // settings.imitation_batch)
+    for left in np.linspace(1, 0.01, steps):
         optimizer.param_groups[0]["lr"] = settings.imitation_rate * left
         batch = torch.randint(len(played.returns), (settings.imitation_batch,))
         observations = played.observations[batch]

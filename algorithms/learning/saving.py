@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
 from dataclasses import asdict
 from importlib import metadata
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import kuhn_bridge
-from algorithms.exact.values import nash_conv
 from algorithms.games import Game
 from algorithms.learning.curve import Point, draw, to_csv
+from algorithms.learning.settings import is_measured
 from algorithms.learning.training import Training
 from algorithms.policies import load_policy
 from algorithms.policies.policy import Policy
@@ -40,7 +39,8 @@ def save_results(
     training: Training, out: Path, *, which: str = "best", picture: bool = True
 ) -> dict[str, Any]:
     """Write the model, its curve and how it was made; the results, measured on the saved file."""
-    end, game = training.curve[-1], training.game
+    recorder, game = training.callback.recorder, training.game
+    end = recorder.points[-1]
     holds = {"best": _better(end), "both": "average"}.get(which, which)
     if holds_models(game):
         training.save_model(out, holds=holds)
@@ -52,15 +52,16 @@ def save_results(
         "holds": holds,
         "steps": end.steps,
         "seconds": end.seconds,
+        "cpu_seconds": recorder.cpu_seconds,
+        "measuring_cpu_seconds": recorder.measuring_cpu_seconds,
         "steps_per_second": end.steps / end.seconds,
         "finished": not training.stopped,
         "config": asdict(training.settings),
         "versions": _versions(),
     }
-    recorder = training.callback.recorder
     files.write_text(out.with_suffix(".csv"), to_csv(training.curve, recorder.measure))
     files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
-    if picture and game.fits_tree:
+    if picture and is_measured(training.settings, game):
         draw({training.settings.recipe: training.curve}, out.with_suffix(".png"), game)
     return result
 
@@ -73,13 +74,16 @@ def _better(end: Point) -> str:
 def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, Any]:
     """The saved policy and its NashConv; without a tree only what the curve measured."""
     end, game = training.curve[-1], training.game
+    if not is_measured(training.settings, game):
+        return {"source": str(out)}
     if not game.fits_tree:
-        measured = (
-            {}
-            if math.isnan(end.last)
-            else {training.callback.recorder.measure: getattr(end, holds)}
-        )
-        return {"source": str(out), **measured}
+        nash_conv = float(getattr(end, holds))
+        return {
+            "source": str(out),
+            "nash_conv": nash_conv,
+            "exploitability": nash_conv / game.num_players,
+            **_compared(end, game),
+        }
     if holds_models(game):
         policy, source = load_policy(out, game=game), out
     else:
@@ -94,9 +98,16 @@ def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, 
         "gains": measure.gains,
         "values": measure.values,
         **({"value": measure.values[0]} if game.closed_form else {}),
+        **_compared(end, game),
+    }
+
+
+def _compared(end: Point, game: Game) -> dict[str, float]:
+    """NashConv of the last policy, the average, and uniform play."""
+    return {
         "nash_conv_last": end.last,
         "nash_conv_average": end.average,
-        "nash_conv_uniform": nash_conv(game.tree, game.tree.uniform()),
+        "nash_conv_uniform": game.measure(game.uniform_table()).nash_conv,
     }
 
 

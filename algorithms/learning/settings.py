@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from algorithms.games import KUHN, Game, load_game
+from algorithms.learning.states import origin
 from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.errors import short_repr
 
@@ -19,6 +20,8 @@ RECIPES = ("self-play", "usual")
 ENVS = ("tree", "states", "aec")
 NETS = ("table", "mlp")
 AUTO = "auto"  # stands for what follows from the game
+CURVE_POINTS, LARGE_TREE_POINTS, NATIVE_POINTS = 200, 50, 5  # measuring large games takes longer
+LARGE_TREE = 100_000  # nodes
 WEAKER_PULL_AFTER = 4_000_000  # decisions: a network that trains longer ends with a weaker pull
 
 
@@ -120,6 +123,13 @@ class Settings:
     width: int = _setting(
         128, "units of each of two hidden layers", least=1, most=4096, table=None, usual=None
     )
+    points: int = _setting(
+        CURVE_POINTS,
+        "points of the learning curve after the first; fewer by default where measuring takes "
+        "long; 0: the first and the last, and in a game without a tree no figures",
+        most=10_000,
+        usual=None,
+    )
     init: str = _setting("", "a model.zip of the same game to start from", usual=None)
 
     @property
@@ -151,6 +161,19 @@ def enough_steps(kind: Kind, infosets: int, n_envs: int) -> int:
     """The default of `n_steps`: an update's work per information set is worth as much playing."""
     work = infosets * (35 if kind == "network" else 1)
     return min(128, max(8, round(work / max(n_envs, 1))))
+
+
+def default_points(game: Game) -> int:
+    """The default of `points`: a handful where a point takes many seconds."""
+    if game.native:
+        return NATIVE_POINTS
+    large = game.fits_tree and game.tree.num_nodes >= LARGE_TREE
+    return LARGE_TREE_POINTS if large else CURVE_POINTS
+
+
+def is_measured(settings: Settings, game: Game) -> bool:
+    """Whether the learning curve has figures: exact ones, where the game has them."""
+    return game.fits_tree or (bool(settings.points) and game.native is not None)
 
 
 def configure(given: Mapping[str, Any]) -> Settings:
@@ -193,6 +216,8 @@ def _completed(
         by_rule["n_steps"] = enough_steps(kind, len(game.tree.keys), made.n_envs)
     if kind != "usual":
         by_rule["kl_end"] = kl_end_after(kind, made.steps)
+    if game is not None:
+        by_rule["points"] = default_points(game)
     made = Settings(**{**values, **by_rule, **given, **chosen})
     _require_possible(made)
     return made
@@ -235,8 +260,8 @@ def require_trainable(settings: Settings) -> None:
         raise UsageError(f"game={settings.game}: it has no information sets")
     if settings.kind == "network" or settings.env == "aec":
         _ = game.observations  # raises
-    if settings.kind == "states" and not game.observation_size:
-        raise UsageError(f"{game.name} has no information state tensor, which a network needs")
+    if settings.kind == "states":
+        origin(game)  # raises
 
 
 def describe(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,8 @@ from kuhn_bridge.errors import GameError, IllegalActionError
 
 # Observations (n, size) float32 and masks (n, A) bool -> probabilities (n, A).
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Any]
+
+RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # random ones, at most, that show who forgets
 
 
 class StateSimulator:
@@ -190,12 +193,33 @@ def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
 
 
 def origin(game: Game) -> Any:
-    """The OpenSpiel game to play on; a `GameError` if there is none, or it has no tensor."""
+    """The OpenSpiel game to play on; a `GameError` if there is none that a network can play."""
     if game.origin is None:
         raise GameError(f"{game.name} has no OpenSpiel states: it is played on its tree")
     if not game.observation_size:
         raise GameError(f"{game.name} has no information state tensor, which a network needs")
+    _require_recall(game)
     return game.origin
+
+
+@lru_cache(maxsize=4)
+def _require_recall(game: Game) -> None:
+    """Raise a `GameError` if random hands show that a player forgets its own actions."""
+    rng, before, count = random.Random(0), dict[tuple[int, str], tuple[int, ...]](), 0
+    for _ in range(RECALL_HANDS):
+        state = game.origin.new_initial_state()
+        played: list[tuple[int, ...]] = [()] * game.num_players
+        while not state.is_terminal() and count < RECALL_DECISIONS:
+            action, player = rng.choice(state.legal_actions()), state.current_player()
+            if player != CHANCE:
+                key = state.information_state_string(player)
+                if before.setdefault((player, key), played[player]) != played[player]:
+                    raise GameError(
+                        f"{game.name}: at {key!r} the player has forgotten its earlier actions"
+                    )
+                played[player] += (action,)
+                count += 1
+            state.apply_action(action)
 
 
 def observer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]]:

@@ -21,14 +21,13 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 from torch.distributions import Distribution
 
-from algorithms.exact.values import nash_conv
 from algorithms.games import Game, load_game
 from algorithms.learning.checkpoint import read_checkpoint, write_checkpoint
 from algorithms.learning.curve import Point
 from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.learning.learner import InfosetPolicy, Measure, SelfPlay, diverged
+from algorithms.learning.learner import InfosetPolicy, SelfPlay, diverged
 from algorithms.learning.models import imitate, save_network, save_table
-from algorithms.learning.settings import Settings
+from algorithms.learning.settings import Settings, is_measured
 from algorithms.learning.usual_recipe import MeasureOnly, usual_model
 from algorithms.policies import load_policy
 from algorithms.policies.models import load_model
@@ -46,8 +45,7 @@ class Training:
     Args:
         settings: of the run.
         tensorboard: a folder to log to.
-        measure: measures a network in a game without a tree, for the curve.
-        watch: called with each point of the curve.
+        watch: called with each point of the curve, and in between with the latest figures.
         checkpoint: the file of checkpoints; none are written without it.
         checkpoint_every: decisions between checkpoints.
 
@@ -56,12 +54,11 @@ class Training:
         callback: the `SelfPlay` (or `MeasureOnly`, for the usual recipe).
     """
 
-    def __init__(  # noqa: PLR0913  # keyword options
+    def __init__(
         self,
         settings: Settings,
         *,
         tensorboard: Path | None = None,
-        measure: Measure | None = None,
         watch: Callable[[Point], None] | None = None,
         checkpoint: Path | None = None,
         checkpoint_every: int = 1_000_000,
@@ -74,7 +71,7 @@ class Training:
             self.callback = MeasureOnly(watch)
         else:
             self.model = _model(settings, self.game, tensorboard=log)
-            self.callback = _self_play(settings, self.game, measure, watch)
+            self.callback = _self_play(settings, self.game, watch)
         if settings.init:
             self._start_from(Path(settings.init))
         self.callback.init_callback(self.model)
@@ -269,14 +266,8 @@ def _linear(rate: float, remaining: float) -> float:
     return float(rate * max(remaining, 0.01))
 
 
-def _self_play(
-    settings: Settings,
-    game: Game,
-    measure: Measure | None,
-    watch: Callable[[Point], None] | None,
-) -> SelfPlay:
-    if settings.kind == "states" and measure is None and game.fits_tree:
-        measure = partial(_exact_nash_conv, game)
+def _self_play(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
+    measured = is_measured(settings, game)
     return SelfPlay(
         step_size=settings.step_size,
         kl=settings.kl,
@@ -284,13 +275,14 @@ def _self_play(
         magnet_rate=settings.magnet_rate,
         ent_coef_end=settings.ent_coef_end,
         total_steps=settings.steps,
-        measure=measure,
+        points=settings.points if measured else None,
+        measure=partial(_exact_nash_conv, game) if measured else None,
         watch=watch,
     )
 
 
 def _exact_nash_conv(game: Game, network: nn.Module) -> float:
-    return nash_conv(game.tree, network_table(network, game))
+    return game.measure(network_table(network, game)).nash_conv
 
 
 def _numpy_state() -> dict[str, Any]:

@@ -22,7 +22,7 @@ from algorithms.exact.values import nash_convs
 from algorithms.games import kuhn
 from algorithms.learning.curve import Point, Recorder
 from algorithms.learning.learner import TableAverage
-from algorithms.learning.settings import Settings
+from algorithms.learning.settings import CURVE_POINTS, Settings
 from algorithms.policies.network import network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array
@@ -30,8 +30,6 @@ from algorithms.support.errors import UsageError
 from kuhn_bridge.encoding import OBSERVATION_SIZE, Observation
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 from kuhn_bridge.rules import Action
-
-CURVE_POINTS = 200
 
 
 class TurnsEnv(gymnasium.Env[Observation, np.int64]):
@@ -122,5 +120,5 @@ class MeasureOnly(BaseCallback):
         self.table_average.add(table)
         if self.recorder.is_due(steps, steps / self.model._total_timesteps, CURVE_POINTS) or final:
             both = np.stack([table, self.average])
-            self.recorder.add(steps, *nash_convs(kuhn().tree, both).tolist())
+            self.recorder.add(steps, lambda: tuple(nash_convs(kuhn().tree, both).tolist()))
             self.recorder.log(self.logger)

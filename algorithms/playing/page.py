@@ -22,13 +22,14 @@ from algorithms.support.server import Asset
 
 PAGE = (
     "index.html",
-    "palette.css",
+    "common.css",
     "style.css",
     "favicon.svg",
     "app.js",
     "chart.js",
     "dom.js",
     "engine.js",
+    "estimate.js",
     "memory.js",
     "mind.js",
     "model.js",

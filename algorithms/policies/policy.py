@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,14 +16,16 @@ from algorithms.games import KUHN, Game, as_game, kuhn, same_game
 from algorithms.policies import json_format
 from algorithms.policies import kuhn as kuhn_policies
 from algorithms.policies.npz_format import write_npz
-from algorithms.support import files
+from algorithms.support import budget, files
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
+from algorithms.support.progress import Advance
 from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import Action, as_seed
 
 if TYPE_CHECKING:
     from algorithms.policies.network import Network
+    from kuhn_bridge.sb3 import LowerBound
 
 
 class Policy:
@@ -67,15 +69,23 @@ class Policy:
         return self._table
 
     def probabilities(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
-        """The policy of a network where players observe `(n, size)`, as training has it: `(n, A)`.
+        """What is played in a game without a tree where players observe `(n, size)`: `(n, A)`.
 
         Args:
             observations: information state tensors, with a one-hot of the seat behind them.
             legal: the legal actions, bool `(n, A)`.
         """
-        if self.network is None:
-            raise PolicyError(f"this policy of {self.game.name} is a table, not a network")
-        return self.network.probabilities(observations[:, : self.network.input_size], legal)
+        if self.network is not None:
+            return self.network.probabilities(observations[:, : self.network.input_size], legal)
+        native = self.game.native
+        if native is None:
+            raise PolicyError(f"a policy of {self.game.name} is played by its table")
+        tensors, seats = np.split(observations, [native.observation_size], axis=1)
+        found = np.empty(legal.shape)
+        for player in range(native.num_players):
+            own = seats[:, player] > 0
+            found[own] = self.table[player][native.find_infosets(player, tensors[own])]
+        return found
 
     def __setattr__(self, name: str, value: Any = None) -> None:
         raise AttributeError("a Policy is immutable; make a new one")
@@ -155,15 +165,40 @@ class Policy:
         """NashConv with its details: gains, values, best responses, losses."""
         return self.game.measure(self.table)
 
-    def lower_bound(self, **options: Any) -> Any:
+    def lower_bound(  # noqa: PLR0913  # options by name
+        self,
+        *,
+        decisions: int = budget.DECISIONS,
+        hands: int = budget.HANDS,
+        seeds: Sequence[int] = budget.SEEDS,
+        cpus: int = 1,
+        address: str | None = None,
+        progress: Advance | None = None,
+    ) -> LowerBound:
         """A lower bound of NashConv from trained best responses, with a 95% interval.
 
-        For games without an exact measure; see `kuhn_bridge.sb3.lower_bound` for the options.
+        It does not show that NashConv is small, and bounds do not rank policies.
+
+        Args:
+            decisions: that each training run learns from.
+            hands: on which each player's response is measured.
+            seeds: each one adds two runs per player.
+            cpus: how many runs at a time; more than one run on Ray.
+            address: of a Ray cluster.
+            progress: called with the number of decisions of all runs so far, and a note.
         """
         from kuhn_bridge.sb3 import lower_bound
 
-        played = self.table if self.game.fits_tree else self.probabilities
-        return lower_bound(self.game, played, **options)
+        return lower_bound(
+            self.game,
+            self.table if self.game.fits_tree else self.probabilities,
+            decisions=decisions,
+            hands=hands,
+            seeds=seeds,
+            cpus=cpus,
+            address=address,
+            progress=progress,
+        )
 
     def greedy(self) -> Policy:
         """The policy that always plays the most probable action, the lowest ID of equals."""
@@ -225,8 +260,8 @@ class Policy:
     def __hash__(self) -> int:
         return hash((self.game.name, *(table.tobytes() for table in _tables(self))))
 
-    def __reduce__(self) -> tuple[type[Policy], tuple[Game, Any]]:
-        return Policy, (self.game, self.table)
+    def __reduce__(self) -> tuple[Any, tuple[Game, Any, Network | None]]:
+        return _restored, (self.game, self._table, self.network)
 
     def __repr__(self) -> str:
         if self._table is None:
@@ -236,6 +271,10 @@ class Policy:
 
     def __str__(self) -> str:
         return kuhn_policies.as_text(self.table) if self.game.name == KUHN else repr(self)
+
+
+def _restored(game: Game, table: Any, network: Network | None) -> Policy:
+    return Policy(game, table, network=network)
 
 
 def _tables(policy: Policy) -> tuple[npt.NDArray[Any], ...]:

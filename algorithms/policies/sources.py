@@ -147,7 +147,8 @@ def _open_json(path: str) -> Source:
     def build(game: Game, _: Policy | None) -> Policy:
         with naming(path):
             if not game.fits_tree:
-                raise PolicyError(f"{game.name} is too large for a tree; its policies are .npz")
+                kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
+                raise PolicyError(f"{game.name} is too large for a tree; want {kinds}")
             return Policy(game, json_format.to_table(document, game))
 
     return Source(path, json_format.game_name(document), build)
@@ -185,6 +186,8 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
         if other is None:
             raise UsageError(f"{BEST_RESPONSE} needs another POLICY")
         return best_response(other)
+    if kind in VARIANTS or (kind == "random" and colon):
+        _require_exact(name, game)
     if kind in VARIANTS:
         want = f"{kind}:<iterations>, from 1 to {MAX_ITERATIONS:,}: {kind}:1000"
         iterations = _number(argument, int, low=1, high=MAX_ITERATIONS, want=want)
@@ -203,7 +206,16 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
         _require_kuhn(name, game)
         return Policy(game, style(kind))
     forms = (*FORMS, *KUHN_FORMS) if game.name == KUHN else FORMS
-    raise unknown("policy", name, (*forms, BEST_RESPONSE, *(f"{v}:1000" for v in VARIANTS)))
+    names = (*forms, BEST_RESPONSE, *(f"{variant}:1000" for variant in VARIANTS))
+    raise unknown("policy", name, names, kind=PolicyError)
+
+
+def _require_exact(name: str, game: Game) -> None:
+    if not game.is_exact:
+        raise UsageError(
+            f"{name}: {game.name} is too large for a table; its policies are uniform, model.zip, "
+            "policy.onnx"
+        )
 
 
 def _require_kuhn(name: str, game: Game) -> None:

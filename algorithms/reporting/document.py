@@ -46,12 +46,16 @@ from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.tree import CHANCE, Tree, ranges
 from algorithms.exact.values import NO_LOSS, evaluate_policy, joint_policy
 from algorithms.games import Game
-from algorithms.policies.report import verdict
-from algorithms.reporting.measures import Entry
+from algorithms.policies.report import uniform_nash_conv, verdict
+from algorithms.reporting.measures import Entry, Measure
 from algorithms.support.arrays import Float64Array
 
 FORMAT, VERSION = "kuhn-bridge-report", 1
 MAX_NODES = 300_000  # of a game with an explorer: the page takes some 15 bytes per node
+BOUNDS = (
+    "At least: what trained best responses gain is a lower bound of NashConv, and a smaller bound "
+    "does not show that a policy is better."
+)
 _INTEGERS = (np.uint8, np.int8, np.uint16, np.int16, np.int32)
 
 Mode: TypeAlias = Literal["report", "play"]
@@ -71,27 +75,20 @@ class GameFacts:
 
 
 def facts_of(game: Game) -> GameFacts:
-    """What is known about a game whose policies are measured exactly."""
-    uniform = game.measure(game.uniform_table()).nash_conv
+    """What is known about a game: its size and uniform play only where policies are exact."""
+    known: Json = {"name": game.name, "num_players": game.num_players}
+    if game.is_exact:
+        known["uniform_nash_conv"] = uniform_nash_conv(game)
     if game.native:
-        infosets = sum(game.native.num_infosets)
-        return GameFacts(
-            name=game.name,
-            num_players=game.num_players,
-            infosets=infosets,
-            uniform_nash_conv=uniform,
-        )
-    return GameFacts(
-        name=game.name,
-        num_players=game.num_players,
-        nodes=game.tree.num_nodes,
-        infosets=len(game.tree.keys),
-        constant_sum=_is_constant_sum(game.tree),
-        uniform_nash_conv=uniform,
-    )
+        known["infosets"] = sum(game.native.num_infosets)
+    elif game.fits_tree:
+        tree = game.tree
+        known |= {"nodes": tree.num_nodes, "infosets": len(tree.keys)}
+        known["constant_sum"] = _is_constant_sum(tree)
+    return GameFacts(**known)
 
 
-def exact_document(
+def game_document(
     game: Game,
     entries: Sequence[Entry],
     reference: Entry | None = None,
@@ -99,7 +96,7 @@ def exact_document(
     mode: Mode = "report",
     max_nodes: int = MAX_NODES,
 ) -> Json:
-    """The document of policies that are measured exactly; without tree above `max_nodes`.
+    """The document of policies of a game; without tree above `max_nodes`.
 
     Args:
         game: whose policies all entries are.
@@ -110,9 +107,7 @@ def exact_document(
     """
     facts = facts_of(game)
     if facts.nodes is None or facts.nodes > max_nodes:
-        size = "does not fit a tree" if facts.nodes is None else f"has {facts.nodes:,} nodes"
-        limit = f"the explorer and the table are left out above {max_nodes:,} nodes."
-        why = f"{game.name} {size}: {limit}"
+        why = _why_without_tree(facts, entries, max_nodes)
         return summary_document(facts, entries, reference, why=why, mode=mode)
     found = summary_document(facts, entries, reference, why="", mode=mode)
     against = None if reference is None else reference.table
@@ -144,6 +139,14 @@ def summary_document(
     }
 
 
+def _why_without_tree(facts: GameFacts, entries: Sequence[Entry], max_nodes: int) -> str:
+    size = "does not fit a tree" if facts.nodes is None else f"has {facts.nodes:,} nodes"
+    limit = f"the explorer and the table are left out above {max_nodes:,} nodes."
+    bounded = any(one.measure and one.measure.interval for one in entries)
+    bounds = f" {BOUNDS}" if bounded else ""
+    return f"{facts.name} {size}: {limit}{bounds}"
+
+
 def _all(entries: Sequence[Entry], reference: Entry | None) -> list[Entry]:
     return [*entries, *([] if reference is None else [reference])]
 
@@ -158,19 +161,10 @@ def _versions() -> dict[str, str]:
 
 
 def _summary(facts: GameFacts, one: Entry, reference: Entry | None) -> Json:
-    measure = one.measure
-    exact = measure.interval is None
     return {
         "name": one.name,
         "role": _role(facts, one) if one is reference else None,
-        "nash_conv" if exact else "nash_conv_at_least": measure.nash_conv,
-        "exploitability" if exact else "exploitability_at_least": measure.nash_conv
-        / facts.num_players,
-        "interval": measure.interval,
-        "gains": measure.gains,
-        "values": measure.values,
-        "best_values": measure.best_values,
-        "verdict": _verdict(facts, one),
+        **_measure(facts, one.measure),
         "curve": _curve(one),
         "notes": {name: _plain(values) for name, values in one.notes.items()},
         "losses": [asdict(line) for line in one.losses],
@@ -179,19 +173,36 @@ def _summary(facts: GameFacts, one: Entry, reference: Entry | None) -> Json:
     }
 
 
+def _measure(facts: GameFacts, measure: Measure | None) -> Json:
+    """How good a policy is: without any NashConv where it was not measured."""
+    if measure is None:
+        return {"interval": None, "gains": (), "values": (), "best_values": (), "verdict": ""}
+    end = "" if measure.interval is None else "_at_least"
+    return {
+        f"nash_conv{end}": measure.nash_conv,
+        f"exploitability{end}": measure.nash_conv / facts.num_players,
+        "interval": measure.interval,
+        "gains": measure.gains,
+        "values": measure.values,
+        "best_values": measure.best_values,
+        "verdict": _verdict(facts, measure),
+    }
+
+
 def _role(facts: GameFacts, reference: Entry) -> str:
     """What the reference is called: CFR approaches equilibria of two-player constant-sum games."""
-    if facts.num_players == 2 and facts.constant_sum:
-        return "equilibrium"
-    variant, colon, _ = reference.name.partition(":")
-    return f"average of {variant.upper()}" if colon and variant in VARIANTS else "reference"
+    kind = reference.name.partition(":")[0]
+    if kind not in (*VARIANTS, "nash"):
+        return "reference"
+    zero_sum = facts.num_players == 2 and facts.constant_sum
+    return "equilibrium" if zero_sum else f"average of {kind.upper()}"
 
 
-def _verdict(facts: GameFacts, one: Entry) -> str:
+def _verdict(facts: GameFacts, measure: Measure) -> str:
     """The NashConv in words, where it is exact and uniform play is known."""
-    if one.measure.interval is not None or facts.uniform_nash_conv is None:
+    if measure.interval is not None or facts.uniform_nash_conv is None:
         return ""
-    return verdict(one.measure.nash_conv, facts.uniform_nash_conv)
+    return verdict(measure.nash_conv, facts.uniform_nash_conv)
 
 
 def _curve(one: Entry) -> Json | None:
@@ -205,8 +216,15 @@ def _curve(one: Entry) -> Json | None:
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, str]:
-    """Settings as text, the way they would be typed."""
-    return {str(name): str(value) for name, value in values.items()}
+    """Settings as text, without those that are empty."""
+    texts = {str(name): _text(value) for name, value in values.items()}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _text(value: Any) -> str:
+    """As it would be typed; a number that was measured has six digits."""
+    text = str(value)
+    return f"{value:.6g}" if isinstance(value, float) and len(text) > 8 else text
 
 
 def _is_constant_sum(tree: Tree) -> bool:
@@ -239,10 +257,10 @@ def _seats(tree: Tree, one: Entry, reference: Float64Array | None) -> list[Json]
     """What others win in each seat, in chips per hand, when all other seats play the policy."""
     return [
         {
-            "best_response": one.measure.best_values[seat],
+            "best_response": best,
             "reference": None if reference is None else _value(tree, one, reference, seat),
         }
-        for seat in range(tree.num_players)
+        for seat, best in enumerate(one.measure.best_values if one.measure else ())
     ]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from algorithms.exact.values import Loss
 from algorithms.games import Game
@@ -15,6 +16,9 @@ from algorithms.policies.sources import is_file
 from algorithms.support import files
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from algorithms.learning.best_response import LowerBound
 
 MAX_LOSSES = 500  # listed in words where there is no explorer
 MAX_JSON_BYTES = 2**26  # of the file beside a model
@@ -53,31 +57,39 @@ class LossLine:
 class Entry:
     """One policy of a report.
 
-    `table` is `(I, A)` where the game has a tree. `losses` are the largest ones in words, for pages
+    `measure` is None where the policy was not measured. `table` is `(I, A)` where the game has a
+    tree. `losses` are the largest ones in words, for pages
     without explorer. `notes` are maps of settings, by the heading that they are shown under.
     """
 
     name: str
-    measure: Measure
+    measure: Measure | None = None
     table: Float64Array | None = None
     losses: tuple[LossLine, ...] = ()
     curve: Curve = ()
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def policy_name(source: str) -> str:
-    """What a report calls a policy: the name of its file without the folder, or its source."""
-    return Path(source).name if is_file(source) else source
+def policy_names(sources: Sequence[str]) -> list[str]:
+    """What a report calls policies: files without folders, or without those that all share."""
+    names = [Path(source).name if is_file(source) else source for source in sources]
+    if len(set(names)) == len(names):
+        return names
+    paths = {source: Path(source).absolute() for source in sources if is_file(source)}
+    shared = os.path.commonpath([path.parent for path in paths.values()])
+    return [
+        str(paths[source].relative_to(shared)) if source in paths else source for source in sources
+    ]
 
 
-def entry(source: str, game: Game, table: Any) -> Entry:
+def entry(source: str, game: Game, table: Any, *, name: str | None = None) -> Entry:
     """A policy that is measured exactly; `source` is the file or name it was loaded from.
 
     `table` is as `Game` has it: `(I, A)`, or one per player in a native large game.
     """
     found = game.measure(table)
     return Entry(
-        name=policy_name(source),
+        name=name or source,
         measure=Measure(
             nash_conv=found.nash_conv,
             gains=found.gains,
@@ -89,6 +101,26 @@ def entry(source: str, game: Game, table: Any) -> Entry:
         curve=curve_beside(source),
         notes=notes_beside(source),
     )
+
+
+def bounded_entry(source: str, bound: LowerBound, *, name: str | None = None) -> Entry:
+    """A policy of a game without an exact measure, with what trained best responses gain."""
+    training = {
+        "decisions per response": bound.decisions,
+        "hands to measure it": bound.hands,
+        **{f"response of player_{seat.seat}": seat.chosen.candidate for seat in bound.seats},
+    }
+    measure = Measure(
+        nash_conv=bound.nash_conv_at_least, interval=bound.interval, gains=bound.gains
+    )
+    found = unmeasured_entry(source, name=name)
+    return replace(found, measure=measure, notes={**found.notes, "lower bound": training})
+
+
+def unmeasured_entry(source: str, *, name: str | None = None) -> Entry:
+    """A policy of which only its curve and its settings are known."""
+    curve, notes = curve_beside(source), notes_beside(source)
+    return Entry(name=name or source, curve=curve, notes=notes)
 
 
 def _loss_line(game: Game, loss: Loss) -> LossLine:

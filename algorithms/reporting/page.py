@@ -17,7 +17,7 @@ from typing import Any
 from algorithms.support.server import Asset
 
 HOME = "report/"  # of the page, below `kuhn_bridge.web`
-STYLES = ("palette.css", f"{HOME}report.css")
+STYLES = ("common.css", f"{HOME}report.css")
 MAIN = f"{HOME}main.js"
 DATA = "document.json"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.{1,2}/[\w./]+)";\n', re.MULTILINE)

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from algorithms.games import KUHN, Game
 from algorithms.policies import load_policies, load_policy
-from algorithms.reporting.document import Json, Mode, exact_document
-from algorithms.reporting.measures import entry
+from algorithms.policies.policy import Policy
+from algorithms.reporting.document import MAX_NODES, Json, Mode, game_document
+from algorithms.reporting.measures import (
+    Entry,
+    bounded_entry,
+    entry,
+    policy_names,
+    unmeasured_entry,
+)
 from algorithms.reporting.page import page_html
 from algorithms.support import files
+from algorithms.support.progress import progress
 
 NO_REFERENCE = "none"
 USUAL_REFERENCE = "cfr+:1000"
@@ -22,17 +31,18 @@ def usual_reference(game: Game) -> str:
 
     Nothing in large games, where it takes minutes.
     """
-    if game.native:
+    if not game.fits_tree or game.tree.num_nodes > MAX_NODES:
         return NO_REFERENCE
     return KUHN_REFERENCE if game.name == KUHN else USUAL_REFERENCE
 
 
-def report_document(
+def report_document(  # noqa: PLR0913  # options by name
     given: Sequence[str],
     game: Game | str | None = None,
     *,
     equilibrium: str | None = None,
     trust: bool = False,
+    decisions: int | None = None,
     mode: Mode = "report",
 ) -> Json:
     """The document of the policies that `given` names.
@@ -43,6 +53,8 @@ def report_document(
         equilibrium: the policy shown beside them, `usual_reference` where it is not given, or
             `none`. If it is one of `given`, it is not shown twice.
         trust: lets a model's file run code.
+        decisions: that trained best responses learn from where there is no exact measure; 0 leaves
+            such policies without a measure.
         mode: whether the page opens as a report or at the table.
     """
     policies = dict(zip(given, load_policies(given, game, trust=trust), strict=True))
@@ -51,22 +63,24 @@ def report_document(
     reference = None if beside == NO_REFERENCE else policies.pop(beside, None)
     if beside != NO_REFERENCE and reference is None:
         reference = load_policy(beside, chosen, trust=trust)
-    entries = [entry(source, chosen, policy.table) for source, policy in policies.items()]
-    last = None if reference is None else entry(beside, chosen, reference.table)
-    return exact_document(chosen, entries, last, mode=mode)
+    sources = [*policies, *([] if reference is None else [beside])]
+    names = dict(zip(sources, policy_names(sources), strict=True))
+    entries = [_entry(one, policies[one], names[one], decisions) for one in policies]
+    last = None if reference is None else _entry(beside, reference, names[beside], decisions)
+    return game_document(chosen, entries, last, mode=mode)
 
 
-def write_report(
-    path: str | Path,
-    given: Sequence[str],
-    game: Game | str | None = None,
-    *,
-    equilibrium: str | None = None,
-    trust: bool = False,
-) -> int:
-    """Write the report of the policies that `given` names, and return its size in bytes."""
-    document = report_document(given, game, equilibrium=equilibrium, trust=trust)
-    return write_document(path, document)
+def _entry(source: str, policy: Policy, name: str, decisions: int | None) -> Entry:
+    game = policy.game
+    if game.is_exact:
+        return entry(source, game, policy.table, name=name)
+    if decisions == 0:
+        return unmeasured_entry(source, name=name)
+    from algorithms.learning.best_response import total_decisions
+
+    options: dict[str, Any] = {} if decisions is None else {"decisions": decisions}
+    with progress(f"responding to {name}", total_decisions(game, **options)) as bar:
+        return bounded_entry(source, policy.lower_bound(progress=bar, **options), name=name)
 
 
 def write_document(path: str | Path, document: Json) -> int:

@@ -19,11 +19,13 @@ def first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).strip().splitlines()[0][:MAX_CHARS]
 
 
-def unknown(what: str, given: str, known: Iterable[str]) -> UsageError:
+def unknown(
+    what: str, given: str, known: Iterable[str], *, kind: type[BridgeError] = UsageError
+) -> BridgeError:
     """An error that suggests the known name closest to `given`, or lists some of them."""
     names = list(known)
     lower = {name.lower(): name for name in names}
     close = difflib.get_close_matches(given.lower(), lower, n=1, cutoff=0.4)
     some = [*names[:12], "..."] if len(names) > 12 else names
     hint = f"did you mean {lower[close[0]]!r}?" if close else f"there are {', '.join(some)}"
-    return UsageError(f"unknown {what} {given!r}: {hint}")
+    return kind(f"unknown {what} {given!r}: {hint}")

@@ -150,6 +150,20 @@ def write_report(folder: Path, report: Report) -> None:
         draw_bands(groups, folder / "sweep.png")
 
 
+def best_models(folder: Path, report: Report) -> list[Path]:
+    """The best run of each setting, the best setting first: a model, or the policy's `.json`."""
+    paths = []
+    for summary in report.chosen_by:
+        runs = {
+            row.nash_conv_saved: row.trial.folder
+            for row in report.rows
+            if row.trial.setting == summary.setting and row.nash_conv_saved is not None
+        }
+        model = folder / runs[min(runs)] / MODEL_FILE
+        paths.append(model if model.exists() else model.with_suffix(".json"))
+    return paths
+
+
 def to_json(report: Report) -> dict[str, Any]:
     """The report as one JSON object."""
     return {

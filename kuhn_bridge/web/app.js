@@ -1,7 +1,7 @@
 // The page: deals, asks the person and the bot in turn, and says what happened.
 
 import { points, showChart } from "./chart.js";
-import { byId, element } from "./dom.js";
+import { byId, make } from "./dom.js";
 import * as engine from "./engine.js";
 import * as memory from "./memory.js";
 import { showMind } from "./mind.js";
@@ -90,10 +90,10 @@ function showTable() {
   byId("bot-seat").textContent = `acts ${ORDER[other(seat)]}`;
   byId("pot").textContent = `Pot ${engine.pot(hand)}`;
   byId("chips").replaceChildren(
-    ...Array.from({ length: engine.pot(hand) }, () => element("i", "")),
+    ...Array.from({ length: engine.pot(hand) }, () => make("i")),
   );
   byId("history").replaceChildren(
-    ...words.map((_, i) => element("li", moveText(i), mover(i) === seat ? "own" : "")),
+    ...words.map((_, i) => make("li", { class: mover(i) === seat ? "own" : "" }, moveText(i))),
   );
   const waiting = actor === seat ? turnText(words) : "The bot is thinking…";
   byId("status").textContent = over ? resultText(words) : waiting;
@@ -138,9 +138,7 @@ function showCard(card, rank, whose) {
 function showReview() {
   const lines = decided.map(({ decision, action }) => {
     const { how, judgement, verdict } = review(decision, action, game.equilibrium);
-    const line = element("li", how, verdict);
-    line.append(element("strong", judgement));
-    return line;
+    return make("li", { class: verdict }, how, make("strong", {}, judgement));
   });
   byId("review").replaceChildren(...lines);
 }
@@ -160,7 +158,7 @@ function showScore() {
 function showFigure(id, text, error, digits) {
   byId(id).replaceChildren(
     text,
-    element("small", error === null ? "" : ` ± ${error.toFixed(digits)}`),
+    make("small", {}, error === null ? "" : ` ± ${error.toFixed(digits)}`),
   );
 }
 

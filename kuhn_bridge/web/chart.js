@@ -1,11 +1,10 @@
 // A chart of the person's chips over the hands, beside the fair share and its band.
 
-import { byId } from "./dom.js";
+import { byId, shape } from "./dom.js";
+import { WITHIN_95 } from "./estimate.js";
 import { signed } from "./text.js";
 
-const Z95 = 1.96; // standard deviations on either side of the mean: 95%
 const MAX_POINTS = 300; // more are not visible
-const SVG = "http://www.w3.org/2000/svg";
 
 /** @typedef {{hands: number, chips: number, share: number, margin: number}} Point */
 
@@ -22,7 +21,7 @@ export function points(results, value, variance) {
     share += result.seat === 0 ? value : -value;
     const hands = index + 1;
     if (hands % step === 0 || hands === results.length)
-      all.push({ hands, chips, share, margin: Z95 * Math.sqrt(variance * hands) });
+      all.push({ hands, chips, share, margin: WITHIN_95 * Math.sqrt(variance * hands) });
   });
   return all;
 }
@@ -63,11 +62,3 @@ const inWords = ({ hands, chips, share, margin }) =>
   `After ${hands} hands you have ${signed(chips)} chips; the fair share is ${signed(share, 2)}, ` +
   `and 95 of 100 perfect players are between ${signed(share - margin, 1)} ` +
   `and ${signed(share + margin, 1)}.`;
-
-/** @param {string} tag @param {string} className @param {string[]} corners */
-function shape(tag, className, corners) {
-  const made = document.createElementNS(SVG, tag);
-  made.setAttribute("class", className);
-  made.setAttribute("points", corners.join(" "));
-  return made;
-}

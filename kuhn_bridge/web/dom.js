@@ -3,14 +3,6 @@
 /** @param {string} id */
 export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
-/** @param {string} tag @param {string} text @param {string} [className] */
-export function element(tag, text, className = "") {
-  const made = document.createElement(tag);
-  made.textContent = text;
-  made.className = className;
-  return made;
-}
-
 /** An element with attributes and children; text stays text.
  * @param {string} tag @param {Record<string, string | number | boolean>} attributes false leaves out
  * @param {...(Node | string)} children @returns {HTMLElement} */
@@ -19,5 +11,14 @@ export function make(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes))
     if (value !== false) made.setAttribute(name, value === true ? "" : String(value));
   made.append(...children);
+  return made;
+}
+
+/** A line or an area of a chart.
+ * @param {string} tag @param {string} className @param {string[]} points "x,y" each */
+export function shape(tag, className, points) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  made.setAttribute("class", className);
+  made.setAttribute("points", points.join(" "));
   return made;
 }

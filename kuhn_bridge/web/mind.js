@@ -1,6 +1,6 @@
 // The bot's mind: how often it bets and calls, beside perfect play, and the person's best answer.
 
-import { byId, element } from "./dom.js";
+import { byId, make } from "./dom.js";
 import { ACTIONS, BET, BETTING, CARDS, CHECK_OR_CALL } from "./engine.js";
 import { INFORMATION_STATES, informationState } from "./engine.js";
 import { CARD_NAMES, WHERE, often, word } from "./score.js";
@@ -39,7 +39,7 @@ export function showMind(opponent, game) {
 function groupTable(letters, rows, actionValues, bands) {
   const table = document.createElement("table");
   table.createCaption().textContent = capital(WHERE[letters]);
-  table.append(...["rank", "track", "share", "reply"].map((name) => element("col", "", name)));
+  table.append(...["rank", "track", "share", "reply"].map((name) => make("col", { class: name })));
   const head = table.createTHead().insertRow();
   head.append(
     columnHead("", 1),
@@ -60,34 +60,24 @@ function groupTable(letters, rows, actionValues, bands) {
 function stateRow({ card, letters }, row, bands, values) {
   const move = boldMove(letters);
   const [low, high] = bands[ACTIONS[move]];
-  const line = document.createElement("tr");
-  line.dataset.state = informationState({ card, letters });
-  line.dataset.probabilities = row.join(" ");
-
-  const head = element("th", CARDS[card], `rank ${CARDS[card]}`);
-  head.setAttribute("scope", "row");
-  head.setAttribute("aria-label", CARD_NAMES[card]);
-  const bar = element("td", "", "track");
-  const fill = document.createElement("i");
+  const [fill, band] = [make("i"), make("b")];
   fill.style.setProperty("--p", String(row[move]));
-  const band = document.createElement("b");
   band.style.setProperty("--low", String(low));
   band.style.setProperty("--high", String(high));
-  bar.append(fill, band);
-  const share = element("td", percent(row[move]), "share");
-  share.setAttribute("aria-label", `${percent(row[move])}, perfect play ${often([low, high])}`);
+  const rank = { class: `rank ${CARDS[card]}`, scope: "row", "aria-label": CARD_NAMES[card] };
+  const share = `${percent(row[move])}, perfect play ${often([low, high])}`;
   const best = bestActions(values);
   const answer = best.length > 1 ? "either" : word(letters, best[0]);
-  const reply = element("td", answer, "reply");
-  reply.setAttribute("aria-label", `your best move here: ${answer}`);
-  line.append(head, bar, share, reply);
-  return line;
+  return make(
+    "tr",
+    { "data-state": informationState({ card, letters }), "data-probabilities": row.join(" ") },
+    make("th", rank, CARDS[card]),
+    make("td", { class: "track" }, fill, band),
+    make("td", { class: "share", "aria-label": share }, percent(row[move])),
+    make("td", { class: "reply", "aria-label": `your best move here: ${answer}` }, answer),
+  );
 }
 
-/** @param {string} text @param {number} columns */
-function columnHead(text, columns) {
-  const head = /** @type {HTMLTableCellElement} */ (element(text ? "th" : "td", text));
-  head.colSpan = columns;
-  if (text) head.scope = "col";
-  return head;
-}
+/** @param {string} text @param {number} colspan */
+const columnHead = (text, colspan) =>
+  text ? make("th", { colspan, scope: "col" }, text) : make("td", { colspan });

@@ -1,6 +1,7 @@
 // What the hands so far say, and what equilibrium would have done: numbers and words, no page.
 
 import { ACTIONS, BETTING, CARDS, informationState } from "./engine.js";
+import { estimate, sum } from "./estimate.js";
 import { chips, percent } from "./text.js";
 
 /** @typedef {import("./engine.js").Decision} Decision */
@@ -26,14 +27,9 @@ export const WHERE = Object.freeze({
  * would expect from the same seats, and what the person's moves gave away.
  * @param {readonly Result[]} results @param {number} value player_0's, per hand */
 export function score(results, value) {
-  const n = results.length;
-  const total = results.reduce((sum, { chips }) => sum + chips, 0);
-  const mean = n ? total / n : 0;
-  const squares = results.reduce((sum, { chips }) => sum + (chips - mean) ** 2, 0);
-  const error = n > 1 ? Math.sqrt(squares / (n - 1) / n) : null;
-  const expected = results.reduce((sum, { seat }) => sum + (seat === 0 ? value : -value), 0);
-  const given = results.reduce((sum, { cost }) => sum + cost, 0);
-  return { n, total, mean, error, totalError: error === null ? null : n * error, expected, given };
+  const expected = sum(results.map(({ seat }) => (seat === 0 ? value : -value)));
+  const given = sum(results.map(({ cost }) => cost));
+  return { ...estimate(results.map(({ chips }) => chips)), expected, given };
 }
 
 /** @param {string} letters @param {number} action @returns {string} "check", "call", "bet", "fold" */

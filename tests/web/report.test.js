@@ -3,7 +3,6 @@ import { test } from "node:test";
 import { nearest } from "../../kuhn_bridge/web/report/curve.js";
 import { decodeArray, decodeDocument, starts } from "../../kuhn_bridge/web/report/document.js";
 import { decades, position, ticks } from "../../kuhn_bridge/web/report/scale.js";
-import { totals } from "../../kuhn_bridge/web/report/score.js";
 import { figure, plural, share } from "../../kuhn_bridge/web/text.js";
 
 const encode = (dtype, array) => ({
@@ -68,14 +67,4 @@ test("the nearest of sorted numbers", () => {
     [-5, 0, 4, 6, 99].map((x) => nearest([0, 5, 10], x)),
     [0, 0, 1, 1, 2],
   );
-});
-
-test("totals have the half width of a 95% interval from two hands on", () => {
-  const hand = (chips) => ({ chips, cost: 0.5, referenceCost: 0.25 });
-  assert.equal(totals([]).mean, 0);
-  assert.equal(totals([hand(3)]).margin, null);
-  const { n, total, mean, margin, totalMargin, cost, referenceCost } = totals([1, -1, 3].map(hand));
-  assert.deepEqual([n, total, mean, cost, referenceCost], [3, 3, 1, 1.5, 0.75]);
-  assert.ok(Math.abs(margin - 1.96 * Math.sqrt(4 / 3)) < 1e-12);
-  assert.ok(Math.abs(totalMargin - 3 * margin) < 1e-12);
 });

@@ -25,7 +25,7 @@ from algorithms.support.arrays import (
 from algorithms.support.compiled import compiled, part
 from kuhn_bridge.errors import HistoryError
 
-_OPEN, _DRAW, _WIN = 0, 1, 2  # what a move does to the game
+OPEN, DRAW, WIN = 0, 1, 2  # what a move does to the game
 
 _Children: TypeAlias = tuple[Int32Array, Int32Array]
 _Numbers: TypeAlias = tuple[Float64Array, Float64Array]  # one per player
@@ -57,8 +57,8 @@ def find_tries(rules: Rules, opening: Sequence[int] = ()) -> Tries:
     played: tuple[list[tuple[int, bool]], ...] = ([], [])
     for cell in opening:
         player = position >> 4 * MAX_CELLS
-        position, success, end = _move(rules.wins, rules.abrupt, position, cell)
-        if end != _OPEN:
+        position, success, end = move(rules.wins, rules.abrupt, position, cell)
+        if end != OPEN:
             raise HistoryError(f"opening {list(opening)}: the game ends at {cell}")
         played[player].append((cell, success))
     children, histories = _discover(rules, position)
@@ -103,7 +103,7 @@ def walk(rules: Rules, tries: Tries, policies: _Numbers) -> Values:
 
 
 @compiled
-def _move(wins: BoolArray, abrupt: bool, position: int, cell: int) -> tuple[int, bool, int]:
+def move(wins: BoolArray, abrupt: bool, position: int, cell: int) -> tuple[int, bool, int]:
     """The position after a move, whether the move succeeds, and what it does to the game.
 
     A position is, from the lowest bits on, what player 0 holds, what player 1 holds, what player 0
@@ -115,12 +115,12 @@ def _move(wins: BoolArray, abrupt: bool, position: int, cell: int) -> tuple[int,
     if success or abrupt:
         position ^= 1 << 4 * MAX_CELLS
     if not success:
-        return position, False, _OPEN
+        return position, False, OPEN
     position |= 1 << (MAX_CELLS * player + cell)
     if wins[player, position >> MAX_CELLS * player & every]:
-        return position, True, _WIN
+        return position, True, WIN
     held = (position | position >> MAX_CELLS) & every
-    return position, True, _DRAW if held == wins.shape[1] - 1 else _OPEN
+    return position, True, DRAW if held == wins.shape[1] - 1 else OPEN
 
 
 @compiled
@@ -152,8 +152,8 @@ def _visit(
         histories += 1
         player, other = position[depth] >> 4 * MAX_CELLS, 1 - (position[depth] >> 4 * MAX_CELLS)
         action = node[player, depth] * cells + cell + 1
-        after, success, end = _move(wins, abrupt, position[depth], cell)
-        if end == _WIN and measuring:
+        after, success, end = move(wins, abrupt, position[depth], cell)
+        if end == WIN and measuring:
             theirs = last[other, depth]
             if player == 0:
                 gain[0][action] += reach[1][theirs]
@@ -161,7 +161,7 @@ def _visit(
             else:
                 gain[1][action] += reach[0][theirs]
                 gain[0][theirs] -= reach[1][action]
-        if end != _OPEN:
+        if end != OPEN:
             continue
         trie = tries[0] if player == 0 else tries[1]
         child = trie[node[player, depth], cell, int(success)]

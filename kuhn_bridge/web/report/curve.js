@@ -1,11 +1,9 @@
 // The learning curve: NashConv over steps on a logarithmic scale, with values where one points.
 
-import { byId, make } from "../dom.js";
+import { byId, make, shape } from "../dom.js";
 import { figure, plural } from "../text.js";
 import { colourOf } from "./parts.js";
 import { decades, position, ticks } from "./scale.js";
-
-const SPACE = "http://www.w3.org/2000/svg";
 
 /** @typedef {ReturnType<typeof import("./document.js").decodeDocument>} Report */
 /** @typedef {{name: string, className: string, steps: number[], values: number[]}} Line */
@@ -70,10 +68,7 @@ function polyline({ className, steps, values }, chart) {
   const points = steps.map(
     (step, i) => `${((100 * step) / chart.last).toFixed(3)},${height(values[i], chart).toFixed(3)}`,
   );
-  const made = document.createElementNS(SPACE, "polyline");
-  made.setAttribute("class", className);
-  made.setAttribute("points", points.join(" "));
-  return made;
+  return shape("polyline", className, points);
 }
 
 /** @param {Chart} chart @returns {HTMLElement[]} */

@@ -2,7 +2,7 @@
 
 import { byId, make } from "../dom.js";
 import { plural, share, signed } from "../text.js";
-import { bestText, colourOf, data, likeliestNode, linkTo, nameTag } from "./parts.js";
+import { bestText, colourOf, data, likeliestNode, linkTo, nameTag, tablesOf } from "./parts.js";
 import { CHANCE, actorOf, childrenOf, hasPhrase, historyOf, infosetLabel, kindOf } from "./tree.js";
 import { membersOfInfoset, nodeAfter, pathTo, range, returnsAt, search, stepTo } from "./tree.js";
 
@@ -165,7 +165,7 @@ function showDecision(report, node) {
 function factsTable({ tree, policies }, infoset) {
   const head = ["policy", "reached in", "best", "loses here"];
   const rows = policies.map((policy) => {
-    const { reach, losses } = /** @type {NonNullable<Policy["tables"]>} */ (policy.tables);
+    const { reach, losses } = tablesOf(policy);
     return make(
       "tr",
       {},
@@ -197,9 +197,7 @@ function moveItem({ tree, policies }, child, place) {
 
 /** @param {Policy} policy @param {number} slot @returns {HTMLElement} */
 function bar(policy, slot) {
-  const { probabilities, values, costs } = /** @type {NonNullable<Policy["tables"]>} */ (
-    policy.tables
-  );
+  const { probabilities, values, costs } = tablesOf(policy);
   const track = make("span", { class: "track", "aria-hidden": "true" }, make("i"));
   track.style.setProperty("--share", String(probabilities[slot]));
   const isKnown = !Number.isNaN(values[slot]);
@@ -233,8 +231,8 @@ const smallText = (cost) => (cost < 0.001 ? "<0.001" : cost.toFixed(3));
  * @param {Report} report @param {number} node @param {Policy[]} policies @returns {HTMLElement} */
 function beliefs({ tree }, node, policies) {
   const members = membersOfInfoset(tree, tree.infoset[node]);
-  const belief = (/** @type {Policy} */ { tables }, /** @type {number} */ member) =>
-    /** @type {NonNullable<Policy["tables"]>} */ (tables).beliefs[tree.decision[member]];
+  const belief = (/** @type {Policy} */ policy, /** @type {number} */ member) =>
+    tablesOf(policy).beliefs[tree.decision[member]];
   const likely = members
     .sort((a, b) => (belief(policies[0], b) || 0) - (belief(policies[0], a) || 0))
     .slice(0, MOST_MEMBERS);

@@ -3,6 +3,7 @@
 import { byId, make } from "../dom.js";
 import { plural, share } from "../text.js";
 import { bestText, data, likeliestNode, linkTo, mixText, nashConvOf } from "./parts.js";
+import { referenceOf, tablesOf } from "./parts.js";
 import { ZERO } from "./scale.js";
 import { infosetLabel, search } from "./tree.js";
 
@@ -40,9 +41,7 @@ export function showLosses(report) {
     byId("losses-list").replaceChildren(
       ...lines.map((line) => item(line, policy, report, largest)),
     );
-    byId("losses-count").textContent = count
-      ? `${plural(count, "information set")} of ${policy.name} lose chips; ${lines.length} shown`
-      : `No loss of ${policy.name} matches`;
+    byId("losses-count").textContent = countText(policy, count, lines.length);
     controls.more.hidden = lines.length >= count;
   };
   const start = () => {
@@ -62,6 +61,15 @@ export function showLosses(report) {
   });
   start();
   return true;
+}
+
+/** @param {Policy} policy @param {number} count @param {number} shown @returns {string} */
+function countText({ name, tables }, count, shown) {
+  if (!count) return `No loss of ${name} matches`;
+  const all = tables
+    ? `${plural(count, "information set")} of ${name} lose chips`
+    : `${count} of the largest losses of ${name}`;
+  return `${all}; ${shown} shown`;
 }
 
 /** The lines that match, at most `most` of them, and how many match in all.
@@ -101,8 +109,8 @@ function selectInWords(policy, player, text, most) {
 
 /** @param {Report} report @param {Policy} policy @param {number} infoset @returns {Line} */
 function lineOf({ tree, policies }, policy, infoset) {
-  const reference = policies.find(({ role }) => role !== null);
-  const { reach, losses } = /** @type {NonNullable<Policy["tables"]>} */ (policy.tables);
+  const reference = referenceOf(policies);
+  const { reach, losses } = tablesOf(policy);
   return {
     label: infosetLabel(tree, infoset),
     href: linkTo(tree, likeliestNode(tree, policy, infoset)),
@@ -117,7 +125,7 @@ function lineOf({ tree, policies }, policy, infoset) {
 /** @param {Line} line @param {Policy} policy @param {Report} report @param {number} largest
  * @returns {HTMLElement} */
 function item(line, policy, report, largest) {
-  const reference = report.policies.find(({ role }) => role !== null);
+  const reference = referenceOf(report.policies);
   const total = nashConvOf(policy);
   const bar = make("i", { class: "bar", "aria-hidden": "true" });
   bar.style.setProperty("--share", String(line.lost / largest));
@@ -128,7 +136,7 @@ function item(line, policy, report, largest) {
     total.exact && total.value > ZERO ? `${share(line.lost / total.value)} of NashConv` : "";
   return make(
     "li",
-    {},
+    { class: "panel" },
     make("p", { class: "place" }, title),
     make(
       "p",

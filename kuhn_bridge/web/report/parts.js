@@ -29,16 +29,27 @@ export const nameTag = (policy) =>
  * @param {number} value @param {string} [text] @returns {HTMLElement} */
 export const data = (value, text = figure(value)) => make("data", { value }, text);
 
-/** @param {Policy} policy @returns {{value: number, exact: boolean}} NashConv, or its bound */
-export const nashConvOf = (policy) =>
-  policy.nash_conv === undefined
-    ? { value: policy.nash_conv_at_least ?? NaN, exact: false }
-    : { value: policy.nash_conv, exact: true };
+/** @param {Policy} policy
+ * @returns {{value: number, exact: boolean}} NashConv, or its bound; NaN if it was not measured */
+export const nashConvOf = ({ nash_conv, nash_conv_at_least }) => ({
+  value: nash_conv ?? nash_conv_at_least ?? NaN,
+  exact: nash_conv !== undefined,
+});
+
+/** @param {Policy} policy @returns {boolean} whether there is a NashConv or a bound */
+export const isMeasured = (policy) => !Number.isNaN(nashConvOf(policy).value);
+
+/** What the explorer and the table know of a policy; reports without tree have none.
+ * @param {Policy} policy */
+export const tablesOf = ({ tables }) => /** @type {NonNullable<typeof tables>} */ (tables);
+
+/** @param {Policy[]} policies @returns {Policy | null} the one that others are held against */
+export const referenceOf = (policies) => policies.find(({ role }) => role !== null) ?? null;
 
 /** @param {Tree} tree @param {Policy} policy @param {number} infoset
  * @returns {string} "call 69%, raise 31%" */
 export function mixText(tree, policy, infoset) {
-  const probabilities = /** @type {NonNullable<Policy["tables"]>} */ (policy.tables).probabilities;
+  const { probabilities } = tablesOf(policy);
   const played = slotsOf(tree, infoset)
     .filter((slot) => probabilities[slot] >= VISIBLE)
     .sort((a, b) => probabilities[b] - probabilities[a]);
@@ -67,7 +78,7 @@ export const linkTo = (tree, node) => `#explorer/${historyOf(tree, node)}`;
 /** The node of an information set that is most likely under a policy.
  * @param {Tree} tree @param {Policy} policy @param {number} infoset @returns {number} */
 export function likeliestNode(tree, policy, infoset) {
-  const beliefs = /** @type {NonNullable<Policy["tables"]>} */ (policy.tables).beliefs;
+  const { beliefs } = tablesOf(policy);
   const belief = (/** @type {number} */ node) => beliefs[tree.decision[node]] || 0;
   return membersOfInfoset(tree, infoset).reduce((best, node) =>
     belief(node) > belief(best) ? node : best,

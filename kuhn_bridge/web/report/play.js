@@ -1,9 +1,9 @@
 // The table: a person in one seat, a policy in all others; what each move cost; totals.
 
 import { byId, make } from "../dom.js";
+import { WITHIN_95, estimate, sum } from "../estimate.js";
 import { chips, plural, signed } from "../text.js";
-import { linkTo } from "./parts.js";
-import { totals } from "./score.js";
+import { linkTo, referenceOf, tablesOf } from "./parts.js";
 import { CHANCE, actorOf, childrenOf, infosetLabel, kindOf, pathTo } from "./tree.js";
 import { returnsAt, stepTo } from "./tree.js";
 
@@ -12,14 +12,16 @@ import { returnsAt, stepTo } from "./tree.js";
 /** @typedef {ReturnType<typeof import("./document.js").decodeDocument>} Report */
 /** @typedef {NonNullable<Policy["tables"]>} Tables */
 
+/** One finished hand: chips won, and what its moves cost against the opponent and the reference.
+ * @typedef {{chips: number, cost: number, referenceCost: number}} Hand */
 /** @typedef {{report: Report, opponent: Policy, reference: Policy | null, seat: number,
  *   node: number, moves: {infoset: number, slot: number}[],
- *   hands: Map<Policy, import("./score.js").Hand[]>}} Table */
+ *   hands: Map<Policy, Hand[]>}} Table */
 
 /** @param {Report} report */
 export function startPlay(report) {
   const { policies } = report;
-  const reference = policies.find(({ role }) => role !== null) ?? null;
+  const reference = referenceOf(policies);
   /** @type {Table} */
   const table = {
     report,
@@ -87,7 +89,7 @@ function move(table, child) {
 function advance(table, focus = true) {
   const { tree } = table.report;
   while (kindOf(tree, table.node) !== "terminal" && actorOf(tree, table.node) !== table.seat)
-    table.node = drawn(tree, table.node, /** @type {Tables} */ (table.opponent.tables));
+    table.node = drawn(tree, table.node, tablesOf(table.opponent));
   if (kindOf(tree, table.node) === "terminal") finish(table);
   showTable(table, focus);
   showTotals(table);
@@ -209,12 +211,14 @@ const steps = ({ report, node, seat }) =>
 /** @param {Table} table */
 function showTotals({ hands, opponent, reference, seat }) {
   const played = hands.get(opponent) ?? [];
-  const { n, total, mean, margin, totalMargin, cost, referenceCost } = totals(played);
+  const { n, total, mean, error, totalError } = estimate(played.map(({ chips }) => chips));
+  const cost = sum(played.map(({ cost }) => cost));
+  const referenceCost = sum(played.map(({ referenceCost }) => referenceCost));
   const seatValues = opponent.seats[seat];
   byId("totals-title").textContent = `Against ${opponent.name}: ${plural(n, "hand")}`;
   const rows = [
-    ["Your chips", withMargin(total, totalMargin, 0)],
-    ["Per hand", n ? withMargin(mean, margin, 2) : "–"],
+    ["Your chips", withMargin(total, totalError, 0)],
+    ["Per hand", n ? withMargin(mean, error, 2) : "–"],
     ["Your moves cost against this opponent", cost.toFixed(2)],
     ...(reference && reference !== opponent
       ? [[`Against ${reference.name}`, referenceCost.toFixed(2)]]
@@ -229,10 +233,11 @@ function showTotals({ hands, opponent, reference, seat }) {
   );
 }
 
-/** @param {number} value @param {number | null} margin @param {number} digits */
-const withMargin = (value, margin, digits) =>
+/** @param {number} value @param {number | null} error @param {number} digits
+ * @returns {string} a value and half the width of its 95% interval */
+const withMargin = (value, error, digits) =>
   `${signed(value, Number.isInteger(value) ? digits : Math.max(digits, 2))}` +
-  (margin === null ? "" : ` ± ${margin.toFixed(Math.max(digits, 1))}`);
+  (error === null ? "" : ` ± ${(WITHIN_95 * error).toFixed(Math.max(digits, 1))}`);
 
 /** Digits choose a move, N deals: while the keyboard is at the table.
  * @param {KeyboardEvent} event */

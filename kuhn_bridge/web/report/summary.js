@@ -2,7 +2,8 @@
 
 import { byId, make } from "../dom.js";
 import { capital, figure, plural, share, signed } from "../text.js";
-import { bestText, data, likeliestNode, linkTo, mixText, nameTag, nashConvOf } from "./parts.js";
+import { bestText, data, isMeasured, likeliestNode, linkTo, mixText } from "./parts.js";
+import { nameTag, nashConvOf, referenceOf } from "./parts.js";
 import { ZERO, decades, position, ticks } from "./scale.js";
 import { infosetLabel } from "./tree.js";
 
@@ -14,7 +15,9 @@ const ZERO_AT = 3; // percent
 
 /** @param {Report} report */
 export function showSummary(report) {
-  byId("scale").replaceChildren(...scaleRows(report), scaleAxis(report));
+  const rows = scaleRows(report);
+  byId("scale").replaceChildren(...rows, scaleAxis(report));
+  byId("scale").hidden = !rows.length;
   byId("policies").replaceChildren(...report.policies.map((policy) => card(report, policy)));
 }
 
@@ -28,11 +31,14 @@ const allValues = ({ policies, game }) =>
 const placeOf = (value, scale) =>
   value <= ZERO ? ZERO_AT : PLACE_OF_ZERO + (100 - PLACE_OF_ZERO) * position(value, scale);
 
+/** @param {number} value @returns {string} */
+const upToRounding = (value) => (value <= ZERO ? "0" : figure(value));
+
 /** One line per policy, the best first; uniform play among them.
  * @param {Report} report @returns {HTMLElement[]} */
 function scaleRows(report) {
   const scale = decades(allValues(report));
-  const rows = report.policies.map((policy) => {
+  const rows = report.policies.filter(isMeasured).map((policy) => {
     const { value, exact } = nashConvOf(policy);
     return { value, exact, name: nameTag(policy) };
   });
@@ -54,7 +60,7 @@ function scaleRows(report) {
       const dot = make("i", { class: "mark" });
       dot.style.setProperty("--at", `${placeOf(value, scale)}%`);
       const track = make("span", { class: `track ${name.className}`, "aria-hidden": "true" }, dot);
-      const text = value <= ZERO ? "0" : figure(value);
+      const text = upToRounding(value);
       const shown = data(value, exact ? text : `at least ${text}`);
       return make("li", {}, name, track, shown);
     });
@@ -98,6 +104,7 @@ const judgement = (report, policy) => [
 
 /** @param {Policy} policy @param {number} players @returns {HTMLElement} */
 function headline(policy, players) {
+  if (!isMeasured(policy)) return make("p", { class: "quiet" }, "NashConv was not measured.");
   const { value, exact } = nashConvOf(policy);
   const exploitability = policy.exploitability ?? policy.exploitability_at_least ?? NaN;
   const [low, high] = policy.interval ?? [0, 0];
@@ -109,14 +116,14 @@ function headline(policy, players) {
       "div",
       {},
       make("dt", {}, "NashConv"),
-      make("dd", { class: "large" }, least, data(value)),
+      make("dd", { class: "large" }, least, data(value, upToRounding(value))),
       ...(exact ? [] : [make("dd", {}, `95% interval ${figure(low)} to ${figure(high)}`)]),
     ),
     make(
       "div",
       {},
       make("dt", {}, "Exploitability"),
-      make("dd", { class: "large" }, least, data(exploitability)),
+      make("dd", { class: "large" }, least, data(exploitability, upToRounding(exploitability))),
       make("dd", {}, `NashConv / ${plural(players, "player")}`),
     ),
   );
@@ -129,7 +136,7 @@ function worst({ tree, policies }, policy) {
   const { ranking, losses } = policy.tables;
   if (!ranking.length) return [];
   const infoset = ranking[0];
-  const reference = policies.find(({ role }) => role !== null);
+  const reference = referenceOf(policies);
   const link = make(
     "a",
     { href: linkTo(tree, likeliestNode(tree, policy, infoset)) },
@@ -229,7 +236,7 @@ function notes(policy) {
       make("h4", {}, capital(heading)),
       make(
         "dl",
-        {},
+        { class: "rows" },
         ...Object.entries(values).map(([name, value]) =>
           make("div", {}, make("dt", {}, name), make("dd", {}, value)),
         ),

@@ -1,0 +1,115 @@
+"""Matches in games without a tree: on OpenSpiel's states, next to exact values where there are."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from algorithms import evaluate, simulate
+from algorithms.games import load_game
+from algorithms.games.liars_dice import find_liars_dice
+from algorithms.learning.matches import play_match
+from kuhn_bridge import Policy
+from tests.models import Spaces, save_model
+
+NATIVE = "dark_hex(num_rows=2,num_cols=4)"  # the smallest board that is too large for a tree
+UNMEASURED = "dark_hex(num_rows=2,num_cols=4,obstype=reveal-numturns)"
+
+
+@pytest.fixture(scope="module")
+def random_policies():
+    return Policy.random(NATIVE, 1), Policy.random(NATIVE, 2)
+
+
+def model_of(path, game):
+    """The path of an untrained model."""
+    loaded = load_game(game)
+    size = loaded.observation_size + loaded.num_players
+    save_model(path, spaces=Spaces(size, loaded.num_actions), game=game)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "native", [load_game(NATIVE).native, find_liars_dice("liars_dice(numdice=2,dice_sides=3)")]
+)
+def test_information_sets_are_found_by_their_observations(native):
+    for player, count in enumerate(native.num_infosets):
+        observations = native.observations(player, 0, count)
+        np.testing.assert_array_equal(native.find_infosets(player, observations), np.arange(count))
+
+
+def test_tables_win_what_is_exact(random_policies):
+    match = play_match(random_policies, hands=4_000)
+    one, other = random_policies
+    tables = ((one.table[0], other.table[1]), (other.table[0], one.table[1]))
+    exact = [one.game.measure(table).values[seat] for seat, table in enumerate(tables)]
+    for sample, value in zip(match.seats, exact, strict=True):
+        assert sample.exact == value
+        assert sample.errors_off < 4
+    assert match.together.exact == pytest.approx(sum(exact) / 2)
+    assert match.together.mean == pytest.approx(sum(s.mean for s in match.seats) / 2)
+    assert match.together.hands == 8_000
+
+
+def test_both_seats_play_the_same_hands(random_policies):
+    one, _ = random_policies
+    match = play_match((one, one), hands=500)
+    assert match.together.mean == match.together.standard_error == 0
+    assert match.seats[0].mean == -match.seats[1].mean != 0
+
+
+def test_similar_policies_are_compared_more_precisely_than_on_different_hands(random_policies):
+    one, other = random_policies
+    mixed = [0.9 * a + 0.1 * b for a, b in zip(one.table, other.table, strict=True)]
+    match = play_match((one, Policy(NATIVE, mixed)), hands=2_000)
+    different = math.hypot(*(sample.standard_error for sample in match.seats)) / 2
+    assert 0 < match.together.standard_error < 0.8 * different
+    assert match.together.errors_off < 4
+
+
+@pytest.mark.parametrize("game", [NATIVE, UNMEASURED])
+def test_a_model_meets_uniform_play(game, tmp_path, capsys):
+    path, exact = model_of(tmp_path / "model.zip", game), game == NATIVE
+    assert evaluate.main([path, "--against", "uniform", "--hands", "1000", "--json"]) == 0
+    both = json.loads(capsys.readouterr().out)["against"]["uniform"]["both"]
+    assert (both["exact"] is not None) == exact
+    assert simulate.main([path, "uniform", "--hands", "1000", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["both seats"] == both
+    assert evaluate.main([path, "--hands", "100"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:]] == ["uniform", *["best-response"] * exact]
+    assert ("exact" in lines[1]) == exact
+    assert simulate.main([path, "uniform", "--hands", "100"]) == 0
+    assert ("exact" in capsys.readouterr().out) == exact
+
+
+def test_a_network_is_pickled_without_its_table(tmp_path):
+    import cloudpickle  # as Ray does
+
+    path = model_of(tmp_path / "model.zip", UNMEASURED)
+    from kuhn_bridge import load_policy
+
+    policy = load_policy(path)
+    again = pickle.loads(cloudpickle.dumps(policy))
+    size, actions = policy.network.input_size, policy.network.num_actions
+    inputs, legal = np.ones((3, size), np.float32), np.ones((3, actions), np.bool_)
+    np.testing.assert_array_equal(
+        again.probabilities(inputs, legal), policy.probabilities(inputs, legal)
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["cfr+:9"], "cfr+:9: {game} is too large for a table; its policies are uniform, model"),
+        (["random:9"], "random:9: {game} is too large for a table"),
+        (["uniform", "--against", "best-response"], "there is no exact measure"),
+    ],
+)
+def test_what_a_game_without_exact_measure_lacks(argv, words, capsys):
+    assert evaluate.main([*argv, "--game", UNMEASURED]) == 2
+    error = capsys.readouterr().err
+    assert words.format(game=UNMEASURED) in error
+    assert error.count("\n") == 1
