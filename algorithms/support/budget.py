@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from algorithms.support.errors import UsageError
 
-DECISIONS = 2_000_000  # that each training run learns from
+DECISIONS = 5_000_000  # that each training run learns from
 HANDS = 200_000  # on which each player's response is measured
 SEEDS = (0,)  # each one adds two training runs per player
 MIN_HANDS = 1_000  # fewer say too little about their own spread
