@@ -20,7 +20,8 @@ learns. With w(s) the share of decisions at s, and n(s) its samples in a batch, 
     g(s, a) = -(dL / dz(s, a)) / (w(s) * sigma * (p(a|s) + 0.05))
 
 NeuRD (Hennes et al. 2020) leaves out p(a|s) for the same reason. A table takes the step. A network
-is fitted to z + d in `epochs` steps of Adam, information sets weighted by sqrt(w(s)).
+is fitted to z + d in `epochs` steps of Adam, information sets weighted by sqrt(w(s)), with little
+momentum (0.5), since what is left of the last fit makes the policy rotate.
 
 **3. The average policy.** Of the policies p_1, p_2, ... before each update,
 

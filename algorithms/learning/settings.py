@@ -55,7 +55,7 @@ class Settings:
         "the game fits a tree",
     )
     steps: int = _setting(
-        20_000_000, "decisions to learn from", least=1, states=10_000_000, usual=30_000
+        40_000_000, "decisions to learn from", least=1, states=10_000_000, usual=30_000
     )
     seed: int = _setting(0, "decides deals, draws and weights", most=2**32 - 1)
     n_envs: int = _setting(1024, "hands at a time", least=1, most=2**20, states=512, usual=1)
