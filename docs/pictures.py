@@ -33,7 +33,7 @@ def draw_equilibria(path: Path) -> None:
     figure, (left, right) = _panels()
     alphas = [Fraction(k, 30) for k in range(11)]
     for name, (words, action, colour) in FREE.items():
-        shares = [nash(alpha)[name][action] for alpha in alphas]
+        shares = [Policy("kuhn", nash(alpha))[name][action] for alpha in alphas]
         left.plot(list(map(float, alphas)), shares, color=colour, lw=2.4, label=words)
     left.legend(frameon=False, loc="upper left")
     left.set(xlabel="alpha", ylabel="how often", xlim=(0, 1 / 3), ylim=(0, 1.02))

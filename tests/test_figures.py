@@ -21,7 +21,7 @@ LEDUC = "leduc_poker"
 CURVES: dict[str, dict[str, Any]] = {
     "selfplay": {"seed": 0},
     "leduc_table": {"game": LEDUC, "seed": 3},
-    "leduc_mlp": {"game": LEDUC, "seed": 2, "net": "mlp", "steps": 28_000_000},
+    "leduc_mlp": {"game": LEDUC, "seed": 2, "net": "mlp", "steps": 120_000_000},
     "usual": {"recipe": "usual"},
 }
 ROW = re.compile(

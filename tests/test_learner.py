@@ -321,6 +321,15 @@ def test_step_size_and_pull_follow_their_schedules(normalised: bool) -> None:
     callback.learner.stop()
 
 
+@pytest.mark.parametrize(("net", "first", "last"), [("table", 1.0, 0.02), ("mlp", 2.0, 0.2)])
+def test_steps_of_a_fitted_network_are_larger(net: str, first: float, last: float) -> None:
+    learner = Training(configure({"net": net, "n_envs": 8})).callback.learner
+    learner.start(total_steps=100)
+    for progress, step_size in ((0.0, first), (1.0, last)):
+        learner.before_rollout(progress)
+        assert learner.statistics.step_size == pytest.approx(step_size)
+
+
 def test_a_pull_that_ends_at_0_falls_straight() -> None:
     callback = SelfPlay(kl=0.4, kl_end=0.0)
     callback.init_callback(MaskablePPO("MlpPolicy", SelfPlayVecEnv(8), **STOCK))

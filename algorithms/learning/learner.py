@@ -20,7 +20,8 @@ learns. With w(s) the share of decisions at s, and n(s) its samples in a batch, 
     g(s, a) = -(dL / dz(s, a)) / (w(s) * sigma * (p(a|s) + 0.05))
 
 NeuRD (Hennes et al. 2020) leaves out p(a|s) for the same reason. A table takes the step. A network
-is fitted to z + d in `epochs` steps of Adam, information sets weighted by sqrt(w(s)).
+is fitted to z + d in `epochs` steps of Adam, information sets weighted by sqrt(w(s)), with little
+momentum (0.5), since what is left of the last fit makes the policy rotate.
 
 **3. The average policy.** Of the policies p_1, p_2, ... before each update,
 
@@ -74,6 +75,7 @@ MAGNET_POWER = 0.7  # the magnet's rate falls with the samples of an information
 SHARE_RATE = 0.01  # weight of the latest batch in the shares w(s), after the first 1 / SHARE_RATE
 VALUE_SAMPLES = 3000.0  # a table's value is the mean of about this many of the latest returns
 LOWEST = 0.02  # what is left of the step size and the magnet's rate at the end
+LOWEST_FITTED = 0.1  # the same where a network is fitted: less would drown in errors of the fit
 ILLEGAL = -1e8  # the logit of an illegal action, as in sb3_contrib
 UNIFORM_HANDS = 5_000  # from which sigma is estimated in games without a tree
 
@@ -295,8 +297,9 @@ class TreeLearner:
     def start(self, total_steps: int) -> None:
         """Hook into the policy's gradients."""
         policy = self._model.policy
-        tabular = isinstance(policy, InfosetPolicy) and policy.tabular
-        self._schedule = _schedule(self._given, "table" if tabular else "network", total_steps)
+        fitted = isinstance(policy, InfosetPolicy) and not policy.tabular
+        self._schedule = _schedule(self._given, "network" if fitted else "table", total_steps)
+        self._lowest = LOWEST_FITTED if fitted else LOWEST
         if isinstance(policy, InfosetPolicy):
             self._hooks = _InfosetHooks(policy, self.statistics, vf_coef=self._model.vf_coef)
         else:
@@ -318,7 +321,7 @@ class TreeLearner:
         gradient towards log m, which `InfosetStatistics.target_step` adds.
         """
         statistics, schedule = self.statistics, self._schedule
-        left = 1 - (1 - LOWEST) * progress
+        left = 1 - (1 - self._lowest) * progress
         statistics.step_size = schedule.step_size * left
         statistics.kl = schedule.kl_at(progress)
         statistics.move_magnet(self.last, rate=schedule.magnet_rate * left)

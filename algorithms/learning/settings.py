@@ -76,7 +76,8 @@ class Settings:
     )
     step_size: float = _setting(
         1.0,
-        "how far an information set moves per update, relative to what it can gain; falls to 2%",
+        "how far an information set moves per update, relative to what it can gain; falls",
+        network=2.0,
         states=None,
         usual=None,
     )

@@ -229,7 +229,9 @@ def _model(settings: Settings, game: Game, *, tensorboard: str | None) -> Maskab
             **common,
         )
     table = {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
-    hidden = {"net_arch": width, "activation_fn": nn.ReLU}
+    # Momentum from the last rollout would make the policy rotate.
+    adam = {"betas": (0.5, 0.999), "eps": 1e-5}
+    hidden = {"net_arch": width, "activation_fn": nn.ReLU, "optimizer_kwargs": adam}
     network = table if settings.kind == "table" else hidden
     return MaskablePPO(
         InfosetPolicy,
