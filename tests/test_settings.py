@@ -75,6 +75,7 @@ def test_a_network_that_trains_longer_ends_with_a_weaker_pull() -> None:
         ({"recipe": "usaul"}, "did you mean 'usual'"),
         ({"stepsize": 1}, "did you mean 'step_size'"),
         ({"epochs": 3}, "epochs=3: it has no effect on a table"),
+        ({"net": "mlp", "batch_size": 64}, "batch_size=64: it has no effect on a network on the"),
         ({"net": "mlp", "ent_coef": 0.2}, "ent_coef=0.2: it has no effect on a network on the"),
         ({"game": LARGE, "step_size": 2.0}, "it has no effect on a network on states"),
         ({"game": LARGE, "net": "table"}, "net=table needs a game that fits a tree"),

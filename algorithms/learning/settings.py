@@ -69,7 +69,13 @@ class Settings:
         usual=2048,
     )
     batch_size: int = _setting(
-        0, "decisions per gradient step; 0: all", most=2**31, states=1024, usual=64
+        0,
+        "decisions per gradient step; 0: all",
+        most=2**31,
+        table=None,
+        network=None,
+        states=1024,
+        usual=64,
     )
     epochs: int = _setting(
         1, "passes over each rollout", least=1, most=1000, table=None, network=6, usual=10
