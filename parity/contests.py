@@ -92,7 +92,7 @@ def contests() -> list[Contest]:
             "decisions",
             _hands,
             {"Pgx": _pgx} if installed("pgx") else {},
-            {"Pgx": 25},
+            {"Pgx": 15},
         ),
         *(_cfr(name, game) for name, game in GAMES.items()),
         Contest(
