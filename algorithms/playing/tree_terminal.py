@@ -68,8 +68,8 @@ class TreeSitting:
             node = int(tree.first_child[node]) + child
         won = float(tree.returns[seat, node])
         self.results.append(won)
-        verb = f"You {'win' if won > 0 else 'lose'} {chips(abs(won))}."
-        self.tell(f"{verb if won else 'You win nothing.'} The hand: {', '.join(steps)}.")
+        result = f"You {'lose' if won < 0 else 'win'} {chips(abs(won))}."
+        self.tell(f"{result} The hand: {', '.join(steps)}.")
 
     def decide(self, node: int) -> int:
         """The person's move at a node: the place of a child, asked for until it is one."""

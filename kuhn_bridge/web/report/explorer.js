@@ -3,8 +3,8 @@
 import { byId, make } from "../dom.js";
 import { plural, share, signed } from "../text.js";
 import { bestText, colourOf, data, likeliestNode, linkTo, nameTag, tablesOf } from "./parts.js";
-import { CHANCE, actorOf, childrenOf, hasPhrase, historyOf, infosetLabel, kindOf } from "./tree.js";
-import { membersOfInfoset, nodeAfter, pathTo, range, returnsAt, search, stepTo } from "./tree.js";
+import { CHANCE, actorOf, childrenOf, hasWords, historyOf, infosetLabel, kindOf } from "./tree.js";
+import { membersOfInfoset, nodeAfter, pathTo, range, returnsAt, stepTo, textOf } from "./tree.js";
 
 /** @typedef {import("./document.js").Policy} Policy */
 /** @typedef {import("./document.js").Tree} Tree */
@@ -163,16 +163,16 @@ function showDecision(report, node) {
 /** Reach probability, best response and loss of each policy here.
  * @param {Report} report @param {number} infoset @returns {HTMLElement} */
 function factsTable({ tree, policies }, infoset) {
-  const head = ["policy", "reached in", "best", "loses here"];
+  const head = ["policy", "hands that arrive", "best response", "loses, chips per hand"];
   const rows = policies.map((policy) => {
     const { reach, losses } = tablesOf(policy);
     return make(
       "tr",
       {},
       make("th", { scope: "row" }, nameTag(policy)),
-      make("td", {}, data(reach[infoset], `${share(reach[infoset])} of hands`)),
+      make("td", {}, data(reach[infoset], share(reach[infoset]))),
       make("td", { class: "best" }, bestText(tree, policy, infoset)),
-      make("td", {}, data(losses[infoset]), make("small", {}, " chips per hand")),
+      make("td", {}, data(losses[infoset])),
     );
   });
   return make(
@@ -301,8 +301,7 @@ function different(tree, members) {
 /** @param {Report} report @param {(node: number) => void} go */
 function startSearch({ tree, policies }, go) {
   const input = /** @type {HTMLInputElement} */ (byId("search"));
-  const all = range(0, tree.keys.length);
-  const matches = () => (input.value.trim() ? ranked(tree, input.value, all) : []);
+  const matches = () => (input.value.trim() ? ranked(tree, input.value) : []);
   const find = () => {
     const found = matches();
     const items = found.slice(0, MOST_RESULTS).map((infoset) => {
@@ -326,10 +325,12 @@ function startSearch({ tree, policies }, go) {
 }
 
 /** What a search finds, first where the text stands as it was typed.
- * @param {Tree} tree @param {string} text @param {number[]} all @returns {number[]} */
-function ranked(tree, text, all) {
-  const found = search(tree, text, all);
-  const isExact = (/** @type {number} */ infoset) => hasPhrase(tree, infoset, text);
+ * @param {Tree} tree @param {string} text @returns {number[]} */
+function ranked(tree, text) {
+  const phrase = text.trim().toLowerCase();
+  const isExact = (/** @type {number} */ infoset) => textOf(tree, infoset).includes(phrase);
+  const all = range(0, tree.keys.length);
+  const found = all.filter((infoset) => hasWords(textOf(tree, infoset), text));
   return [...found.filter(isExact), ...found.filter((infoset) => !isExact(infoset))];
 }
 

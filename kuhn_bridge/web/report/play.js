@@ -146,24 +146,19 @@ function showTable(table, focus) {
   if (focus) (over ? byId("deal") : buttons[0])?.focus();
 }
 
-/** What the person knows: the information set, without saying whose it is.
+/** What the person knows: "You hold K♠ to start", or "You see" and the information state string.
  * @param {Table} table @returns {string} */
-function situationText({ report, node }) {
-  const { tree } = report;
-  const infoset = tree.infoset[node];
-  const own = `player_${tree.owner[infoset]} `;
-  const label = infosetLabel(tree, infoset);
-  return label.startsWith(own) ? `You ${verb(label.slice(own.length))}` : label;
+function situationText({ report: { tree }, node, seat }) {
+  const label = infosetLabel(tree, tree.infoset[node]);
+  return label
+    .replace(`player_${seat} with `, "You hold ")
+    .replace(`player_${seat} at `, "You see ");
 }
-
-/** @param {string} rest of a label @returns {string} "hold K♠ to start", "are at ..." */
-const verb = (rest) => (rest.startsWith("with ") ? `hold ${rest.slice(5)}` : `are ${rest}`);
 
 /** @param {Table} table @returns {string} */
 function resultText({ report, node, seat }) {
   const won = returnsAt(report.tree, node)[seat];
-  if (won === 0) return "The hand is over: nobody owes you, you owe nobody.";
-  return `The hand is over: you ${won > 0 ? "win" : "lose"} ${chips(Math.abs(won))}.`;
+  return `The hand is over: you ${won < 0 ? "lose" : "win"} ${chips(Math.abs(won))}.`;
 }
 
 /** @param {Tree} tree @param {number} child @param {number} place */
@@ -221,7 +216,7 @@ function showTotals({ hands, opponent, reference, seat }) {
     ["Per hand", n ? withMargin(mean, error, 2) : "–"],
     ["Your moves cost against this opponent", cost.toFixed(2)],
     ...(reference && reference !== opponent
-      ? [[`Against ${reference.name}`, referenceCost.toFixed(2)]]
+      ? [[`Your moves cost against ${reference.name}`, referenceCost.toFixed(2)]]
       : []),
     ["A best response wins per hand in this seat", signed(seatValues.best_response, 3)],
     ...(reference && reference !== opponent && seatValues.reference !== null
