@@ -14,7 +14,7 @@ from algorithms.support import files
 
 NO_REFERENCE = "none"
 USUAL_REFERENCE = "cfr+:1000"
-KUHN_REFERENCE = "nash:1/6"  # of Kuhn's equilibria the middle one: it comes everywhere
+KUHN_REFERENCE = "nash:1/6"  # the middle one of Kuhn's equilibria: it reaches every information set
 
 
 def usual_reference(game: Game) -> str:

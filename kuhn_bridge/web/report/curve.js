@@ -1,4 +1,4 @@
-// The learning curve: NashConv over steps on a logarithmic scale, with values where one points.
+// The learning curve: NashConv over steps on a logarithmic scale, with the values at the pointer.
 
 import { byId, make, shape } from "../dom.js";
 import { figure, plural } from "../text.js";

@@ -52,7 +52,7 @@ function startingNode({ tree, policies }) {
 /** The node on the page. */
 const current = () => Number(byId("explorer").dataset.node);
 
-/** The keyboard and the reader's eye come to the new place. */
+/** Scroll to the explorer, and move the focus to its heading. */
 function arrive() {
   byId("explorer").scrollIntoView({ block: "start" });
   byId("place").focus({ preventScroll: true });
@@ -105,8 +105,8 @@ function showChance({ tree }, node) {
   });
   const rest = all.length - items.length;
   fill(
-    "Chance",
-    plural(all.length, "outcome"),
+    `Chance: ${plural(all.length, "outcome")}`,
+    "",
     make("ul", { class: "outcomes", "aria-label": "Outcomes" }, ...items),
     ...(rest > 0 ? [make("p", { class: "quiet" }, `${rest} more outcomes: use the search.`)] : []),
   );
@@ -122,7 +122,7 @@ function showTerminal({ tree }, node) {
       make("dd", {}, data(won, signed(won, Number.isInteger(won) ? 0 : 2))),
     ),
   );
-  fill("The end", "What each player wins, in chips", make("dl", { class: "returns" }, ...rows));
+  fill("The end: chips of each player", "", make("dl", { class: "returns" }, ...rows));
 }
 
 /** A step that can be taken: a link, so that it can be opened, copied and gone back from.
@@ -163,7 +163,7 @@ function showDecision(report, node) {
 /** Reach probability, best response and loss of each policy here.
  * @param {Report} report @param {number} infoset @returns {HTMLElement} */
 function factsTable({ tree, policies }, infoset) {
-  const head = ["policy", "hands that arrive", "best response", "loses, chips per hand"];
+  const head = ["policy", "hands that arrive", "best", "loses, chips per hand"];
   const rows = policies.map((policy) => {
     const { reach, losses } = tablesOf(policy);
     return make(

@@ -43,7 +43,7 @@ export const isMeasured = (policy) => !Number.isNaN(nashConvOf(policy).value);
  * @param {Policy} policy */
 export const tablesOf = ({ tables }) => /** @type {NonNullable<typeof tables>} */ (tables);
 
-/** @param {Policy[]} policies @returns {Policy | null} the one that others are held against */
+/** @param {Policy[]} policies @returns {Policy | null} what the others are compared with */
 export const referenceOf = (policies) => policies.find(({ role }) => role !== null) ?? null;
 
 /** @param {Tree} tree @param {Policy} policy @param {number} infoset

@@ -190,7 +190,7 @@ function judged({ report, opponent, reference }, made) {
 /** @param {number} cost @param {string} against @returns {string} */
 const costText = (cost, against) =>
   Number.isNaN(cost)
-    ? `an unknown amount ${against}, which never comes here`
+    ? `an unknown amount ${against}, which never arrives here`
     : `${chips(cost)} ${against}`;
 
 /** Every step of the finished hand, chance's included.

@@ -8,14 +8,16 @@ import { ZERO, decades, position, ticks } from "./scale.js";
 
 /** @typedef {import("./document.js").Policy} Policy */
 /** @typedef {ReturnType<typeof import("./document.js").decodeDocument>} Report */
+/** @typedef {ReturnType<typeof decades>} Scale */
 
 const PLACE_OF_ZERO = 16; // percent of the scale that is set apart for 0
 const ZERO_AT = 3; // percent
 
 /** @param {Report} report */
 export function showSummary(report) {
-  const rows = scaleRows(report);
-  byId("scale").replaceChildren(...rows, scaleAxis(report));
+  const scale = decades(allValues(report));
+  const rows = scaleRows(report, scale);
+  byId("scale").replaceChildren(...rows, scaleAxis(scale));
   byId("scale").hidden = !rows.length;
   byId("policies").replaceChildren(...report.policies.map((policy) => card(report, policy)));
 }
@@ -26,7 +28,7 @@ const allValues = ({ policies, game }) =>
     Number.isFinite,
   );
 
-/** @param {number} value @param {{low: number, high: number}} scale @returns {number} percent */
+/** @param {number} value @param {Scale} scale @returns {number} percent */
 const placeOf = (value, scale) =>
   value <= ZERO ? ZERO_AT : PLACE_OF_ZERO + (100 - PLACE_OF_ZERO) * position(value, scale);
 
@@ -34,9 +36,8 @@ const placeOf = (value, scale) =>
 const upToRounding = (value) => (value <= ZERO ? "0" : figure(value));
 
 /** One line per policy, the best first; uniform play among them.
- * @param {Report} report @returns {HTMLElement[]} */
-function scaleRows(report) {
-  const scale = decades(allValues(report));
+ * @param {Report} report @param {Scale} scale @returns {HTMLElement[]} */
+function scaleRows(report, scale) {
   const rows = report.policies.filter(isMeasured).map((policy) => {
     const { value, exact } = nashConvOf(policy);
     return { value, exact, name: nameTag(policy) };
@@ -65,9 +66,8 @@ function scaleRows(report) {
     });
 }
 
-/** @param {Report} report @returns {HTMLElement} */
-function scaleAxis(report) {
-  const scale = decades(allValues(report));
+/** @param {Scale} scale @returns {HTMLElement} */
+function scaleAxis(scale) {
   const marks = [{ value: 0, text: "0" }, ...ticks(scale)].map(({ value, text }) => {
     const mark = make("span", {}, text);
     mark.style.setProperty("--at", `${placeOf(value, scale)}%`);
