@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms import nashconv
 from algorithms.exact.action_values import action_values
 from algorithms.games import load_game
 from algorithms.learning.best_response import Gain, LowerBound, SeatBound
@@ -30,11 +29,10 @@ from algorithms.reporting.writing import report_document, write_document
 from algorithms.support.server import Server
 from tests.games import DICE, KUHN3, LEDUC
 from tests.test_page import LAPTOP, MINUS, PHONE, browser, number
-from tests.test_report import array, without_measure
+from tests.test_report import GAMES, array, measured, without_measure
 
 __all__ = ["browser"]  # a fixture
 
-GAMES = ("kuhn", LEDUC, DICE, KUHN3)
 WIDTHS = (320, 375, 600, 768, 1000, 1280)
 VALUES = "(all) => all.map((one) => [Number(one.value), one.textContent])"
 # What sticks out of the page, or of a box that does not scroll.
@@ -100,12 +98,6 @@ def until(page: Any, expression: str) -> None:
             return
         page.wait_for_timeout(10)
     raise AssertionError(expression)
-
-
-def measured(capsys: pytest.CaptureFixture[str], source: str, game: str) -> dict[str, Any]:
-    assert nashconv.main([source, "--game", game, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
 
 
 def shown(page: Any, selector: str) -> list[list[Any]]:

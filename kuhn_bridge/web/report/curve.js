@@ -27,20 +27,12 @@ const linesOf = ({ policies }) =>
   policies.flatMap((policy) => {
     const { curve, name } = policy;
     if (!curve) return [];
-    return [
-      {
-        name: `${name}: average`,
-        className: `average ${colourOf(policy)}`,
-        steps: curve.steps,
-        values: curve.average,
-      },
-      {
-        name: `${name}: last`,
-        className: `last ${colourOf(policy)}`,
-        steps: curve.steps,
-        values: curve.last,
-      },
-    ];
+    return /** @type {const} */ (["average", "last"]).map((kind) => ({
+      name: `${name}: ${kind}`,
+      className: `${kind} ${colourOf(policy)}`,
+      steps: curve.steps,
+      values: curve[kind],
+    }));
   });
 
 /** @param {Line[]} lines @param {number | null} uniform */

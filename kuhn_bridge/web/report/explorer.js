@@ -2,7 +2,8 @@
 
 import { byId, make } from "../dom.js";
 import { plural, share, signed } from "../text.js";
-import { bestText, colourOf, data, likeliestNode, linkTo, nameTag, tablesOf } from "./parts.js";
+import { bestText, colourOf, data, definitions, likeliestNode, linkTo } from "./parts.js";
+import { nameTag, tablesOf } from "./parts.js";
 import { CHANCE, actorOf, childrenOf, hasWords, historyOf, infosetLabel, kindOf } from "./tree.js";
 import { membersOfInfoset, nodeAfter, pathTo, range, returnsAt, stepTo, textOf } from "./tree.js";
 
@@ -114,13 +115,11 @@ function showChance({ tree }, node) {
 
 /** @param {Report} report @param {number} node */
 function showTerminal({ tree }, node) {
-  const rows = returnsAt(tree, node).map((won, player) =>
-    make(
-      "div",
-      {},
-      make("dt", {}, `player_${player}`),
-      make("dd", {}, data(won, signed(won, Number.isInteger(won) ? 0 : 2))),
-    ),
+  const rows = definitions(
+    returnsAt(tree, node).map((won, player) => [
+      `player_${player}`,
+      data(won, signed(won, Number.isInteger(won) ? 0 : 2)),
+    ]),
   );
   fill("The end: chips of each player", "", make("dl", { class: "returns" }, ...rows));
 }

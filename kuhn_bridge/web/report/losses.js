@@ -2,8 +2,8 @@
 
 import { byId, make } from "../dom.js";
 import { plural, share } from "../text.js";
-import { bestText, data, likeliestNode, linkTo, mixText, nashConvOf } from "./parts.js";
-import { referenceOf, tablesOf } from "./parts.js";
+import { bestText, data, definitions, likeliestNode, linkTo, mixText } from "./parts.js";
+import { nashConvOf, referenceOf, tablesOf } from "./parts.js";
 import { ZERO } from "./scale.js";
 import { hasWords, infosetLabel, textOf } from "./tree.js";
 
@@ -103,7 +103,6 @@ function item(loss, policy, length) {
 export function lossParts({ label, lost, reach, href, facts }, policy) {
   const { value, exact } = nashConvOf(policy);
   const link = href();
-  const rows = [...facts(), ["reached in", `${share(reach)} of hands`]];
   return [
     make("p", { class: "place" }, link ? make("a", { href: link }, label) : label),
     make(
@@ -113,10 +112,6 @@ export function lossParts({ label, lost, reach, href, facts }, policy) {
       " chips per hand",
       ...(exact && value > ZERO ? [make("small", {}, `, ${share(lost / value)} of NashConv`)] : []),
     ),
-    make(
-      "dl",
-      {},
-      ...rows.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text))),
-    ),
+    make("dl", {}, ...definitions([...facts(), ["reached in", `${share(reach)} of hands`]])),
   ];
 }

@@ -1,4 +1,4 @@
-// Pieces that several sections show: a policy's name in its colour, exact numbers, mixes, links.
+// Parts that several sections show: a policy's name in its colour, exact numbers, mixes, links.
 
 import { make } from "../dom.js";
 import { figure, share } from "../text.js";
@@ -28,6 +28,11 @@ export const nameTag = (policy) =>
 /** A number with its exact value for machines.
  * @param {number} value @param {string} [text] @returns {HTMLElement} */
 export const data = (value, text = figure(value)) => make("data", { value }, text);
+
+/** The content of a `dl`.
+ * @param {readonly (readonly [string, Node | string])[]} rows @returns {HTMLElement[]} */
+export const definitions = (rows) =>
+  rows.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text)));
 
 /** @param {Policy} policy
  * @returns {{value: number, exact: boolean}} NashConv, or its bound; NaN if it was not measured */

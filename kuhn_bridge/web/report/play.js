@@ -3,7 +3,7 @@
 import { byId, make } from "../dom.js";
 import { WITHIN_95, estimate, sum } from "../estimate.js";
 import { chips, plural, signed } from "../text.js";
-import { linkTo, referenceOf, tablesOf } from "./parts.js";
+import { definitions, linkTo, referenceOf, tablesOf } from "./parts.js";
 import { CHANCE, actorOf, childrenOf, infosetLabel, kindOf, pathTo } from "./tree.js";
 import { returnsAt, stepTo } from "./tree.js";
 
@@ -211,21 +211,18 @@ function showTotals({ hands, opponent, reference, seat }) {
   const referenceCost = sum(played.map(({ referenceCost }) => referenceCost));
   const seatValues = opponent.seats[seat];
   byId("totals-title").textContent = `Against ${opponent.name}: ${plural(n, "hand")}`;
+  const beside = reference !== opponent && reference;
+  /** @type {[string, string][]} */
   const rows = [
     ["Your chips", withMargin(total, totalError, 0)],
     ["Per hand", n ? withMargin(mean, error, 2) : "–"],
     ["Your moves cost against this opponent", cost.toFixed(2)],
-    ...(reference && reference !== opponent
-      ? [[`Your moves cost against ${reference.name}`, referenceCost.toFixed(2)]]
-      : []),
-    ["A best response wins per hand in this seat", signed(seatValues.best_response, 3)],
-    ...(reference && reference !== opponent && seatValues.reference !== null
-      ? [[`${reference.name} wins per hand in this seat`, signed(seatValues.reference, 3)]]
-      : []),
   ];
-  byId("totals").replaceChildren(
-    ...rows.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text))),
-  );
+  if (beside) rows.push([`Your moves cost against ${beside.name}`, referenceCost.toFixed(2)]);
+  rows.push(["A best response wins per hand in this seat", signed(seatValues.best_response, 3)]);
+  if (beside)
+    rows.push([`${beside.name} wins per hand in this seat`, signed(seatValues.reference ?? 0, 3)]);
+  byId("totals").replaceChildren(...definitions(rows));
 }
 
 /** @param {number} value @param {number | null} error @param {number} digits

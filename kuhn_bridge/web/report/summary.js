@@ -3,7 +3,7 @@
 import { byId, make } from "../dom.js";
 import { capital, figure, plural, signed } from "../text.js";
 import { lossParts, lossesOf } from "./losses.js";
-import { data, isMeasured, nameTag, nashConvOf } from "./parts.js";
+import { data, definitions, isMeasured, nameTag, nashConvOf } from "./parts.js";
 import { ZERO, decades, position, ticks } from "./scale.js";
 
 /** @typedef {import("./document.js").Policy} Policy */
@@ -186,13 +186,7 @@ function notes(policy) {
       "div",
       {},
       make("h4", {}, capital(heading)),
-      make(
-        "dl",
-        { class: "rows" },
-        ...Object.entries(values).map(([name, value]) =>
-          make("div", {}, make("dt", {}, name), make("dd", {}, value)),
-        ),
-      ),
+      make("dl", { class: "rows" }, ...definitions(Object.entries(values))),
     ),
   );
   return [
