@@ -23,22 +23,22 @@ from algorithms.support.command import EXIT_FAILED, EXIT_OK
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import DEALS, PLAYERS, Card
+from parity.registry import Tally
 from parity.sides import (
     Deal,
     Encoding,
     Side,
+    aec,
+    aec_reader,
     compare,
     compare_information_states,
     compare_observations,
     error_text,
-    observation_bytes,
+    observation_text,
     openspiel,
-    record_hands,
-    recorded,
     reference,
     rulebook,
 )
-from parity.tally import Tally
 
 WORDS = ("check", "bet", "call", "fold")
 METHODS = ("is_terminal", "get_current_player", "get_payoff")
@@ -48,7 +48,7 @@ KINDS = (
     "a rulebook with is_terminal, get_current_player and get_payoff, a PettingZoo AEC environment "
     "or factory, or an OpenSpiel game"
 )
-Observations: TypeAlias = tuple[bytes, bytes]
+Observations: TypeAlias = tuple[str, str]
 """The first observations of both players."""
 
 
@@ -70,7 +70,7 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
         candidate = recognise(load(spec), encoding)
     except BridgeError:
         raise
-    except (Exception, SystemExit) as error:  # the code of a candidate may fail in any way
+    except Exception as error:  # the code of a candidate may fail in any way
         raise UsageError(f"the candidate {spec!r} cannot be played: {error_text(error)}") from None
     tally = judge(candidate)
     advice = hint(candidate, tally)
@@ -93,22 +93,19 @@ def judge(candidate: Candidate) -> Tally:
     """The comparison under the interpretation with the fewest mismatches."""
     right = reference()
     right = replace(right, view=cache(right.view))
-    total = Tally(ours="")
-    for fault in candidate.faults:
-        total.fail(fault)
-    tallies: list[tuple[int, int, Tally, Side]] = []
-    for side in candidate.sides:
-        tally = Tally(ours="")
-        compare(side, right, tally)
-        tallies.append((tally.wrong, len(tallies), tally, side))
-        if not tally.wrong:
-            break
-    if tallies:
-        *_, best, side = min(tallies)
-        if candidate.compare_information and not best.wrong:
-            candidate.compare_information(side, right, best)
-        total.add(best)
-    return total
+    faults = list(candidate.faults)
+
+    def compared(side: Side | None) -> Tally:
+        tally = Tally(ours="", compared=len(faults), wrong=len(faults), cases=faults[:])
+        if side:
+            compare(side, right, tally)
+        return tally
+
+    tallies = [(compared(side), side) for side in candidate.sides or (None,)]
+    best, side = min(tallies, key=lambda found: found[0].wrong)
+    if side and candidate.compare_information and best.wrong == len(faults):
+        candidate.compare_information(side, right, best)
+    return best
 
 
 def hint(candidate: Candidate, tally: Tally) -> str:
@@ -242,8 +239,7 @@ def _history_first(book: Any) -> Any:
 
 
 # An AEC environment does not say which observation is which card, nor what its action IDs mean.
-# So every action sequence is recorded from a seed for each deal, and the interpretation of cards
-# and actions that agrees best with OpenSpiel is taken.
+# So the interpretation of cards and actions that agrees best with OpenSpiel is taken.
 
 
 def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
@@ -257,13 +253,13 @@ def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
     ]
     if faults:
         return Candidate(kind, (), tuple(faults))
-    records = {pair: record_hands(partial(_reset, env, seed)) for pair, seed in seeds.items()}
     possible = encodings(int(env.action_space(env.possible_agents[0]).n), encoding)
-    deals = list(_card_names(observed, records))
+    deals = list(_card_names(observed, seeds))
     if not deals:
         return Candidate(kind, (), ("both players can hold the same card",))
+    read = aec_reader(partial(_reset, env))
     sides = tuple(
-        recorded({deal: records[pair] for deal, pair in named.items()}, one, name="the candidate")
+        aec(read, {deal: seeds[pair] for deal, pair in named.items()}, one)
         for one, named in product(possible, deals)
     )
     fair, most = SEEDS / len(DEALS), max(counts.values())
@@ -294,13 +290,12 @@ def _reset(env: AECEnv, seed: int) -> AECEnv:
 
 
 def _first_observations(env: AECEnv, seed: int) -> Observations:
-    env.reset(seed=seed)
-    first, second = (observation_bytes(env.observe(agent)) for agent in env.possible_agents)
+    first, second = map(observation_text, map(_reset(env, seed).observe, env.possible_agents))
     return first, second
 
 
 def _card_names(
-    observed: Sequence[Sequence[bytes]], pairs: Iterable[Observations]
+    observed: Sequence[Sequence[str]], pairs: Iterable[Observations]
 ) -> Iterator[dict[Deal, Observations]]:
     """Every way to name first observations J, Q and K such that no deal has a card twice."""
     for order0, order1 in product(permutations(Card), repeat=2):

@@ -7,7 +7,6 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,21 +18,20 @@ from kuhn_bridge.encoding import one_hot
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, DEALS, PLAYERS, Action
 from kuhn_bridge.state import State, nodes
-from parity.registry import KnownFault, Settings, Skipped, check
+from parity.registry import KnownFault, Settings, Skipped, Tally, check
 from parity.sides import (
     OURS,
     PASS_BET,
     Deal,
     Side,
+    aec,
+    aec_reader,
     compare,
     compare_information_states,
     hand,
     openspiel,
-    record_hands,
-    recorded,
     reference,
 )
-from parity.tally import Tally
 
 GROUP = "faces"
 EnvFactory: TypeAlias = Callable[[], Any]
@@ -47,25 +45,19 @@ def our_aec(make_env: EnvFactory = kuhn_v0.env) -> Side:
         env.reset(options={"cards": deal})
         return env
 
-    records = {deal: record_hands(partial(reset, deal)) for deal in DEALS}
-    return recorded(records, OURS, name="the AEC face")
+    return aec(aec_reader(reset), {deal: deal for deal in DEALS}, OURS)
 
 
 def shimmy_aec(make_env: EnvFactory) -> Side:
     """A Shimmy wrapper of `kuhn_poker`, with a seed for each deal."""
-    env, records = make_env(), dict[Deal, Any]()
+    env = make_env()
 
     def reset(seed: int) -> Any:
         env.reset(seed=seed)
         return env
 
-    for seed in range(1000):
-        deal = tuple(reset(seed).game_state.history())
-        if deal not in records:
-            records[deal] = record_hands(partial(reset, seed))
-        if len(records) == len(DEALS):
-            break
-    return recorded(records, PASS_BET, name="Shimmy")
+    seeds = {tuple(reset(seed).game_state.history()): seed for seed in range(200)}
+    return aec(aec_reader(reset), seeds, PASS_BET)
 
 
 def shimmed() -> Any:

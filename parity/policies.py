@@ -23,9 +23,8 @@ from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, Action
-from parity.registry import Settings, Skipped, check
+from parity.registry import Settings, Skipped, Tally, check
 from parity.solvers import ITERATES, openspiel_values, random_policies
-from parity.tally import Tally
 
 GROUP = "policies"
 STEPS = 100_000  # of the small model: enough to be no longer uniform

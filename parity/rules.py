@@ -15,7 +15,7 @@ from kuhn_bridge.encoding import Mask, Observation
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, DECISIONS, PLAYERS, Action, Phase
 from kuhn_bridge.state import State, nodes
-from parity.registry import Settings, check
+from parity.registry import Settings, Tally, check
 from parity.sides import (
     CORE,
     Side,
@@ -26,7 +26,6 @@ from parity.sides import (
     reference,
     rulebook,
 )
-from parity.tally import Tally
 
 GROUP = "rules"
 

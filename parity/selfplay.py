@@ -17,8 +17,7 @@ from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card
-from parity.registry import Settings, check
-from parity.tally import Tally
+from parity.registry import Settings, Tally, check
 
 GROUP = "faces"
 Plan: TypeAlias = Mapping[str, Action]  # an action at each public history, whatever the card
