@@ -41,7 +41,7 @@ GAMES = {
     "Liar's Dice 4": "liars_dice(numdice=1,dice_sides=4)",
 }
 DICE6 = "liars_dice(numdice=1,dice_sides=6)"
-OPENSPIEL = "OpenSpiel (C++)"
+OPENSPIEL, EXACT_MODE, USUAL = "OpenSpiel (C++)", "our exact mode", "the usual recipe"
 LARGE_GAMES = {
     "phantom tic-tac-toe": "phantom_ttt(obstype=reveal-nothing)",
     "dark hex 3x3": "dark_hex(gameversion=cdh,board_size=3,obstype=reveal-nothing)",
@@ -71,59 +71,27 @@ class Contest:
 
 def contests() -> list[Contest]:
     """All contests, with the peers that are installed."""
+    openspiel: dict[str, Maker] = {
+        OPENSPIEL: partial(_openspiel, "kuhn_poker"),
+        "OpenSpiel (Python)": partial(_openspiel, "python_kuhn_poker"),
+    }
+    ours, shimmy = partial(_aec, kuhn_v0.env), {"Shimmy": partial(_aec, shimmed)}
+    pgx = {"Pgx": _pgx} if installed("pgx") else {}
+    fast, exact = partial(_ours, DICE6, "fast"), {EXACT_MODE: partial(_ours, DICE6, "exact")}
+    nash_conv = {OPENSPIEL: partial(_openspiel_nash_conv, GAMES["Kuhn"])}
+    self_play, usual = partial(_trained, "self-play"), {USUAL: partial(_trained, "usual")}
     return [
-        Contest(
-            "core, random hands",
-            "decisions",
-            _core,
-            {
-                OPENSPIEL: partial(_openspiel, "kuhn_poker"),
-                "OpenSpiel (Python)": partial(_openspiel, "python_kuhn_poker"),
-            },
-            {OPENSPIEL: 5},
-        ),
-        Contest(
-            "AEC face, random hands",
-            "decisions",
-            partial(_aec, kuhn_v0.env),
-            {"Shimmy": partial(_aec, shimmed)},
-            {"Shimmy": 20},
-        ),
-        Contest(
-            f"{BATCH:,} hands at once",
-            "decisions",
-            _hands,
-            {"Pgx": _pgx} if installed("pgx") else {},
-            {"Pgx": 15},
-        ),
+        Contest("core, random hands", "decisions", _core, openspiel, {OPENSPIEL: 5}),
+        Contest("AEC face, random hands", "decisions", ours, shimmy, {"Shimmy": 20}),
+        Contest(f"{BATCH:,} hands at once", "decisions", _hands, pgx, {"Pgx": 15}),
         *(_cfr(name, game) for name, game in GAMES.items()),
-        Contest(
-            "CFR, Liar's Dice 6",
-            "iterations",
-            partial(_ours, DICE6, "fast"),
-            {"our exact mode": partial(_ours, DICE6, "exact")},
-            {"our exact mode": 6},
-            seconds=0.5,
-        ),
+        Contest("CFR, Liar's Dice 6", "iterations", fast, exact, {EXACT_MODE: 6}, seconds=0.5),
         *(_simultaneous_cfr(name, game) for name, game in GAMES.items()),
         *(_nash_conv(name, game) for name, game in GAMES.items()),
-        Contest(
-            "NashConv, Kuhn, one call",
-            "policies",
-            _one_nash_conv,
-            {OPENSPIEL: partial(_openspiel_nash_conv, GAMES["Kuhn"])},
-            {OPENSPIEL: 100},
-        ),
+        Contest("NashConv, Kuhn, one call", "policies", _one_call, nash_conv, {OPENSPIEL: 100}),
         *(_large_nash_conv(name, game) for name, game in LARGE_GAMES.items()),
         *(_restricted_nash_conv(name, game) for name, game in LARGE_GAMES.items()),
-        Contest(
-            "training loop",
-            "decisions",
-            partial(_trained, "self-play"),
-            {"the usual recipe": partial(_trained, "usual")},
-            {"the usual recipe": 200},
-            seconds=2.0,
-        ),
+        Contest("training loop", "decisions", self_play, usual, {USUAL: 200}, seconds=2.0),
     ]
 
 
@@ -314,7 +282,7 @@ def _nash_conv(name: str, game: str) -> Contest:
     return Contest(f"NashConv, {name}", "policies, 100 per batch", ours, peers, targets)
 
 
-def _one_nash_conv() -> Contender:
+def _one_call() -> Contender:
     tree = openspiel_tree(pyspiel.load_game(GAMES["Kuhn"]))
     return _repeated(partial(nash_conv, tree, tree.random(0)))
 

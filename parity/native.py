@@ -71,13 +71,11 @@ def check_rules(tally: Tally, settings: Settings) -> None:
             tally.same(where, phrase, found.legal, state.legal_actions())
 
 
-def position(native: NativeGame, history: Sequence[int]) -> Position:
+def position(native: Phantom | LiarsDice, history: Sequence[int]) -> Position:
     """What our rules say after a history of OpenSpiel."""
-    if isinstance(native, Phantom):
-        return _phantom_position(native, history)
     if isinstance(native, LiarsDice):
         return _dice_position(native, history)
-    raise TypeError(f"{native!r} has no rules here")
+    return _phantom_position(native, history)
 
 
 def _phantom_position(native: Phantom, history: Sequence[int]) -> Position:
@@ -97,17 +95,17 @@ def _dice_position(native: LiarsDice, history: Sequence[int]) -> Position:
     rules, bids, dice = native.rules, native.num_actions - 1, native.rules.dice
     if len(history) < 2 * dice:
         return Position(CHANCE, list(range(len(rules.matches))), [])
-    *made, last = [-1, *history[2 * dice :]]
-    player = len(made) % 2
-    if last < bids:
-        code = np.array([sum(1 << (bids - 1 - bid) for bid in history[2 * dice :])])
+    moves = history[2 * dice :]
+    player = len(moves) % 2
+    if bids not in moves:  # nobody has called the other a liar
+        code = np.array([sum(1 << (bids - 1 - bid) for bid in moves)])
         return Position(player, np.flatnonzero(legal_actions(rules, code)[0]).tolist(), [])
-    matching = 0
+    bid, matching = moves[-2], 0
     for sides in (history[:dice], history[dice : 2 * dice]):
         roll = rules.rolls.tolist().index(sorted(side + 1 for side in sides))
-        matching += int(rules.matches[rules.face[made[-1]], roll])
-    caller_wins = matching < rules.quantity[made[-1]]
-    won = 1.0 if caller_wins == (player == 1) else -1.0  # player 1 is next if player 0 called
+        matching += int(rules.matches[rules.face[bid], roll])
+    bidder_wins = matching >= rules.quantity[bid]
+    won = 1.0 if bidder_wins == (player == 0) else -1.0  # the bidder would be next
     return Position(TERMINAL, [], [won, -won])
 
 

@@ -62,14 +62,11 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
     policy = load_policy(model, kuhn())
     if model.suffix == ".onnx":
         return policy, model
-    try:
-        from algorithms.export_onnx import export
-        from algorithms.policies.models import read_model
+    from algorithms.export_onnx import export
+    from algorithms.policies.models import read_model
 
-        path = scratch_folder() / "policy.onnx"
-        export(read_model(model), kuhn(), path)
-    except ImportError as missing:
-        raise Skipped(f"{missing.name} is not installed") from None
+    path = scratch_folder() / "policy.onnx"
+    export(read_model(model), kuhn(), path)
     return policy, path
 
 

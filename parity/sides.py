@@ -1,7 +1,7 @@
-"""A side: any implementation of Kuhn poker behind one function.
+"""A side: any implementation of Kuhn poker as a function from nodes to what happens there.
 
 `view(deal, letters)` gives who acts at a node, the legal moves and the returns. Any two sides can
-be walked in lockstep.
+be compared node by node.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An implementation: its name, its nodes, and its chance nodes, none by default."""
+    """An implementation: its nodes, and its chance nodes if it shows them."""
 
-    name: str
     view: Callable[[Deal, str], View]
     chance: Callable[[], Chance] = dict
 
@@ -93,7 +92,7 @@ def deal_probabilities(deals: Sequence[Deal] = DEALS) -> Chance:
     }
 
 
-CORE = Side("the core", _core_view, deal_probabilities)
+CORE = Side(_core_view, deal_probabilities)
 
 
 def rulebook(book: Any, *, lowest: int = 0) -> Side:
@@ -108,7 +107,7 @@ def rulebook(book: Any, *, lowest: int = 0) -> Side:
             return View(None, None, (float(book.get_payoff(cards, letters)),))
         return View(book.get_current_player(letters), None, ())
 
-    return Side("the rulebook", view)
+    return Side(view)
 
 
 def openspiel(game: pyspiel.Game, encoding: Encoding = PASS_BET, *, lowest: int = 0) -> Side:
@@ -141,7 +140,7 @@ def openspiel(game: pyspiel.Game, encoding: Encoding = PASS_BET, *, lowest: int 
             for dealt in [(), *((int(card),) for card in Card)]
         }
 
-    return Side("OpenSpiel", view, chance)
+    return Side(view, chance)
 
 
 def reference() -> Side:
@@ -219,7 +218,7 @@ def aec(
         legal = action_words(node.legal, letters, encoding)
         return View(node.actor, legal, (0, 0), (node.actor, node.observation))
 
-    return Side("an AEC environment", view)
+    return Side(view)
 
 
 def _mask(env: Any) -> list[int] | None:
@@ -260,7 +259,7 @@ def compare(ours: Side, theirs: Side, tally: Tally) -> None:
         if chance := ours.chance():
             _compare_chance(chance, theirs.chance(), tally)
     except Exception as error:  # the code of a candidate may fail in any way
-        tally.fail(f"dealing: {error_text(error)}, {theirs.name} deals two cards")
+        tally.fail(f"dealing: {error_text(error)}, {tally.theirs} deals two cards")
     for deal, letters in product(DEALS, BETTING):
         _compare_node(deal, letters, ours, theirs, tally)
 
@@ -304,7 +303,7 @@ def _compare_node(deal: Deal, letters: str, ours: Side, theirs: Side, tally: Tal
         mine = ours.view(deal, letters)
     except Exception as error:
         plays = f"pays {format_value(right.returns[0])}" if right.actor is None else "plays on"
-        tally.fail(f"{where}: {error_text(error)}, {theirs.name} {plays}")
+        tally.fail(f"{where}: {error_text(error)}, {tally.theirs} {plays}")
         return
     tally.same(where, "lets {} act", _agent(mine.actor), _agent(right.actor))
     if mine.legal is not None:
