@@ -1,4 +1,4 @@
-"""Anyone's Kuhn poker against OpenSpiel's: `python -m parity.check --candidate WHERE:WHAT`."""
+"""`python -m parity.check --candidate WHERE:WHAT`: compare any Kuhn poker with OpenSpiel's."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Observations: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate: its kind, every way to interpret it, and faults of all interpretations."""
+    """A candidate: its kind, all ways to interpret it, and the faults that all of them share."""
 
     kind: str
     sides: tuple[Side, ...]
@@ -64,7 +64,7 @@ class Candidate:
 
 
 def report(spec: str, *, actions: str | None, as_json: bool) -> int:
-    """Print how the candidate differs from OpenSpiel; 0 = it does not, 1 = it does."""
+    """Print how the candidate differs from OpenSpiel; return 1 if it does, else 0."""
     encoding = None if actions is None else parse_actions(actions)
     try:
         candidate = recognise(load(spec), encoding)
@@ -90,7 +90,7 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
 
 
 def judge(candidate: Candidate) -> Tally:
-    """The comparison under the interpretation with the fewest mismatches."""
+    """Compare a candidate in the interpretation that has the fewest mismatches."""
     right = reference()
     right = replace(right, view=cache(right.view))
     faults = list(candidate.faults)
@@ -109,7 +109,7 @@ def judge(candidate: Candidate) -> Tally:
 
 
 def hint(candidate: Candidate, tally: Tally) -> str:
-    """A hint for an author whose cards are 1 to 3; empty if that explains no mismatch."""
+    """A hint that the cards are 1 to 3; empty unless that explains mismatches."""
     if not tally.wrong or not candidate.one_based:
         return ""
     renumbered = judge(replace(candidate, sides=candidate.one_based))
@@ -139,7 +139,7 @@ def load(spec: str) -> Any:
 
 
 def recognise(thing: Any, encoding: Encoding | None = None) -> Candidate:
-    """The kind of Kuhn poker that an object is, by its methods."""
+    """A candidate of the kind that an object's type and methods suggest."""
     if isinstance(thing, str):
         return recognise(load(thing), encoding)
     if all(callable(getattr(thing, method, None)) for method in METHODS):
@@ -193,7 +193,7 @@ def parse_actions(text: str) -> Encoding:
 
 
 def encodings(size: int, given: Encoding | None = None) -> Iterator[Encoding]:
-    """The given meaning of action IDs, or every possible one of `size` IDs."""
+    """The given meaning of the action IDs, or all possible meanings of `size` IDs."""
     if given is not None:
         if max(given.values()) >= size:
             largest = max(given.values())
@@ -218,7 +218,7 @@ def _from_module(name: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file; like `python path`, it may import its neighbours."""
+    """The module of a file, which may import its neighbours as in `python path`."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
@@ -230,7 +230,7 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _history_first(book: Any) -> Any:
-    """The rulebook, if its author put the history before the cards."""
+    """The rulebook for a `get_payoff(history, cards)`."""
     return SimpleNamespace(
         is_terminal=book.is_terminal,
         get_current_player=book.get_current_player,
@@ -297,7 +297,7 @@ def _first_observations(env: AECEnv, seed: int) -> Observations:
 def _card_names(
     observed: Sequence[Sequence[str]], pairs: Iterable[Observations]
 ) -> Iterator[dict[Deal, Observations]]:
-    """Every way to name first observations J, Q and K such that no deal has a card twice."""
+    """All ways to assign J, Q and K to first observations so that no deal has a card twice."""
     for order0, order1 in product(permutations(Card), repeat=2):
         first = dict(zip(observed[0], order0, strict=True))
         second = dict(zip(observed[1], order1, strict=True))

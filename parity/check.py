@@ -34,17 +34,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 = all agree, 1 = a mismatch, 2 = could not run."""
     parser = Parser(prog="python -m parity.check", description=__doc__)
     add = parser.add_argument
-    add("--only", action="append", metavar="NAME", help="run this check; repeatable")
+    add("--only", action="append", metavar="NAME", help="run only this check; repeatable")
     add("--list", action="store_true", help="list the checks and stop")
     add("--json", action="store_true", help="print one JSON list")
     add("--quick", action="store_true", help="fewer random policies and iterations")
-    add("--game", metavar="NAME", help=f"check this OpenSpiel game, not {KUHN}")
+    add("--game", metavar="NAME", help="check this OpenSpiel game instead of Kuhn poker")
     add("--model", type=Path, help="a model.zip or policy.onnx to check")
     add(
         "--candidate",
         metavar="WHERE:WHAT",
-        help="check your own Kuhn: package.module:object, file.py:object or an OpenSpiel game "
-        "string. This runs the code that it names, so name only code that you trust",
+        help="check your own Kuhn poker: package.module:object, file.py:object or an OpenSpiel "
+        "game string. This runs the code that it names, so name only code that you trust",
     )
     add(
         "--actions",
@@ -121,9 +121,9 @@ def _chosen(names: Sequence[str] | None, known: Mapping[str, Check]) -> list[Che
 
 
 def _why_no_tree(game: Game, chosen: Sequence[Check]) -> str:
-    """Why the tree cannot be built, if other checks do not need it; empty if it can.
+    """Why the tree cannot be built, if checks of the native form are left; empty if it can.
 
-    In OpenSpiel's strings of classical dark hex, players forget the order of their own actions.
+    OpenSpiel's strings of classical dark hex do not have perfect recall on all boards.
     """
     of_tree = [item for item in chosen if item.group == GAME]
     try:

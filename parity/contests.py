@@ -1,4 +1,4 @@
-"""What `parity.speed` times: the same work done by us and by a peer.
+"""The contests of `parity.speed`: the same work done by us and by a peer.
 
 A contender takes a number n, does about n units of work, and returns how many it did.
 """
@@ -58,7 +58,7 @@ NASH_CONV_TARGETS = {"Kuhn": 500, "Leduc": 3500, "Liar's Dice 4": 2000}
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """One kind of work, with the makers of the peers and our target ratios by name."""
+    """One kind of work, who does it, and the ratios that we want to reach, by peer."""
 
     name: str
     unit: str
@@ -101,7 +101,7 @@ def installed(package: str) -> bool:
 
 
 def _repeated(work: Callable[[], Any], *, units: int = 1) -> Contender:
-    """A contender that calls a function, which does `units` units of work."""
+    """A contender that calls a function; each call does `units` units of work."""
 
     def play(n: int) -> int:
         calls = -(-n // units)

@@ -1,4 +1,4 @@
-"""The checks of `--game NAME`: one OpenSpiel game, our tree and OpenSpiel's states in lockstep."""
+"""The checks of `--game NAME`: our tree of an OpenSpiel game against OpenSpiel's states."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from parity.solvers import (
     tolerance,
 )
 
-TIE = 1e-11  # policies that differ by more come from regrets that are 0 up to rounding
-HANDS, REPLAYED = 2048, 16  # at a time in the environment, and replayed step by step
-ROUNDS, ROUNDS_QUICK = 30, 12  # hands of each
+TIE = 1e-11  # a larger difference of policies comes from regrets that are 0 up to rounding
+HANDS, REPLAYED = 2048, 16  # slots of the environment, and those that are replayed
+ROUNDS, ROUNDS_QUICK = 30, 12  # hands per slot
 
 
 @check("tree", GAME, "every node of the tree against OpenSpiel's states")
 def check_tree(tally: Tally, settings: Settings) -> None:
-    """Actor, legal actions, chance, information state and returns, in one walk over both."""
+    """Actor, legal actions, chance, information state and returns."""
     game = settings.game
     tree, visited = game.tree, 0
     infosets: dict[tuple[int, str], int] = {}
@@ -73,7 +73,7 @@ def check_tree(tally: Tally, settings: Settings) -> None:
 
 @check("observations", GAME, "what networks observe against OpenSpiel's information state tensors")
 def check_observations(tally: Tally, settings: Settings) -> None:
-    """At every node, so also that all nodes of an information set have the same tensor."""
+    """At every node, so all nodes of an information set must have the same tensor."""
     game = settings.game
     try:
         observations = game.observations
@@ -93,7 +93,7 @@ check("values", GAME, "the values of random policies, by OpenSpiel's own walk")(
 def check_best_response(
     tally: Tally, settings: Settings, *, evaluate: Callable[..., Any] = values.evaluate_policy
 ) -> None:
-    """Of every player, also when the named actions are played."""
+    """The best values of all players, and what our best responses win when they are played."""
     for where, policy in random_policies(settings):
         theirs, tree = policy.to_openspiel(), policy.game.tree
         measure = evaluate(tree, policy.table)
@@ -150,7 +150,7 @@ for _variant in CPP_SOLVERS:
 
 @check("fast", GAME, "the fast mode of the CFR family, iterate by iterate, against the exact mode")
 def check_fast(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Regrets and averages, until a tie that rounding decides makes the modes differ."""
+    """Regrets and averages, until rounding breaks a tie differently in the two modes."""
     tally.ours, tally.theirs = "the fast mode", "the exact one"
     tree = settings.game.tree
     for name in VARIANTS:
@@ -163,7 +163,7 @@ def check_fast(tally: Tally, settings: Settings, *, make: SolverFactory = make_s
 
 
 def _compare_solvers(tally: Tally, where: str, fast: Any, exact: Any) -> bool:
-    """Compare two solvers; whether a player's next policies differ, so later iterates will too."""
+    """Compare two solvers; true if their current policies, and so later iterates, differ."""
     tree = exact.tree
     for player in range(tree.num_players):
         own = np.flatnonzero(tree.owner == player)
@@ -187,7 +187,7 @@ def check_policies(
     from_document: Callable[..., Policy] = Policy.from_document,
     from_openspiel: Callable[..., Policy] = Policy.from_openspiel,
 ) -> None:
-    """Bit for bit."""
+    """The policy that comes back must be the same bit for bit."""
     for where, policy in random_policies(settings):
         game = policy.game
         back = from_document(json.dumps(policy.to_document()), game)
@@ -204,7 +204,7 @@ def check_policies(
 def check_environment(
     tally: Tally, settings: Settings, *, make_env: Callable[..., Any] = SelfPlayVecEnv
 ) -> None:
-    """Some hands are replayed step by step on OpenSpiel's states; mean returns are over all."""
+    """Some hands are replayed on OpenSpiel's states; the mean returns of all are compared."""
     game = settings.game
     policy = Policy.random(game, 0).table
     env, rng = make_env(HANDS, game, numbered=True), np.random.default_rng(1)
@@ -212,7 +212,7 @@ def check_environment(
     env.reset()
     won: list[list[float]] = [[] for _ in range(game.num_players)]
     rounds, played = ROUNDS_QUICK if settings.quick else ROUNDS, np.zeros(HANDS, int)
-    while played.min() < rounds:  # the same number of hands per slot: short ones are no more likely
+    while played.min() < rounds:  # the same number per slot, or short hands would count more
         nodes, infosets, masks = env.simulator.nodes, env.simulator.infosets, env.action_masks()
         actions = (running_sums(policy)[infosets] <= rng.random((HANDS, 1))).sum(axis=1)
         env.step(actions)
@@ -271,7 +271,7 @@ def compare_step(game: Game, step: Step, mask: list[bool], tally: Tally) -> None
 
 
 def _possible_returns(state: Any) -> set[tuple[float, ...]]:
-    """All returns with which chance can end the hand here, as float32."""
+    """All returns that are possible if only chance is left to move, as float32."""
     if state.is_terminal():
         return {tuple(float(np.float32(value)) for value in state.returns())}
     if not state.is_chance_node():
@@ -283,7 +283,7 @@ def _possible_returns(state: Any) -> set[tuple[float, ...]]:
 def _compare_mean(
     game: Game, policy: Float64Array, seat: int, won: Sequence[float], tally: Tally
 ) -> None:
-    """The mean return of many hands is the exact value."""
+    """Require that the mean return is the exact value, within five standard errors."""
     exact = values.expected_values(game.tree, policy)[seat]
     error = float(np.std(won) / np.sqrt(len(won)))
     claim = f"{len(won):,} hands win {np.mean(won):.4f} on average, {exact:.4f} exactly"
@@ -291,7 +291,7 @@ def _compare_mean(
 
 
 def _lockstep(game: Game) -> Iterator[tuple[int, Any]]:
-    """Every node that OpenSpiel has, with its state; children in OpenSpiel's order."""
+    """Every node of the tree with its OpenSpiel state; children are in OpenSpiel's order."""
     stack = [(0, game.origin.new_initial_state())]
     while stack:
         node, state = stack.pop()

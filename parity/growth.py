@@ -22,7 +22,7 @@ from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
 
 SECONDS = 0.5  # per sample
-SAMPLES = 3  # the fastest counts: other programs may slow down the machine
+SAMPLES = 3  # the fastest one counts, because other programs may slow down the machine
 GAMES = {
     "Kuhn": "kuhn_poker",
     "Kuhn, 3 players": "kuhn_poker(players=3)",

@@ -111,7 +111,7 @@ def _dice_position(native: LiarsDice, history: Sequence[int]) -> Position:
 
 @check("tensors", NATIVE, "information state tensors of the player to act")
 def check_tensors(tally: Tally, settings: Settings) -> None:
-    """Of each information set that is met."""
+    """At every decision that is visited."""
     native = native_form(settings.game)
     for state, player, infoset in _decisions(settings):
         ours = native.observations(player, infoset, infoset + 1)[0].tolist()
@@ -120,7 +120,7 @@ def check_tensors(tally: Tally, settings: Settings) -> None:
 
 @check("masks", NATIVE, "legal actions of each information set")
 def check_masks(tally: Tally, settings: Settings) -> None:
-    """As a mask over all actions."""
+    """At every decision that is visited."""
     native = native_form(settings.game)
     for state, player, infoset in _decisions(settings):
         ours = np.flatnonzero(native.legal(player, infoset, infoset + 1)[0]).tolist()
@@ -169,7 +169,7 @@ def measured(native: NativeGame, tables: Tables) -> NativeMeasure:
 
 @check("measure", NATIVE, "values and best responses against a walk over OpenSpiel's states")
 def check_measure(tally: Tally, settings: Settings, *, measure: Measurer = measured) -> None:
-    """Random policies: of the whole of a small game, after openings of a large one."""
+    """Random policies of a small game; of a large game, after an opening."""
 
     def is_late(state: Any) -> bool:
         return len(state.legal_actions()) <= LATE

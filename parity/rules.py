@@ -1,4 +1,4 @@
-"""The rules: every node of the core and its arrays against OpenSpiel's."""
+"""The checks of the rules: every node of the core against OpenSpiel."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_core(tally: Tally, settings: Settings, *, ours: Side = CORE) -> None:
 
 @check("core-python", GROUP, "every node of the core against python_kuhn_poker")
 def check_core_python(tally: Tally, settings: Settings, *, ours: Side = CORE) -> None:
-    """The same against OpenSpiel's other implementation."""
+    """The same against OpenSpiel's implementation in Python."""
     compare(ours, _python_game(), tally)
 
 
@@ -67,7 +67,7 @@ def check_core_python(tally: Tally, settings: Settings, *, ours: Side = CORE) ->
 def check_phases(
     tally: Tally, settings: Settings, *, phase: Callable[[State], Phase] = attrgetter("phase")
 ) -> None:
-    """A phase is who acts and whether a bet is faced."""
+    """A phase says who acts and whether that player faces a bet."""
     for where, state, theirs in lockstep():
         word = "response" if facing_bet(theirs) else "act"
         right = "terminal" if theirs.is_terminal() else f"p{theirs.current_player()}_{word}"

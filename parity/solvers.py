@@ -1,4 +1,4 @@
-"""The algorithms: CFR iterate by iterate, values, best responses and equilibria."""
+"""The checks of the algorithms: CFR, values, best responses and equilibria."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GROUP = "algorithms"
 KUHN_POKER, LEDUC = "kuhn_poker", "leduc_poker"
 ITERATES = 1e-9
 EXACT = 1e-12
-EXACT_PER_CHIP = 1e-10  # per chip at stake, in other games than Kuhn
+EXACT_PER_CHIP = 1e-10  # times the largest return, in other games than Kuhn
 FEW_NODES = 20_000  # OpenSpiel's Python takes seconds above that
 VALUE = -1 / 18
 CPP_SOLVERS = {"cfr": pyspiel.CFRSolver, "cfr+": pyspiel.CFRPlusSolver}
@@ -140,7 +140,7 @@ for _variant, _title in (
 
 @check("fast", GROUP, "the fast mode of CFR and CFR+, against OpenSpiel's C++ solvers")
 def check_fast(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average and current policies, which differ from the exact mode's by rounding only."""
+    """Average and current policies."""
     sizes = {KUHN_POKER: 100, LEDUC: 3} if settings.quick else {KUHN_POKER: 1000, LEDUC: 10}
     for (variant, solver), (name, upto) in product(CPP_SOLVERS.items(), sizes.items()):
         ours = partial(make, variant=variant, mode="fast")
@@ -174,7 +174,7 @@ def check_nashconv(
 def check_best_response(
     tally: Tally, settings: Settings, *, evaluate: Callable[..., Any] = values.evaluate_policy
 ) -> None:
-    """Gains of each player, from OpenSpiel's Python best response."""
+    """Gains of each player, by OpenSpiel's `exploitability` with best responses in C++."""
     tree, game = kuhn_tree(), pyspiel.load_game("kuhn_poker")
     for where, policy in random_policies(settings):
         ours = evaluate(tree, policy.table)
@@ -225,7 +225,7 @@ def check_equilibria(
 def check_lp(
     tally: Tally, settings: Settings, *, solve: Callable[[Tree], Any] = solve_zero_sum
 ) -> None:
-    """OpenSpiel's average policy gives the value up to its own NashConv."""
+    """The value of OpenSpiel's average policy is known up to that policy's NashConv."""
     game = pyspiel.load_game("kuhn_poker")
     solution = solve(kuhn_tree())
     solver = pyspiel.CFRPlusSolver(game)

@@ -1,4 +1,4 @@
-"""`python -m parity.speed`: our speed and that of other libraries, in one run on one machine."""
+"""`python -m parity.speed`: compare our speed with that of other libraries, on this machine."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _ratio(contest: Contest, peer: str, ours: list[float], theirs: list[float]) 
 
 
 def _calibrated(contender: Contender, seconds: float) -> tuple[Contender, int]:
-    """Warm up, and find the number of units that a sample takes."""
+    """Warm up, and find how many units of work fill a sample of `seconds`."""
     units = contender(1)
     while (rate := _rate(contender, units)) * seconds > 2 * units:
         units = max(2 * units, int(rate * seconds / 2))

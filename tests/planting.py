@@ -1,4 +1,4 @@
-"""Plant an error in what a check of the parity command is given, and see the check fail."""
+"""Plant an error in what a check of `parity.check` compares, and require that it fails."""
 
 from __future__ import annotations
 
