@@ -136,9 +136,9 @@ def check_infosets(tally: Tally, settings: Settings) -> None:
     for state, player, infoset in _decisions(settings):
         where, key = _where(state), _knowledge(native, state, player)
         known = keys.setdefault((player, infoset), key)
-        tally.same(where, f"{infoset} of player {player} is {{}}", known, key)
+        tally.same(where, f"has {{}} as information set {infoset}", known, key)
         number = numbers.setdefault((player, key), infoset)
-        tally.same(where, f"{key} of player {player} is {{}}", infoset, number)
+        tally.same(where, f"gives {key} the number {{}}", infoset, number)
         count = native.num_infosets[player]
         tally.holds(where, f"{infoset} is below {count}", 0 <= infoset < count)
     if _is_small(native):
@@ -208,15 +208,17 @@ def _compare_measures(
         policies: list[PolicyRows] = [table.__getitem__ for table in tables]
         expected = reference(policies)
         where = f"random policy {seed}{f', after {opening}' if opening else ''}"
-        tally.close(where, "wins {} as player 0", found.values[0], expected.values[0], EXACT)
+        tally.close(where, "lets player 0 win {}", found.values[0], expected.values[0], EXACT)
         for player, response in enumerate(found.best_response):
             responding = list(policies)
             responding[player] = lambda infosets: pure[response[infosets]]  # noqa: B023
             won, best = reference(responding).values[player], expected.best_values[player]
-            tally.close(where, f"player {player}'s best response wins {{}}", won, best, EXACT)
+            tally.close(
+                where, f"lets player {player} win {{}} by its best response", won, best, EXACT
+            )
             if not opening:
                 value = found.best_values[player]
-                tally.close(where, f"player {player}'s best value is {{}}", value, best, EXACT)
+                tally.close(where, f"has best value {{}} for player {player}", value, best, EXACT)
 
 
 def _opening(game: Game, seed: int, done: Callable[[Any], bool]) -> list[int]:

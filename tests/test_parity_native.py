@@ -9,7 +9,6 @@ import pytest
 
 from algorithms.exact.phantom.rules import hex_board
 from algorithms.games import load_game
-from algorithms.games.native import NativeMeasure
 from parity import check, native
 from parity.registry import NATIVE_CHECKS, Settings, run
 from tests.planting import failures
@@ -89,7 +88,7 @@ WRONG_GAMES = [
     ("masks", wrong(DICE, "legal", last_is_legal), "player 0 after [0, 0]: ours allows"),
     ("infosets", wrong(HEX, "infoset_of", lambda n: n + 1), "is below 17 does not hold"),
     ("infosets", wrong(HEX, "infoset_of", lambda n: n // 2), "has 70 information sets"),
-    ("infosets", wrong(DICE, "infoset_of", lambda n: n // 2), "of player 0 is"),
+    ("infosets", wrong(DICE, "infoset_of", lambda n: n // 2), "as information set 0"),
 ]
 
 
@@ -98,34 +97,31 @@ def test_an_error_in_a_native_game_is_described(row, game, text):
     assert any(text in case for case in failures(row, {}, game=game))
 
 
-def measured(**changes):
-    """A measure of which some attributes are wrong, given the right ones."""
+def off_by_a_billionth(name):
+    """A measure of which `values` or `best_values` are a little too high."""
 
     def measure(game, tables):
         right = game.measure(tables)
-        wrong = {name: change(getattr(right, name)) for name, change in changes.items()}
-        fields = {name: getattr(right, name) for name in NativeMeasure.__slots__}
-        return NativeMeasure(**(fields | wrong))
+        return replace(right, **{name: tuple(x + 1e-9 for x in getattr(right, name))})
 
     return {"measure": measure}
 
 
-def slightly_more(numbers):
-    return tuple(number + 1e-9 for number in numbers)
-
-
-def last_actions(responses):
+def respond_with_last_actions(game, tables):
     """The highest legal action is rarely the best one."""
-    return tuple(np.full_like(actions, 3) for actions in responses)
+    masks = (game.legal(player, 0, count) for player, count in enumerate(game.num_infosets))
+    last = tuple(game.num_actions - 1 - legal[:, ::-1].argmax(axis=1) for legal in masks)
+    return replace(game.measure(tables), best_response=last)
 
 
+LAST_ACTIONS = {"measure": respond_with_last_actions}
 PLANTED = [
-    ("measure", measured(values=slightly_more), "random policy 0: ours wins"),
-    ("measure", measured(best_values=slightly_more), "ours player 0's best value is"),
-    ("measure", measured(best_response=last_actions), "'s best response wins"),
-    ("walk", measured(values=slightly_more), "random policy 0: ours wins"),
-    ("walk", measured(best_values=slightly_more), "ours player 0's best value is"),
-    ("walk", measured(best_response=last_actions), "'s best response wins"),
+    ("measure", off_by_a_billionth("values"), "random policy 0: ours lets player 0 win"),
+    ("measure", off_by_a_billionth("best_values"), "random policy 0: ours has best value"),
+    ("measure", LAST_ACTIONS, "by its best response"),
+    ("walk", off_by_a_billionth("values"), "random policy 0: ours lets player 0 win"),
+    ("walk", off_by_a_billionth("best_values"), "random policy 0: ours has best value"),
+    ("walk", LAST_ACTIONS, "by its best response"),
 ]
 
 
@@ -148,10 +144,10 @@ def test_an_error_in_the_sixth_digit_is_described(change, monkeypatch):
 @pytest.mark.parametrize("row", ["measure", "walk"])
 def test_an_error_after_an_opening_is_described(row):
     game = load_game(PTTT)
-    cases = failures(row, measured(values=slightly_more), game=game)
+    cases = failures(row, off_by_a_billionth("values"), game=game)
     assert any("random policy 0, after [" in case for case in cases)
-    cases = failures(row, measured(best_response=last_actions), game=game)
-    assert any("'s best response wins" in case for case in cases)
+    cases = failures(row, LAST_ACTIONS, game=game)
+    assert any("by its best response" in case for case in cases)
 
 
 def test_every_check_has_a_planted_error():
