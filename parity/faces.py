@@ -182,7 +182,7 @@ def _deal_of(env: Any, seed: int) -> tuple[float, ...]:
     return tuple(env.state()[:6].tolist())
 
 
-@check("shimmy", GROUP, "Shimmy through our shim in lockstep with the AEC face")
+@check("shimmy", GROUP, "every node of Shimmy with our shim against the AEC face")
 def check_shimmy(tally: Tally, settings: Settings, *, make_env: EnvFactory = shimmed) -> None:
     """Turns, legal moves and rewards, given the same deals and actions."""
     tally.theirs = "Shimmy"

@@ -104,7 +104,7 @@ def compare_policy(tally: Tally, policy: Policy, rows: Sequence[Sequence[float]]
             tally.close(repr(name), phrase, row[action], right.get(action, 0.0), tolerance)
 
 
-@check("policies", GROUP, "policies to both kinds of OpenSpiel table and back")
+@check("policies", GROUP, "random policies to both kinds of OpenSpiel table and back")
 def check_policies(
     tally: Tally,
     settings: Settings,

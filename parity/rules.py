@@ -81,7 +81,7 @@ def check_information(tally: Tally, settings: Settings, *, ours: Side = CORE) ->
         compare_information_states(ours, theirs, tally)
 
 
-@check("bridge", GROUP, "every action across the bridge and back, legal or not")
+@check("bridge", GROUP, "every action converted to OpenSpiel's and back, legal or not")
 def check_bridge(tally: Tally, settings: Settings, *, bridge: Any = own_bridge) -> None:
     """Our action and its image lead to the same node, and histories convert both ways."""
     for where, state, theirs in lockstep():
@@ -151,7 +151,7 @@ def check_observations(
                 tally.same(spot, "is in {}", infosets.setdefault(key, name), name)
 
 
-@check("masks", GROUP, "every mask of both agents, through the bridge")
+@check("masks", GROUP, "every mask of both agents against OpenSpiel's legal actions")
 def check_masks(
     tally: Tally, settings: Settings, *, mask: Callable[[State, int], Mask] = State.mask
 ) -> None:

@@ -170,7 +170,7 @@ def check_nashconv(
             tally.close(f"{where} of a batch", "has NashConv {}", of_batch, right, EXACT)
 
 
-@check("best-response", GROUP, "what each player gains by best-responding to random policies")
+@check("best-response", GROUP, "what best responses gain against random policies, for each player")
 def check_best_response(
     tally: Tally, settings: Settings, *, evaluate: Callable[..., Any] = values.evaluate_policy
 ) -> None:
@@ -199,7 +199,7 @@ def check_values(
             tally.close(where, phrase, ours[player], value, tolerance(policy.game))
 
 
-@check("equilibria", GROUP, "the closed-form equilibria in OpenSpiel's NashConv, and its own data")
+@check("equilibria", GROUP, "the closed-form equilibria by OpenSpiel's NashConv, and its own table")
 def check_equilibria(
     tally: Tally,
     settings: Settings,
@@ -221,7 +221,7 @@ def check_equilibria(
                 tally.close(where, phrase, probability, theirs[name][action], EXACT)
 
 
-@check("lp", GROUP, "the linear program's value and policy against OpenSpiel's CFR+ limit")
+@check("lp", GROUP, "the linear program's value and policy against OpenSpiel's CFR+")
 def check_lp(
     tally: Tally, settings: Settings, *, solve: Callable[[Tree], Any] = solve_zero_sum
 ) -> None:
