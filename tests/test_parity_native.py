@@ -107,21 +107,24 @@ def off_by_a_billionth(name):
     return {"measure": measure}
 
 
-def respond_with_last_actions(game, tables):
-    """The highest legal action is rarely the best one."""
-    masks = (game.legal(player, 0, count) for player, count in enumerate(game.num_infosets))
-    last = tuple(game.num_actions - 1 - legal[:, ::-1].argmax(axis=1) for legal in masks)
-    return replace(game.measure(tables), best_response=last)
+def respond_otherwise(game, tables):
+    """Another legal action than the best one, where there is one."""
+    right, responses = game.measure(tables), []
+    for player, best in enumerate(right.best_response):
+        others = game.legal(player, 0, len(best))
+        others[np.arange(len(best)), best] = False
+        responses.append(np.where(others.any(axis=1), others.argmax(axis=1), best))
+    return replace(right, best_response=tuple(responses))
 
 
-LAST_ACTIONS = {"measure": respond_with_last_actions}
+OTHER_RESPONSE = {"measure": respond_otherwise}
 PLANTED = [
     ("measure", off_by_a_billionth("values"), "random policy 0: ours lets player 0 win"),
     ("measure", off_by_a_billionth("best_values"), "random policy 0: ours has best value"),
-    ("measure", LAST_ACTIONS, "by its best response"),
+    ("measure", OTHER_RESPONSE, "by its best response"),
     ("walk", off_by_a_billionth("values"), "random policy 0: ours lets player 0 win"),
     ("walk", off_by_a_billionth("best_values"), "random policy 0: ours has best value"),
-    ("walk", LAST_ACTIONS, "by its best response"),
+    ("walk", OTHER_RESPONSE, "by its best response"),
 ]
 
 
@@ -146,7 +149,7 @@ def test_an_error_after_an_opening_is_described(row):
     game = load_game(PTTT)
     cases = failures(row, off_by_a_billionth("values"), game=game)
     assert any("random policy 0, after [" in case for case in cases)
-    cases = failures(row, LAST_ACTIONS, game=game)
+    cases = failures(row, OTHER_RESPONSE, game=game)
     assert any("by its best response" in case for case in cases)
 
 
