@@ -28,6 +28,7 @@ from algorithms.games.phantom import Phantom
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State
+from parity.benchmark import GAMES as LARGE
 from parity.faces import shimmed
 
 Contender: TypeAlias = Callable[[int], int]
@@ -42,10 +43,7 @@ GAMES = {
 }
 DICE6 = "liars_dice(numdice=1,dice_sides=6)"
 OPENSPIEL, EXACT_MODE, USUAL = "OpenSpiel (C++)", "our exact mode", "the usual recipe"
-LARGE_GAMES = {
-    "phantom tic-tac-toe": "phantom_ttt(obstype=reveal-nothing)",
-    "dark hex 3x3": "dark_hex(gameversion=cdh,board_size=3,obstype=reveal-nothing)",
-}
+LARGE_GAMES = {"phantom tic-tac-toe": LARGE["PTTT"], "dark hex 3x3": LARGE["DH3"]}
 # Seconds per evaluation of one policy in these games, as the authors of two public projects report
 # them on their own hardware. The fastest of each: exp-a-spiel (C++) takes 75 to 86 s on 16 to 24
 # threads; nashbench (JAX) 5.4 to 9.5 s on an RTX A6000, and over 40 minutes on a CPU.
