@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from algorithms.exact.liars_dice import legal_actions
+from algorithms.exact.native import Tables
 from algorithms.exact.phantom.rules import MAX_CELLS
 from algorithms.exact.phantom.sequences import infosets_of
 from algorithms.exact.phantom.walk import OPEN, WIN, find_tries, move, walk
+from algorithms.exact.values import Measure
 from algorithms.games import Game
 from algorithms.games.liars_dice import LiarsDice
-from algorithms.games.native import NativeGame, NativeMeasure, Tables
+from algorithms.games.native import NativeGame
 from algorithms.games.phantom import Phantom
 from algorithms.support.arrays import Float64Array, Int8Array
 from parity.registry import NATIVE, Settings, Skipped, check
@@ -169,7 +171,7 @@ def check_measure(
     tally: Tally,
     settings: Settings,
     *,
-    measure: Callable[[NativeGame, Tables], NativeMeasure] = lambda game, x: game.measure(x),
+    measure: Callable[[NativeGame, Tables], Measure] = lambda game, x: game.measure(x),
 ) -> None:
     """Random policies: of the whole of a small game, after openings of a large one."""
     game, native = _game(settings), _native(settings)
@@ -183,7 +185,7 @@ def check_measure(
         where = f"random policy {seed}{f', after {list(opening)}' if opening else ''}"
         tally.close(where, "wins {} as player 0", found.values[0], states.value(tables), EXACT)
         for player in (0, 1):
-            response = found.best_response[player]
+            response = found.best_responses[player]
             best = states.response_value(player, tables)
             ours = states.response_value(player, tables, response)
             tally.close(where, f"player {player}'s best response wins {{}}", ours, best, EXACT)
@@ -197,7 +199,7 @@ def check_walk(
     tally: Tally,
     settings: Settings,
     *,
-    measure: Callable[[NativeGame, Tables], NativeMeasure] = lambda game, x: game.measure(x),
+    measure: Callable[[NativeGame, Tables], Measure] = lambda game, x: game.measure(x),
 ) -> None:
     """The same, compiled: so the openings of large games are shorter."""
     game, native = _game(settings), _native(settings)
@@ -223,7 +225,7 @@ def check_walk(
         where = f"random policy {seed}{f', after {list(opening)}' if opening else ''}"
         tally.close(where, "wins {} as player 0", found.values[0], expected.values[0], EXACT)
         for player in (0, 1):
-            pure = np.eye(native.num_actions, dtype=np.float32)[found.best_response[player]]
+            pure = np.eye(native.num_actions, dtype=np.float32)[found.best_responses[player]]
             responding = list(policies)
             responding[player] = _rows(pure, infosets[player])
             won = walk(native.rules, tries, (responding[0], responding[1])).values[player]
@@ -245,7 +247,7 @@ def check_published(
     tally: Tally,
     settings: Settings,
     *,
-    measure: Callable[[NativeGame, Tables], NativeMeasure] = lambda game, x: game.measure(x),
+    measure: Callable[[NativeGame, Tables], Measure] = lambda game, x: game.measure(x),
 ) -> None:
     """Six digits, in the five benchmark games."""
     native = _native(settings)

@@ -8,7 +8,6 @@ import pytest
 
 from algorithms.exact.phantom.rules import hex_board
 from algorithms.games import load_game
-from algorithms.games.native import NativeMeasure
 from algorithms.games.phantom import Phantom
 from parity import check, native
 from parity.registry import NATIVE_CHECKS, Settings, run
@@ -115,8 +114,10 @@ def measured(**changes):
     def measure(game, tables):
         right = game.measure(tables)
         wrong = {name: change(getattr(right, name)) for name, change in changes.items()}
-        fields = {name: getattr(right, name) for name in NativeMeasure.__slots__}
-        return NativeMeasure(**(fields | wrong))
+        if "best_responses" in wrong:
+            responses = wrong.pop("best_responses")
+            wrong["compute_best_responses"] = lambda: responses
+        return replace(right, **wrong)
 
     return {"measure": measure}
 
@@ -133,9 +134,9 @@ def last_actions(responses):
 PLANTED = [
     ("measure", measured(values=slightly_more), "random policy 0: ours wins"),
     ("measure", measured(best_values=slightly_more), "ours player 0's best value is"),
-    ("measure", measured(best_response=last_actions), "'s best response wins"),
+    ("measure", measured(best_responses=last_actions), "'s best response wins"),
     ("walk", measured(values=slightly_more), "random policy 0: ours wins"),
-    ("walk", measured(best_response=last_actions), "'s best response wins"),
+    ("walk", measured(best_responses=last_actions), "'s best response wins"),
 ]
 
 
@@ -160,7 +161,7 @@ def test_an_error_after_an_opening_is_described(row):
     game = load_game(PTTT)
     cases = failures(row, measured(values=slightly_more), game=game)
     assert any("random policy 0, after [" in case for case in cases)
-    cases = failures(row, measured(best_response=last_actions), game=game)
+    cases = failures(row, measured(best_responses=last_actions), game=game)
     assert any("'s best response wins" in case for case in cases)
 
 
