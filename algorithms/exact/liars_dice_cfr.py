@@ -29,7 +29,7 @@ from algorithms.exact.liars_dice import (
     new_stack,
     num_infosets,
 )
-from algorithms.exact.native import NativeSolver, Tables, Weighted
+from algorithms.exact.native import FloatArray, NativeSolver, Tables
 from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
 from algorithms.support.compiled import compiled, inlined
 
@@ -37,7 +37,7 @@ from algorithms.support.compiled import compiled, inlined
 class LiarsDiceSolver(NativeSolver):
     """A solver of Liar's Dice; with float32 two dice of five sides take 240 MiB.
 
-    Predictive variants take half as much again.
+    Predictive variants take 50% more.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ def _first_vector(code: int, bids: int) -> int:
 @compiled
 def _iterate(
     rules: Rules,
-    vectors: tuple[Weighted, Weighted, Weighted],
+    vectors: tuple[FloatArray, FloatArray, FloatArray],
     player: int,
     weights: Weights,
     updates: Int64Array,
@@ -101,7 +101,7 @@ def _iterate(
 
 
 @inlined
-def _match(weights: Weighted, first: int, left: int, least: int, policy: Float64Array) -> None:
+def _match(weights: FloatArray, first: int, left: int, least: int, policy: Float64Array) -> None:
     """Make a policy `(left + 1, n)` proportional to positive weights, uniform where none is > 0.
 
     The actions are `least` to `left`.
@@ -118,7 +118,7 @@ def _match(weights: Weighted, first: int, left: int, least: int, policy: Float64
 
 
 @inlined
-def _add_to_average(stack: Stack, depth: int, average: Weighted, weight: float) -> None:
+def _add_to_average(stack: Stack, depth: int, average: FloatArray, weight: float) -> None:
     first = _first_vector(stack.code[depth], len(stack.code) - 1)
     for j in range(stack.left[depth] + 1):
         for x in range(stack.reach.shape[1]):
@@ -130,7 +130,7 @@ def _leave(
     stack: Stack,
     value: Float64Array,
     depth: int,
-    regrets: tuple[Weighted, Weighted],
+    regrets: tuple[FloatArray, FloatArray],
     update: tuple[int, Weights],
 ) -> None:
     """Update the player's regrets if it is the mover, and add its value to the state before."""
@@ -159,7 +159,7 @@ def _leave(
 
 
 @compiled
-def _write_policy(average: Weighted, tables: tuple[Float32Array, Float32Array]) -> None:
+def _write_policy(average: FloatArray, tables: tuple[Float32Array, Float32Array]) -> None:
     """Write the normalised average into one table `(information sets, B + 1)` per player."""
     bids, n = tables[0].shape[1] - 1, average.shape[1]
     policy = np.zeros((bids + 1, n))

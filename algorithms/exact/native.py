@@ -18,7 +18,7 @@ from algorithms.support.npz import set_arrays
 from kuhn_bridge.errors import BridgeError, PolicyError
 
 Tables: TypeAlias = tuple[Float32Array, ...]  # one (I_p, A) per player
-Weighted: TypeAlias = Float32Array | Float64Array
+FloatArray: TypeAlias = Float32Array | Float64Array
 ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 1
 MAX_LOSSES = 1_000
 
@@ -77,7 +77,7 @@ class NativeSolver:
         if not variant.alternating:
             raise BridgeError(f"native games are solved by alternating variants; got {variant}")
 
-        def zeros() -> list[Weighted]:
+        def zeros() -> list[FloatArray]:
             return [np.zeros(shape, dtype) for shape in shapes.values()]
 
         self.variant = variant

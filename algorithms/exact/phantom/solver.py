@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.exact.cfr import Variant, Weights
-from algorithms.exact.native import NativeSolver, Tables, Weighted
+from algorithms.exact.native import FloatArray, NativeSolver, Tables
 from algorithms.exact.phantom.sequences import Sequences
 from algorithms.exact.phantom.values import (
     Children,
@@ -35,7 +35,7 @@ from algorithms.support.arrays import Float64Array, Int64Array
 from algorithms.support.compiled import compiled, inlined
 
 # Regrets, predicted regrets (the same table without prediction) and averages, (I, A) each.
-_Regrets: TypeAlias = tuple[Weighted, Weighted, Weighted]
+_Regrets: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 # Reach probabilities and counterfactual values by node.
 _Numbers: TypeAlias = tuple[Float64Array, Float64Array]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from algorithms.exact.native import (
     ROW_SUM_TOLERANCE,
+    FloatArray,
     Tables,
-    Weighted,
     invalid_row,
     largest_losses,
     require_tables,
@@ -214,7 +214,7 @@ def _run(sequences: Sequences, outcomes: int, taken: int, failed: int, place: in
 
 
 @part
-def sum_positive(weights: Weighted, infoset: np.uint64, children: Children) -> float:
+def sum_positive(weights: FloatArray, infoset: np.uint64, children: Children) -> float:
     """The sum of the legal actions' weights above 0."""
     total = 0.0
     for k in range(children.num_actions):
@@ -223,7 +223,7 @@ def sum_positive(weights: Weighted, infoset: np.uint64, children: Children) -> f
 
 
 @compiled
-def write_reach(sequences: Sequences, weights: Weighted, reach: Float64Array) -> None:
+def write_reach(sequences: Sequences, weights: FloatArray, reach: Float64Array) -> None:
     """Write the probability of each node by its owner's choices.
 
     The policy is proportional to the weights `(I, A)` above 0, and uniform where there are none.
@@ -234,7 +234,7 @@ def write_reach(sequences: Sequences, weights: Weighted, reach: Float64Array) ->
 
 @inlined
 def _write_reach(
-    arrays: tuple[Weighted, Float64Array],
+    arrays: tuple[FloatArray, Float64Array],
     node: np.uint64,
     infoset: np.uint64,
     children: Children,
