@@ -138,7 +138,7 @@ def _leave(
     regret, predicted = regrets
     player, (discount_positive, discount_negative, _, prediction) = update
     first = _first_vector(stack.code[depth], len(stack.code) - 1)
-    least = 0 if depth > 0 else 1
+    least, predictive = 0 if depth > 0 else 1, prediction > 0
     for x in range(n):
         mean = 0.0
         if depth & 1 != player:
@@ -152,7 +152,7 @@ def _leave(
                 total = regret[first + j, x] + new
                 total *= discount_positive if total >= 0 else discount_negative
                 regret[first + j, x] = total
-                if prediction > 0:
+                if predictive:
                     predicted[first + j, x] = total + new
         if depth > 0:
             value[depth - 1, left + 1, x] = mean
