@@ -1,4 +1,4 @@
-"""What a training run leaves behind: the model, its learning curve, and how it was made."""
+"""The files of a training run: the model, its learning curve, its settings and results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from algorithms.support import files
 from kuhn_bridge.errors import GameError
 
 PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
-LAST = ".last.zip"  # where `which="both"` puts the last policy
+LAST = ".last.zip"  # the suffix of the last policy if both are saved
 
 
 def holds_models(game: Game) -> bool:
@@ -38,7 +38,7 @@ def holds_models(game: Game) -> bool:
 def save_results(
     training: Training, out: Path, *, which: str = "best", picture: bool = True
 ) -> dict[str, Any]:
-    """Write the model, its curve and how it was made; the results, measured on the saved file."""
+    """Write the model, its curve, settings and results; the results, measured on the saved file."""
     recorder, game = training.callback.recorder, training.game
     end = recorder.points[-1]
     holds = {"best": _better(end), "both": "average"}.get(which, which)
@@ -59,7 +59,7 @@ def save_results(
         "config": asdict(training.settings),
         "versions": _versions(),
     }
-    files.write_text(out.with_suffix(".csv"), to_csv(training.curve, recorder.measure))
+    files.write_text(out.with_suffix(".csv"), to_csv(training.curve))
     files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
     if picture and is_measured(training.settings, game):
         draw({training.settings.recipe: training.curve}, out.with_suffix(".png"), game)
@@ -67,12 +67,12 @@ def save_results(
 
 
 def _better(end: Point) -> str:
-    """Which policy of a curve's last point is better; the average if that is not known."""
+    """The better policy of a curve's last point; the average if neither was measured."""
     return "last" if end.last < end.average else "average"
 
 
 def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, Any]:
-    """The saved policy and its NashConv; without a tree only what the curve measured."""
+    """The saved policy and its NashConv; without a tree only the figures of the curve."""
     end, game = training.curve[-1], training.game
     if not is_measured(training.settings, game):
         return {"source": str(out)}
