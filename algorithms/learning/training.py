@@ -330,3 +330,14 @@ def unchecked_distributions() -> Iterator[None]:
         yield
     finally:
         Distribution.set_default_validate_args(before)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread: with small networks, more threads mostly wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
