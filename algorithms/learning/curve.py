@@ -18,6 +18,7 @@ from algorithms.support import files
 from algorithms.support.errors import UsageError
 
 NASH_CONV = "nash_conv"  # the name of the column of an exact measure
+NASH_CONV_AT_LEAST = "nash_conv_at_least"  # of a lower bound
 CFR_ITERATIONS = (100, 1000)
 MAX_VISITS = 100_000_000  # of nodes, that CFR may make for the sake of a picture
 MAX_BYTES = 2**24  # of a file: a curve takes one thousandth of it

@@ -52,7 +52,7 @@ from algorithms.exact.tree import Tree
 from algorithms.exact.values import nash_convs, reach_probabilities, returns_std
 from algorithms.games import Game, as_game
 from algorithms.learning.buffer import SeatRolloutBuffer
-from algorithms.learning.curve import Point, Recorder
+from algorithms.learning.curve import NASH_CONV, Point, Recorder
 from algorithms.learning.environments import last_step_of, observation_space
 from algorithms.learning.observation_index import ObservationIndex
 from algorithms.learning.settings import (
@@ -101,6 +101,7 @@ class SelfPlay(BaseCallback):
         total_steps: of the run that the schedules span; by default each call of `learn`.
         points: how many points the curve has after the first.
         measure: measures a network in a game without a tree; without it the curve has no figures.
+        measure_name: what the curve's columns call that measure.
         watch: called with each point of the curve, and in between with the latest figures.
 
     Attributes:
@@ -122,6 +123,7 @@ class SelfPlay(BaseCallback):
         total_steps: int | None = None,
         points: int | None = None,
         measure: Measure | None = None,
+        measure_name: str = NASH_CONV,
         watch: Callable[[Point], None] | None = None,
     ) -> None:
         super().__init__()
@@ -133,7 +135,7 @@ class SelfPlay(BaseCallback):
             "ent_coef_end": ent_coef_end,
         }
         self._total_steps, self._points, self._measure = total_steps, points, measure
-        self.recorder = Recorder(watch)
+        self.recorder = Recorder(watch, measure=measure_name)
 
     @property
     def curve(self) -> list[Point]:

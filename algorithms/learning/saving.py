@@ -13,8 +13,8 @@ import numpy as np
 
 import kuhn_bridge
 from algorithms.games import Game
-from algorithms.learning.curve import Point, draw, to_csv
-from algorithms.learning.settings import is_measured
+from algorithms.learning.curve import NASH_CONV_AT_LEAST, Point, draw, to_csv
+from algorithms.learning.settings import is_bounded, is_measured
 from algorithms.learning.training import Training
 from algorithms.policies import load_policy
 from algorithms.policies.policy import Policy
@@ -41,7 +41,8 @@ def save_results(
     """Write the model, its curve and how it was made; the results, measured on the saved file."""
     recorder, game = training.callback.recorder, training.game
     end = recorder.points[-1]
-    holds = {"best": _better(end), "both": "average"}.get(which, which)
+    best = _better(end) if is_measured(training.settings, game) else "average"
+    holds = {"best": best, "both": "average"}.get(which, which)
     if holds_models(game):
         training.save_model(out, holds=holds)
         if which == "both":
@@ -67,13 +68,16 @@ def save_results(
 
 
 def _better(end: Point) -> str:
-    """Which policy of a curve's last point is better; the average if that is not known."""
+    """Which policy of a curve's last point is better."""
     return "last" if end.last < end.average else "average"
 
 
 def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, Any]:
     """The saved policy and its NashConv; without a tree only what the curve measured."""
     end, game = training.curve[-1], training.game
+    if is_bounded(training.settings, game):
+        last, average = (f"{NASH_CONV_AT_LEAST}_{which}" for which in ("last", "average"))
+        return {"source": str(out), last: end.last, average: end.average}
     if not is_measured(training.settings, game):
         return {"source": str(out)}
     if not game.fits_tree:

@@ -136,6 +136,14 @@ class Settings:
         most=10_000,
         usual=None,
     )
+    bound_decisions: int = _setting(
+        0,
+        "decisions of each best response that is trained at a point of the curve, for a lower "
+        "bound of NashConv in a game without an exact measure; 0: no bounds",
+        table=None,
+        network=None,
+        usual=None,
+    )
     init: str = _setting("", "a model.zip of the same game to start from", usual=None)
 
     @property
@@ -169,9 +177,9 @@ def enough_steps(kind: Kind, infosets: int, n_envs: int) -> int:
     return min(128, max(8, round(work / max(n_envs, 1))))
 
 
-def default_points(game: Game) -> int:
+def default_points(game: Game, *, bounds: bool = False) -> int:
     """The default of `points`: a handful where a point takes many seconds."""
-    if game.native:
+    if game.native or bounds:
         return NATIVE_POINTS
     large = game.fits_tree and game.tree.num_nodes >= LARGE_TREE
     return LARGE_TREE_POINTS if large else CURVE_POINTS
@@ -180,6 +188,11 @@ def default_points(game: Game) -> int:
 def is_measured(settings: Settings, game: Game) -> bool:
     """Whether the learning curve has figures: exact ones, where the game has them."""
     return game.fits_tree or (bool(settings.points) and game.native is not None)
+
+
+def is_bounded(settings: Settings, game: Game) -> bool:
+    """Whether the learning curve has lower bounds of NashConv."""
+    return bool(settings.points and settings.bound_decisions) and not game.is_exact
 
 
 def configure(given: Mapping[str, Any]) -> Settings:
@@ -223,8 +236,10 @@ def _completed(
     if kind != "usual":
         by_rule["kl_end"] = kl_end_after(kind, made.steps)
     if game is not None:
-        by_rule["points"] = default_points(game)
+        by_rule["points"] = default_points(game, bounds=bool(made.bound_decisions))
     made = Settings(**{**values, **by_rule, **given, **chosen})
+    if game is not None and made.bound_decisions and game.is_exact:
+        raise UsageError(f"bound_decisions: NashConv of {game.name} is measured exactly")
     _require_possible(made)
     return made
 
