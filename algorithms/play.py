@@ -15,7 +15,7 @@ from algorithms.playing.opponents import PERFECT, opponent
 from algorithms.playing.page import assets
 from algorithms.policies import sources
 from algorithms.reporting.document import MAX_NODES
-from algorithms.reporting.measures import policy_names
+from algorithms.reporting.entries import policy_names
 from algorithms.reporting.page import page_assets
 from algorithms.reporting.writing import (
     NO_REFERENCE,

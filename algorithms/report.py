@@ -1,4 +1,4 @@
-"""Write policies of a game as one HTML file: how good they are, where they lose, and a table.
+"""Write policies of a game as one HTML file: how good they are, where they lose, a game to play.
 
 The file needs no network and no server. Beside the policies it shows an equilibrium.
 """
@@ -34,13 +34,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     add(
         "--equilibrium",
         metavar="POLICY",
-        help=f"what to show beside them ({USUAL_REFERENCE}; {NO_REFERENCE}: nothing)",
+        help=f"the policy to show beside them ({USUAL_REFERENCE}; {NO_REFERENCE}: nothing)",
     )
     add(
         "--decisions",
         type=int,
         metavar="N",
-        help="that best responses learn from in a game without an exact measure "
+        help="decisions that best responses learn from in a game without an exact measure "
         f"({budget.DECISIONS:,}; 0: no bound of NashConv)",
     )
     add("--trust", action="store_true", help="let a model's file run code")

@@ -15,13 +15,14 @@ import numpy as np
 
 from algorithms.exact import values
 from algorithms.exact.liars_dice import legal_actions
+from algorithms.exact.native import Tables
 from algorithms.exact.phantom.rules import MAX_CELLS
 from algorithms.exact.phantom.sequences import infosets_of
 from algorithms.exact.phantom.walk import OPEN, WIN, Values, find_tries, move, walk
 from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder
 from algorithms.games import Game
 from algorithms.games.liars_dice import LiarsDice
-from algorithms.games.native import NativeGame, NativeMeasure, Tables
+from algorithms.games.native import NativeGame
 from algorithms.games.phantom import Phantom
 from algorithms.support.arrays import Float64Array
 from parity.registry import NATIVE, Settings, Skipped, Tally, check
@@ -41,7 +42,7 @@ PUBLISHED = {
     (7_864_320, 7_864_320): 0.890598,
 }
 
-Measurer: TypeAlias = Callable[[NativeGame, Tables], NativeMeasure]
+Measurer: TypeAlias = Callable[[NativeGame, Tables], values.Measure]
 PolicyRows: TypeAlias = Callable[[Any], Any]
 """The rows `(n, A)` of one player's policy at information sets `(n,)`."""
 Reference: TypeAlias = Callable[[Sequence[PolicyRows]], Any]
@@ -162,7 +163,7 @@ def _knowledge(native: NativeGame, state: Any, player: int) -> Any:
     return tuple(own)
 
 
-def measured(native: NativeGame, tables: Tables) -> NativeMeasure:
+def measured(native: NativeGame, tables: Tables) -> values.Measure:
     """Our own measure."""
     return native.measure(tables)
 
@@ -209,7 +210,7 @@ def _compare_measures(
         expected = reference(policies)
         where = f"random policy {seed}{f', after {opening}' if opening else ''}"
         tally.close(where, "lets player 0 win {}", found.values[0], expected.values[0], EXACT)
-        for player, response in enumerate(found.best_response):
+        for player, response in enumerate(found.best_responses):
             responding = list(policies)
             responding[player] = lambda infosets: pure[response[infosets]]  # noqa: B023
             won, best = reference(responding).values[player], expected.best_values[player]

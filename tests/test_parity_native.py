@@ -110,11 +110,11 @@ def off_by_a_billionth(name):
 def respond_otherwise(game, tables):
     """Another legal action than the best one, where there is one."""
     right, responses = game.measure(tables), []
-    for player, best in enumerate(right.best_response):
+    for player, best in enumerate(right.best_responses):
         others = game.legal(player, 0, len(best))
         others[np.arange(len(best)), best] = False
         responses.append(np.where(others.any(axis=1), others.argmax(axis=1), best))
-    return replace(right, best_response=tuple(responses))
+    return replace(right, compute_best_responses=lambda: tuple(responses))
 
 
 OTHER_RESPONSE = {"measure": respond_otherwise}

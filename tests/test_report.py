@@ -23,21 +23,9 @@ from algorithms.learning.best_response import Gain, LowerBound, SeatBound
 from algorithms.learning.curve import Point, to_csv
 from algorithms.learning.settings import configure
 from algorithms.policies import Policy, load_policy
-from algorithms.reporting import page
-from algorithms.reporting.document import (
-    GameFacts,
-    facts_of,
-    game_document,
-    summary_document,
-)
-from algorithms.reporting.measures import (
-    Entry,
-    Measure,
-    curve_beside,
-    entry,
-    notes_beside,
-    policy_names,
-)
+from algorithms.reporting import document, page
+from algorithms.reporting.document import game_document, game_facts
+from algorithms.reporting.entries import curve_beside, entry, notes_beside, policy_names
 from algorithms.reporting.writing import report_document, write_document
 from algorithms.sweeping.plan import Plan
 from tests.games import DICE, KUHN, KUHN3, LEDUC
@@ -166,12 +154,10 @@ def test_a_reference_among_the_policies_is_shown_once():
     ]
 
 
-def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys):
+def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys, monkeypatch):
+    monkeypatch.setattr(document, "MAX_NODES", 9)
     game = load_game(LEDUC)
-    one = entry("random:1", game, load_policy("random:1", game).table)
-    found = game_document(
-        game, [one], entry("uniform", game, load_policy("uniform", game).table), max_nodes=9
-    )
+    found = report_document(["random:1"], game, equilibrium="uniform")
     assert found["tree"] is None
     assert found["without_tree"] == (
         "leduc_poker has 9,457 nodes: the explorer and the table are left out above 9 nodes."
@@ -192,31 +178,19 @@ def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys):
     assert found["policies"][1]["role"] == "reference"
 
 
-def test_a_lower_bound_is_never_called_nash_conv():
-    facts = GameFacts(name="phantom_ttt", num_players=2)
-    bound = Entry(name="model.zip", measure=Measure(nash_conv=0.4, interval=(0.35, 0.45)))
-    (policy,) = summary_document(facts, [bound], why="too large for a tree")["policies"]
-    assert "nash_conv" not in policy
-    assert policy["nash_conv_at_least"] == 0.4
-    assert policy["exploitability_at_least"] == 0.2
-    assert policy["interval"] == (0.35, 0.45)
-    assert policy["verdict"] == ""
-
-
 def test_a_native_game_reports_what_its_tree_would():
     small = load_game("liars_dice(numdice=1,dice_sides=3)")
     native = find_liars_dice(small.origin)
     large = replace(small, source=replace(small.source, fits_tree=lambda: False))
     assert large.native is not None
-    with_tree = entry("uniform", small, small.uniform_table())
-    without = entry("uniform", large, native.uniform())
-    assert without.table is None
-    assert without.measure.nash_conv == pytest.approx(with_tree.measure.nash_conv, abs=1e-6)
-    assert without.measure.gains == pytest.approx(with_tree.measure.gains, abs=1e-6)
-    lost = [line.lost for line in with_tree.losses]
-    assert [line.lost for line in without.losses] == pytest.approx(lost, abs=1e-6)
-    assert without.losses[0].label.startswith("player_")
-    found = game_document(large, [without])
+    wanted = Policy.uniform(small).measure()
+    found = game_document(large, [entry("uniform", Policy(large, native.uniform()))])
+    (policy,) = found["policies"]
+    assert policy["nash_conv"] == pytest.approx(wanted.nash_conv, abs=1e-6)
+    assert policy["gains"] == pytest.approx(wanted.gains, abs=1e-6)
+    lost = [loss.lost for loss in wanted.losses]
+    assert [loss["lost"] for loss in policy["losses"]] == pytest.approx(lost, abs=1e-6)
+    assert policy["losses"][0]["label"].startswith("player_")
     assert found["tree"] is None
     assert "does not fit a tree" in found["without_tree"]
     assert found["game"]["infosets"] == len(small.tree.keys)
@@ -245,6 +219,7 @@ def test_without_an_exact_measure_the_report_has_a_bound(monkeypatch):
     assert policy["exploitability_at_least"] == pytest.approx(0.25)
     assert policy["interval"] == pytest.approx((0.5 - 0.027718, 0.5 + 0.027718), abs=1e-5)
     assert policy["gains"] == (0.375, 0.125)
+    assert policy["verdict"] == ""
     assert policy["notes"]["lower bound"] == {
         "decisions per response": "2000",
         "hands to measure it": "4000",
@@ -341,11 +316,11 @@ def test_a_sweep_over_several_games_has_no_report(tmp_path, capsys):
 
 
 def test_facts_of_a_game():
-    facts = facts_of(load_game(KUHN3))
-    assert (facts.num_players, facts.nodes, facts.infosets) == (3, 617, 48)
-    assert facts.constant_sum
-    assert not facts_of(load_game("matrix_pd")).constant_sum
-    assert facts.uniform_nash_conv == pytest.approx(2.0625)
+    facts = game_facts(load_game(KUHN3))
+    assert (facts["num_players"], facts["nodes"], facts["infosets"]) == (3, 617, 48)
+    assert facts["constant_sum"]
+    assert facts["uniform_nash_conv"] == pytest.approx(2.0625)
+    assert not game_facts(load_game("matrix_pd"))["constant_sum"]
 
 
 RUN = {
@@ -408,10 +383,10 @@ def test_the_page_is_whole(tmp_path):
 
 def test_no_text_ends_the_element_that_it_stands_in(tmp_path):
     evil = "</script><script>alert(1)</script><!--"
-    facts = GameFacts(name=evil, num_players=2)
-    one = Entry(name=evil, measure=Measure(nash_conv=1.0), notes={evil: {evil: evil}})
+    found = report_document(["uniform"])
+    found["game"]["name"] = found["policies"][0]["name"] = found["tree"]["keys"][0] = evil
     path = tmp_path / "report.html"
-    write_document(path, summary_document(facts, [one], why=evil))
+    write_document(path, found)
     text = path.read_text()
     assert evil not in text
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL)
@@ -467,18 +442,17 @@ def test_a_mistake_is_one_line(arguments, message, capsys, tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-INKS = ("colour-0", "colour-1", "colour-2", "colour-3", "colour-4", "reference", "quiet", "good")
+INKS = ("colour-0", "colour-1", "colour-2", "colour-3", "colour-4", "colour-reference")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("ground", ["panel", "paper"])
-@pytest.mark.parametrize("ink", INKS)
+@pytest.mark.parametrize("ink", [*INKS, "quiet", "good"])
 def test_names_in_colour_stand_out(scheme, ground, ink):
     """The ratio of WCAG 2 between text and its ground."""
-    colours = {}
-    for name in page.STYLES:
-        light, dark = (WEB / name).read_text().split("@media", 2)[:2]
-        colours |= dict(re.findall(r"--([\w-]+): (#\w{6})", light))
-        if scheme == "dark":
-            colours |= dict(re.findall(r"--([\w-]+): (#\w{6})", dark))
+    common, own = ((WEB / name).read_text() for name in page.STYLES)
+    parts = common.split("@media", 2)[: 2 if scheme == "dark" else 1]
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", "".join(parts)))
+    for name, *pair in re.findall(r"\.([\w-]+) \{\n  --own: light-dark\((#\w+), (#\w+)\)", own):
+        colours[name] = pair[scheme == "dark"]
     assert contrast(colours[ink], colours[ground], 0.0) >= 4.5

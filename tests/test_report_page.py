@@ -16,23 +16,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms import nashconv
 from algorithms.exact.action_values import action_values
 from algorithms.games import load_game
+from algorithms.learning.best_response import Gain, LowerBound, SeatBound
 from algorithms.learning.curve import Point, to_csv
 from algorithms.play import _assets
 from algorithms.policies import load_policy
-from algorithms.reporting.document import GameFacts, game_document, summary_document
-from algorithms.reporting.measures import Entry, LossLine, Measure, entry
+from algorithms.reporting import document
+from algorithms.reporting.document import game_document
+from algorithms.reporting.entries import Entry, entry
 from algorithms.reporting.writing import report_document, write_document
 from algorithms.support.server import Server
 from tests.games import DICE, KUHN3, LEDUC
 from tests.test_page import LAPTOP, MINUS, PHONE, browser, number
-from tests.test_report import array
+from tests.test_report import GAMES, array, measured, without_measure
 
 __all__ = ["browser"]  # a fixture
 
-GAMES = ("kuhn", LEDUC, DICE, KUHN3)
 WIDTHS = (320, 375, 600, 768, 1000, 1280)
 VALUES = "(all) => all.map((one) => [Number(one.value), one.textContent])"
 # What sticks out of the page, or of a box that does not scroll.
@@ -100,12 +100,6 @@ def until(page: Any, expression: str) -> None:
     raise AssertionError(expression)
 
 
-def measured(capsys: pytest.CaptureFixture[str], source: str, game: str) -> dict[str, Any]:
-    assert nashconv.main([source, "--game", game, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
 def shown(page: Any, selector: str) -> list[list[Any]]:
     """The exact value and the text of each number there."""
     return list(page.locator(f"{selector} data").evaluate_all(VALUES))
@@ -128,7 +122,8 @@ def test_numbers_are_those_of_nashconv(
     loaded = load_game(game)
     tree = loaded.tree
     with opened(browser, address) as page:
-        for place, name in enumerate(names):
+        reference = page.locator("#policies bdi").last.text_content()
+        for place, name in enumerate([*names, reference]):
             theirs = measured(capsys, name, game)
             card = f"#policies article:nth-child({place + 1})"
             headline = shown(page, f"{card} .headline")
@@ -137,6 +132,8 @@ def test_numbers_are_those_of_nashconv(
             table = shown(page, f"{card} .players")
             assert [v for v, _ in table] == [x for row in zip(*wanted, strict=True) for x in row]
             assert all(agrees(text, value) for value, text in headline + table)
+            if name == reference:
+                continue
             assert theirs["verdict"][1:] in page.locator(card).text_content()
             (lost, _), largest = *shown(page, f"{card} .worst"), theirs["losses"][0]
             assert lost == pytest.approx(largest["lost"], rel=1e-6)
@@ -269,7 +266,7 @@ def test_an_address_opens_a_place_and_a_wrong_one_says_so(browser: Any, folder: 
         assert page.locator("#explorer").bounding_box()["y"] < 120
         page.evaluate("location.hash = '#explorer/3,3'")
         page.get_by_role("alert").filter(has_text="does not have").wait_for()
-        assert page.text_content("#place") == "Chance"
+        assert page.text_content("#place") == "Chance: 6 outcomes"
 
 
 def test_the_curve_shows_values_where_one_points(browser: Any, folder: Path) -> None:
@@ -384,10 +381,7 @@ class Mirror:
             assert page.locator("#hand").is_hidden()
             return
         won = self.won[-1]
-        wanted = (
-            f"you {'win' if won > 0 else 'lose'} {in_chips(abs(won))}." if won else "owe nobody"
-        )
-        assert wanted in situation
+        assert f"you {'lose' if won < 0 else 'win'} {in_chips(abs(won))}." in situation
         assert page.locator("#hand-steps li").count() == len(self.tree.history(self.node))
         self.see_totals()
 
@@ -548,9 +542,7 @@ LONG = "model-with-a-very-long-name-" * 4
 def test_long_names_and_many_policies_stay_inside(browser: Any, folder: Path, width: int) -> None:
     game = load_game(DICE)
     entries = [
-        Entry(name=f"{LONG}{n}", measure=one.measure, table=one.table)
-        for n in range(7)
-        for one in [entry("random:1", game, load_policy(f"random:{n}", game).table)]
+        entry("random:1", load_policy(f"random:{n}", game), name=f"{LONG}{n}") for n in range(7)
     ]
     path = folder / f"many-{width}.html"
     write_document(path, game_document(game, entries, entries[0]))
@@ -612,12 +604,12 @@ def test_a_policys_file_may_be_called_anything(browser: Any, tmp_path: Path) -> 
         assert page.evaluate("window.broken === undefined")
 
 
-def test_without_a_tree_the_explorer_is_left_out_with_a_word(browser: Any, folder: Path) -> None:
-    game = load_game(LEDUC)
-    one = entry("random:1", game, load_policy("random:1", game).table)
-    path = folder / "large.html"
-    write_document(path, game_document(game, [one], max_nodes=100))
-    with opened(browser, path.as_uri(), viewport=PHONE) as page:
+def test_without_a_tree_the_explorer_is_left_out_and_the_page_says_so(
+    browser: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "MAX_NODES", 100)
+    address = written(folder, "large.html", ["random:1"], LEDUC, equilibrium="none")
+    with opened(browser, address, viewport=PHONE) as page:
         assert page.get_by_text("left out above 100").is_visible()
         for section in ("explorer", "play", "curve"):
             assert page.locator(f"#{section}").is_hidden()
@@ -631,33 +623,42 @@ def test_without_a_tree_the_explorer_is_left_out_with_a_word(browser: Any, folde
             assert title.startswith("player_1")
             assert "Q♥" in title
             assert "board" in title
+        game = load_game(LEDUC)
+        loss = load_policy("random:1", game).measure().losses[0]
+        words = [game.action_label(loss.infoset, action) for action in (loss.played, loss.best)]
+        worst = page.locator("#policies .worst").inner_text().split("\n")
+        assert [line for line in worst if line and "NashConv" not in line] == [
+            game.infoset_label(loss.infoset),
+            *("plays most", f"{words[0]} {loss.probability:.1%}", "best response", words[1]),
+            *("reached in", f"{loss.reach:.1%} of hands"),
+        ]
         assert page.evaluate(OVERFLOW) == []
 
 
 def test_a_bound_is_at_least_with_its_interval(browser: Any, folder: Path) -> None:
-    line = LossLine(
-        player=0, label="x--", reach=0.5, played="a1", probability=0.75, best="b2", lost=0.02
+    seats = [SeatBound(seat, Gain("warm", 0.2, 0.018), 1, 9.0) for seat in (0, 1)]
+    game = without_measure(load_game(KUHN3))
+    policy = load_policy("uniform", game)
+    bound = Entry(
+        name="model.zip", policy=policy, measure=LowerBound("x", tuple(seats), 1_000, 1_000)
     )
-    facts = GameFacts(name="dark_hex(board_size=5)", num_players=2, uniform_nash_conv=1.5)
-    measure = Measure(nash_conv=0.4, interval=(0.35, 0.45), gains=(0.3, 0.1))
-    bound = Entry(name="model.zip", measure=measure, losses=(line,))
     path = folder / "bound.html"
-    write_document(path, summary_document(facts, [bound], why="It does not fit a tree."))
+    write_document(path, game_document(game, [bound]))
     with opened(browser, path.as_uri()) as page:
         card = page.locator("#policies article").inner_text()
         assert "at least 0.4000" in card
-        assert "95% interval 0.3500 to 0.4500" in card
-        assert "at least 0.2000" in card
-        assert "Loses most at x--: it plays a1 75.0%. Against its own play b2 is best." in card
+        assert "95% interval 0.3501 to 0.4499" in card
+        assert "at least 0.1333" in card
         assert "at least 0.4000" in page.locator("#scale").inner_text()
-        assert page.get_by_text("It does not fit a tree.").is_visible()
+        assert page.get_by_text("a smaller bound does not show that a policy is").is_visible()
 
 
 def test_what_was_not_measured_has_no_number(browser: Any, folder: Path) -> None:
-    facts = GameFacts(name="dark_hex(board_size=5)", num_players=2)
-    one = Entry(name="model.zip", notes={"run": {"seconds": 32.769942829}})
+    game = without_measure(load_game(KUHN3))
+    notes = {"run": {"seconds": 32.769942829}}
+    one = Entry(name="model.zip", policy=load_policy("uniform", game), notes=notes)
     path = folder / "unmeasured.html"
-    write_document(path, summary_document(facts, [one], why="It does not fit a tree."))
+    write_document(path, game_document(game, [one]))
     with opened(browser, path.as_uri()) as page:
         assert page.get_by_text("NashConv was not measured.").is_visible()
         assert page.locator("data, #scale:visible, .players").count() == 0

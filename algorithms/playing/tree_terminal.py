@@ -17,7 +17,7 @@ from algorithms.playing.terminal import Leave, accept_strange_bytes, ask_on_term
 from algorithms.support.arrays import Float64Array
 
 HELP = "Answer with the number of a move or its name; q ends the game."
-WITHIN = 1.96  # standard errors: 95 of 100
+WITHIN_95 = 1.96  # standard errors on either side of a mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class Judge:
     values: ActionValues
 
     def cost(self, slot: int) -> float:
-        """What a move gives away against this policy; NaN where it never leads there."""
+        """What a move costs against this policy; NaN where the policy never arrives."""
         return float(self.values.costs[slot])
 
 
@@ -68,8 +68,8 @@ class TreeSitting:
             node = int(tree.first_child[node]) + child
         won = float(tree.returns[seat, node])
         self.results.append(won)
-        verb = f"You {'win' if won > 0 else 'lose'} {chips(abs(won))}."
-        self.tell(f"{verb if won else 'You win nothing.'} The hand: {', '.join(steps)}.")
+        result = f"You {'lose' if won < 0 else 'win'} {chips(abs(won))}."
+        self.tell(f"{result} The hand: {', '.join(steps)}.")
 
     def decide(self, node: int) -> int:
         """The person's move at a node: the place of a child, asked for until it is one."""
@@ -105,7 +105,7 @@ class TreeSitting:
         return f"player_{player}: {self._labels(int(self.game.tree.infoset[node]))[child]}"
 
     def summary(self) -> str:
-        """How the game went: totals with a 95% interval, and what the moves gave away."""
+        """How the game went: totals with a 95% interval, and what the moves cost."""
         if not self.results:
             return "\nNo hand was finished."
         number = len(self.results)
@@ -125,7 +125,7 @@ class TreeSitting:
         for judge in [self.opponent, *([self.reference] if self.reference else [])]:
             cost = judge.cost(slot)
             if math.isnan(cost):
-                said.append(f"an unknown amount against {judge.name}, which never comes here")
+                said.append(f"an unknown amount against {judge.name}, which never arrives here")
                 continue
             said.append(f"{chips(cost)} against {judge.name}")
             self.costs[judge.name] = self.costs.get(judge.name, 0.0) + cost
@@ -155,9 +155,9 @@ def _chosen(answer: str, labels: list[str]) -> int | None:
 
 
 def _interval(results: list[float]) -> str:
-    """`, between -3.1 and +9.1 with 95% confidence`; nothing below two hands."""
+    """` (95% interval -3.1 to +9.1)`; empty below two hands."""
     if len(results) < 2:
         return ""
-    margin = WITHIN * statistics.stdev(results) * math.sqrt(len(results))
+    margin = WITHIN_95 * statistics.stdev(results) * math.sqrt(len(results))
     low, high = sum(results) - margin, sum(results) + margin
     return f" (95% interval {low:+.1f} to {high:+.1f})"

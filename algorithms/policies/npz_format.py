@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms.games.native import Tables
+from algorithms.exact.native import Tables
 from algorithms.support.npz import read_arrays, write_arrays
 from kuhn_bridge.errors import PolicyError
 

@@ -32,8 +32,7 @@ the policy.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any, Literal, TypeAlias
 
@@ -44,14 +43,14 @@ import kuhn_bridge
 from algorithms.exact.action_values import action_values
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.tree import CHANCE, Tree, ranges
-from algorithms.exact.values import NO_LOSS, evaluate_policy, joint_policy
+from algorithms.exact.values import NO_LOSS, Loss, Measure, evaluate_policy, joint_policy
 from algorithms.games import Game
 from algorithms.policies.report import uniform_nash_conv, verdict
-from algorithms.reporting.measures import Entry, Measure
-from algorithms.support.arrays import Float64Array
+from algorithms.reporting.entries import Entry
 
 FORMAT, VERSION = "kuhn-bridge-report", 1
-MAX_NODES = 300_000  # of a game with an explorer: the page takes some 15 bytes per node
+MAX_NODES = 300_000  # of a game with an explorer: the page takes about 15 bytes per node
+MAX_LOSSES = 500  # listed in words where there is no explorer
 BOUNDS = (
     "At least: what trained best responses gain is a lower bound of NashConv, and a smaller bound "
     "does not show that a policy is better."
@@ -62,93 +61,68 @@ Mode: TypeAlias = Literal["report", "play"]
 Json: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameFacts:
-    """What a report says about a game; None stands for what is not known."""
-
-    name: str
-    num_players: int
-    nodes: int | None = None
-    infosets: int | None = None
-    constant_sum: bool = True
-    uniform_nash_conv: float | None = None
-
-
-def facts_of(game: Game) -> GameFacts:
-    """What is known about a game: its size and uniform play only where policies are exact."""
-    known: Json = {"name": game.name, "num_players": game.num_players}
-    if game.is_exact:
-        known["uniform_nash_conv"] = uniform_nash_conv(game)
-    if game.native:
-        known["infosets"] = sum(game.native.num_infosets)
-    elif game.fits_tree:
-        tree = game.tree
-        known |= {"nodes": tree.num_nodes, "infosets": len(tree.keys)}
-        known["constant_sum"] = _is_constant_sum(tree)
-    return GameFacts(**known)
-
-
 def game_document(
-    game: Game,
-    entries: Sequence[Entry],
-    reference: Entry | None = None,
-    *,
-    mode: Mode = "report",
-    max_nodes: int = MAX_NODES,
+    game: Game, entries: Sequence[Entry], reference: Entry | None = None, *, mode: Mode = "report"
 ) -> Json:
-    """The document of policies of a game; without tree above `max_nodes`.
+    """The document of policies of a game, with its tree up to `MAX_NODES` nodes.
 
     Args:
-        game: whose policies all entries are.
-        entries: policies in the order in which they are shown.
-        reference: an equilibrium, or what stands for one; it is shown beside the others.
+        game: the game of all entries.
+        entries: the policies in the order in which they are shown.
+        reference: the entry, if any, that the others are compared with: an equilibrium, say.
         mode: whether the page opens as a report or at the table.
-        max_nodes: of the largest game that the page can be walked through.
     """
-    facts = facts_of(game)
-    if facts.nodes is None or facts.nodes > max_nodes:
-        why = _why_without_tree(facts, entries, max_nodes)
-        return summary_document(facts, entries, reference, why=why, mode=mode)
-    found = summary_document(facts, entries, reference, why="", mode=mode)
-    against = None if reference is None else reference.table
-    for policy, one in zip(found["policies"], _all(entries, reference), strict=True):
-        policy["losses"] = []  # the tables have them all
-        policy["tables"] = _tables(game.tree, one)
-        policy["seats"] = _seats(game.tree, one, against)
-    return found | {"tree": _tree(game)}
-
-
-def summary_document(
-    facts: GameFacts,
-    entries: Sequence[Entry],
-    reference: Entry | None = None,
-    *,
-    why: str,
-    mode: Mode = "report",
-) -> Json:
-    """The document without a tree: measures, losses in words, curves; `why` says why."""
+    facts = game_facts(game)
+    has_tree = facts["nodes"] is not None and facts["nodes"] <= MAX_NODES
+    policies = [
+        {
+            "name": one.name,
+            "role": _role(facts, one) if one is reference else None,
+            **_measure(facts, one),
+            "curve": _curve(one),
+            "notes": {heading: _plain(values) for heading, values in one.notes.items()},
+            "losses": [] if has_tree else _losses(game, one),
+            "tables": _tables(game.tree, one) if has_tree else None,
+            "seats": _seats(game.tree, one, reference) if has_tree else [],
+        }
+        for one in entries
+    ]
     return {
         "format": FORMAT,
         "version": VERSION,
         "mode": mode,
         "made_by": _versions(),
-        "game": asdict(facts),
-        "policies": [_summary(facts, one, reference) for one in _all(entries, reference)],
-        "tree": None,
-        "without_tree": why,
+        "game": facts,
+        "policies": policies,
+        "tree": _tree(game) if has_tree else None,
+        "without_tree": "" if has_tree else _why_without_tree(facts, policies),
     }
 
 
-def _why_without_tree(facts: GameFacts, entries: Sequence[Entry], max_nodes: int) -> str:
-    size = "does not fit a tree" if facts.nodes is None else f"has {facts.nodes:,} nodes"
-    limit = f"the explorer and the table are left out above {max_nodes:,} nodes."
-    bounded = any(one.measure and one.measure.interval for one in entries)
-    bounds = f" {BOUNDS}" if bounded else ""
-    return f"{facts.name} {size}: {limit}{bounds}"
+def game_facts(game: Game) -> Json:
+    """What the page says about a game; None stands for what is not known."""
+    tree = game.tree if game.fits_tree else None
+    infosets = sum(game.native.num_infosets) if game.native else None
+    return {
+        "name": game.name,
+        "num_players": game.num_players,
+        "nodes": tree.num_nodes if tree else None,
+        "infosets": len(tree.keys) if tree else infosets,
+        "constant_sum": tree is None or _is_constant_sum(tree),
+        "uniform_nash_conv": uniform_nash_conv(game) if game.is_exact else None,
+    }
 
 
-def _all(entries: Sequence[Entry], reference: Entry | None) -> list[Entry]:
-    return [*entries, *([] if reference is None else [reference])]
+def _is_constant_sum(tree: Tree) -> bool:
+    sums = tree.returns[:, tree.terminals].sum(axis=0)
+    return bool(np.ptp(sums) <= 1e-9 * max(1.0, float(np.abs(tree.returns).max())))
+
+
+def _why_without_tree(facts: Json, policies: Sequence[Json]) -> str:
+    size = "does not fit a tree" if facts["nodes"] is None else f"has {facts['nodes']:,} nodes"
+    limit = f"the explorer and the table are left out above {MAX_NODES:,} nodes."
+    bounds = f" {BOUNDS}" if any(policy["interval"] for policy in policies) else ""
+    return f"{facts['name']} {size}: {limit}{bounds}"
 
 
 def _versions() -> dict[str, str]:
@@ -160,49 +134,36 @@ def _versions() -> dict[str, str]:
         return found
 
 
-def _summary(facts: GameFacts, one: Entry, reference: Entry | None) -> Json:
-    return {
-        "name": one.name,
-        "role": _role(facts, one) if one is reference else None,
-        **_measure(facts, one.measure),
-        "curve": _curve(one),
-        "notes": {name: _plain(values) for name, values in one.notes.items()},
-        "losses": [asdict(line) for line in one.losses],
-        "tables": None,
-        "seats": [],
-    }
-
-
-def _measure(facts: GameFacts, measure: Measure | None) -> Json:
-    """How good a policy is: without any NashConv where it was not measured."""
-    if measure is None:
-        return {"interval": None, "gains": (), "values": (), "best_values": (), "verdict": ""}
-    end = "" if measure.interval is None else "_at_least"
-    return {
-        f"nash_conv{end}": measure.nash_conv,
-        f"exploitability{end}": measure.nash_conv / facts.num_players,
-        "interval": measure.interval,
-        "gains": measure.gains,
-        "values": measure.values,
-        "best_values": measure.best_values,
-        "verdict": _verdict(facts, measure),
-    }
-
-
-def _role(facts: GameFacts, reference: Entry) -> str:
+def _role(facts: Json, reference: Entry) -> str:
     """What the reference is called: CFR approaches equilibria of two-player constant-sum games."""
     kind = reference.name.partition(":")[0]
     if kind not in (*VARIANTS, "nash"):
         return "reference"
-    zero_sum = facts.num_players == 2 and facts.constant_sum
+    zero_sum = facts["num_players"] == 2 and facts["constant_sum"]
     return "equilibrium" if zero_sum else f"average of {kind.upper()}"
 
 
-def _verdict(facts: GameFacts, measure: Measure) -> str:
-    """The NashConv in words, where it is exact and uniform play is known."""
-    if measure.interval is not None or facts.uniform_nash_conv is None:
-        return ""
-    return verdict(measure.nash_conv, facts.uniform_nash_conv)
+def _measure(facts: Json, one: Entry) -> Json:
+    """How good a policy is; a lower bound is not called NashConv."""
+    found: Json = {"interval": None, "gains": (), "values": (), "best_values": (), "verdict": ""}
+    measure = one.measure
+    if measure is None:
+        return found
+    if isinstance(measure, Measure):
+        return found | {
+            "nash_conv": measure.nash_conv,
+            "exploitability": measure.exploitability,
+            "gains": measure.gains,
+            "values": measure.values,
+            "best_values": measure.best_values,
+            "verdict": verdict(measure.nash_conv, facts["uniform_nash_conv"]),
+        }
+    return found | {
+        "nash_conv_at_least": measure.nash_conv_at_least,
+        "exploitability_at_least": measure.nash_conv_at_least / facts["num_players"],
+        "interval": measure.interval,
+        "gains": measure.gains,
+    }
 
 
 def _curve(one: Entry) -> Json | None:
@@ -227,14 +188,27 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) and len(text) > 8 else text
 
 
-def _is_constant_sum(tree: Tree) -> bool:
-    sums = tree.returns[:, tree.terminals].sum(axis=0)
-    return bool(np.ptp(sums) <= 1e-9 * max(1.0, float(np.abs(tree.returns).max())))
+def _losses(game: Game, one: Entry) -> list[Json]:
+    """The largest losses in words, where the measure is exact."""
+    losses = one.measure.losses[:MAX_LOSSES] if isinstance(one.measure, Measure) else ()
+    return [_loss(game, loss) for loss in losses]
+
+
+def _loss(game: Game, loss: Loss) -> Json:
+    return {
+        "player": loss.player,
+        "label": game.infoset_label(loss.infoset, loss.player),
+        "reach": loss.reach,
+        "played": game.action_label(loss.infoset, loss.played, loss.player),
+        "probability": loss.probability,
+        "best": game.action_label(loss.infoset, loss.best, loss.player),
+        "lost": loss.lost,
+    }
 
 
 def _tables(tree: Tree, one: Entry) -> Json:
     """What the explorer and the table show of one policy."""
-    table = _table(one)
+    table = one.policy.table
     found = action_values(tree, table)
     order = np.argsort(-found.losses, kind="stable")
     return {
@@ -248,42 +222,41 @@ def _tables(tree: Tree, one: Entry) -> Json:
     }
 
 
-def _table(one: Entry) -> Float64Array:
-    assert one.table is not None, one.name  # noqa: S101  # a game with a tree has tables
-    return one.table
-
-
-def _seats(tree: Tree, one: Entry, reference: Float64Array | None) -> list[Json]:
+def _seats(tree: Tree, one: Entry, reference: Entry | None) -> list[Json]:
     """What others win in each seat, in chips per hand, when all other seats play the policy."""
+    assert isinstance(one.measure, Measure)  # noqa: S101  # a game with a tree has an exact measure
     return [
         {
             "best_response": best,
-            "reference": None if reference is None else _value(tree, one, reference, seat),
+            "reference": _value(tree, one, reference, seat) if reference else None,
         }
-        for seat, best in enumerate(one.measure.best_values if one.measure else ())
+        for seat, best in enumerate(one.measure.best_values)
     ]
 
 
-def _value(tree: Tree, one: Entry, guest: Float64Array, seat: int) -> float:
-    tables = [guest if player == seat else _table(one) for player in range(tree.num_players)]
+def _value(tree: Tree, one: Entry, guest: Entry, seat: int) -> float:
+    players = range(tree.num_players)
+    tables = [(guest if player == seat else one).policy.table for player in players]
     return evaluate_policy(tree, joint_policy(tree, tables)).values[seat]
 
 
 def _tree(game: Game) -> Json:
-    tree, labels = game.tree, _Labels()
+    tree = game.tree
     children = np.diff(tree.first_child)
     chance = np.flatnonzero((tree.player == CHANCE) & (children > 0))
     outcomes = ranges(tree.first_child[chance], tree.first_child[chance + 1])
     outcome_labels = [label for node in chance.tolist() for label in game.chance_labels(node)]
+    slot_labels = [game.action_label(*slot) for slot in tree.slots[:, [0, 3]].tolist()]
+    labels = list(dict.fromkeys(outcome_labels + slot_labels))
+    places = {label: place for place, label in enumerate(labels)}
     rows, index = np.unique(tree.returns[:, tree.terminals].T, axis=0, return_inverse=True)
-    slots = [(int(infoset), int(action)) for infoset, action in tree.slots[:, [0, 3]]]
     return {
         "children": _integers(children),
         "infoset": _integers(tree.infoset),
         "outcomes": {
             "action": _integers(tree.action[outcomes]),
             "probability": _floats(tree.chance_probability[outcomes]),
-            "label": _integers(labels.indices(outcome_labels)),
+            "label": _integers([places[label] for label in outcome_labels]),
         },
         "returns": rows.tolist(),
         "return_index": _integers(index.reshape(-1)),
@@ -292,8 +265,8 @@ def _tree(game: Game) -> Json:
         "keys": list(tree.keys),
         "infoset_labels": _infoset_labels(game),
         "slot_action": _integers(tree.slots[:, 3]),
-        "slot_label": _integers(labels.indices(game.action_label(*slot) for slot in slots)),
-        "labels": labels.texts,
+        "slot_label": _integers([places[label] for label in slot_labels]),
+        "labels": labels,
     }
 
 
@@ -304,22 +277,6 @@ def _infoset_labels(game: Game) -> list[str] | None:
     quotes = (repr(" ".join(key.split())) for key in tree.keys)
     same = all(quote in label for quote, label in zip(quotes, found, strict=True))
     return None if same else found
-
-
-class _Labels:
-    """Texts that occur many times, each kept once."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-
-    def indices(self, texts: Iterable[str]) -> list[int]:
-        """Where each text stands in `texts`."""
-        return [self._places.setdefault(text, len(self._places)) for text in texts]
-
-    @property
-    def texts(self) -> list[str]:
-        """All texts met so far."""
-        return list(self._places)
 
 
 def _floats(values: npt.ArrayLike) -> Json:

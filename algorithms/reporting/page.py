@@ -64,7 +64,7 @@ def page_assets(document: dict[str, Any]) -> dict[str, Asset]:
 
 
 def joined(main: str) -> str:
-    """A module and all that it imports as one script, what is imported first."""
+    """A module and its imports as one script, each module after those that it imports."""
     parts = (_EXPORT.sub("", _IMPORT.sub("", _text(name))) for name in _modules(main))
     return "\n".join(parts)
 
@@ -83,7 +83,7 @@ def _text(name: str) -> str:
 
 
 def _filled(parts: dict[str, str]) -> str:
-    """The page's HTML with its marks replaced, each of which stands there once."""
+    """The page's HTML with its marks, each of which occurs once, replaced."""
     html = _text(f"{HOME}report.html")
     for mark, part in parts.items():
         before, after = html.split(mark)
@@ -92,7 +92,7 @@ def _filled(parts: dict[str, str]) -> str:
 
 
 def _safe_json(document: dict[str, Any]) -> str:
-    """JSON in which no text can end the element that it stands in."""
+    """JSON that cannot end the script element around it."""
     text = json.dumps(document, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from algorithms.games import KUHN, Game
 from algorithms.policies import load_policies, load_policy
-from algorithms.policies.policy import Policy
 from algorithms.reporting.document import MAX_NODES, Json, Mode, game_document
-from algorithms.reporting.measures import (
-    Entry,
-    bounded_entry,
-    entry,
-    policy_names,
-    unmeasured_entry,
-)
+from algorithms.reporting.entries import entry, policy_names
 from algorithms.reporting.page import page_html
 from algorithms.support import files
-from algorithms.support.progress import progress
 
 NO_REFERENCE = "none"
 USUAL_REFERENCE = "cfr+:1000"
-KUHN_REFERENCE = "nash:1/6"  # of Kuhn's equilibria the middle one: it comes everywhere
+KUHN_REFERENCE = "nash:1/6"  # the middle one of Kuhn's equilibria: it reaches every information set
 
 
 def usual_reference(game: Game) -> str:
@@ -53,34 +44,22 @@ def report_document(  # noqa: PLR0913  # options by name
         equilibrium: the policy shown beside them, `usual_reference` where it is not given, or
             `none`. If it is one of `given`, it is not shown twice.
         trust: lets a model's file run code.
-        decisions: that trained best responses learn from where there is no exact measure; 0 leaves
-            such policies without a measure.
+        decisions: that best responses learn from in a game without an exact measure; with 0
+            policies are not measured there.
         mode: whether the page opens as a report or at the table.
     """
     policies = dict(zip(given, load_policies(given, game, trust=trust), strict=True))
-    chosen = next(iter(policies.values())).game
-    beside = equilibrium or usual_reference(chosen)
-    reference = None if beside == NO_REFERENCE else policies.pop(beside, None)
-    if beside != NO_REFERENCE and reference is None:
-        reference = load_policy(beside, chosen, trust=trust)
-    sources = [*policies, *([] if reference is None else [beside])]
-    names = dict(zip(sources, policy_names(sources), strict=True))
-    entries = [_entry(one, policies[one], names[one], decisions) for one in policies]
-    last = None if reference is None else _entry(beside, reference, names[beside], decisions)
-    return game_document(chosen, entries, last, mode=mode)
-
-
-def _entry(source: str, policy: Policy, name: str, decisions: int | None) -> Entry:
-    game = policy.game
-    if game.is_exact:
-        return entry(source, game, policy.table, name=name)
-    if decisions == 0:
-        return unmeasured_entry(source, name=name)
-    from algorithms.learning.best_response import total_decisions
-
-    options: dict[str, Any] = {} if decisions is None else {"decisions": decisions}
-    with progress(f"responding to {name}", total_decisions(game, **options)) as bar:
-        return bounded_entry(source, policy.lower_bound(progress=bar, **options), name=name)
+    game = next(iter(policies.values())).game
+    beside = equilibrium or usual_reference(game)
+    if beside != NO_REFERENCE:
+        found = policies.pop(beside, None)
+        policies[beside] = load_policy(beside, game, trust=trust) if found is None else found
+    entries = [
+        entry(source, policy, name=name, decisions=decisions)
+        for (source, policy), name in zip(policies.items(), policy_names([*policies]), strict=True)
+    ]
+    reference = None if beside == NO_REFERENCE else entries[-1]
+    return game_document(game, entries, reference, mode=mode)
 
 
 def write_document(path: str | Path, document: Json) -> int:

@@ -1,4 +1,4 @@
-// The learning curve: NashConv over steps on a logarithmic scale, with values where one points.
+// The learning curve: NashConv over steps on a logarithmic scale, with the values at the pointer.
 
 import { byId, make, shape } from "../dom.js";
 import { figure, plural } from "../text.js";
@@ -27,20 +27,12 @@ const linesOf = ({ policies }) =>
   policies.flatMap((policy) => {
     const { curve, name } = policy;
     if (!curve) return [];
-    return [
-      {
-        name: `${name}: average`,
-        className: `average ${colourOf(policy)}`,
-        steps: curve.steps,
-        values: curve.average,
-      },
-      {
-        name: `${name}: last`,
-        className: `last ${colourOf(policy)}`,
-        steps: curve.steps,
-        values: curve.last,
-      },
-    ];
+    return /** @type {const} */ (["average", "last"]).map((kind) => ({
+      name: `${name}: ${kind}`,
+      className: `${kind} ${colourOf(policy)}`,
+      steps: curve.steps,
+      values: curve[kind],
+    }));
   });
 
 /** @param {Line[]} lines @param {number | null} uniform */

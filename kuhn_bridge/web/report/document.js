@@ -8,7 +8,6 @@ const TYPES = {
   int16: Int16Array,
   int32: Int32Array,
 };
-const TABLES = ["probabilities", "values", "costs", "reach", "losses", "beliefs", "ranking"];
 
 /** @typedef {keyof typeof TYPES} Dtype */
 /** @typedef {{dtype: Dtype, data: string}} Encoded */
@@ -33,9 +32,11 @@ export function decodeArray({ dtype, data }) {
 
 /** @param {any} raw @param {number} index @returns {Policy} */
 function decodePolicy(raw, index) {
-  const tables =
-    raw.tables && Object.fromEntries(TABLES.map((name) => [name, decodeArray(raw.tables[name])]));
-  return { ...raw, index, tables };
+  const decoded = Object.entries(raw.tables ?? {}).map(([name, table]) => [
+    name,
+    decodeArray(table),
+  ]);
+  return { ...raw, index, tables: raw.tables && Object.fromEntries(decoded) };
 }
 
 /** @param {any} raw as `JSON.parse` has it */

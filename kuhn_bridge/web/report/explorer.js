@@ -2,9 +2,10 @@
 
 import { byId, make } from "../dom.js";
 import { plural, share, signed } from "../text.js";
-import { bestText, colourOf, data, likeliestNode, linkTo, nameTag, tablesOf } from "./parts.js";
-import { CHANCE, actorOf, childrenOf, hasPhrase, historyOf, infosetLabel, kindOf } from "./tree.js";
-import { membersOfInfoset, nodeAfter, pathTo, range, returnsAt, search, stepTo } from "./tree.js";
+import { bestText, colourOf, data, definitions, likeliestNode, linkTo } from "./parts.js";
+import { nameTag, tablesOf } from "./parts.js";
+import { CHANCE, actorOf, childrenOf, hasWords, historyOf, infosetLabel, kindOf } from "./tree.js";
+import { membersOfInfoset, nodeAfter, pathTo, range, returnsAt, stepTo, textOf } from "./tree.js";
 
 /** @typedef {import("./document.js").Policy} Policy */
 /** @typedef {import("./document.js").Tree} Tree */
@@ -52,7 +53,7 @@ function startingNode({ tree, policies }) {
 /** The node on the page. */
 const current = () => Number(byId("explorer").dataset.node);
 
-/** The keyboard and the reader's eye come to the new place. */
+/** Scroll to the explorer, and move the focus to its heading. */
 function arrive() {
   byId("explorer").scrollIntoView({ block: "start" });
   byId("place").focus({ preventScroll: true });
@@ -105,8 +106,8 @@ function showChance({ tree }, node) {
   });
   const rest = all.length - items.length;
   fill(
-    "Chance",
-    plural(all.length, "outcome"),
+    `Chance: ${plural(all.length, "outcome")}`,
+    "",
     make("ul", { class: "outcomes", "aria-label": "Outcomes" }, ...items),
     ...(rest > 0 ? [make("p", { class: "quiet" }, `${rest} more outcomes: use the search.`)] : []),
   );
@@ -114,15 +115,13 @@ function showChance({ tree }, node) {
 
 /** @param {Report} report @param {number} node */
 function showTerminal({ tree }, node) {
-  const rows = returnsAt(tree, node).map((won, player) =>
-    make(
-      "div",
-      {},
-      make("dt", {}, `player_${player}`),
-      make("dd", {}, data(won, signed(won, Number.isInteger(won) ? 0 : 2))),
-    ),
+  const rows = definitions(
+    returnsAt(tree, node).map((won, player) => [
+      `player_${player}`,
+      data(won, signed(won, Number.isInteger(won) ? 0 : 2)),
+    ]),
   );
-  fill("The end", "What each player wins, in chips", make("dl", { class: "returns" }, ...rows));
+  fill("The end: chips of each player", "", make("dl", { class: "returns" }, ...rows));
 }
 
 /** A step that can be taken: a link, so that it can be opened, copied and gone back from.
@@ -163,16 +162,16 @@ function showDecision(report, node) {
 /** Reach probability, best response and loss of each policy here.
  * @param {Report} report @param {number} infoset @returns {HTMLElement} */
 function factsTable({ tree, policies }, infoset) {
-  const head = ["policy", "reached in", "best", "loses here"];
+  const head = ["policy", "hands that arrive", "best", "loses, chips per hand"];
   const rows = policies.map((policy) => {
     const { reach, losses } = tablesOf(policy);
     return make(
       "tr",
       {},
       make("th", { scope: "row" }, nameTag(policy)),
-      make("td", {}, data(reach[infoset], `${share(reach[infoset])} of hands`)),
+      make("td", {}, data(reach[infoset], share(reach[infoset]))),
       make("td", { class: "best" }, bestText(tree, policy, infoset)),
-      make("td", {}, data(losses[infoset]), make("small", {}, " chips per hand")),
+      make("td", {}, data(losses[infoset])),
     );
   });
   return make(
@@ -301,8 +300,7 @@ function different(tree, members) {
 /** @param {Report} report @param {(node: number) => void} go */
 function startSearch({ tree, policies }, go) {
   const input = /** @type {HTMLInputElement} */ (byId("search"));
-  const all = range(0, tree.keys.length);
-  const matches = () => (input.value.trim() ? ranked(tree, input.value, all) : []);
+  const matches = () => (input.value.trim() ? ranked(tree, input.value) : []);
   const find = () => {
     const found = matches();
     const items = found.slice(0, MOST_RESULTS).map((infoset) => {
@@ -326,10 +324,12 @@ function startSearch({ tree, policies }, go) {
 }
 
 /** What a search finds, first where the text stands as it was typed.
- * @param {Tree} tree @param {string} text @param {number[]} all @returns {number[]} */
-function ranked(tree, text, all) {
-  const found = search(tree, text, all);
-  const isExact = (/** @type {number} */ infoset) => hasPhrase(tree, infoset, text);
+ * @param {Tree} tree @param {string} text @returns {number[]} */
+function ranked(tree, text) {
+  const phrase = text.trim().toLowerCase();
+  const isExact = (/** @type {number} */ infoset) => textOf(tree, infoset).includes(phrase);
+  const all = range(0, tree.keys.length);
+  const found = all.filter((infoset) => hasWords(textOf(tree, infoset), text));
   return [...found.filter(isExact), ...found.filter((infoset) => !isExact(infoset))];
 }
 

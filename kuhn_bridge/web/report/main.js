@@ -1,4 +1,4 @@
-// The page: reads the document, fills each section, and leaves out what there is nothing to show of.
+// The page: reads the document, fills each section, and hides sections without content.
 
 import { byId, make } from "../dom.js";
 import { plural } from "../text.js";
@@ -15,7 +15,8 @@ async function readDocument() {
   return inPage ? JSON.parse(inPage.textContent ?? "") : (await fetch("/document.json")).json();
 }
 
-/** @param {string} id a section without content: it goes, and so does the way to it */
+/** Hide a section without content, and remove its link.
+ * @param {string} id */
 function leaveOut(id) {
   byId(id).hidden = true;
   document.querySelector(`nav a[href="#${id}"]`)?.parentElement?.remove();
@@ -32,14 +33,9 @@ function showTitle({ game, policies, madeBy, mode }) {
     ...(game.infosets === null ? [] : [plural(game.infosets, "information set")]),
   ];
   byId("size").textContent = size.join(" · ");
-  byId("made-by").replaceChildren(
-    "Made by ",
-    ...Object.entries(madeBy).flatMap(([name, version], i) => [
-      i ? ", " : "",
-      `${name} ${version}`,
-    ]),
-    ". All numbers were computed by Python; this page only shows them.",
-  );
+  const versions = Object.entries(madeBy).map((pair) => pair.join(" "));
+  byId("made-by").textContent =
+    `Made by ${versions.join(", ")}. All numbers were computed by Python; this page only shows them.`;
 }
 
 /** In play mode the table comes first.

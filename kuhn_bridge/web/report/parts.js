@@ -1,4 +1,4 @@
-// Pieces that several sections show: a policy's name in its colour, exact numbers, mixes, links.
+// Parts that several sections show: a policy's name in its colour, exact numbers, mixes, links.
 
 import { make } from "../dom.js";
 import { figure, share } from "../text.js";
@@ -29,6 +29,11 @@ export const nameTag = (policy) =>
  * @param {number} value @param {string} [text] @returns {HTMLElement} */
 export const data = (value, text = figure(value)) => make("data", { value }, text);
 
+/** The content of a `dl`.
+ * @param {readonly (readonly [string, Node | string])[]} rows @returns {HTMLElement[]} */
+export const definitions = (rows) =>
+  rows.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text)));
+
 /** @param {Policy} policy
  * @returns {{value: number, exact: boolean}} NashConv, or its bound; NaN if it was not measured */
 export const nashConvOf = ({ nash_conv, nash_conv_at_least }) => ({
@@ -43,7 +48,7 @@ export const isMeasured = (policy) => !Number.isNaN(nashConvOf(policy).value);
  * @param {Policy} policy */
 export const tablesOf = ({ tables }) => /** @type {NonNullable<typeof tables>} */ (tables);
 
-/** @param {Policy[]} policies @returns {Policy | null} the one that others are held against */
+/** @param {Policy[]} policies @returns {Policy | null} what the others are compared with */
 export const referenceOf = (policies) => policies.find(({ role }) => role !== null) ?? null;
 
 /** @param {Tree} tree @param {Policy} policy @param {number} infoset

@@ -3,7 +3,7 @@
 import { byId, make } from "../dom.js";
 import { WITHIN_95, estimate, sum } from "../estimate.js";
 import { chips, plural, signed } from "../text.js";
-import { linkTo, referenceOf, tablesOf } from "./parts.js";
+import { definitions, linkTo, referenceOf, tablesOf } from "./parts.js";
 import { CHANCE, actorOf, childrenOf, infosetLabel, kindOf, pathTo } from "./tree.js";
 import { returnsAt, stepTo } from "./tree.js";
 
@@ -146,24 +146,19 @@ function showTable(table, focus) {
   if (focus) (over ? byId("deal") : buttons[0])?.focus();
 }
 
-/** What the person knows: the information set, without saying whose it is.
+/** What the person knows: "You hold K♠ to start", or "You see" and the information state string.
  * @param {Table} table @returns {string} */
-function situationText({ report, node }) {
-  const { tree } = report;
-  const infoset = tree.infoset[node];
-  const own = `player_${tree.owner[infoset]} `;
-  const label = infosetLabel(tree, infoset);
-  return label.startsWith(own) ? `You ${verb(label.slice(own.length))}` : label;
+function situationText({ report: { tree }, node, seat }) {
+  const label = infosetLabel(tree, tree.infoset[node]);
+  return label
+    .replace(`player_${seat} with `, "You hold ")
+    .replace(`player_${seat} at `, "You see ");
 }
-
-/** @param {string} rest of a label @returns {string} "hold K♠ to start", "are at ..." */
-const verb = (rest) => (rest.startsWith("with ") ? `hold ${rest.slice(5)}` : `are ${rest}`);
 
 /** @param {Table} table @returns {string} */
 function resultText({ report, node, seat }) {
   const won = returnsAt(report.tree, node)[seat];
-  if (won === 0) return "The hand is over: nobody owes you, you owe nobody.";
-  return `The hand is over: you ${won > 0 ? "win" : "lose"} ${chips(Math.abs(won))}.`;
+  return `The hand is over: you ${won < 0 ? "lose" : "win"} ${chips(Math.abs(won))}.`;
 }
 
 /** @param {Tree} tree @param {number} child @param {number} place */
@@ -195,7 +190,7 @@ function judged({ report, opponent, reference }, made) {
 /** @param {number} cost @param {string} against @returns {string} */
 const costText = (cost, against) =>
   Number.isNaN(cost)
-    ? `an unknown amount ${against}, which never comes here`
+    ? `an unknown amount ${against}, which never arrives here`
     : `${chips(cost)} ${against}`;
 
 /** Every step of the finished hand, chance's included.
@@ -216,21 +211,18 @@ function showTotals({ hands, opponent, reference, seat }) {
   const referenceCost = sum(played.map(({ referenceCost }) => referenceCost));
   const seatValues = opponent.seats[seat];
   byId("totals-title").textContent = `Against ${opponent.name}: ${plural(n, "hand")}`;
+  const beside = reference !== opponent && reference;
+  /** @type {[string, string][]} */
   const rows = [
     ["Your chips", withMargin(total, totalError, 0)],
     ["Per hand", n ? withMargin(mean, error, 2) : "–"],
     ["Your moves cost against this opponent", cost.toFixed(2)],
-    ...(reference && reference !== opponent
-      ? [[`Against ${reference.name}`, referenceCost.toFixed(2)]]
-      : []),
-    ["A best response wins per hand in this seat", signed(seatValues.best_response, 3)],
-    ...(reference && reference !== opponent && seatValues.reference !== null
-      ? [[`${reference.name} wins per hand in this seat`, signed(seatValues.reference, 3)]]
-      : []),
   ];
-  byId("totals").replaceChildren(
-    ...rows.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text))),
-  );
+  if (beside) rows.push([`Your moves cost against ${beside.name}`, referenceCost.toFixed(2)]);
+  rows.push(["A best response wins per hand in this seat", signed(seatValues.best_response, 3)]);
+  if (beside)
+    rows.push([`${beside.name} wins per hand in this seat`, signed(seatValues.reference ?? 0, 3)]);
+  byId("totals").replaceChildren(...definitions(rows));
 }
 
 /** @param {number} value @param {number | null} error @param {number} digits

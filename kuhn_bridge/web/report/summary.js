@@ -1,22 +1,23 @@
 // The summary: how good each policy is, on a scale from uniform play to equilibrium, and by player.
 
 import { byId, make } from "../dom.js";
-import { capital, figure, plural, share, signed } from "../text.js";
-import { bestText, data, isMeasured, likeliestNode, linkTo, mixText } from "./parts.js";
-import { nameTag, nashConvOf, referenceOf } from "./parts.js";
+import { capital, figure, plural, signed } from "../text.js";
+import { lossParts, lossesOf } from "./losses.js";
+import { data, definitions, isMeasured, nameTag, nashConvOf } from "./parts.js";
 import { ZERO, decades, position, ticks } from "./scale.js";
-import { infosetLabel } from "./tree.js";
 
 /** @typedef {import("./document.js").Policy} Policy */
 /** @typedef {ReturnType<typeof import("./document.js").decodeDocument>} Report */
+/** @typedef {ReturnType<typeof decades>} Scale */
 
 const PLACE_OF_ZERO = 16; // percent of the scale that is set apart for 0
 const ZERO_AT = 3; // percent
 
 /** @param {Report} report */
 export function showSummary(report) {
-  const rows = scaleRows(report);
-  byId("scale").replaceChildren(...rows, scaleAxis(report));
+  const scale = decades(allValues(report));
+  const rows = scaleRows(report, scale);
+  byId("scale").replaceChildren(...rows, scaleAxis(scale));
   byId("scale").hidden = !rows.length;
   byId("policies").replaceChildren(...report.policies.map((policy) => card(report, policy)));
 }
@@ -27,7 +28,7 @@ const allValues = ({ policies, game }) =>
     Number.isFinite,
   );
 
-/** @param {number} value @param {{low: number, high: number}} scale @returns {number} percent */
+/** @param {number} value @param {Scale} scale @returns {number} percent */
 const placeOf = (value, scale) =>
   value <= ZERO ? ZERO_AT : PLACE_OF_ZERO + (100 - PLACE_OF_ZERO) * position(value, scale);
 
@@ -35,9 +36,8 @@ const placeOf = (value, scale) =>
 const upToRounding = (value) => (value <= ZERO ? "0" : figure(value));
 
 /** One line per policy, the best first; uniform play among them.
- * @param {Report} report @returns {HTMLElement[]} */
-function scaleRows(report) {
-  const scale = decades(allValues(report));
+ * @param {Report} report @param {Scale} scale @returns {HTMLElement[]} */
+function scaleRows(report, scale) {
   const rows = report.policies.filter(isMeasured).map((policy) => {
     const { value, exact } = nashConvOf(policy);
     return { value, exact, name: nameTag(policy) };
@@ -66,9 +66,8 @@ function scaleRows(report) {
     });
 }
 
-/** @param {Report} report @returns {HTMLElement} */
-function scaleAxis(report) {
-  const scale = decades(allValues(report));
+/** @param {Scale} scale @returns {HTMLElement} */
+function scaleAxis(scale) {
   const marks = [{ value: 0, text: "0" }, ...ticks(scale)].map(({ value, text }) => {
     const mark = make("span", {}, text);
     mark.style.setProperty("--at", `${placeOf(value, scale)}%`);
@@ -83,24 +82,17 @@ function scaleAxis(report) {
 
 /** @param {Report} report @param {Policy} policy @returns {HTMLElement} */
 function card(report, policy) {
-  const title = make("h3", {}, nameTag(policy));
   return make(
     "article",
     { class: "panel policy" },
-    title,
+    make("h3", {}, nameTag(policy)),
     headline(policy, report.game.num_players),
-    ...(policy.role === null ? judgement(report, policy) : []),
-    playersTable(report, policy),
+    ...(policy.verdict && !policy.role ? [make("p", {}, `${capital(policy.verdict)}.`)] : []),
+    ...(policy.role ? [] : worst(report, policy)),
+    ...playersTable(report, policy),
     ...notes(policy),
   );
 }
-
-/** How far from equilibrium a policy is and where it loses most, in words.
- * @param {Report} report @param {Policy} policy @returns {HTMLElement[]} */
-const judgement = (report, policy) => [
-  ...(policy.verdict ? [make("p", {}, `${capital(policy.verdict)}.`)] : []),
-  ...worst(report, policy),
-];
 
 /** @param {Policy} policy @param {number} players @returns {HTMLElement} */
 function headline(policy, players) {
@@ -129,64 +121,18 @@ function headline(policy, players) {
   );
 }
 
-/** Where the policy loses most, in a sentence.
+/** The largest loss of a policy.
  * @param {Report} report @param {Policy} policy @returns {HTMLElement[]} */
-function worst({ tree, policies }, policy) {
-  if (!tree || !policy.tables) return worstInWords(policy);
-  const { ranking, losses } = policy.tables;
-  if (!ranking.length) return [];
-  const infoset = ranking[0];
-  const reference = referenceOf(policies);
-  const link = make(
-    "a",
-    { href: linkTo(tree, likeliestNode(tree, policy, infoset)) },
-    infosetLabel(tree, infoset),
-  );
-  const beside =
-    reference && reference !== policy
-      ? [
-          `, and ${reference.name} `,
-          ...(reference.role === "equilibrium" ? ["(which holds against everybody) "] : []),
-          "plays ",
-          make("b", {}, mixText(tree, reference, infoset)),
-        ]
-      : [];
+function worst(report, policy) {
+  const [loss] = lossesOf(report, policy);
+  if (!loss) return [];
   return [
-    make(
-      "p",
-      { class: "worst" },
-      "Loses most at ",
-      link,
-      ": it plays ",
-      make("b", {}, mixText(tree, policy, infoset)),
-      ". Against its own play ",
-      make("b", {}, bestText(tree, policy, infoset)),
-      " is best",
-      ...beside,
-      ". This loses ",
-      data(losses[infoset]),
-      ` chips per hand${ofTotal(losses[infoset], policy)}.`,
-    ),
+    make("h4", {}, "Where it loses most"),
+    make("div", { class: "loss worst" }, ...lossParts(loss, policy)),
   ];
 }
 
-/** @param {Policy} policy @returns {HTMLElement[]} */
-function worstInWords(policy) {
-  if (!policy.losses.length) return [];
-  const { label, played, probability, best, lost } = policy.losses[0];
-  const text =
-    `Loses most at ${label}: it plays ${played} ${share(probability)}. Against its own play ` +
-    `${best} is best. This loses ${figure(lost)} chips per hand${ofTotal(lost, policy)}.`;
-  return [make("p", { class: "worst" }, text)];
-}
-
-/** @param {number} lost @param {Policy} policy @returns {string} ", 12% of its NashConv" */
-function ofTotal(lost, policy) {
-  const { value, exact } = nashConvOf(policy);
-  return exact && value > ZERO ? `, ${share(lost / value)} of its NashConv` : "";
-}
-
-/** @param {Report} report @param {Policy} policy @returns {HTMLElement} */
+/** @param {Report} report @param {Policy} policy @returns {HTMLElement[]} */
 function playersTable({ game }, policy) {
   /** @type {[string, number[]][]} */
   const columns = [
@@ -195,7 +141,7 @@ function playersTable({ game }, policy) {
     ["gain", policy.gains],
   ];
   const shown = columns.filter(([, values]) => values.length);
-  if (!shown.length) return make("p", { hidden: true });
+  if (!shown.length) return [];
   const head = make(
     "tr",
     {},
@@ -216,19 +162,19 @@ function playersTable({ game }, policy) {
       ),
     ),
   );
-  return make(
-    "table",
-    { class: "players" },
-    make("caption", {}, caption(policy)),
-    make("thead", {}, head),
-    make("tbody", {}, ...rows),
-  );
+  const caption =
+    "Chips per hand by player" +
+    (policy.best_values.length ? "; could win: with a best response to the others" : "");
+  return [
+    make(
+      "table",
+      { class: "players" },
+      make("caption", {}, caption),
+      make("thead", {}, head),
+      make("tbody", {}, ...rows),
+    ),
+  ];
 }
-
-/** @param {Policy} policy @returns {string} */
-const caption = ({ best_values }) =>
-  "Chips per hand by player" +
-  (best_values.length ? "; could win: with a best response to the others" : "");
 
 /** How the policy was made, if the files beside it say so.
  * @param {Policy} policy @returns {HTMLElement[]} */
@@ -240,13 +186,7 @@ function notes(policy) {
       "div",
       {},
       make("h4", {}, capital(heading)),
-      make(
-        "dl",
-        { class: "rows" },
-        ...Object.entries(values).map(([name, value]) =>
-          make("div", {}, make("dt", {}, name), make("dd", {}, value)),
-        ),
-      ),
+      make("dl", { class: "rows" }, ...definitions(Object.entries(values))),
     ),
   );
   return [

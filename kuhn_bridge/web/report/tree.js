@@ -87,29 +87,22 @@ export const returnsAt = (tree, node) => tree.returns[tree.returnIndex[tree.term
 
 /** @param {Tree} tree @param {number} infoset @returns {string} in words, or the string */
 export const infosetLabel = (tree, infoset) =>
-  tree.infosetLabels?.[infoset] ?? `player_${tree.owner[infoset]} at ${tree.keys[infoset].trim()}`;
+  tree.infosetLabels?.[infoset] ??
+  `player_${tree.owner[infoset]} at ${tree.keys[infoset].trim() || "''"}`;
 
 /** @param {Tree} tree @param {number} slot @returns {string} */
 export const slotLabelOf = (tree, slot) => tree.labels[tree.slotLabel[slot]];
 
-/** The information sets whose label or string has all words of a text, in the order given.
- * @param {Tree} tree @param {string} text @param {readonly number[]} among @returns {number[]} */
-export function search(tree, text, among) {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  if (!words.length) return [...among];
-  return among.filter((infoset) => {
-    const where = textOf(tree, infoset);
-    return words.every((word) => where.includes(word));
-  });
-}
-
-/** @param {Tree} tree @param {number} infoset @param {string} text @returns {boolean} */
-export const hasPhrase = (tree, infoset, text) =>
-  textOf(tree, infoset).includes(text.trim().toLowerCase());
-
-/** @param {Tree} tree @param {number} infoset */
-const textOf = (tree, infoset) =>
+/** @param {Tree} tree @param {number} infoset @returns {string} where a search looks */
+export const textOf = (tree, infoset) =>
   `${infosetLabel(tree, infoset)}\n${tree.keys[infoset]}`.toLowerCase();
+
+/** @param {string} text in small letters @param {string} words @returns {boolean} has all of them */
+export const hasWords = (text, words) =>
+  words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
 
 /** @param {number} start @param {number} stop @returns {number[]} */
 export const range = (start, stop) => Array.from({ length: stop - start }, (_, i) => start + i);
