@@ -118,7 +118,11 @@ def _run_without_exact(
     else:
         texts = (to_text(s, bounds[s], uniform=bounds[UNIFORM]) for s in args.policies)
         print("\n\n".join(texts))
-    return exit_code([bounds[source] for source in args.policies], args.max)
+    code = exit_code([bounds[source] for source in args.policies], args.max)
+    for source in args.policies if code == command.EXIT_FAILED else ():
+        if bounds[source].nash_conv_at_least > args.max:
+            print(f"{source}: NashConv is above {args.max:g}", file=sys.stderr)
+    return code
 
 
 def _response_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -285,6 +285,7 @@ def test_a_game_without_an_exact_measure_has_a_bound(capsys):
     assert main(["uniform", "--game", UNMEASURED, "--json", "--max", "0.001", *FEW]) == 1
     out, err = capsys.readouterr()
     assert err.startswith(f"{UNMEASURED} has no exact measure: training best responses")
+    assert err.endswith("uniform: NashConv is above 0.001\n")
     found = json.loads(out)
     assert found["nash_conv_at_least"] == found["uniform_nash_conv_at_least"] > 0
     low, high = found["interval"]
