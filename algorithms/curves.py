@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from algorithms.games import KUHN, load_game
-from algorithms.learning.bands import draw_bands
-from algorithms.learning.curve import draw, from_csv
+from algorithms.learning.curve import draw, draw_bands, from_csv
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError
 

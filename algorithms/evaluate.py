@@ -1,4 +1,4 @@
-"""Play a policy against opponents: what it wins exactly in each seat, and in a simulated match.
+"""Play a policy against opponents: exactly, and in a simulated match.
 
 `python -m algorithms.evaluate model.zip --against heuristic nash:1/3 other.zip --hands 100000`
 """
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if a match is further from the exact value than chance explains."""
     parser = command.Parser(
         prog="python -m algorithms.evaluate",
-        description="Play a policy against opponents: exactly, and in a simulated match.",
+        description=command.summary(__doc__),
     )
     add = parser.add_argument
     add("policy", metavar="POLICY", help=sources.HELP)
@@ -40,11 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="OPPONENT",
         help=f"any POLICY, or {sources.BEST_RESPONSE} (to the policy); by default "
         f"{' '.join(OPPONENTS)}, for {KUHN} {' '.join(KUHN_OPPONENTS)}, for games without a tree "
-        "those that are found in seconds",
+        "those that take only seconds to find",
     )
     add("--hands", type=int, default=100_000, help="per seat (%(default)s)")
     add("--seed", type=int, default=0, help="of the deals and draws (%(default)s)")
-    add("--deterministic", action="store_true", help="always the policy's likeliest action")
+    add(
+        "--deterministic", action="store_true", help="always play the policy's most probable action"
+    )
     add("--trust", action="store_true", help="let a model's file run code")
     add("--json", action="store_true", help="one JSON object")
     args = parser.parse_args(argv)
@@ -54,7 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     require_hands(args.hands, args.seed)
     policy, others = _loaded(args)
-    matches = {name: _match(policy, other, args) for name, other in others.items()}
+    matches = {}
+    for name, other in others.items():
+        with progress("playing", policy.game.num_players * args.hands) as bar:
+            matches[name] = play_match(
+                (policy, other), hands=args.hands, seed=args.seed, progress=bar
+            )
     if args.json:
         shown = {name: _as_json(policy.game, match) for name, match in matches.items()}
         head = {"source": args.policy, "game": policy.game.name, "seed": args.seed}
@@ -83,11 +90,6 @@ def _usual_opponents(game: Game) -> tuple[str, ...]:
     if game.fits_tree:
         return OPPONENTS
     return NATIVE_OPPONENTS if game.is_exact else NATIVE_OPPONENTS[:1]
-
-
-def _match(policy: Policy, other: Policy, args: argparse.Namespace) -> Match:
-    with progress("playing", policy.game.num_players * args.hands) as bar:
-        return play_match((policy, other), hands=args.hands, seed=args.seed, progress=bar)
 
 
 def _table(game: Game, matches: Mapping[str, Match]) -> str:

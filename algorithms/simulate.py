@@ -19,10 +19,10 @@ from algorithms.support.progress import progress
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; exit 1 if the exact value is too far from what was played."""
+    """The command; exit 1 if the exact value is too far from the result of the hands."""
     parser = command.Parser(
         prog="python -m algorithms.simulate",
-        description="Play hands between two policies in every seating, next to the exact value.",
+        description=command.summary(__doc__),
     )
     parser.add_argument(
         "policies", nargs=2, metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}"

@@ -1,7 +1,7 @@
 """Train MaskablePPO to play a game against itself, towards equilibrium.
 
-Stock `sb3_contrib.MaskablePPO`. Writes a model, its learning curve (.csv and .png) and how it was
-made (.json). Ctrl-C saves what there is; `--resume` continues from the last checkpoint.
+Stock `sb3_contrib.MaskablePPO`. Writes a model, its learning curve (.csv and .png), its settings
+and results (.json). Ctrl-C saves the current policy; `--resume` continues from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -66,7 +66,13 @@ def _parser() -> argparse.ArgumentParser:
         add(flag, type=types[setting.name], help=text.replace("%", "%%"), metavar=_metavar(setting))
     add("--checkpoint-every", type=int, metavar="STEPS", default=1_000_000, help="(1,000,000)")
     add("--html", action="store_true", default=False, help="write a report as well: *.html")
-    add("--tensorboard", type=Path, metavar="DIR", default=None, help="log there as well")
+    add(
+        "--tensorboard",
+        type=Path,
+        metavar="DIR",
+        default=None,
+        help="a folder for TensorBoard logs",
+    )
     add("--quiet", action="store_true", default=False, help="print nothing")
     add("--json", action="store_true", default=False, help="print the result as one JSON object")
     return parser
@@ -126,7 +132,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace, path: Path) -> tuple[Settings, dict[str, Any] | None]:
-    """What to train, if that is possible, and where an earlier run stopped."""
+    """The settings, checked, and the state of the run to resume, if any."""
     given = {f.name: getattr(args, f.name) for f in fields(Settings) if hasattr(args, f.name)}
     if args.resume:
         from algorithms.learning.checkpoint import read_checkpoint
@@ -140,7 +146,7 @@ def _settings(args: argparse.Namespace, path: Path) -> tuple[Settings, dict[str,
 
 
 def _require_possible(args: argparse.Namespace) -> None:
-    """Refuse before the training run what would be refused after it."""
+    """Refuse, before the training run, options that would fail after it."""
     out = args.out
     if out.suffix != ".zip" or (out.exists() and not out.is_file()):  # it is read again
         raise UsageError(f"--out {out}: give a file whose name ends in .zip")
@@ -153,7 +159,7 @@ def _require_possible(args: argparse.Namespace) -> None:
 
 
 def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Settings:
-    """The settings of a checkpoint, unless others are asked for."""
+    """The settings of a checkpoint; given ones that differ are refused."""
     if set(stored) != {f.name for f in fields(Settings)}:
         raise UsageError("--resume: the checkpoint is of another version of this program")
     for name, value in given.items():
@@ -231,7 +237,7 @@ def _report(result: dict[str, Any], out: Path) -> str:
 
 
 def _nothing(*args: Any) -> None:
-    """Say or show nothing."""
+    """Print nothing."""
 
 
 if __name__ == "__main__":

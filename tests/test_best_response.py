@@ -22,17 +22,12 @@ from algorithms.learning.best_response import (
 )
 from algorithms.learning.bound_report import exit_code, to_json, to_text
 from algorithms.learning.common_hands import hand_streams, state_returns, tree_returns
-from algorithms.learning.response_training import (
-    STARTS,
-    ResponseSettings,
-    TreeTarget,
-    uniform_play,
-)
+from algorithms.learning.response_training import STARTS, Target
+from algorithms.policies.network import uniform_network
 from algorithms.support import command
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import GameError
 
-QUICK = ResponseSettings(n_envs=256, batch_size=512, imitated_decisions=20_000)
 KUHN_UNIFORM = 11 / 12
 REPEATS = 400
 
@@ -40,9 +35,9 @@ REPEATS = 400
 def exact_gain(target, seat, response):
     """What a response gains, by the tree."""
     tree, players = target.game.tree, target.game.num_players
-    tables = [response if player == seat else target.table for player in range(players)]
+    tables = [response if player == seat else target.policy for player in range(players)]
     before, after = (
-        expected_values(tree, t)[seat] for t in (target.table, joint_policy(tree, tables))
+        expected_values(tree, t)[seat] for t in (target.policy, joint_policy(tree, tables))
     )
     return after - before
 
@@ -62,7 +57,7 @@ def weakened(target, seat, response):
     low, high = 0.0, 1.0
     for _ in range(40):
         share = (low + high) / 2
-        mixture = share * response + (1 - share) * target.table
+        mixture = share * response + (1 - share) * target.policy
         low, high = (low, share) if exact_gain(target, seat, mixture) > 0.05 else (share, high)
     return mixture
 
@@ -106,8 +101,8 @@ def test_hands_have_the_value_that_the_tree_says():
 
 def test_common_random_numbers_reduce_the_variance():
     game = load_game("leduc_poker")
-    target = TreeTarget(game, game.tree.uniform())
-    response = 0.9 * target.table + 0.1 * game.tree.random(1)
+    target = Target(game, game.tree.uniform())
+    response = 0.9 * target.policy + 0.1 * game.tree.random(1)
     streams = hand_streams(0, 20_000)
     (paired,) = response_gains(target, 0, {"near": response}, streams)
     apart = target.returns(0, response, hand_streams(1, 20_000)) - target.returns(0, None, streams)
@@ -117,7 +112,7 @@ def test_common_random_numbers_reduce_the_variance():
 def coverage(bound_of):
     """How often the interval of a bound contains what its responses gain exactly, on Kuhn."""
     game = load_game("kuhn")
-    target = TreeTarget(game, game.tree.uniform())
+    target = Target(game, game.tree.uniform())
     responses, covered = [candidates(target, seat) for seat in range(2)], 0
     for seed in range(REPEATS):
         chosen = [bound_of(target, seat, responses[seat], seed) for seat in range(2)]
@@ -141,14 +136,14 @@ def test_choosing_and_measuring_on_the_same_hands_would_not():
 
 def test_the_policy_itself_is_chosen_if_every_response_loses():
     game = load_game("kuhn")
-    target = TreeTarget(game, nash(0))
+    target = Target(game, nash(0))
     responses = {"random": game.tree.random(0), "uniform": game.tree.uniform()}
     assert choose_and_measure(target, 1, responses, hands=5_000, seed=0) == NO_GAIN
 
 
 def test_uniform_play_in_kuhn_is_found_out():
     game = load_game("kuhn")
-    bound = lower_bound(game, game.tree.uniform(), decisions=60_000, hands=20_000, settings=QUICK)
+    bound = lower_bound(game, game.tree.uniform(), decisions=60_000, hands=20_000)
     exact = evaluate_policy(game.tree, game.tree.uniform()).gains
     for seat, gain in zip(bound.seats, exact, strict=True):
         assert 0.9 * gain < seat.chosen.gain < gain + 4 * seat.chosen.standard_error
@@ -158,26 +153,25 @@ def test_uniform_play_in_kuhn_is_found_out():
 
 def test_nothing_is_found_against_an_equilibrium_and_nothing_is_below_0():
     game = load_game("kuhn")
-    bound = lower_bound(game, nash(0), decisions=5_000, hands=20_000, settings=QUICK)
+    bound = lower_bound(game, nash(0), decisions=5_000, hands=20_000)
     assert bound.nash_conv_at_least >= 0
     assert bound.interval[0] == 0
 
 
 def test_a_bound_on_states_needs_no_tree():
-    game, told = without_tree(load_game("kuhn_poker")), []
+    game, reported = without_tree(load_game("kuhn_poker")), []
     bound = lower_bound(
         game,
-        uniform_play,
+        uniform_network(game).probabilities,
         decisions=50_000,
         hands=5_000,
-        settings=QUICK,
-        progress=lambda done, note: told.append((done, note)),
+        progress=lambda done, note: reported.append((done, note)),
     )
     assert bound.nash_conv_at_least > 0.6 * KUHN_UNIFORM
     assert covers((0, KUHN_UNIFORM), bound.interval[0])
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] <= total_decisions(game, decisions=50_000)
-    assert {note for _, note in told} == {
+    assert [done for done, _ in reported] == sorted(done for done, _ in reported)
+    assert reported[-1][0] <= total_decisions(game, decisions=50_000)
+    assert {note for _, note in reported} == {
         f"player_{seat}, {start}, seed 0" for seat in range(2) for start in STARTS
     }
 
@@ -185,14 +179,18 @@ def test_a_bound_on_states_needs_no_tree():
 @pytest.mark.slow
 def test_ray_finds_the_same_as_one_run_after_another():
     game = load_game("kuhn")
-    options = {"decisions": 2_000, "hands": 1_000, "seeds": (3, 4), "settings": QUICK}
-    told = []
+    options = {"decisions": 2_000, "hands": 1_000, "seeds": (3, 4)}
+    reported = []
     alone = lower_bound(game, game.tree.uniform(), **options)
     together = lower_bound(
-        game, game.tree.uniform(), **options, cpus=2, progress=lambda *news: told.append(news)
+        game,
+        game.tree.uniform(),
+        **options,
+        cpus=2,
+        progress=lambda *report: reported.append(report),
     )
     assert [seat.chosen for seat in alone.seats] == [seat.chosen for seat in together.seats]
-    assert told[-1] == (16_000, "8 of 8 runs")
+    assert reported[-1] == (16_000, "8 of 8 runs")
 
 
 @pytest.mark.parametrize(

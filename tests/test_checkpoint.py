@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import resource
@@ -11,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import torch
 
 from algorithms.learning.checkpoint import read_checkpoint, write_checkpoint
 from algorithms.learning.curve import Point
@@ -49,7 +51,9 @@ def test_flipped_bits_cuts_and_other_files_are_refused(tmp_path: Path) -> None:
     damaged = [bytearray(whole) for _ in range(100)]
     for content in damaged:
         content[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
-    for content in (*damaged, whole[:-1], whole[:1000], b"", whole + b"\0", b"junk"):
+    torch.save([1], file := io.BytesIO())  # without a checksum
+    others = (b"", b"junk", file.getvalue())
+    for content in (*damaged, whole[:-1], whole[:1000], whole + b"\0", *others):
         path.write_bytes(content)
         with pytest.raises(BridgeError, match="not a whole checkpoint"):
             read_checkpoint(path)

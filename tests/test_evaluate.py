@@ -56,14 +56,6 @@ def test_styles_are_what_they_say() -> None:
     assert (heuristic["2"], heuristic["0pb"]) == ({0: 0.0, 1: 1.0}, {0: 0.0, 2: 1.0})
 
 
-def test_a_policy_file_is_an_opponent(tmp_path: Path) -> None:
-    Policy.random("kuhn", 1).save(tmp_path / "policy.json")
-    path = str(tmp_path / "policy.json")
-    assert (
-        main(["random:2", "--against", path, "uniform", "--deterministic", "--hands", "500"]) == 0
-    )
-
-
 def match(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
     arguments = ["random:2", "--against", "uniform", "--hands", "500", "--json", *options]
     assert main(arguments) == 0

@@ -66,6 +66,8 @@ def test_a_network_that_trains_longer_ends_with_a_weaker_pull() -> None:
     ("given", "word"),
     [
         ({"steps": 0}, "steps=0: want a number from 1 up"),
+        ({"net": "mlp", "steps": 0}, "steps=0: want a number from 1 up"),
+        ({"recipe": "usual", "batch_size": 1}, "a batch of a single decision"),
         ({"step_size": float("nan")}, "step_size=nan"),
         ({"steps": 10**400}, "want a number from 1 up"),
         ({"magnet_rate": 2.0}, "from 0 to 1"),

@@ -20,8 +20,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from algorithms import curves, sweep, train_ppo
-from algorithms.learning.bands import band, draw_bands, interval, iqm
-from algorithms.learning.curve import Point, to_csv
+from algorithms.learning.curve import Point, band, draw_bands, interval, iqm, to_csv
 from algorithms.policies import load_policy
 from algorithms.support.errors import UsageError
 from algorithms.support.ray_cluster import ENVIRONMENT
@@ -232,18 +231,14 @@ def test_a_picture_keeps_ten_lines_apart(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(labels) == 10
 
 
-def test_curves_draws_folders_as_bands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pretend(tmp_path, {"a": [0.5, 0.25], "b": [0.125, 0.25]})
+def test_incomplete_copies_of_curves_are_not_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(tmp_path / "a" / "seed-0", 0.5)
+    put(tmp_path / "empty" / ".seed-0-half", 0.5)
     picture = tmp_path / "bands.png"
-    folders = [str(tmp_path / name) for name in "ab"]
-    assert curves.main([*folders, "--out", str(picture)]) == 0
+    assert curves.main([str(tmp_path / "a"), "--out", str(picture)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
-    files = [str(tmp_path / "a" / f"seed-{seed}" / "model.csv") for seed in (0, 1)]
-    assert curves.main([*files, "--band", "--out", str(picture)]) == 0
-    half = tmp_path / "empty" / ".seed-0-half"
-    half.mkdir(parents=True)
-    (half / "model.csv").write_text(Path(files[0]).read_text())
-    capsys.readouterr()
     assert curves.main([str(tmp_path / "empty")]) == 2
     assert "no learning curve" in capsys.readouterr().err
 
@@ -520,16 +515,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str
     """An undisturbed sweep on this machine: its folder, exit code and output."""
     out = tmp_path_factory.mktemp("whole") / "some" / "sweep"
     command = [sys.executable, "-m", "algorithms.sweep", "--out", str(out), *PLAN]
-    command += [
-        "--set",
-        f"{STEP_SIZE}=0.5,1,{WILD}",
-        "--confirm",
-        "1",
-        "--fresh-seeds",
-        "1",
-        "--cpus",
-        "1",
-    ]
+    command += f"--set {STEP_SIZE}=0.5,1,{WILD} --confirm 1 --fresh-seeds 1 --cpus 1".split()
     own = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | BESIDE
     done = subprocess.run(
         command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=600

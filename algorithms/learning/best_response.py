@@ -31,7 +31,7 @@ the difference because a response often agrees with p (`common_hands`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,12 +41,9 @@ from algorithms.games import Game
 from algorithms.learning.common_hands import hand_streams
 from algorithms.learning.response_training import (
     STARTS,
-    ResponseSettings,
     Run,
-    StateTarget,
     Target,
     Trained,
-    TreeTarget,
     train_response,
 )
 from algorithms.learning.states import StatePolicy
@@ -54,7 +51,7 @@ from algorithms.support import budget
 from algorithms.support.arrays import Float64Array, UInt64Array
 from algorithms.support.progress import Advance
 
-QUANTILE = 1.959964  # 95% of a normal distribution lies within so many standard deviations
+QUANTILE = 1.959964  # standard deviations around the mean that hold 95% of a normal distribution
 ITSELF = "the policy itself"  # the candidate that gains nothing
 
 
@@ -66,13 +63,19 @@ class Gain:
     gain: float
     standard_error: float
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the gain."""
+        reach = QUANTILE * self.standard_error
+        return self.gain - reach, self.gain + reach
+
 
 NO_GAIN = Gain(ITSELF, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SeatBound:
-    """The gain of one seat's chosen response on fresh hands, and what it took to find it."""
+    """The gain of one seat's chosen response on fresh hands, and the runs that found it."""
 
     seat: int
     chosen: Gain
@@ -134,7 +137,6 @@ def lower_bound(  # noqa: PLR0913  # options by name
     seeds: Sequence[int] = budget.SEEDS,
     cpus: int = 1,
     address: str | None = None,
-    settings: ResponseSettings | None = None,
     progress: Advance | None = None,
 ) -> LowerBound:
     """Train responses to a policy in every seat, and measure the best one of each.
@@ -149,29 +151,21 @@ def lower_bound(  # noqa: PLR0913  # options by name
         seeds: each one adds two runs per seat.
         cpus: how many runs at a time; more than one run on Ray.
         address: of a Ray cluster.
-        settings: of the training.
         progress: called with the number of decisions of all runs so far, out of `total_decisions`,
-            and a word about them.
+            and a note.
     """
     budget.require_budget(decisions=decisions, hands=hands, seeds=seeds, cpus=cpus)
-    target = StateTarget(game, policy) if callable(policy) else TreeTarget(game, policy)
+    target, show = Target(game, policy), progress or (lambda done, note: None)
     runs = [
-        Run(
-            target=target,
-            seat=seat,
-            start=start,
-            seed=seed,
-            decisions=decisions,
-            settings=settings or ResponseSettings(),
-        )
+        Run(target, seat, start, seed, decisions)
         for seat in range(game.num_players)
         for seed in seeds
         for start in STARTS
     ]
     if cpus == 1 and address is None:
-        trained = _train_in_turn(runs, progress or _no_progress)
+        trained = _train_in_turn(runs, show)
     else:
-        trained = _train_on_ray(runs, progress or _no_progress, cpus=cpus, address=address)
+        trained = _train_on_ray(runs, show, cpus=cpus, address=address)
     seats = (
         _measured([(run, trained[run]) for run in runs if run.seat == seat], hands=hands)
         for seat in range(game.num_players)
@@ -184,10 +178,6 @@ def total_decisions(
 ) -> int:
     """How many decisions all runs of `lower_bound` learn from."""
     return game.num_players * len(seeds) * len(STARTS) * decisions
-
-
-def _no_progress(done: int, note: str) -> None:
-    """Nobody is told."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -238,22 +228,20 @@ def response_gains(
 
 
 def _train_in_turn(runs: Sequence[Run], progress: Advance) -> dict[Run, Trained]:
+    def watch(done: int) -> None:
+        before = sum(other.decisions for other in trained)
+        progress(before + min(done, run.decisions), f"player_{run.seat}, {run.name}")
+
     trained: dict[Run, Trained] = {}
     for run in runs:
-        trained[run] = train_response(run, _told(progress, run, sum(r.decisions for r in trained)))
+        trained[run] = train_response(run, watch)
     return trained
-
-
-def _told(progress: Advance, run: Run, before: int) -> Callable[[int], None]:
-    """Adds a run's decisions to those of the runs before it."""
-    note = f"player_{run.seat}, {run.name}"
-    return lambda done: progress(before + min(done, run.decisions), note)
 
 
 def _train_on_ray(
     runs: Sequence[Run], progress: Advance, *, cpus: int, address: str | None
 ) -> dict[Run, Trained]:
-    """One core per run; progress is told when a run ends."""
+    """Train on one core per run; progress is reported when a run ends."""
     from algorithms.support.ray_cluster import connected
 
     trained: dict[Run, Trained] = {}

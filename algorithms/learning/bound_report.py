@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from algorithms.learning.best_response import QUANTILE, Gain, LowerBound, SeatBound
+from algorithms.learning.best_response import LowerBound, SeatBound
 from algorithms.support import command
 from algorithms.support.errors import UsageError
 
@@ -17,23 +17,42 @@ def to_text(
     uniform: LowerBound | None = None,
     exact: Sequence[float] | None = None,
 ) -> str:
-    """The bound, the chosen responses, and what it took to find them.
+    """The bound, the chosen responses, and the budget that found them.
 
     Args:
-        source: whose bound it is.
+        source: the name of the policy.
         bound: what was found.
         uniform: the bound of uniform play, found in the same way.
-        exact: each player's exact gain where it is known, to say which share was found.
+        exact: each player's exact gain where it is known, to print which share was found.
     """
-    return "\n".join(_lines(source, bound, uniform, exact))
+    header = ["seat", "chosen response", "gain", "95% interval", "runs", "CPU time"]
+    rows = [_row(seat) for seat in bound.seats]
+    if exact is not None:
+        header += ["exact gain", "share"]
+        for row, seat, gain in zip(rows, bound.seats, exact, strict=True):
+            row += [f"{gain:+z.6f}", f"{seat.chosen.gain / gain:.0%}" if gain > 0 else "-"]
+    lines = [
+        f"{source}: {_at_least(bound)}",
+        "",
+        command.table(header, rows, left=2),
+        "",
+        f"each run learned from {bound.decisions:,} decisions; "
+        f"each gain was measured on {bound.hands:,} fresh hands",
+    ]
+    if not bound.found:
+        lines.insert(
+            1, "no response won more than the policy: that does not show that NashConv is small"
+        )
+    if uniform is not None and uniform is not bound:
+        lines.append(f"uniform play, measured in the same way: {_at_least(uniform)}")
+    if exact is not None:
+        share = bound.share_of(exact)
+        found = "" if share is None else f": the responses found {share:.0%}"
+        lines.append(f"exact NashConv {sum(exact):.6g}{found}")
+    return "\n".join(lines)
 
 
-def to_json(
-    source: str,
-    bound: LowerBound,
-    *,
-    uniform: LowerBound | None = None,
-) -> dict[str, Any]:
+def to_json(source: str, bound: LowerBound, *, uniform: LowerBound | None = None) -> dict[str, Any]:
     """One object for machines; it has no `nash_conv`."""
     found: dict[str, Any] = {
         "source": source,
@@ -74,42 +93,13 @@ def exit_code(bounds: Sequence[LowerBound], limit: float | None) -> int:
     )
 
 
-def _lines(
-    source: str,
-    bound: LowerBound,
-    uniform: LowerBound | None,
-    exact: Sequence[float] | None,
-) -> Iterator[str]:
-    yield f"{source}: {_at_least(bound)}"
-    if not bound.found:
-        yield "no response won more than the policy: that does not show that NashConv is small"
-    yield ""
-    header = ["seat", "chosen response", "gain", "95% interval", "runs", "CPU time"]
-    rows = [_row(seat) for seat in bound.seats]
-    if exact is not None:
-        header += ["exact gain", "share"]
-        for row, seat, gain in zip(rows, bound.seats, exact, strict=True):
-            row += [f"{gain:+z.6f}", f"{seat.chosen.gain / gain:.0%}" if gain > 0 else "-"]
-    yield command.table(header, rows, left=2)
-    yield ""
-    yield (
-        f"each run learned from {bound.decisions:,} decisions; "
-        f"each gain was measured on {bound.hands:,} fresh hands"
-    )
-    if uniform is not None and uniform is not bound:
-        yield f"uniform play, measured in the same way: {_at_least(uniform)}"
-    if exact is not None:
-        share = bound.share_of(exact)
-        found = "" if share is None else f": the responses found {share:.0%}"
-        yield f"exact NashConv {sum(exact):.6g}{found}"
-
-
 def _row(seat: SeatBound) -> list[str]:
+    low, high = seat.chosen.interval
     return [
         f"player_{seat.seat}",
         seat.chosen.candidate,
         f"{seat.chosen.gain:+z.6f}",
-        _gain_interval(seat.chosen),
+        f"{low:z.4f} to {high:z.4f}" if low < high else "-",
         f"{seat.runs}",
         f"{seat.cpu_seconds:.0f} s",
     ]
@@ -120,10 +110,3 @@ def _at_least(bound: LowerBound) -> str:
         return "no gain found, NashConv at least 0"
     low, high = bound.interval
     return f"NashConv at least {bound.nash_conv_at_least:.4f} (95% interval {low:.4f}-{high:.4f})"
-
-
-def _gain_interval(gain: Gain) -> str:
-    if not gain.standard_error:
-        return "-"
-    reach = QUANTILE * gain.standard_error
-    return f"{gain.gain - reach:z.4f} to {gain.gain + reach:z.4f}"

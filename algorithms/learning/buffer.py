@@ -29,23 +29,23 @@ class LastStep(NamedTuple):
 class SeatRolloutBuffer(MaskableRolloutBuffer):
     """A `MaskableRolloutBuffer` for environments in which every decision of every seat is a step.
 
-    SB3's buffer takes a slot for one agent, so credit would cross from seat to seat with the wrong
+    SB3's buffer treats a slot as one agent, so credit would cross from seat to seat with the wrong
     sign. Here the k-th decision of a seat in a hand, with value V_k, has the advantage
 
         A_k = R_k + gamma V_(k+1) - V_k + gamma lambda A_(k+1)
 
     where k + 1 is the *same seat's* next decision and R_k what the seat is paid until then: its
     return if the hand ends, and then V_(k+1) = A_(k+1) = 0. The seat that is to act when the
-    rollout ends has a known V_(k+1). Another seat's last decision in an unfinished hand has not: it
-    is carried over to the next rollout, which shows how it went on. So there are P - 1 more rows
-    than steps, for what is carried over; PPO's ratio accounts for the update in between.
+    rollout ends has a known V_(k+1). For another seat's last decision in an unfinished hand it is
+    not known: the decision is carried over to the next rollout, which continues the hand. So there
+    are P - 1 more rows than steps; PPO's ratio accounts for the update in between.
 
     Args:
         n_steps: steps of a rollout.
         args: the spaces.
         players: P.
-        last_step: what the environment says of its last step.
-        scale: returns are divided by it.
+        last_step: returns the environment's last step.
+        scale: the unit of returns, which are divided by it.
         kwargs: as for `MaskableRolloutBuffer`.
     """
 
@@ -71,7 +71,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         super().__init__(n_steps + self._players - 1, *args, **kwargs)
 
     def reset(self) -> None:
-        """Empty the buffer, but for the decisions that are carried over."""
+        """Empty the buffer, except for the decisions that are carried over."""
         super().reset()
         shape = (self.buffer_size, self.n_envs)
         self.acted = np.zeros(shape, np.int8)
@@ -87,7 +87,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
                 getattr(self, name)[place] = self._carried[name]
 
     def add(self, *args: Any, **kwargs: Any) -> None:
-        """Store a step, with what SB3 does not ask the environment for."""
+        """Store a step, with who acted and what all players won."""
         step = self._last_step()
         self.acted[self.pos], self.ended[self.pos] = step.acted, step.ended
         self.returned[self.pos] = step.returns / self._scale
@@ -148,12 +148,12 @@ def _seat_advantages(
     included: BoolArray,
     advantages: Float32Array,
 ) -> None:
-    """Fill in `advantages` `(rows, n)`, and exclude decisions of which they are not known yet."""
+    """Fill in `advantages` `(rows, n)`, and exclude decisions whose advantage is not known yet."""
     acted, returned, ended, values = played
     (last_values, seats), (gamma, gae_lambda) = now, discounts
     rows, hands, players = returned.shape
     next_value, next_advantage, reward = np.zeros((3, players))
-    known = np.zeros(players, np.bool_)  # whether the seat's next decision, or the end, is
+    known = np.zeros(players, np.bool_)  # whether the value after the seat's decision is
     for hand in range(hands):
         next_advantage[:], reward[:], known[:] = 0.0, 0.0, False
         next_value[seats[hand]], known[seats[hand]] = last_values[hand], True

@@ -8,18 +8,17 @@ their returns, averaged over hands, is unbiased and varies less than between dif
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.simulator import play_hands, running_sums
+from algorithms.exact.simulator import play_hands
 from algorithms.exact.tree import CHANCE, Tree
 from algorithms.games import Game
-from algorithms.learning.states import StatePolicy, observer, origin
-from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, UInt64Array
-from algorithms.support.compiled import compiled
+from algorithms.learning.states import Observer, StatePolicy, draw_actions, draw_outcome, origin
+from algorithms.support.arrays import Float64Array, UInt64Array
 from algorithms.support.draws import STEP, mixed
 
 AT_ONCE = 4096  # hands on states: enough for a network's batches
@@ -36,80 +35,39 @@ def tree_returns(tree: Tree, policy: npt.ArrayLike, streams: UInt64Array) -> Flo
 
 
 def state_returns(
-    game: Game, policies: Sequence[StatePolicy], streams: UInt64Array
+    game: Game,
+    policies: Sequence[StatePolicy],
+    streams: UInt64Array,
+    progress: Callable[[int], None] = lambda hands: None,
 ) -> Float64Array:
     """What all players win in each hand with one policy per seat, on states: `(hands, P)`."""
-    parts = np.split(streams, range(AT_ONCE, len(streams), AT_ONCE))
-    return np.concatenate([_play_states(game, policies, part) for part in parts])
+    won = np.empty((len(streams), game.num_players))
+    for start in range(0, len(streams), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        won[part] = _play_states(game, policies, streams[part])
+        progress(start)
+    return won
 
 
 def _play_states(game: Game, policies: Sequence[StatePolicy], streams: UInt64Array) -> Float64Array:
-    """The returns `(n, P)` of n hands, all of which take a move at a time."""
-    new_state, observe = origin(game).new_initial_state, _Observer(game)
+    """The returns `(n, P)` of n hands, each of which makes one move at a time."""
+    new_state, observe = origin(game).new_initial_state, Observer(game)
     states = [new_state() for _ in streams]
-    waiting, move = np.arange(len(states)), 0
+    waiting, streams = np.arange(len(states)), streams.copy()
     while len(waiting):
-        move += 1
-        numbers = _numbers(streams[waiting], move)
+        streams += STEP
+        bits: Any = mixed(streams[waiting])  # type: ignore[arg-type]  # compiled for arrays too
+        numbers = (bits >> np.uint64(11)) * 2.0**-53  # in [0, 1)
         players = np.array([states[hand].current_player() for hand in waiting])
         for player in np.unique(players).tolist():
             turn = players == player
-            hands = [states[hand] for hand in waiting[turn]]
+            hands, drawn = [states[hand] for hand in waiting[turn]], numbers[turn]
             if player == CHANCE:
-                actions = [_chance(s, x) for s, x in zip(hands, numbers[turn], strict=True)]
+                outcomes = [state.chance_outcomes() for state in hands]
+                actions = [draw_outcome(*pair) for pair in zip(outcomes, drawn, strict=True)]
             else:
-                actions = _drawn(policies[player], *observe(hands, player), numbers[turn])
+                actions = draw_actions(policies[player], *observe(hands, players[turn]), drawn)
             for state, action in zip(hands, actions, strict=True):
                 state.apply_action(action)
         waiting = waiting[[not states[hand].is_terminal() for hand in waiting]]
     return np.array([state.returns() for state in states])
-
-
-class _Observer:
-    """What a player observes in each of many states, and the legal actions."""
-
-    def __init__(self, game: Game) -> None:
-        self._game, (self._tensor, self._write) = game, observer(game)
-
-    def __call__(self, states: Sequence[Any], player: int) -> tuple[Float32Array, BoolArray]:
-        """Observations `(n, size)` as training has them, and masks `(n, A)`."""
-        game, size = self._game, self._game.observation_size
-        seats = game.num_players * game.appends_seat
-        observations = np.zeros((len(states), size + seats), np.float32)
-        masks = np.zeros((len(states), game.num_actions), np.bool_)
-        for i, state in enumerate(states):
-            self._write(state, player)
-            observations[i, :size] = self._tensor
-            masks[i, state.legal_actions()] = True
-        if seats:
-            observations[:, size + player] = 1
-        return observations, masks
-
-
-def _chance(state: Any, number: float) -> int:
-    """The outcome of chance that a number in [0, 1) stands for."""
-    outcomes = state.chance_outcomes()
-    for action, probability in outcomes:
-        number -= probability
-        if number < 0:
-            return int(action)
-    return int(outcomes[-1][0])  # by rounding
-
-
-def _drawn(
-    policy: StatePolicy, observations: Float32Array, masks: BoolArray, numbers: Float64Array
-) -> list[int]:
-    """The actions of a policy that numbers in [0, 1) stand for."""
-    sums = running_sums(np.asarray(policy(observations, masks)) * masks)
-    actions: list[int] = (sums <= numbers[:, None]).sum(axis=1).tolist()
-    return actions
-
-
-@compiled
-def _numbers(streams: UInt64Array, move: int) -> Float64Array:
-    """The number in [0, 1) that each stream has for a move, counted from 1."""
-    numbers = np.zeros(len(streams))
-    for i in range(len(streams)):
-        bits = mixed(streams[i] + np.uint64(move) * STEP)
-        numbers[i] = float(bits >> np.uint64(11)) * 2.0**-53
-    return numbers

@@ -1,4 +1,4 @@
-"""Learning curves: a measure over steps, recorded, in a file and as a picture."""
+"""Learning curves: NashConv over steps, recorded, in a file and as a picture."""
 
 from __future__ import annotations
 
@@ -6,26 +6,32 @@ import csv
 import io
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from algorithms.exact.cfr import Solver
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import nash_conv
 from algorithms.games import Game
 from algorithms.support import files
+from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 
-NASH_CONV = "nash_conv"  # the name of the column of an exact measure
-NASH_CONV_AT_LEAST = "nash_conv_at_least"  # of a lower bound
+COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")  # of a curve's file
+BOUND = "nash_conv_at_least"  # instead of nash_conv where a curve has lower bounds
 CFR_ITERATIONS = (100, 1000)
 MAX_VISITS = 100_000_000  # of nodes, that CFR may make for the sake of a picture
 MAX_BYTES = 2**24  # of a file: a curve takes one thousandth of it
+MAX_LINES = 10  # in a picture: there are ten distinct colours
 
 
 class Point(NamedTuple):
-    """A measure of the last policy and of the average after `steps` decisions; NaN: none."""
+    """NashConv of the last policy and of the average after `steps` decisions; NaN: not measured."""
 
     steps: int
     seconds: float  # of training alone
@@ -39,16 +45,19 @@ Curve: TypeAlias = Sequence[Point]
 class Recorder:
     """A learning curve in the making, and its clocks.
 
+    Args:
+        watch: called with each point, and in between with the latest figures.
+        measure: the name of the figures, as columns and logs have it.
+
     Attributes:
         points: the curve so far.
-        measure: what `last` and `average` are, as columns name it.
         seconds: of training so far, without measuring.
         cpu_seconds: the same of this process's CPU time.
         measuring_cpu_seconds: CPU time that measuring took.
     """
 
     def __init__(
-        self, watch: Callable[[Point], None] | None = None, *, measure: str = NASH_CONV
+        self, watch: Callable[[Point], None] | None = None, *, measure: str = COLUMNS[2]
     ) -> None:
         self.points, self.measure = list[Point](), measure
         self._watch = watch or (lambda point: None)
@@ -65,13 +74,13 @@ class Recorder:
         return fresh and progress * points**2 >= len(self.points) ** 2
 
     def add(self, steps: int, measures: Callable[[], tuple[float, float]]) -> None:
-        """Measure the last policy and the average, unless there is a point after so many steps."""
+        """Measure the last policy and the average, unless there is a point for these steps."""
         if self.points and self.points[-1].steps >= steps:
             return
         self._count_training()
         point = Point(steps, self.seconds, *measures())
-        self.measuring_cpu_seconds += time.process_time() - self._since[1]
-        self._since = _now()
+        before, self._since = self._since, _now()
+        self.measuring_cpu_seconds += self._since[1] - before[1]
         self.points.append(point)
         self._watch(point)
 
@@ -107,28 +116,24 @@ class Recorder:
 
 
 def _now() -> tuple[float, float]:
+    """The time and this process's CPU time, in seconds."""
     return time.perf_counter(), time.process_time()
 
 
-def columns(measure: str | None = NASH_CONV) -> tuple[str, ...]:
-    """The columns of a curve's file: steps, seconds, and what was measured."""
-    return ("steps", "seconds", *((measure, f"{measure}_average") if measure else ()))
-
-
-def to_csv(curve: Curve, measure: str = NASH_CONV) -> str:
-    """One line per point, under a header that names the measure; without it if there was none."""
+def to_csv(curve: Curve, measure: str = COLUMNS[2]) -> str:
+    """One line per point, under a header; steps and seconds only if nothing was measured."""
     measured = not any(math.isnan(point.last) for point in curve)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns(measure if measured else None))
+    writer.writerow((*COLUMNS[:2], *((measure, f"{measure}_average") if measured else ())))
     for point in curve:
         figures = (repr(point.last), repr(point.average)) if measured else ()
         writer.writerow((point.steps, f"{point.seconds:.2f}", *figures))
     return text.getvalue()
 
 
-def from_csv(path: Path, measure: str = NASH_CONV) -> list[Point]:
-    """What `to_csv` wrote; a curve of another measure is refused."""
+def from_csv(path: Path) -> list[Point]:
+    """The curve that `to_csv` wrote; one without NashConv is refused."""
     try:
         text = files.read_bytes(path, max_bytes=MAX_BYTES).decode()
         header, *rows = csv.reader(text.splitlines())
@@ -136,43 +141,50 @@ def from_csv(path: Path, measure: str = NASH_CONV) -> list[Point]:
         _ = [float(point.steps) for point in points]  # a picture has no other numbers
     except (ValueError, OverflowError, csv.Error):
         header, points = [], []
-    if tuple(header) != columns(measure) or not points:
-        wanted = ",".join(columns(measure))
-        raise UsageError(f"{path}: not a learning curve of this measure; its columns are {wanted}")
+    if tuple(header) != COLUMNS or not points:
+        raise UsageError(f"{path}: not a learning curve; its columns are {','.join(COLUMNS)}")
     return points
 
 
 def draw(curves: Mapping[str, Curve], path: str | Path, game: Game) -> None:
-    """A picture of curves by name, beside the uniform policy and CFR of their game."""
+    """Draw curves by name, beside uniform play and CFR in their game."""
+    with _picture(path) as axes:
+        for number, (name, curve) in enumerate(curves.items()):
+            points = [point for point in curve if point.steps or len(curves) == 1]  # no log of 0
+            steps = [point.steps for point in points]
+            color, average = f"C{number}", [point.average for point in points]
+            axes.plot(steps, average, color=color, linewidth=2.2, label=f"{name}: average policy")
+            last, thin = [point.last for point in points], {"linewidth": 0.9, "alpha": 0.6}
+            axes.plot(steps, last, color=color, label=f"{name}: last policy", **thin)
+        for name, level in _levels(game).items():
+            axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
+            at, places = (1.01, level), ("axes fraction", "data")
+            axes.annotate(name, at, xycoords=places, va="center", color="0.35")
+        axes.set(xscale="log" if len(curves) > 1 else "linear")
+        axes.set(ylabel="NashConv (chips per hand)")
+        axes.set_title("How far from equilibrium: what best responses still gain")
+        axes.legend(loc="lower left", framealpha=0.9, edgecolor="none")
+
+
+@contextmanager
+def _picture(path: str | Path) -> Iterator[Any]:
+    """The axes of a picture over steps with a logarithmic scale, written at the end."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
 
     figure = Figure(figsize=(9, 5.4), layout="constrained")
     axes = figure.add_subplot()
-    for number, (name, curve) in enumerate(curves.items()):
-        points = [point for point in curve if point.steps or len(curves) == 1]  # no log of 0
-        steps = [point.steps for point in points]
-        color, average = f"C{number}", [point.average for point in points]
-        axes.plot(steps, average, color=color, linewidth=2.2, label=f"{name}: average policy")
-        last = [point.last for point in points]
-        axes.plot(steps, last, color=color, linewidth=0.9, alpha=0.6, label=f"{name}: last policy")
-    for name, level in _levels(game).items():
-        axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
-        where = (1.01, level)
-        axes.annotate(name, where, xycoords=("axes fraction", "data"), va="center", color="0.35")
-    axes.set(xscale="log" if len(curves) > 1 else "linear", yscale="log")
-    axes.set(xlabel="steps (decisions to learn from)", ylabel="NashConv (chips per hand)")
-    axes.set_title("How far from equilibrium: what best responses still gain")
+    axes.set(yscale="log", xlabel="steps (decisions to learn from)")
+    yield axes
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.grid(alpha=0.25, which="major")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower left", framealpha=0.9, edgecolor="none")
     with files.replacing(path) as temporary:
         figure.savefig(temporary, dpi=150)
 
 
 def _levels(game: Game) -> dict[str, float]:
-    """NashConv of what everybody knows."""
+    """NashConv of well-known policies, by name."""
     uniform = game.measure(game.uniform_table()).nash_conv
     known = game.closed_form.uniform_nash_conv if game.closed_form else f"{uniform:.3f}"
     levels = {f"uniform\n{known}": uniform}
@@ -182,7 +194,7 @@ def _levels(game: Game) -> dict[str, float]:
 
 
 def _cfr_levels(tree: Tree) -> dict[str, float]:
-    """NashConv that CFR reaches, as long as that does not take long."""
+    """NashConv that CFR reaches, unless that would take long."""
     solver, levels, done = Solver(tree), dict[str, float](), 0
     for iterations in CFR_ITERATIONS:
         if iterations * tree.num_nodes > MAX_VISITS:
@@ -191,3 +203,88 @@ def _cfr_levels(tree: Tree) -> dict[str, float]:
         done = iterations
         levels[f"CFR\n{iterations:,} iterations"] = nash_conv(tree, solver.average_policy())
     return levels
+
+
+# ---------------------------------------------------------------------------------------------
+# Several curves as one line and a band: their interquartile mean and its interval
+# ---------------------------------------------------------------------------------------------
+
+
+class Interval(NamedTuple):
+    """The 95% interval of a statistic over seeds."""
+
+    low: Any  # a float, or an array
+    high: Any
+
+
+class Band(NamedTuple):
+    """The interquartile mean of curves `(steps,)`, and its interval."""
+
+    steps: Float64Array
+    middle: Float64Array
+    interval: Interval
+    curves: int
+
+
+def iqm(values: npt.ArrayLike, axis: int = 0) -> Any:
+    """The interquartile mean: without the highest and the lowest quarter."""
+    from scipy.stats import trim_mean
+
+    return trim_mean(values, 0.25, axis)
+
+
+def interval(
+    values: npt.ArrayLike, statistic: Callable[..., Any] = iqm, *, resamples: int = 9999
+) -> Interval:
+    """The percentile bootstrap interval of a statistic of `values` `(seeds,)` or `(seeds, steps)`.
+
+    One seed has no spread: its interval is the value itself.
+    """
+    from scipy.stats import bootstrap
+
+    data = np.asarray(values, float)
+    if len(data) == 1:
+        return Interval(data[0], data[0])
+    found = bootstrap(
+        (data,),
+        statistic,
+        n_resamples=resamples,
+        confidence_level=0.95,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(0),  # the same report every time
+    )
+    return Interval(*found.confidence_interval)
+
+
+def band(curves: Sequence[Curve]) -> Band:
+    """The band of several curves; each stands for its better policy, last or average."""
+    steps = np.unique([point.steps for curve in curves for point in curve]).astype(float)
+    steps = steps[steps <= min(curve[-1].steps for curve in curves)]
+    values = np.stack([_at(steps, curve) for curve in curves])
+    return Band(steps, iqm(values), interval(values, resamples=999), len(curves))
+
+
+def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
+    """Draw one line and one band for each group of curves."""
+    from matplotlib.ticker import NullFormatter
+
+    with _picture(path) as axes:
+        for number, (name, curves) in enumerate(list(groups.items())[:MAX_LINES]):
+            steps, middle, around, count = band(curves)
+            label = f"{name}, {count} seed{'s' * (count > 1)}"
+            axes.plot(steps, middle, color=f"C{number}", linewidth=2, label=label)
+            axes.fill_between(steps, *around, color=f"C{number}", alpha=0.2, linewidth=0)
+        axes.set(ylabel="NashConv of the better policy, last or average")
+        axes.yaxis.set_major_formatter("{x:g}")
+        low, high = axes.get_ylim()
+        axes.yaxis.set_minor_formatter("{x:g}" if high < 30 * low else NullFormatter())
+        shown = f", the first {MAX_LINES} of {len(groups)}" if len(groups) > MAX_LINES else ""
+        axes.set_title(f"Interquartile mean over seeds, with its 95% interval{shown}")
+        axes.legend(loc="upper right", framealpha=0.9, edgecolor="none")
+
+
+def _at(steps: Float64Array, curve: Curve) -> Float64Array:
+    """The curve `(steps,)`, straight between its points."""
+    values = [min(point.last, point.average) for point in curve]
+    return np.interp(steps, [point.steps for point in curve], values)

@@ -1,9 +1,9 @@
 """Self-play environments for Stable-Baselines3: every decision of every seat is a step.
 
 One policy plays all seats. The step of a slot is the decision of whoever is to act in its hand,
-and the next observation is that of whoever acts next. SB3's own rollout buffer would take a slot
-for one agent and carry credit from one seat to another with the wrong sign, so these environments
-are only stepped under `SelfPlay()`, which puts `SeatRolloutBuffer` in its place.
+and the next observation is that of whoever acts next. SB3's own rollout buffer would treat a slot
+as one agent and carry credit from one seat to another with the wrong sign, so these environments
+refuse to step without `SelfPlay()`, which replaces it with `SeatRolloutBuffer`.
 
 `SelfPlayVecEnv` plays thousands of hands at once, on the game's tree or on OpenSpiel's states.
 `SelfPlayEnv` plays the PettingZoo face move by move: slow, readable, and equal draw by draw.
@@ -22,8 +22,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from algorithms.exact.simulator import Simulator, Stream, deal_of, rules_of
 from algorithms.games import KUHN, Game, as_game
 from algorithms.learning.buffer import LastStep
-from algorithms.learning.faces import NOBODY, face_of
-from algorithms.learning.states import StatePolicy, StateSimulator
+from algorithms.learning.faces import NOBODY, Face
+from algorithms.learning.states import StateSimulator
 from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import BridgeError, IllegalActionError
@@ -52,7 +52,7 @@ class SelfPlayVecEnv(VecEnv):
     | action | the game's action IDs; `action_masks()` gives the legal ones, bool `(n_envs, A)` |
     | reward | what the player who acted wins if the hand ends, else 0 |
 
-    Where a hand ends the next one is dealt at once.
+    When a hand ends, the next one is dealt at once.
 
     Args:
         n_envs: how many hands.
@@ -64,7 +64,7 @@ class SelfPlayVecEnv(VecEnv):
             table `(I, A)`; on states a function from observations `(n, size)` and masks `(n, A)` to
             probabilities `(n, A)`. With one seat left, no `SelfPlay()` is needed.
         numbered: observations are numbers of information sets (on the tree), for `InfosetPolicy`;
-            `dones` and infos are ones that SB3's loops pass over.
+            SB3's loops skip the `dones` and infos (`UnloopedInfos`).
     """
 
     def __init__(  # noqa: PLR0913  # keyword options
@@ -82,31 +82,34 @@ class SelfPlayVecEnv(VecEnv):
         self.render_mode = None
         self._numbered = numbered
         self.per_seat_credit = _one_seat_left(self.game, opponents)
+        self.simulator: Simulator | StateSimulator
         if self.on == "tree":
-            self._hands: _TreeHands | _StateHands = _TreeHands(
-                self.game, n_envs, seed, opponents, numbered=numbered
-            )
+            self.simulator = Simulator(self.game.tree, n_envs, seed=seed, opponents=opponents)
+            space = observation_space(self.game, numbered=numbered)
+            self._inputs = None if numbered else self.game.network_inputs()
         elif self.on == "states" and not numbered:
-            self._hands = _StateHands(self.game, n_envs, seed, opponents)
+            self.simulator = StateSimulator(self.game, n_envs, seed=seed, opponents=opponents)
+            shape = self.simulator.observations.shape[1:]
+            space = spaces.Box(-np.inf, np.inf, shape, np.float32)
         else:
-            raise UsageError(f"on={on!r}, numbered={numbered}: want 'tree', or 'states' by tensors")
-        super().__init__(n_envs, self._hands.space, spaces.Discrete(self.game.num_actions))
+            raise UsageError(
+                f"on={on!r}, numbered={numbered}: want 'tree', or 'states' with numbered=False"
+            )
+        super().__init__(n_envs, space, spaces.Discrete(self.game.num_actions))
         self._slots = np.arange(n_envs)
         self._actions = np.zeros(n_envs, np.int64)
-        end = {"terminal_observation": np.zeros(self._hands.space.shape, np.float32)}
+        end = {"terminal_observation": np.zeros(space.shape, np.float32)}
         self._infos = np.array([{}, end], object)  # SB3 only reads them, so slots may share one
-
-    @property
-    def simulator(self) -> Simulator | StateSimulator:
-        """The hands."""
-        return self._hands.simulator
 
     def action_masks(self) -> BoolArray:
         """The legal actions of every slot: bool `(n_envs, A)`."""
-        return self._hands.masks()
+        hands = self.simulator
+        if isinstance(hands, StateSimulator):
+            return hands.masks
+        return hands.tree.legal[hands.infosets]
 
     def last_step(self) -> LastStep:
-        """Who acted in the last step, what came of it, and who is to act now."""
+        """Who acted in the last step, its result, and who is to act now."""
         hands = self.simulator
         return LastStep(hands.acted, hands.returns, hands.ended, hands.seats)
 
@@ -119,7 +122,7 @@ class SelfPlayVecEnv(VecEnv):
     def reset(self) -> Float32Array:
         """Deal all hands anew: observations `(n_envs, size)`."""
         self.simulator.deal()
-        return self._hands.observations()
+        return self._observations()
 
     def step_async(self, actions: Int64Array) -> None:
         """Remember every slot's action."""
@@ -132,7 +135,7 @@ class SelfPlayVecEnv(VecEnv):
         hands = self.simulator
         hands.step(self._actions)
         rewards = hands.returns[self._slots, hands.acted]
-        observations, ended = self._hands.observations(), hands.ended.copy()
+        observations, ended = self._observations(), hands.ended
         if self._numbered:
             return observations, rewards, ended.view(UnloopedArray), UnloopedInfos(self.num_envs)
         return observations, rewards, ended, self._infos[ended.astype(np.intp)].tolist()
@@ -146,7 +149,7 @@ class SelfPlayVecEnv(VecEnv):
         self.simulator.set_state(state)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """No-op: nothing is open."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """An attribute, which all slots share, once per slot."""
@@ -166,49 +169,20 @@ class SelfPlayVecEnv(VecEnv):
         """No slot is wrapped."""
         return [False] * self.num_envs
 
-
-class _TreeHands:
-    """Hands on the tree, with what a policy sees of them."""
-
-    def __init__(
-        self, game: Game, n_envs: int, seed: int, opponents: Any, *, numbered: bool
-    ) -> None:
-        self.simulator = Simulator(game.tree, n_envs, seed=seed, opponents=opponents)
-        self.space = observation_space(game, numbered=numbered)
-        self._inputs = None if numbered else game.network_inputs()
-
-    def observations(self) -> Float32Array:
-        infosets = self.simulator.infosets
-        return (
-            infosets[:, None].astype(np.float32) if self._inputs is None else self._inputs[infosets]
-        )
-
-    def masks(self) -> BoolArray:
-        return self.simulator.tree.legal[self.simulator.infosets]
-
-
-class _StateHands:
-    """Hands on OpenSpiel's states."""
-
-    def __init__(
-        self, game: Game, n_envs: int, seed: int, opponents: Mapping[int, StatePolicy] | None
-    ) -> None:
-        self.simulator = StateSimulator(game, n_envs, seed=seed, opponents=opponents)
-        shape = self.simulator.observations.shape[1:]
-        self.space = spaces.Box(-np.inf, np.inf, shape, np.float32)
-
-    def observations(self) -> Float32Array:
-        return self.simulator.observations.copy()
-
-    def masks(self) -> BoolArray:
-        return self.simulator.masks.copy()
+    def _observations(self) -> Float32Array:
+        hands = self.simulator
+        if isinstance(hands, StateSimulator):
+            return hands.observations
+        if self._inputs is None:
+            return hands.infosets[:, None].astype(np.float32)
+        return self._inputs[hands.infosets]
 
 
 class UnloopedInfos(list[dict[str, Any]]):
-    """n empty infos that a loop passes over; indices and `len` are as usual.
+    """n empty infos that a loop skips; indexing and `len` are as usual.
 
     After every step SB3 loops over `infos` and `dones`, for the statistics of a `Monitor` and for
-    hands that were cut off. Here are neither, and with thousands of slots the loops would take
+    truncated episodes. There are neither here, and with thousands of slots the loops would take
     longer than everything else together.
     """
 
@@ -220,7 +194,7 @@ class UnloopedInfos(list[dict[str, Any]]):
 
 
 class UnloopedArray(np.ndarray[Any, Any]):
-    """An array that a loop passes over, for the same reason."""
+    """An array that a loop skips, for the same reason."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
@@ -260,26 +234,21 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         self.observation_space: Any = observation_space(self.game, numbered=numbered)
         self.action_space = LegalActions(self)
         self._inputs = self.game.network_inputs()
-        self._rules, self._face = rules_of(self.game.tree, {}), face_of(self.game)
+        self._rules, self._face = rules_of(self.game.tree, {}), Face(self.game)
         self._infosets = {
             (int(owner), observed.tobytes()): infoset
             for infoset, (owner, observed) in enumerate(
                 zip(self.game.tree.owner, self.game.observations, strict=True)
             )
         }
-        self._stream, self._hand = Stream(seed), -1
-        self._actions, self._draws, self._replay = list[int](), list[float](), list[float]()
-        self._last = LastStep(
-            np.zeros(1, np.int8),
-            np.zeros((1, self.game.num_players), np.float32),
-            np.zeros(1, np.bool_),
-            np.zeros(1, np.int8),
-        )
+        self._stream, self._hand, self._actions = Stream(seed), -1, list[int]()
+        self._stream_at_deal = self._stream.get_state()
+        self._acted, self._returns, self._ended = 0, [0.0] * self.game.num_players, False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float32Array, dict[str, Any]]:
-        """The next hand; `options={"hand": k}` deals hand k."""
+        """Deal the next hand; `options={"hand": k}` deals hand k."""
         super().reset(seed=seed)
         if seed is not None:
             self._stream, self._hand = Stream(seed), -1
@@ -288,21 +257,17 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         return self._observation(), {}
 
     def step(self, action: np.int64) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
-        """The decision of the player to act."""
+        """Play the decision of the player to act."""
         if not self.per_seat_credit:
             raise CreditError
-        seat = self._face.actor()
         if action not in np.flatnonzero(self.action_masks()):
             raise IllegalActionError(f"action {action} is illegal after {self._actions}")
+        self._acted = self._face.actor()
         self._apply(int(action))
-        ended = self._face.actor() == NOBODY
-        returns = self._face.returns() if ended else [0.0] * self.game.num_players
-        self._last = self._last._replace(
-            acted=np.array([seat], np.int8),
-            returns=np.array([returns], np.float32),
-            ended=np.array([ended]),
-        )
-        return self._observation(), float(np.float32(returns[seat])), ended, False, {}
+        self._ended = self._face.actor() == NOBODY
+        self._returns = self._face.returns() if self._ended else [0.0] * self.game.num_players
+        reward = float(np.float32(self._returns[self._acted]))
+        return self._observation(), reward, self._ended, False, {}
 
     def action_masks(self) -> BoolArray:
         """The legal actions: bool `(A,)`."""
@@ -310,35 +275,38 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         return np.zeros(self.game.num_actions, np.bool_) if ended else self._face.mask()
 
     def last_step(self) -> LastStep:
-        """Who acted in the last step, what came of it, and who is to act now, for one slot."""
-        return self._last._replace(seats=np.array([self._face.actor()], np.int8))
+        """Who acted in the last step, its result, and who is to act now, for one slot."""
+        return LastStep(
+            np.array([self._acted], np.int8),
+            np.array([self._returns], np.float32),
+            np.array([self._ended]),
+            np.array([self._face.actor()], np.int8),
+        )
 
     def get_state(self) -> dict[str, Any]:
         """All that the next step depends on."""
-        hand = {"hand": self._hand, "actions": [*self._actions], "draws": [*self._draws]}
-        return hand | {"stream": self._stream.get_state()}
+        return {
+            "hand": self._hand,
+            "actions": [*self._actions],
+            "stream_at_deal": self._stream_at_deal,
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from what `get_state` gave."""
-        self._hand, self._replay = state["hand"], list(state["draws"])
+        self._hand = state["hand"]
+        self._stream.set_state(state["stream_at_deal"])
         self._deal()
-        for action in state["actions"]:
+        for action in state["actions"]:  # replayed with the same draws of chance
             self._apply(action)
-        self._stream.set_state(state["stream"])
 
     def _deal(self) -> None:
-        self._actions, self._draws = [], []
+        self._actions, self._stream_at_deal = [], self._stream.get_state()
         deal = deal_of(self._rules, np.uint64(self._hand))
-        self._face.reset(self.game.tree.history(int(deal)), self._draw)
+        self._face.reset(self.game.tree.history(int(deal)), self._stream.draw)
 
     def _apply(self, action: int) -> None:
         self._face.step(action)
         self._actions.append(action)
-
-    def _draw(self) -> float:
-        """A draw for chance; remembered, so that a hand can be replayed."""
-        self._draws.append(self._replay.pop(0) if self._replay else self._stream.draw())
-        return self._draws[-1]
 
     def _observation(self) -> Float32Array:
         """What the player to act observes; zeros after the end."""
@@ -365,7 +333,7 @@ def observation_space(game: Game, *, numbered: bool = False) -> spaces.Box:
 
 
 def _one_seat_left(game: Game, opponents: Mapping[int, Any] | None) -> bool:
-    """Whether all decisions are one seat's, so that credit cannot cross; refuses wrong seats."""
+    """Whether only one seat decides, so that credit cannot cross; wrong seats are refused."""
     taken = set(opponents or ())
     if not taken < set(range(game.num_players)):
         seats = f"0 to {game.num_players - 1}"

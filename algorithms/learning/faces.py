@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -12,109 +12,71 @@ from algorithms.games import KUHN, Game
 from algorithms.support.arrays import BoolArray, Float32Array
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 
-Draw: TypeAlias = Callable[[], float]
-
 NOBODY = -1
 
 
-class Face(Protocol):
-    """One hand at a time, move by move."""
+class Face:
+    """One hand, move by move: on `kuhn_v0`, or on Shimmy's wrapper of an OpenSpiel game."""
 
-    def reset(self, dealt: Sequence[int], draw: Draw) -> None:
-        """A new hand: chance's first moves are `dealt`, its later ones follow from draws."""
+    def __init__(self, game: Game) -> None:
+        self._is_kuhn = game.name == KUHN
+        self._env: Any = kuhn_env() if self._is_kuhn else _shimmy_env(game, self._play_chance)
+        self._dealt: Iterator[int] = iter(())
+        self._draw: Callable[[], float] = float
+
+    def reset(self, dealt: Sequence[int], draw: Callable[[], float]) -> None:
+        """Start a hand: chance's first moves are `dealt`, later ones follow from `draw`."""
+        self._dealt, self._draw = iter(dealt), draw
+        self._env.reset(options={"cards": tuple(dealt)} if self._is_kuhn else None)
 
     def step(self, action: int) -> None:
-        """The move of the player to act."""
+        """Play the move of the player to act."""
+        self._env.step(action)
 
     def actor(self) -> int:
         """Who is to act, or NOBODY at the end."""
-
-    def observation(self) -> Float32Array:
-        """What the player to act sees."""
-
-    def mask(self) -> BoolArray:
-        """What the player to act may do."""
-
-    def returns(self) -> list[float]:
-        """What each player has won by the end of the hand."""
-
-
-def face_of(game: Game) -> Face:
-    """`kuhn_v0` for Kuhn poker, Shimmy's wrapper with whole hands for OpenSpiel's games."""
-    return _Kuhn() if game.name == KUHN else _OpenSpiel(game)
-
-
-class _Kuhn:
-    def __init__(self) -> None:
-        self._env: Any = kuhn_env()
-
-    def reset(self, dealt: Sequence[int], draw: Draw) -> None:
-        self._env.reset(options={"cards": tuple(dealt)})
-
-    def step(self, action: int) -> None:
-        self._env.step(action)
-
-    def actor(self) -> int:
         over = any(self._env.terminations.values())
-        return NOBODY if over else self._env.possible_agents.index(self._env.agent_selection)
+        return NOBODY if over else int(self._env.possible_agents.index(self._env.agent_selection))
 
     def observation(self) -> Float32Array:
-        return self._observe()["observation"]  # type: ignore[no-any-return]
-
-    def mask(self) -> BoolArray:
-        return self._observe()["action_mask"].astype(bool)  # type: ignore[no-any-return]
-
-    def returns(self) -> list[float]:
-        return [float(self._env.rewards[agent]) for agent in self._env.possible_agents]
-
-    def _observe(self) -> Any:
-        return self._env.observe(self._env.agent_selection)
-
-
-class _OpenSpiel:
-    def __init__(self, game: Game) -> None:
-        from kuhn_bridge.shimmy import WholeHands
-
-        outer = self
-
-        class Dealt(WholeHands):
-            """Whole hands whose chance moves are given."""
-
-            def _execute_chance_node(self) -> None:
-                while self.game_state.is_chance_node():
-                    outer._chance(self.game_state)
-
-        self._env: Any = Dealt(env=game.origin)
-        self._dealt: Iterator[int] = iter(())
-        self._draw: Draw = float
-
-    def reset(self, dealt: Sequence[int], draw: Draw) -> None:
-        self._dealt, self._draw = iter(dealt), draw
-        self._env.reset()
-
-    def step(self, action: int) -> None:
-        self._env.step(action)
-
-    def actor(self) -> int:
-        over = any(self._env.terminations.values())
-        return NOBODY if over else int(self._env.agent_name_id_mapping[self._env.agent_selection])
-
-    def observation(self) -> Float32Array:
+        """What the player to act observes: `(size,)`."""
+        if self._is_kuhn:
+            return np.asarray(self._observed()["observation"])
         # The wrapper itself shows the observation tensor wherever a game has one as well.
         return np.array(self._env.game_state.information_state_tensor(self.actor()), np.float32)
 
     def mask(self) -> BoolArray:
-        mask = self._env.infos[self._env.agent_selection]["action_mask"]
-        return np.asarray(mask, bool)
+        """The legal actions of the player to act: `(A,)`."""
+        shown = self._observed() if self._is_kuhn else self._env.infos[self._env.agent_selection]
+        return np.asarray(shown["action_mask"], bool)
 
     def returns(self) -> list[float]:
+        """What each player has won by the end of the hand."""
+        if self._is_kuhn:
+            return [float(self._env.rewards[agent]) for agent in self._env.possible_agents]
         return list(self._env.game_state.returns())
 
-    def _chance(self, state: Any) -> None:
-        """Chance's next move: as dealt, then as drawn."""
+    def _observed(self) -> Any:
+        return self._env.observe(self._env.agent_selection)
+
+    def _play_chance(self, state: Any) -> None:
+        """Chance's next move in an OpenSpiel state: as dealt, then as drawn."""
         outcome = next(self._dealt, None)
         if outcome is None:
             outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
             sums = running_sums([probabilities])[0]
             outcome = outcomes[int((sums <= self._draw()).sum())]
         state.apply_action(int(outcome))
+
+
+def _shimmy_env(game: Game, play_chance: Callable[[Any], None]) -> Any:
+    from kuhn_bridge.shimmy import WholeHands
+
+    class GivenChance(WholeHands):
+        """Whole hands whose chance moves are given."""
+
+        def _execute_chance_node(self) -> None:
+            while self.game_state.is_chance_node():
+                play_chance(self.game_state)
+
+    return GivenChance(env=game.origin)

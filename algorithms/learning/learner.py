@@ -13,15 +13,16 @@ stakes. As m follows p, the pull does not keep p away from the equilibrium, as a
 would. The kl weight falls geometrically from `kl` to `kl_end`.
 
 **2. A preconditioned gradient per information set** (games with a tree). PPO's gradient of the
-logits z(s, a) shrinks with how often s is met and with how probable a is, so what is rare hardly
-learns. With w(s) the share of decisions at s, and n(s) its samples in a batch, the step is
+logits z(s, a) is proportional to how often s is met and to how probable a is, so rare information
+sets and improbable actions hardly learn. With w(s) the share of decisions at s, and n(s) its
+samples in a batch, the step is
 
     d(s, a) = step_size * min(1, sqrt(n(s) / 1000)) * g(s, a),      centred over legal actions,
     g(s, a) = -(dL / dz(s, a)) / (w(s) * sigma * (p(a|s) + 0.05))
 
 NeuRD (Hennes et al. 2020) leaves out p(a|s) for the same reason. A table takes the step. A network
-is fitted to z + d in `epochs` steps of Adam, information sets weighted by sqrt(w(s)), with little
-momentum (0.5), since what is left of the last fit makes the policy rotate.
+is fitted to z + d in `epochs` steps of Adam, with information sets weighted by sqrt(w(s)), and with
+little momentum (0.5), since momentum from the last fit makes the policy rotate.
 
 **3. The average policy.** Of the policies p_1, p_2, ... before each update,
 
@@ -52,9 +53,8 @@ from algorithms.exact.tree import Tree
 from algorithms.exact.values import nash_convs, reach_probabilities, returns_std
 from algorithms.games import Game, as_game
 from algorithms.learning.buffer import SeatRolloutBuffer
-from algorithms.learning.curve import NASH_CONV, Point, Recorder
+from algorithms.learning.curve import COLUMNS, Point, Recorder
 from algorithms.learning.environments import last_step_of, observation_space
-from algorithms.learning.observation_index import ObservationIndex
 from algorithms.learning.settings import (
     CURVE_POINTS,
     Kind,
@@ -65,21 +65,21 @@ from algorithms.learning.settings import (
 from algorithms.learning.states import StateSimulator
 from algorithms.policies.network import masked_softmax, network_table
 from algorithms.policies.sb3 import actor_of
-from algorithms.support.arrays import Float64Array, Int64Array
+from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
 from algorithms.support.compiled import compiled
 from algorithms.support.errors import UsageError
 
-FULL_STEP_SAMPLES = 1000.0  # of an information set in a batch, from which on its step is full
+FULL_STEP_SAMPLES = 1000.0  # in a batch, with which an information set takes its full step
 PROBABILITY_FLOOR = 0.05  # added to probabilities before dividing by them
 MAGNET_POWER = 0.7  # the magnet's rate falls with the samples of an information set to this power
 SHARE_RATE = 0.01  # weight of the latest batch in the shares w(s), after the first 1 / SHARE_RATE
 VALUE_SAMPLES = 3000.0  # a table's value is the mean of about this many of the latest returns
-LOWEST = 0.02  # what is left of the step size and the magnet's rate at the end
-LOWEST_FITTED = 0.1  # the same where a network is fitted: less would drown in errors of the fit
+LOWEST = 0.02  # the share of the step size and of the magnet's rate that is left at the end
+LOWEST_FITTED = 0.1  # the same for a network: smaller steps would be lost in errors of the fit
 ILLEGAL = -1e8  # the logit of an illegal action, as in sb3_contrib
 UNIFORM_HANDS = 5_000  # from which sigma is estimated in games without a tree
 
-# What a game without a tree is measured by: from a network (n, size) -> logits (n, A) to a number.
+# Measures a network, (n, size) -> logits (n, A), in a game without a tree.
 Measure: TypeAlias = Callable[[nn.Module], float]
 
 
@@ -93,24 +93,16 @@ class SelfPlay(BaseCallback):
     equations say, averages the policies, and measures them. PPO's code, loss and optimizer stay.
 
     Args:
-        step_size: this and the next four are as in `Settings`, with defaults by what is trained.
-        kl: at the start.
-        kl_end: at the end.
-        magnet_rate: per update.
-        ent_coef_end: at the end.
+        step_size, kl, kl_end, magnet_rate, ent_coef_end: as in `Settings`, with its defaults.
         total_steps: of the run that the schedules span; by default each call of `learn`.
         points: how many points the curve has after the first.
         measure: measures a network in a game without a tree; without it the curve has no figures.
-        measure_name: what the curve's columns call that measure.
+        measure_name: the name of those figures.
         watch: called with each point of the curve, and in between with the latest figures.
-
-    Attributes:
-        curve: NashConv over steps, of the last policy and of the average.
     """
 
     model: Any  # a MaskablePPO; SB3 types it as any algorithm
-    game: Game  # this and the next are there as soon as there is a model
-    learner: TreeLearner | NetworkLearner
+    learner: TreeLearner | NetworkLearner  # there as soon as there is a model
 
     def __init__(  # noqa: PLR0913  # keyword options
         self,
@@ -123,7 +115,7 @@ class SelfPlay(BaseCallback):
         total_steps: int | None = None,
         points: int | None = None,
         measure: Measure | None = None,
-        measure_name: str = NASH_CONV,
+        measure_name: str = COLUMNS[2],
         watch: Callable[[Point], None] | None = None,
     ) -> None:
         super().__init__()
@@ -134,34 +126,13 @@ class SelfPlay(BaseCallback):
             "magnet_rate": magnet_rate,
             "ent_coef_end": ent_coef_end,
         }
-        self._total_steps, self._points, self._measure = total_steps, points, measure
+        self._total_steps, self._given_points, self._measure = total_steps, points, measure
         self.recorder = Recorder(watch, measure=measure_name)
 
     @property
     def curve(self) -> list[Point]:
-        """NashConv over steps."""
+        """NashConv over steps, of the last policy and of the average."""
         return self.recorder.points
-
-    def progress(self) -> float:
-        """How much of the run is done, from 0 to 1."""
-        if self._total_steps:
-            return min(1.0, float(self.model.num_timesteps) / self._total_steps)
-        start, end = self.model._num_timesteps_at_start, self.model._total_timesteps
-        return float((self.model.num_timesteps - start) / max(end - start, 1))
-
-    def get_state(self) -> dict[str, Any]:
-        """All that later updates and figures depend on."""
-        return {
-            "learner": self.learner.get_state(),
-            "curve": self.recorder.get_state(),
-            "carried": self._buffer.get_state(),
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
-        self.learner.set_state(state["learner"])
-        self.recorder.set_state(state["curve"])
-        self._buffer.set_state(state["carried"])
 
     def _init_callback(self) -> None:
         if hasattr(self, "learner"):
@@ -169,10 +140,13 @@ class SelfPlay(BaseCallback):
         env = self.training_env
         if not (env.has_attr("game") and env.has_attr("per_seat_credit")):
             raise UsageError("SelfPlay needs an environment of SelfPlayVecEnv or SelfPlayEnv")
-        self.game = as_game(env.get_attr("game")[0])
-        on_states = env.get_attr("on")[0] == "states"
-        learner = NetworkLearner if on_states else TreeLearner
-        self.learner = learner(self.model, self.game, self._given, measure=self._measure)
+        game = as_game(env.get_attr("game")[0])
+        if env.get_attr("on")[0] == "states":
+            self.learner = NetworkLearner(self.model, game, self._given, measure=self._measure)
+            points = default_points(game) if self._measure else CURVE_POINTS
+        else:
+            self.learner, points = TreeLearner(self.model, game, self._given), default_points(game)
+        self._points = points if self._given_points is None else self._given_points
         self._buffer = SeatRolloutBuffer(
             self.model.n_steps,
             self.model.observation_space,
@@ -181,7 +155,7 @@ class SelfPlay(BaseCallback):
             gamma=self.model.gamma,
             gae_lambda=self.model.gae_lambda,
             n_envs=self.model.n_envs,
-            players=self.game.num_players,
+            players=game.num_players,
             last_step=lambda: last_step_of(env),
             scale=self.learner.return_scale,
         )
@@ -198,7 +172,7 @@ class SelfPlay(BaseCallback):
             raise diverged(self.model)
         self.learner.add_to_average()
         self._record()
-        self.model.ent_coef = self.learner.before_rollout(self.progress())
+        self.model.ent_coef = self.learner.before_rollout(self._progress())
 
     def _on_step(self) -> bool:
         return True
@@ -210,17 +184,38 @@ class SelfPlay(BaseCallback):
         self.model.rollout_buffer, self.model.ent_coef = self._replaced
         self.training_env.set_attr("per_seat_credit", value=False)
 
+    def _progress(self) -> float:
+        """How much of the run is done, from 0 to 1."""
+        if self._total_steps:
+            return min(1.0, float(self.model.num_timesteps) / self._total_steps)
+        start, end = self.model._num_timesteps_at_start, self.model._total_timesteps
+        return float((self.model.num_timesteps - start) / max(end - start, 1))
+
     def _record(self, *, final: bool = False) -> None:
-        points = self._points if self._points is not None else self.learner.curve_points
-        if self.recorder.is_due(self.model.num_timesteps, self.progress(), points) or final:
-            self.recorder.add(self.model.num_timesteps, self.learner.measures)
+        steps = self.model.num_timesteps
+        if self.recorder.is_due(steps, self._progress(), self._points) or final:
+            self.recorder.add(steps, self.learner.measures)
             self.recorder.log(self.logger)
         else:
-            self.recorder.show(self.model.num_timesteps)
+            self.recorder.show(steps)
+
+    def get_state(self) -> dict[str, Any]:
+        """All that later updates and figures depend on."""
+        return {
+            "learner": self.learner.get_state(),
+            "curve": self.recorder.get_state(),
+            "carried": self._buffer.get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` gave."""
+        self.learner.set_state(state["learner"])
+        self.recorder.set_state(state["curve"])
+        self._buffer.set_state(state["carried"])
 
 
 def diverged(model: Any) -> UsageError:
-    """The error of a run whose weights are not finite any more."""
+    """The error of a run whose weights are no longer finite."""
     return UsageError(
         f"the run diverged at step {model.num_timesteps:,}: "
         "try a smaller step_size or learning_rate"
@@ -236,10 +231,6 @@ class _Schedule(NamedTuple):
     magnet_rate: float
     ent_coef_end: float
 
-    def kl_at(self, progress: float) -> float:
-        """Geometric between both ends, straight if the end is 0."""
-        return _between(self.kl, self.kl_end, progress)
-
 
 def _schedule(given: dict[str, float | None], kind: Kind, total_steps: int) -> _Schedule:
     values = {n: v if v is not None else default(n, kind) for n, v in given.items()}
@@ -249,6 +240,7 @@ def _schedule(given: dict[str, float | None], kind: Kind, total_steps: int) -> _
 
 
 def _between(first: float, last: float, progress: float) -> float:
+    """Geometric between both ends, linear if one of them is 0."""
     if first > 0 and last > 0:
         return float(first ** (1 - progress) * last**progress)
     return float(first + (last - first) * progress)
@@ -264,11 +256,9 @@ class TreeLearner:
 
     return_scale = 1.0  # values and returns are in chips
 
-    def __init__(
-        self, model: Any, game: Game, given: dict[str, float | None], *, measure: Any = None
-    ) -> None:
+    def __init__(self, model: Any, game: Game, given: dict[str, float | None]) -> None:
         self._model, self._game, self._given = model, game, given
-        self.average = TableAverage(game.tree)
+        self._average = TableAverage(game.tree)
         sigma = (
             1.0 if model.normalize_advantage else returns_std(game.tree, game.tree.uniform()) or 1.0
         )
@@ -281,23 +271,23 @@ class TreeLearner:
         """What the model plays now, `(I, A)`."""
         policy = self._model.policy
         if isinstance(policy, InfosetPolicy):
-            return policy.probabilities()
+            return policy.outputs()[0]
         table: Float64Array = network_table(actor_of(policy), self._game)
         return table
 
     @property
-    def curve_points(self) -> int:
-        """How many points a curve has by default."""
-        return default_points(self._game)
+    def average(self) -> Float64Array:
+        """The average policy, `(I, A)`."""
+        return self._average.table
 
     def measures(self) -> tuple[float, float]:
         """NashConv of the last policy and of the average."""
-        both = np.stack([self.last, self.average.table])
+        both = np.stack([self.last, self.average])
         last, average = nash_convs(self._game.tree, both).tolist()
         return last, average
 
     def start(self, total_steps: int) -> None:
-        """Hook into the policy's gradients."""
+        """Install the gradient hooks."""
         policy = self._model.policy
         fitted = isinstance(policy, InfosetPolicy) and not policy.tabular
         self._schedule = _schedule(self._given, "network" if fitted else "table", total_steps)
@@ -308,16 +298,16 @@ class TreeLearner:
             self._hooks = _SampleHooks(policy, self.statistics, self._game)
 
     def stop(self) -> None:
-        """Leave the policy as it was."""
+        """Remove the gradient hooks."""
         if self._hooks:
             self._hooks.remove()
 
     def add_to_average(self) -> None:
-        """Count the current policy."""
-        self.average.add(self.last)
+        """Add the current policy to the average."""
+        self._average.add(self.last)
 
     def before_rollout(self, progress: float) -> float:
-        """Set step size and pull, and move the magnet; PPO's entropy coefficient.
+        """Set step size and pull, and move the magnet; returns PPO's entropy coefficient.
 
         kl * sigma * KL(p || m) is an entropy bonus of that weight, which PPO adds by itself, and a
         gradient towards log m, which `InfosetStatistics.target_step` adds.
@@ -325,7 +315,7 @@ class TreeLearner:
         statistics, schedule = self.statistics, self._schedule
         left = 1 - (1 - self._lowest) * progress
         statistics.step_size = schedule.step_size * left
-        statistics.kl = schedule.kl_at(progress)
+        statistics.kl = _between(schedule.kl, schedule.kl_end, progress)
         statistics.move_magnet(self.last, rate=schedule.magnet_rate * left)
         if isinstance(self._hooks, _InfosetHooks):
             self._hooks.new_rollout()
@@ -333,11 +323,11 @@ class TreeLearner:
 
     def get_state(self) -> dict[str, Any]:
         """All that later updates depend on."""
-        return {"average": self.average.get_state(), "statistics": self.statistics.get_state()}
+        return {"average": self._average.get_state(), "statistics": self.statistics.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from what `get_state` gave."""
-        self.average.set_state(state["average"])
+        self._average.set_state(state["average"])
         self.statistics.set_state(state["statistics"])
 
 
@@ -348,7 +338,7 @@ class TableAverage:
         self._tree, self._total, self.count = tree, np.zeros(tree.legal.shape), 0
 
     def add(self, table: Float64Array) -> None:
-        """Count one more policy `(I, A)`."""
+        """Add a policy `(I, A)`."""
         self.count += 1
         own_reach = reach_probabilities(self._tree, table)[self._tree.parent_sequence]
         self._total += self.count**2 * own_reach[:, None] * table
@@ -412,7 +402,7 @@ class InfosetStatistics:
     def target_step(
         self, gradient: torch.Tensor, logits: torch.Tensor, infosets: Any, counts: torch.Tensor
     ) -> torch.Tensor:
-        """By how much logits `(R, A)` should change, given the gradient of PPO's loss `(R, A)`."""
+        """The change of logits `(R, A)` that follows from the gradient of PPO's loss `(R, A)`."""
         legal, share = self._legal[infosets], self._share[infosets]
         policy = logits.masked_fill(~legal, ILLEGAL).softmax(1)
         log_magnet = self._log_magnet[infosets]
@@ -455,7 +445,7 @@ class _InfosetHooks:
         policy.on_evaluation = self._on_evaluation
 
     def remove(self) -> None:
-        """Leave the policy as it was."""
+        """Remove the gradient hooks."""
         self._policy.on_evaluation = None
 
     def new_rollout(self) -> None:
@@ -491,22 +481,27 @@ class _SampleHooks:
     """Gradient hooks per sample, for a stock policy, whose logits come decision by decision."""
 
     def __init__(self, policy: Any, statistics: InfosetStatistics, game: Game) -> None:
-        size = policy.observation_space.shape[0]
-        self._statistics, self._index = statistics, ObservationIndex(game.network_inputs(size))
-        self._infosets = torch.empty(0)
+        known = game.network_inputs(policy.observation_space.shape[0])
+        self._infoset_of = {observed.tobytes(): i for i, observed in enumerate(_no_sign(known))}
+        self._statistics, self._infosets = statistics, torch.empty(0)
         self._hooks = [
             policy.features_extractor.register_forward_pre_hook(self._on_observations),
             policy.action_net.register_forward_hook(self._on_logits),
         ]
 
     def remove(self) -> None:
-        """Leave the policy as it was."""
+        """Remove the gradient hooks."""
         for hook in self._hooks:
             hook.remove()
 
     def _on_observations(self, module: Any, inputs: Any) -> None:
-        if torch.is_grad_enabled():
-            self._infosets = torch.as_tensor(self._index(inputs[0].numpy()))
+        if not torch.is_grad_enabled():
+            return
+        try:
+            met = [self._infoset_of[observed.tobytes()] for observed in _no_sign(inputs[0].numpy())]
+        except KeyError:
+            raise UsageError("an observation that no player to act has in this game") from None
+        self._infosets = torch.tensor(met)
 
     def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
         if not logits.requires_grad:
@@ -527,6 +522,11 @@ class _SampleHooks:
         _change_gradient(logits, change)
 
 
+def _no_sign(observations: Float32Array) -> Float32Array:
+    """The same numbers, with 0.0 for -0.0, whose bits differ."""
+    return observations + np.float32(0)
+
+
 # ---------------------------------------------------------------------------------------------
 # Games without a tree
 # ---------------------------------------------------------------------------------------------
@@ -543,18 +543,13 @@ class NetworkLearner:
         *,
         measure: Measure | None = None,
     ) -> None:
-        self._model, self._game, self._given, self._measure = model, game, given, measure
+        self._model, self._given, self._measure = model, given, measure
         self._ent_coef = model.ent_coef
         self.return_scale = uniform_return_scale(game)
         self.last = actor_of(model.policy)
         self.average = copy.deepcopy(self.last).requires_grad_(False)
         self._count, self._kl = 0, 0.0
         self._hook: Any = None
-
-    @property
-    def curve_points(self) -> int:
-        """How many points a curve has by default."""
-        return default_points(self._game) if self._measure else CURVE_POINTS
 
     def measures(self) -> tuple[float, float]:
         """The measure of the last and of the averaged network, if there is one."""
@@ -563,7 +558,7 @@ class NetworkLearner:
         return self._measure(self.last), self._measure(self.average)
 
     def start(self, total_steps: int) -> None:
-        """Hook into the policy's gradients."""
+        """Install the gradient hooks."""
         self._schedule = _schedule(self._given, "states", total_steps)
         if self._given["ent_coef_end"] is None and self._ent_coef != default("ent_coef", "states"):
             self._schedule = self._schedule._replace(ent_coef_end=self._ent_coef)  # the user's own
@@ -571,12 +566,12 @@ class NetworkLearner:
             self._hook = self._model.policy.action_net.register_forward_hook(self._on_logits)
 
     def stop(self) -> None:
-        """Leave the policy as it was."""
+        """Remove the gradient hooks."""
         if self._hook:
             self._hook.remove()
 
     def add_to_average(self) -> None:
-        """Move the averaged weights: the t-th network counts t(t+1) times."""
+        """Add the current weights to the average: the t-th network counts t(t+1) times."""
         self._count += 1
         weight = 3 / (self._count + 2)  # t(t+1) / (1*2 + 2*3 + ... + t(t+1))
         with torch.no_grad():
@@ -584,8 +579,8 @@ class NetworkLearner:
                 mean.lerp_(now, weight)
 
     def before_rollout(self, progress: float) -> float:
-        """Set the pull; PPO's entropy coefficient."""
-        self._kl = self._schedule.kl_at(progress)
+        """Set the pull; returns PPO's entropy coefficient."""
+        self._kl = _between(self._schedule.kl, self._schedule.kl_end, progress)
         return _between(self._ent_coef, self._schedule.ent_coef_end, progress)
 
     def get_state(self) -> dict[str, Any]:
@@ -626,20 +621,20 @@ def uniform_return_scale(game: Game, hands: int = UNIFORM_HANDS) -> float:
 
 
 # ---------------------------------------------------------------------------------------------
-# Policies that look up what a network or a table says per information set
+# Policies that look up the outputs of a network or a table per information set
 # ---------------------------------------------------------------------------------------------
 
 
 class InfosetPolicy(MaskableActorCriticPolicy):
-    """SB3's policy where an observation is the number of an information set.
+    """SB3's policy for observations that are numbers of information sets.
 
-    A game with a tree shows the same information sets again and again. So networks run once per
-    information set, and while hands are played everything is looked up. Losses and gradients are
-    SB3's own, unless a learner changes them in `on_evaluation`.
+    Hands on a tree meet the same information sets again and again. So networks run once per
+    information set, and while hands are played their outputs are looked up. Losses and gradients
+    are SB3's own, unless a learner changes them in `on_evaluation`.
 
     Args:
         observation_space, action_space, lr_schedule: as for SB3's policies.
-        game: whose information sets they are.
+        game: the game of the information sets.
         table: one weight per information set and action instead of a network.
         kwargs: as for SB3's policies.
 
@@ -676,7 +671,7 @@ class InfosetPolicy(MaskableActorCriticPolicy):
             )
 
     def set_training_mode(self, mode: bool) -> None:
-        """SB3 calls this before it plays or learns: what was looked up is out of date."""
+        """SB3 calls this before it plays or learns: the stored outputs are out of date."""
         self._lookup = None
         super().set_training_mode(mode)
 
@@ -707,16 +702,11 @@ class InfosetPolicy(MaskableActorCriticPolicy):
         chosen = logs.flatten().index_select(0, which * logs.shape[1] + actions)
         return values.index_select(0, which), chosen, entropy.index_select(0, which)
 
-    def probabilities(self) -> Float64Array:
-        """What the policy plays now: float64 `(I, A)`."""
+    def outputs(self) -> tuple[Float64Array, torch.Tensor]:
+        """What the policy plays now, float64 `(I, A)`, and the returns it expects, `(I, 1)`."""
         with torch.no_grad():
-            logits, _ = self._run(slice(None))
-        return masked_softmax(logits.double().numpy(), self._legal.numpy())
-
-    def values(self) -> torch.Tensor:
-        """The expected returns at each information set: `(I, 1)`."""
-        with torch.no_grad():
-            return self._run(slice(None))[1]
+            logits, values = self._run(slice(None))
+        return masked_softmax(logits.double().numpy(), self._legal.numpy()), values
 
     def set_table(self, table: Float64Array) -> None:
         """Play `table` `(I, A)` from now on; for tables only."""
@@ -733,10 +723,10 @@ class InfosetPolicy(MaskableActorCriticPolicy):
         return self.action_net(latent_pi), self.value_net(latent_vf)
 
     def _distinct(self, infosets: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor]:
-        """The information sets to run networks for, which of them each one is, and their counts.
+        """The distinct information sets, the index of each sample among them, and their counts.
 
-        All of the game if a batch could hold them: then a network also keeps those in place that
-        were not met.
+        All of the game's if a batch could hold them: then the fit of a network also keeps those in
+        place that were not met.
         """
         if len(self._legal) <= len(infosets):
             return slice(None), infosets, torch.bincount(infosets, minlength=len(self._legal))
@@ -745,11 +735,8 @@ class InfosetPolicy(MaskableActorCriticPolicy):
 
     def _look_up(self) -> _LookUp:
         if self._lookup is None:
-            with torch.no_grad():
-                logits, values = self._run(slice(None))
-            legal = self._legal.numpy()
-            table = masked_softmax(logits.double().numpy(), legal)
-            logs = np.log(np.where(legal, np.maximum(table, 1e-38), 1.0))
+            table, values = self.outputs()
+            logs = np.log(np.where(self._legal, np.maximum(table, 1e-38), 1.0))
             self._lookup = _LookUp(
                 running_sums(table), torch.as_tensor(logs, dtype=torch.float32), values[:, 0]
             )
@@ -757,7 +744,7 @@ class InfosetPolicy(MaskableActorCriticPolicy):
 
 
 class _LookUp(NamedTuple):
-    """What a policy plays per information set, as long as it does not learn."""
+    """The outputs of a policy per information set, until it learns again."""
 
     sums: Float64Array  # (I, A) running sums of probabilities
     logs: torch.Tensor  # (I, A) their logarithms
@@ -765,7 +752,7 @@ class _LookUp(NamedTuple):
 
 
 class _Table(nn.Module):
-    """One weight per information set and column, at first 0."""
+    """One weight per information set and column, initially 0."""
 
     def __init__(self, infosets: int, columns: int) -> None:
         super().__init__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,17 @@ from torch import nn
 
 from algorithms.games import Game
 from algorithms.learning.environments import SelfPlayVecEnv
+from algorithms.learning.learner import InfosetPolicy
 from algorithms.policies.network import network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array
 from algorithms.support.files import replacing
 
-NEVER = 1e-9  # the probability that a network gives to what is never played
+NEVER = 1e-9  # the probability that a network gives to actions that are never played
 MAX_PLACED_WEIGHTS = 10_000_000  # of a layer with one unit per information set
 HIDDEN = (128, 128)
 
-# How to learn on from a saved model: PPO's settings of our training, with gentle steps.
+# How to go on learning from a saved model: PPO's settings of our training, with small steps.
 FINE_TUNING = {
     "learning_rate": 3e-4,
     "n_steps": 8,
@@ -34,7 +34,7 @@ FINE_TUNING = {
     "ent_coef": 0.1,
     "max_grad_norm": 0.5,
 }
-# Weights that information sets share need larger batches and smaller steps.
+# Weights that information sets share need larger rollouts and smaller steps.
 NETWORK_FINE_TUNING = FINE_TUNING | {"learning_rate": 1e-5, "n_steps": 64}
 STATES_FINE_TUNING = {
     "learning_rate": 1e-5,
@@ -48,87 +48,59 @@ STATES_FINE_TUNING = {
 }
 
 
-def save_table(
-    path: Path,
-    game: Game,
-    table: Float64Array,
-    *,
-    trained: Any,
-    notes: Mapping[str, str],
+def save_model(
+    path: Path, game: Game, plays: Float64Array | nn.Module, *, trained: Any, holds: str
 ) -> None:
-    """A zip with SB3's `MlpPolicy` that plays `table` `(I, A)`, with the values of a trained table.
+    """Write a zip with SB3's `MlpPolicy` that plays a table or a network, whole or not at all.
 
     Args:
-        path: the file; it is written whole or not at all.
-        game: whose table it is.
-        table: what to play.
-        trained: the model of the run, with an `InfosetPolicy`.
-        notes: attributes of the model, such as the game's name.
-    """
-    placed = _can_be_placed(game)
-    width = [len(game.tree.keys)] if placed else list(HIDDEN)
-    model = _stock_model(game, {"net_arch": width, "activation_fn": nn.ReLU}, FINE_TUNING)
-    if placed:
-        _place(model.policy, game, table, trained.policy.values())
-    else:
-        imitate(actor_of(model.policy), game, table)
-    _write(path, model, trained.num_timesteps, notes)
-
-
-def save_network(
-    path: Path,
-    game: Game,
-    plays: Float64Array | nn.Module,
-    *,
-    trained: Any,
-    notes: Mapping[str, str],
-) -> None:
-    """A zip with SB3's `MlpPolicy` of a trained policy's size that plays a table or a network.
-
-    Args:
-        path: the file; it is written whole or not at all.
-        game: whose policy it is.
-        plays: what to play: a table `(I, A)`, to which the network is fitted unless it plays it
-            already, or a network, whose weights are copied.
+        path: the file.
+        game: whose policy it is; its name is an attribute of the saved model.
+        plays: what to play: a table `(I, A)`, or a network, whose weights are copied.
         trained: the model of the run.
-        notes: attributes of the model, such as the game's name.
+        holds: which policy it is; an attribute of the saved model.
     """
     policy = trained.policy
-    kwargs = {
-        "net_arch": policy.net_arch,
-        "activation_fn": policy.activation_fn,
-        "optimizer_kwargs": policy.optimizer_kwargs,
-    }
+    if isinstance(policy, InfosetPolicy) and policy.tabular:
+        model = _table_model(game, plays, values=policy.outputs()[1])
+    else:
+        model = _network_model(game, plays, policy)
+    model.num_timesteps, model.game, model.holds = trained.num_timesteps, game.name, holds
+    with replacing(path) as temporary:
+        model.save(temporary, exclude=["_last_obs", "_last_episode_starts"])
+
+
+def _table_model(game: Game, table: Any, *, values: torch.Tensor) -> Any:
+    """A model that plays `table` `(I, A)` and expects `values` `(I, 1)`."""
+    placed = _can_be_placed(game)
+    kwargs = {"net_arch": [len(table)] if placed else list(HIDDEN), "activation_fn": nn.ReLU}
+    env = SelfPlayVecEnv(1, game, on="tree")
+    model: Any = MaskablePPO("MlpPolicy", env, policy_kwargs=kwargs, device="cpu", **FINE_TUNING)
+    if placed:
+        _place(model.policy, game, table, values)
+    else:
+        imitate(actor_of(model.policy), game, table)
+    return model
+
+
+def _network_model(game: Game, plays: Float64Array | nn.Module, trained: Any) -> Any:
+    """A model with a trained policy's layers, fitted to a table unless it plays it already."""
     on_states = isinstance(plays, nn.Module)
-    model = _stock_model(
-        game, kwargs, STATES_FINE_TUNING if on_states else NETWORK_FINE_TUNING, on_states=on_states
-    )
-    model.policy.load_state_dict(policy.state_dict())
+    kwargs = {
+        "net_arch": trained.net_arch,
+        "activation_fn": trained.activation_fn,
+        "optimizer_kwargs": trained.optimizer_kwargs,
+    }
+    settings: dict[str, Any] = STATES_FINE_TUNING if on_states else NETWORK_FINE_TUNING
+    env = SelfPlayVecEnv(1, game, on="states" if on_states else "tree")
+    model: Any = MaskablePPO("MlpPolicy", env, policy_kwargs=kwargs, device="cpu", **settings)
+    model.policy.load_state_dict(trained.state_dict())
     actor = actor_of(model.policy)
     if isinstance(plays, nn.Module):
         actor.load_state_dict(plays.state_dict())
     elif np.abs(network_table(actor, game) - plays).max() > 1e-6:
         imitate(actor, game, plays)
-    _write(path, model, trained.num_timesteps, notes)
-
-
-def _write(path: Path, model: Any, steps: int, notes: Mapping[str, str]) -> None:
-    model.num_timesteps = steps
-    for name, note in notes.items():
-        setattr(model, name, note)
-    with replacing(path) as temporary:
-        model.save(temporary, exclude=["_last_obs", "_last_episode_starts"])
-
-
-def _stock_model(
-    game: Game,
-    policy_kwargs: dict[str, Any],
-    settings: Mapping[str, Any],
-    *,
-    on_states: bool = False,
-) -> Any:
-    env = SelfPlayVecEnv(1, game, on="states" if on_states else "tree")
-    return MaskablePPO("MlpPolicy", env, policy_kwargs=policy_kwargs, device="cpu", **settings)
+    return model
 
 
 def _can_be_placed(game: Game) -> bool:
@@ -137,7 +109,7 @@ def _can_be_placed(game: Game) -> bool:
 
 
 def _place(policy: Any, game: Game, table: Float64Array, values: torch.Tensor) -> None:
-    """Give each information set a hidden unit that answers to its observation alone.
+    """Give each information set a hidden unit that is active at its observation alone.
 
     For observations `x` and `y` of 0 and 1, `(2y - 1) x` is `sum(y)` if they are equal and else
     less, by 1 at least. So with the bias `1 - sum(y)` and a ReLU the unit is 1 at `y` and 0 at all
@@ -156,9 +128,9 @@ def _place(policy: Any, game: Game, table: Float64Array, values: torch.Tensor) -
 
 
 def imitate(actor: nn.Module, game: Game, table: Float64Array) -> None:
-    """Fit a network's weights to play `table` `(I, A)`, by itself never an illegal action.
+    """Fit a network's weights to play `table` `(I, A)`, without masks never an illegal action.
 
-    By L-BFGS on the KL divergence: for a dozen information sets to about 1e-5 in half a second.
+    L-BFGS minimises the KL divergence; a dozen information sets take half a second, to about 1e-5.
     """
     inputs = torch.tensor(game.network_inputs()).double()
     wanted = torch.tensor(table).clamp(min=NEVER)

@@ -1,4 +1,4 @@
-"""What a training run leaves behind: the model, its learning curve, and how it was made."""
+"""The files of a training run: the model, its learning curve, its settings and results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 import kuhn_bridge
 from algorithms.games import Game
-from algorithms.learning.curve import NASH_CONV_AT_LEAST, Point, draw, to_csv
+from algorithms.learning.curve import BOUND, Point, draw, to_csv
 from algorithms.learning.settings import is_bounded, is_measured
 from algorithms.learning.training import Training
 from algorithms.policies import load_policy
@@ -22,7 +22,7 @@ from algorithms.support import files
 from kuhn_bridge.errors import GameError
 
 PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
-LAST = ".last.zip"  # where `which="both"` puts the last policy
+LAST = ".last.zip"  # the suffix of the last policy if both are saved
 
 
 def holds_models(game: Game) -> bool:
@@ -38,7 +38,7 @@ def holds_models(game: Game) -> bool:
 def save_results(
     training: Training, out: Path, *, which: str = "best", picture: bool = True
 ) -> dict[str, Any]:
-    """Write the model, its curve and how it was made; the results, measured on the saved file."""
+    """Write the model, its curve, settings and results; the results, measured on the saved file."""
     recorder, game = training.callback.recorder, training.game
     end = recorder.points[-1]
     best = _better(end) if is_measured(training.settings, game) else "average"
@@ -68,16 +68,16 @@ def save_results(
 
 
 def _better(end: Point) -> str:
-    """Which policy of a curve's last point is better."""
+    """The better policy of a curve's last point."""
     return "last" if end.last < end.average else "average"
 
 
 def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, Any]:
-    """The saved policy and its NashConv; without a tree only what the curve measured."""
+    """The saved policy and its NashConv; without a tree only the figures of the curve."""
     end, game = training.curve[-1], training.game
     if is_bounded(training.settings, game):
-        last, average = (f"{NASH_CONV_AT_LEAST}_{which}" for which in ("last", "average"))
-        return {"source": str(out), last: end.last, average: end.average}
+        bounds = {f"{BOUND}_last": end.last, f"{BOUND}_average": end.average}
+        return {"source": str(out), **bounds}
     if not is_measured(training.settings, game):
         return {"source": str(out)}
     if not game.fits_tree:

@@ -82,7 +82,7 @@ class Settings:
     )
     step_size: float = _setting(
         1.0,
-        "how far an information set moves per update, relative to what it can gain; falls",
+        "step of an information set per update, relative to its possible gain; falls",
         network=2.0,
         states=None,
         usual=None,
@@ -156,10 +156,13 @@ class Settings:
         return "table" if self.net == "table" else "network"
 
 
+FIELDS = {setting.name: setting for setting in fields(Settings)}
+CHOICES = {"recipe": RECIPES, "env": (*ENVS, AUTO), "net": (*NETS, AUTO)}
+
+
 def default(name: str, kind: Kind) -> Any:
     """The default of a setting; None if it has no effect on this kind."""
-    (found,) = (f for f in fields(Settings) if f.name == name)
-    return found.metadata["by_kind"].get(kind, found.default)
+    return FIELDS[name].metadata["by_kind"].get(kind, FIELDS[name].default)
 
 
 def kl_end_after(kind: Kind, steps: int) -> float:
@@ -172,9 +175,9 @@ def kl_end_after(kind: Kind, steps: int) -> float:
 
 
 def enough_steps(kind: Kind, infosets: int, n_envs: int) -> int:
-    """The default of `n_steps`: an update's work per information set is worth as much playing."""
+    """The default of `n_steps`: playing takes as long as an update does per information set."""
     work = infosets * (35 if kind == "network" else 1)
-    return min(128, max(8, round(work / max(n_envs, 1))))
+    return min(128, max(8, round(work / n_envs)))
 
 
 def default_points(game: Game, *, bounds: bool = False) -> int:
@@ -197,85 +200,64 @@ def is_bounded(settings: Settings, game: Game) -> bool:
 
 def configure(given: Mapping[str, Any]) -> Settings:
     """The settings that follow from those that are given."""
-    known = [f.name for f in fields(Settings)]
-    if strange := [name for name in given if name not in known]:
-        raise unknown("setting", strange[0], known)
-    for name, choices in (("recipe", RECIPES), ("env", (*ENVS, AUTO)), ("net", (*NETS, AUTO))):
-        if given.get(name, choices[0]) not in choices:
-            raise unknown(name, str(given[name]), choices)
+    for name, value in given.items():
+        _require_possible(name, value)
     if given.get("recipe") == "usual":
         chosen = {"env": "aec", "net": "mlp", "game": KUHN}
         if any(given.get(name, AUTO) not in (AUTO, value) for name, value in chosen.items()):
             raise UsageError("the usual recipe has its own environment, network and game")
-        return _completed(given, chosen, kind="usual", game=None)
+        made = Settings(**{**_defaults(given, "usual"), **given, **chosen})
+        decisions = made.n_envs * made.n_steps
+        batch_size = made.batch_size or decisions
+        if 1 in (batch_size, decisions % batch_size):
+            raise UsageError(
+                f"n_steps={made.n_steps}, batch_size={made.batch_size}: "
+                "the advantages of a batch of a single decision cannot be normalised"
+            )
+        return made
     game = load_game(given.get("game", KUHN))
-    env = given.get("env", AUTO)
+    env, net = given.get("env", AUTO), given.get("net", AUTO)
     if env == AUTO:
         env = "tree" if game.fits_tree else "states"
-    net = given.get("net", AUTO)
     if net == AUTO:
         net = "mlp" if env == "states" else "table"
     if (env, net) == ("states", "table"):
         raise UsageError("net=table needs a game that fits a tree, and env=tree")
     kind: Kind = "states" if env == "states" else "table" if net == "table" else "network"
-    return _completed(given, {"env": env, "net": net}, kind=kind, game=game)
-
-
-def _completed(
-    given: Mapping[str, Any], chosen: Mapping[str, Any], *, kind: Kind, game: Game | None
-) -> Settings:
-    values = {f.name: default(f.name, kind) for f in fields(Settings)}
-    for name, value in given.items():
-        if values[name] is None and value != _default_anywhere(name):
-            raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {_WORDS[kind]}")
-    values = {n: _default_anywhere(n) if v is None else v for n, v in values.items()}
-    made = Settings(**{**values, **given, **chosen})
-    by_rule: dict[str, Any] = {}
-    if game is not None and kind in ("table", "network"):
-        by_rule["n_steps"] = enough_steps(kind, len(game.tree.keys), made.n_envs)
-    if kind != "usual":
-        by_rule["kl_end"] = kl_end_after(kind, made.steps)
-    if game is not None:
-        by_rule["points"] = default_points(game, bounds=bool(made.bound_decisions))
-    made = Settings(**{**values, **by_rule, **given, **chosen})
-    if game is not None and made.bound_decisions and game.is_exact:
+    values = {**_defaults(given, kind), **given}
+    if values["bound_decisions"] and game.is_exact:
         raise UsageError(f"bound_decisions: NashConv of {game.name} is measured exactly")
-    _require_possible(made)
-    return made
+    by_rule: dict[str, Any] = {
+        "kl_end": kl_end_after(kind, values["steps"]),
+        "points": default_points(game, bounds=bool(values["bound_decisions"])),
+    }
+    if kind != "states":
+        by_rule["n_steps"] = enough_steps(kind, len(game.tree.keys), values["n_envs"])
+    return Settings(**{**values, **by_rule, **given, "env": env, "net": net})
 
 
-_WORDS: Mapping[Kind, str] = {
-    "table": "table",
-    "network": "network on the game's tree",
-    "states": "network on states",
-    "usual": "run of the usual recipe",
-}
-
-
-def _default_anywhere(name: str) -> Any:
-    (found,) = (f.default for f in fields(Settings) if f.name == name)
-    return found
-
-
-def _require_possible(settings: Settings) -> None:
-    for f in fields(settings):
-        value = getattr(settings, f.name)
-        least, most = f.metadata["least"], f.metadata["most"]
-        if isinstance(value, str) or least <= value <= most:  # so neither NaN nor infinity
-            continue
+def _require_possible(name: str, value: Any) -> None:
+    if name not in FIELDS:
+        raise unknown("setting", name, FIELDS)
+    if value not in CHOICES.get(name, (value,)):
+        raise unknown(name, str(value), CHOICES[name])
+    least, most = FIELDS[name].metadata["least"], FIELDS[name].metadata["most"]
+    if not (isinstance(value, str) or least <= value <= most):  # so neither NaN nor infinity
         span = f"{least} up" if most == sys.float_info.max else f"{least} to {most}"
-        raise UsageError(f"{f.name}={short_repr(value)}: want a number from {span}")
+        raise UsageError(f"{name}={short_repr(value)}: want a number from {span}")
 
-    decisions = settings.n_envs * settings.n_steps
-    if settings.kind == "usual" and decisions % settings.batch_size == 1:
-        raise UsageError(
-            f"n_steps={settings.n_steps}: a batch of a single decision would be left over, which "
-            "this recipe cannot normalise; want one more"
-        )
+
+def _defaults(given: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
+    """The defaults of all settings; given ones that have no effect on this kind are refused."""
+    values = {name: default(name, kind) for name in FIELDS}
+    for name, value in given.items():
+        if values[name] is None and value != FIELDS[name].default:
+            raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {_WORDS[kind]}")
+    return {n: FIELDS[n].default if value is None else value for n, value in values.items()}
 
 
 def require_trainable(settings: Settings) -> None:
-    """Refuse, before a run starts, a game whose observations a network cannot tell apart."""
+    """Refuse, before a run starts, a game whose observations a network cannot distinguish."""
     game = load_game(settings.game)
     if settings.kind in ("table", "network") and not len(game.tree.keys):
         raise UsageError(f"game={settings.game}: it has no information sets")
@@ -287,14 +269,14 @@ def require_trainable(settings: Settings) -> None:
 
 def describe(name: str) -> str:
     """A setting's meaning and its defaults, for help texts and docs."""
-    (found,) = (f for f in fields(Settings) if f.name == name)
-    if found.default in ("", AUTO):
-        return str(found.metadata["help"])
+    meaning: str = FIELDS[name].metadata["help"]
+    if FIELDS[name].default in ("", AUTO):
+        return meaning
     used = {kind: value for kind in KINDS if (value := default(name, kind)) is not None}
     general = used.pop("table", next(iter(used.values())) if len(set(used.values())) == 1 else None)
     others = [f"{_SHORT[kind]} {_readable(v)}" for kind, v in used.items() if v != general]
     values = others if general is None else [_readable(general), *others]
-    return f"{found.metadata['help']} ({'; '.join(values)})"
+    return f"{meaning} ({'; '.join(values)})"
 
 
 def _readable(value: Any) -> str:
@@ -303,8 +285,10 @@ def _readable(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-_SHORT: Mapping[Kind, str] = {
-    "network": "mlp",
-    "states": "on states",
-    "usual": "usual recipe",
+_WORDS: Mapping[Kind, str] = {
+    "table": "table",
+    "network": "network on the game's tree",
+    "states": "network on states",
+    "usual": "run of the usual recipe",
 }
+_SHORT: Mapping[Kind, str] = {"network": "mlp", "states": "on states", "usual": "usual recipe"}

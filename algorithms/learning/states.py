@@ -9,15 +9,22 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from algorithms.exact.simulator import running_sums
 from algorithms.exact.tree import CHANCE, TERMINAL
 from algorithms.games import Game
-from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
+from algorithms.support.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+)
 from kuhn_bridge.errors import GameError, IllegalActionError
 
 # Observations (n, size) float32 and masks (n, A) bool -> probabilities (n, A).
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Any]
 
-RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # random ones, at most, that show who forgets
+RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # random ones, at most, to test perfect recall
 
 
 class StateSimulator:
@@ -31,8 +38,7 @@ class StateSimulator:
 
     Attributes:
         seats: who is to act, int8 `(n,)`.
-        observations: what they observe, float32 `(n, size)`, with the seat's one-hot if the game
-            appends it.
+        observations: what they observe, float32 `(n, size)`, as `Observer` gives it.
         masks: their legal actions, bool `(n, A)`.
         acted: who acted in the last step, int8 `(n,)`.
         returns: every player's returns where a hand ended in the last step, else 0: `(n, P)`.
@@ -47,23 +53,12 @@ class StateSimulator:
         seed: int = 0,
         opponents: Mapping[int, StatePolicy] | None = None,
     ) -> None:
-        self._new_state = origin(game).new_initial_state
-        self._tensor, self._write = observer(game)
+        self._new_state, self._observer = origin(game).new_initial_state, Observer(game)
         self._opponents, self._random = dict(opponents or {}), random.Random(seed)
-        self._seat_columns = (
-            np.eye(game.num_players, dtype=np.float32) if game.appends_seat else None
-        )
-        size = game.observation_size
-        self.observations = np.zeros(
-            (hands, size + game.num_players * game.appends_seat), np.float32
-        )
-        self._tensors = self.observations[:, :size]
-        self.masks = np.zeros((hands, game.num_actions), np.bool_)
         self.seats, self.acted = np.zeros((2, hands), np.int8)
         self.returns = np.zeros((hands, game.num_players), np.float32)
         self.ended = np.zeros(hands, np.bool_)
         self._states: list[Any] = [None] * hands
-        self._all = list(range(hands))
         self.deal()
 
     def seed(self, seed: int) -> None:
@@ -74,8 +69,7 @@ class StateSimulator:
         """Start all hands anew."""
         for i in range(len(self._states)):
             self._states[i], self.seats[i] = self._new_hand()
-        self._observe(self._all)
-        self._play_opponents()
+        self._observe_and_play_opponents()
 
     def step(self, actions: Int64Array) -> None:
         """Play one legal action per hand `(n,)`."""
@@ -89,8 +83,7 @@ class StateSimulator:
         self.ended = np.zeros_like(self.ended)
         seats = [self._apply(i, action) for i, action in enumerate(actions.tolist())]
         self.seats = np.array(seats, np.int8)
-        self._observe(self._all)
-        self._play_opponents()
+        self._observe_and_play_opponents()
 
     def get_state(self) -> dict[str, Any]:
         """All that the next step depends on, besides the opponents."""
@@ -105,7 +98,7 @@ class StateSimulator:
             for action in history:
                 self._states[i].apply_action(action)
             self.seats[i] = self._states[i].current_player()
-        self._observe(self._all)
+        self.observations, self.masks = self._observer(self._states, self.seats)
         version, numbers, gauss = state["random"]
         self._random.setstate((version, tuple(numbers), gauss))
 
@@ -141,50 +134,38 @@ class StateSimulator:
                 self._states[i], player = self._new_hand()
         return player
 
-    def _observe(self, hands: Sequence[int]) -> None:
-        """Write the observations and masks of some hands."""
-        tensors, tensor, write = self._tensors, self._tensor, self._write
-        seats = self.seats[hands]
-        legal: list[int] = []
-        counts: list[int] = []
-        for i, seat in zip(hands, seats.tolist(), strict=True):
-            state = self._states[i]
-            write(state, seat)
-            tensors[i] = tensor
-            actions = state.legal_actions()
-            legal += actions
-            counts.append(len(actions))
-        if self._seat_columns is not None:
-            self.observations[hands, tensors.shape[1] :] = self._seat_columns[seats]
-        self.masks[hands] = False
-        self.masks[np.repeat(hands, counts), legal] = True
-
-    def _play_opponents(self) -> None:
-        """Let the opponents act until every hand waits for another seat."""
-        waiting = self._all if self._opponents else []
+    def _observe_and_play_opponents(self) -> None:
+        """Fill new observations and masks; opponents act until every hand waits for the caller."""
+        self.observations, self.masks = self._observer(self._states, self.seats)
+        waiting = list(range(len(self._states))) if self._opponents else []
         while waiting := [i for i in waiting if int(self.seats[i]) in self._opponents]:
             returns, ended = self.returns.copy(), self.ended.copy()
             turns = {s: [i for i in waiting if self.seats[i] == s] for s in self._opponents}
             for seat, hands in turns.items():
                 if hands:
-                    actions = self._drawn(self._opponents[seat], hands)
+                    observed = self.observations[hands], self.masks[hands]
+                    numbers = np.array([self._random.random() for _ in hands])
+                    actions = draw_actions(self._opponents[seat], *observed, numbers)
                     for i, action in zip(hands, actions, strict=True):
                         self.seats[i] = self._apply(i, action)
             # Only the hand in which the caller acted counts, not one that was dealt after it.
             self.returns[ended], self.ended[ended] = returns[ended], True
-            self._observe(waiting)
+            states = [self._states[i] for i in waiting]
+            observations, masks = self._observer(states, self.seats[waiting])
+            self.observations[waiting], self.masks[waiting] = observations, masks
 
-    def _drawn(self, policy: StatePolicy, hands: list[int]) -> list[int]:
-        """Actions drawn from what a policy says about some hands."""
-        probabilities = np.asarray(policy(self.observations[hands], self.masks[hands]), np.float64)
-        sums = np.cumsum(probabilities * self.masks[hands], axis=1)
-        numbers = np.array([[self._random.random()] for _ in hands])
-        actions: list[int] = (sums <= numbers * sums[:, -1:]).sum(axis=1).tolist()
-        return actions
+
+def draw_actions(
+    policy: StatePolicy, observations: Float32Array, masks: BoolArray, numbers: Float64Array
+) -> list[int]:
+    """The actions that a policy draws with numbers in [0, 1) `(n,)`."""
+    sums = running_sums(np.asarray(policy(observations, masks), np.float64) * masks)
+    actions: list[int] = (sums <= numbers[:, None]).sum(axis=1).tolist()
+    return actions
 
 
 def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
-    """The outcome of chance that a number in [0, 1) means."""
+    """The outcome of chance that a number in [0, 1) draws."""
     for action, probability in outcomes:
         number -= probability
         if number < 0:
@@ -222,7 +203,37 @@ def _require_recall(game: Game) -> None:
             state.apply_action(action)
 
 
-def observer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]]:
+class Observer:
+    """What players observe in states of a game, as networks are trained on it."""
+
+    def __init__(self, game: Game) -> None:
+        self._tensor, self._write = _tensor_writer(game)
+        self._seats = np.eye(game.num_players * game.appends_seat, dtype=np.float32)
+        self._num_actions = game.num_actions
+
+    def __call__(self, states: Sequence[Any], seats: Int8Array) -> tuple[Float32Array, BoolArray]:
+        """Observations `(n, size)` and legal actions `(n, A)` of seats `(n,)`, one per state.
+
+        Behind the information state tensor is a one-hot of the seat if the game appends it.
+        """
+        tensor, write, size = self._tensor, self._write, len(self._tensor)
+        observations = np.zeros((len(states), size + len(self._seats)), np.float32)
+        masks = np.zeros((len(states), self._num_actions), np.bool_)
+        legal: list[int] = []
+        counts: list[int] = []
+        for i, (state, seat) in enumerate(zip(states, seats.tolist(), strict=True)):
+            write(state, seat)
+            observations[i, :size] = tensor
+            actions = state.legal_actions()
+            legal += actions
+            counts.append(len(actions))
+        if len(self._seats):
+            observations[:, size:] = self._seats[seats]
+        masks[np.repeat(np.arange(len(states)), counts), legal] = True
+        return observations, masks
+
+
+def _tensor_writer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]]:
     """An array `(size,)`, and a function that writes a player's information state tensor into it.
 
     OpenSpiel's observer writes it several times as fast as `information_state_tensor` does; it is
@@ -236,20 +247,18 @@ def observer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]]:
     )
     try:
         observation = make_observation(game.origin, kind)
-        observer: tuple[Float32Array, Callable[[Any, int], None]] = (
-            observation.tensor,
-            observation._observation.set_from,
-        )
-        if _writes_information_states(game, *observer):
-            return observer
-    except Exception:  # noqa: S110  # games without observers raise what they like
+        tensor: Float32Array = observation.tensor
+        write: Callable[[Any, int], None] = observation._observation.set_from
+        if _writes_information_states(game, tensor, write):
+            return tensor, write
+    except Exception:  # noqa: S110  # games without observers raise anything
         pass
-    tensor = np.zeros(game.observation_size, np.float32)
+    copied = np.zeros(game.observation_size, np.float32)
 
-    def write(state: Any, player: int) -> None:
-        tensor[:] = state.information_state_tensor(player)
+    def copy(state: Any, player: int) -> None:
+        copied[:] = state.information_state_tensor(player)
 
-    return tensor, write
+    return copied, copy
 
 
 def _writes_information_states(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,11 +21,11 @@ from torch import nn
 from torch.distributions import Distribution
 
 from algorithms.games import Game, load_game
-from algorithms.learning.checkpoint import read_checkpoint, write_checkpoint
-from algorithms.learning.curve import NASH_CONV, NASH_CONV_AT_LEAST, Point
+from algorithms.learning.checkpoint import write_checkpoint
+from algorithms.learning.curve import BOUND, COLUMNS, Point
 from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.learning.learner import InfosetPolicy, SelfPlay, diverged
-from algorithms.learning.models import imitate, save_network, save_table
+from algorithms.learning.models import imitate, save_model
 from algorithms.learning.settings import Settings, is_bounded, is_measured
 from algorithms.learning.usual_recipe import MeasureOnly, usual_model
 from algorithms.policies import Policy, load_policy
@@ -36,8 +35,8 @@ from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError, first_line
 
-__all__ = ["Training", "read_checkpoint"]
-
+# Momentum from the last rollout would make the policy rotate.
+ADAM = {"betas": (0.5, 0.999), "eps": 1e-5}
 BOUND_HANDS = 20_000  # on which a response at a point of the curve is measured
 
 
@@ -87,16 +86,12 @@ class Training:
     @property
     def last(self) -> Float64Array | nn.Module:
         """What the model plays now: a table `(I, A)`, or a network where there are no tables."""
-        source = self.callback.learner if isinstance(self.callback, SelfPlay) else self.callback
-        return source.last
+        return self.callback.learner.last
 
     @property
     def average(self) -> Float64Array | nn.Module:
         """The average policy: a table `(I, A)`, or a network where there are no tables."""
-        if not isinstance(self.callback, SelfPlay):
-            return self.callback.average
-        average = self.callback.learner.average
-        return average if isinstance(average, nn.Module) else average.table
+        return self.callback.learner.average
 
     @property
     def stopped(self) -> bool:
@@ -123,17 +118,8 @@ class Training:
 
     def save_model(self, path: Path, *, holds: str) -> None:
         """An SB3 zip that plays the `last` or the `average` policy; the zip says which."""
-        policy = self.average if holds == "average" else self.last
-        trained = self.model.policy
-        notes = {"game": self.game.name, "holds": holds}
-        if (
-            isinstance(policy, np.ndarray)
-            and isinstance(trained, InfosetPolicy)
-            and trained.tabular
-        ):
-            save_table(path, self.game, policy, trained=self.model, notes=notes)
-        else:
-            save_network(path, self.game, policy, trained=self.model, notes=notes)
+        plays = self.average if holds == "average" else self.last
+        save_model(path, self.game, plays, trained=self.model, holds=holds)
 
     def get_state(self) -> dict[str, Any]:
         """Everything the next update depends on, in types that load without running code."""
@@ -178,7 +164,7 @@ class Training:
         np.random.set_state({**state["numpy"], "state": {**state["numpy"]["state"], "key": key}})
 
     def _start_from(self, path: Path) -> None:
-        """Begin with what a saved model plays."""
+        """Start with the policy of a saved model."""
         policy = self.model.policy
         if self.settings.kind == "states":
             network, _ = load_model(path, game=self.game)
@@ -193,67 +179,63 @@ class Training:
 
 def _copy_weights(source: nn.Module, target: nn.Module, what: str) -> None:
     """Copy weights layer by layer between networks whose layers may have other names."""
-    pairs = list(itertools.zip_longest(source.parameters(), target.parameters()))
-    if any(one is None or other is None or one.shape != other.shape for one, other in pairs):
+    weights = source.state_dict().values()
+    try:
+        target.load_state_dict(dict(zip(target.state_dict(), weights, strict=True)))
+    except (ValueError, RuntimeError):
         shapes = ", ".join(str(tuple(weight.shape)) for weight in target.parameters())
-        raise UsageError(f"{what}: its network has other layers; want weights {shapes}")
-    with torch.no_grad():
-        for one, other in pairs:
-            other.copy_(one)
+        raise UsageError(f"{what}: its network has other layers; want weights {shapes}") from None
 
 
 def _model(settings: Settings, game: Game, *, tensorboard: str | None) -> MaskablePPO:
     """The stock `MaskablePPO` of a run, untrained, with its environment."""
-    common = {
-        "n_steps": settings.n_steps,
-        "n_epochs": settings.epochs,
-        "batch_size": settings.batch_size or None,
-        "vf_coef": settings.vf_coef,
-        "gamma": 1.0,
-        "gae_lambda": 1.0,
-        "seed": settings.seed,
-        "device": "cpu",
-        "tensorboard_log": tensorboard,
+    policy: Any = "MlpPolicy" if settings.kind == "states" else InfosetPolicy
+    policy_kwargs: dict[str, Any] = {
+        "net_arch": [settings.width] * 2,
+        "activation_fn": nn.ReLU,
+        "optimizer_kwargs": ADAM,
     }
-    width = [settings.width, settings.width]
+    if settings.kind == "table":
+        policy_kwargs = {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
     if settings.kind == "states":
-        return MaskablePPO(
-            "MlpPolicy",
-            SelfPlayVecEnv(settings.n_envs, game, on="states", seed=settings.seed),
-            learning_rate=partial(_linear, settings.learning_rate),
-            clip_range=settings.clip_range,
-            ent_coef=settings.ent_coef,
-            policy_kwargs={
-                "net_arch": width,
-                "activation_fn": nn.ReLU,
-                "optimizer_kwargs": {"betas": (0.5, 0.999), "eps": 1e-5},
-            },
-            **common,
-        )
-    table = {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
-    # Momentum from the last rollout would make the policy rotate.
-    adam = {"betas": (0.5, 0.999), "eps": 1e-5}
-    hidden = {"net_arch": width, "activation_fn": nn.ReLU, "optimizer_kwargs": adam}
-    network = table if settings.kind == "table" else hidden
+        own: dict[str, Any] = {
+            "learning_rate": partial(_linear, settings.learning_rate),
+            "clip_range": settings.clip_range,
+            "ent_coef": settings.ent_coef,
+        }
+    else:
+        fitted = partial(_geometric, settings.learning_rate)
+        own = {
+            "learning_rate": 1.0 if settings.kind == "table" else fitted,
+            "normalize_advantage": False,
+            "max_grad_norm": math.inf,
+        }
+        policy_kwargs["game"] = game
     return MaskablePPO(
-        InfosetPolicy,
-        _tree_environment(settings, game),
-        learning_rate=1.0
-        if settings.kind == "table"
-        else partial(_geometric, settings.learning_rate),
-        normalize_advantage=False,
-        max_grad_norm=math.inf,
-        policy_kwargs={"game": game, **network},
-        **common,
+        policy,
+        _environment(settings, game),
+        n_steps=settings.n_steps,
+        n_epochs=settings.epochs,
+        batch_size=settings.batch_size or None,
+        vf_coef=settings.vf_coef,
+        gamma=1.0,
+        gae_lambda=1.0,
+        seed=settings.seed,
+        device="cpu",
+        tensorboard_log=tensorboard,
+        policy_kwargs=policy_kwargs,
+        **own,
     )
 
 
-def _tree_environment(settings: Settings, game: Game) -> Any:
+def _environment(settings: Settings, game: Game) -> Any:
+    n_envs, seed = settings.n_envs, settings.seed
+    if settings.env == "states":
+        return SelfPlayVecEnv(n_envs, game, on="states", seed=seed)
     if settings.env == "tree":
-        return SelfPlayVecEnv(settings.n_envs, game, seed=settings.seed, numbered=True)
+        return SelfPlayVecEnv(n_envs, game, seed=seed, numbered=True)
     makers: list[Callable[[], Any]] = [
-        partial(SelfPlayEnv, game, seed=settings.seed + slot, numbered=True)
-        for slot in range(settings.n_envs)
+        partial(SelfPlayEnv, game, seed=seed + slot, numbered=True) for slot in range(n_envs)
     ]
     return DummyVecEnv(makers)
 
@@ -269,11 +251,10 @@ def _linear(rate: float, remaining: float) -> float:
 
 
 def _self_play(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
-    measured, bounded = is_measured(settings, game), is_bounded(settings, game)
     measure: Callable[[nn.Module], float] | None = None
-    if measured:
+    if is_measured(settings, game):
         measure = partial(_exact_nash_conv, game)
-    elif bounded:
+    elif is_bounded(settings, game):
         measure = partial(_nash_conv_at_least, game, settings.bound_decisions)
     return SelfPlay(
         step_size=settings.step_size,
@@ -284,7 +265,7 @@ def _self_play(settings: Settings, game: Game, watch: Callable[[Point], None] | 
         total_steps=settings.steps,
         points=settings.points if measure else None,
         measure=measure,
-        measure_name=NASH_CONV_AT_LEAST if bounded else NASH_CONV,
+        measure_name=BOUND if is_bounded(settings, game) else COLUMNS[2],
         watch=watch,
     )
 
@@ -308,7 +289,7 @@ def _numpy_state() -> dict[str, Any]:
 
 
 class _CheckpointCallback(BaseCallback):
-    """Before each rollout: write a checkpoint when it is due, and stop when asked to."""
+    """Writes a checkpoint before a rollout when it is due, and stops after Ctrl-C."""
 
     model: Any
 
@@ -336,7 +317,7 @@ class _Stopped(Exception):  # noqa: N818  # not an error: how a callback leaves 
 
 @contextmanager
 def _interrupt(stop: Event) -> Iterator[None]:
-    """Ctrl-C sets `stop`; pressed again, it interrupts as usual."""
+    """Let Ctrl-C set `stop`; pressed again, it interrupts as usual."""
     if current_thread() is not main_thread():
         yield
         return
@@ -354,7 +335,7 @@ def _interrupt(stop: Event) -> Iterator[None]:
 
 @contextmanager
 def unchecked_distributions() -> Iterator[None]:
-    """Without torch's validation of distributions, which takes a tenth of a run's time.
+    """Switch off torch's validation of distributions, which takes a tenth of a run's time.
 
     Weights that are not finite are found before the next rollout.
     """

@@ -18,15 +18,10 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from algorithms.exact.values import nash_convs
 from algorithms.games import kuhn
 from algorithms.learning.curve import Point, Recorder
-from algorithms.learning.learner import TableAverage
+from algorithms.learning.learner import TreeLearner
 from algorithms.learning.settings import CURVE_POINTS, Settings
-from algorithms.policies.network import network_table
-from algorithms.policies.sb3 import actor_of
-from algorithms.support.arrays import Float64Array
-from algorithms.support.errors import UsageError
 from kuhn_bridge.encoding import OBSERVATION_SIZE, Observation
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 from kuhn_bridge.rules import Action
@@ -70,7 +65,7 @@ def usual_model(settings: Settings, *, tensorboard: str | None = None) -> Maskab
         DummyVecEnv([TurnsEnv] * settings.n_envs),
         learning_rate=settings.learning_rate,
         n_steps=settings.n_steps,
-        batch_size=settings.batch_size,
+        batch_size=settings.batch_size or None,
         n_epochs=settings.epochs,
         clip_range=settings.clip_range,
         ent_coef=settings.ent_coef,
@@ -85,27 +80,21 @@ class MeasureOnly(BaseCallback):
     """Averages and measures Kuhn's policies between updates, and leaves PPO alone."""
 
     model: Any
+    learner: TreeLearner  # never started: it averages and measures
 
     def __init__(self, watch: Callable[[Point], None] | None = None) -> None:
         super().__init__()
-        self.recorder, self.table_average = Recorder(watch), TableAverage(kuhn().tree)
+        self.recorder = Recorder(watch)
 
-    @property
-    def last(self) -> Float64Array:
-        """What the model plays now, `(12, 3)`."""
-        table: Float64Array = network_table(actor_of(self.model.policy), kuhn())
-        return table
-
-    @property
-    def average(self) -> Float64Array:
-        """The average policy, `(12, 3)`."""
-        return self.table_average.table
+    def _init_callback(self) -> None:
+        if not hasattr(self, "learner"):
+            self.learner = TreeLearner(self.model, kuhn(), {})
 
     def _on_training_start(self) -> None:
         self.recorder.start()
 
     def _on_rollout_start(self) -> None:
-        self._measure(final=False)
+        self._measure()
 
     def _on_step(self) -> bool:
         return True
@@ -113,12 +102,9 @@ class MeasureOnly(BaseCallback):
     def _on_training_end(self) -> None:
         self._measure(final=True)
 
-    def _measure(self, *, final: bool) -> None:
-        table, steps = self.last, self.model.num_timesteps
-        if not np.isfinite(table).all():
-            raise UsageError(f"the run diverged at step {steps:,}: try a smaller learning_rate")
-        self.table_average.add(table)
+    def _measure(self, *, final: bool = False) -> None:
+        steps = self.model.num_timesteps
+        self.learner.add_to_average()
         if self.recorder.is_due(steps, steps / self.model._total_timesteps, CURVE_POINTS) or final:
-            both = np.stack([table, self.average])
-            self.recorder.add(steps, lambda: tuple(nash_convs(kuhn().tree, both).tolist()))
+            self.recorder.add(steps, self.learner.measures)
             self.recorder.log(self.logger)

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.learning.bands import Interval, draw_bands, interval, iqm
-from algorithms.learning.curve import from_csv
+from algorithms.learning.curve import Interval, draw_bands, from_csv, interval, iqm
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError
 from algorithms.sweeping.plan import FAILURE_FILE, MODEL_FILE, TRIAL_FILE, Plan, Trial
