@@ -70,7 +70,10 @@ def _run(args: argparse.Namespace) -> int:
     policies = sources.load_policies(
         args.policies, args.game, trust=args.trust, deterministic=args.deterministic
     )
-    if not policies[0].game.is_exact:
+    game = policies[0].game
+    if args.openspiel and not game.fits_tree:
+        raise UsageError(f"--openspiel measures on a tree, and {game.name} is too large for one")
+    if not game.is_exact:
         return _run_without_exact(args, policies, options)
     if options and not args.respond:
         raise UsageError(f"--{next(iter(options))} requires --respond")
@@ -98,10 +101,10 @@ def _run_without_exact(
 ) -> int:
     """Bounds alone, and that of uniform play."""
     from algorithms.learning.bound_report import exit_code, to_json, to_text
+    from algorithms.learning.states import origin
 
     game = policies[0].game
-    if args.openspiel:
-        raise UsageError(f"--openspiel compares exact measures, and {game.name} has none")
+    origin(game)  # raises if no network can play it
     print(
         f"{game.name} has no exact measure: training best responses for a lower bound of NashConv",
         file=sys.stderr,
@@ -115,7 +118,11 @@ def _run_without_exact(
     else:
         texts = (to_text(s, bounds[s], uniform=bounds[UNIFORM]) for s in args.policies)
         print("\n\n".join(texts))
-    return exit_code([bounds[source] for source in args.policies], args.max)
+    code = exit_code([bounds[source] for source in args.policies], args.max)
+    for source in args.policies if code == command.EXIT_FAILED else ():
+        if bounds[source].nash_conv_at_least > args.max:
+            print(f"{source}: NashConv is above {args.max:g}", file=sys.stderr)
+    return code
 
 
 def _response_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from algorithms.learning.settings import (
     Settings,
     configure,
     describe,
+    is_bounded,
     is_measured,
     require_trainable,
 )
@@ -98,7 +99,7 @@ def _run(args: argparse.Namespace) -> int:
     with nullcontext(_nothing) if args.quiet else progress("training", settings.steps) as show:
 
         def watch(point: Point) -> None:
-            show(point.steps, _note(point))
+            show(point.steps, _note(point, bounded=is_bounded(settings, training.game)))
             if not point.steps and training.game.native and settings.points:
                 spent = training.callback.recorder.measuring_cpu_seconds
                 say(f"The first point took {spent:.1f} CPU seconds")
@@ -191,6 +192,11 @@ def _plan(settings: Settings, outputs: Sequence[Path], done: int) -> str:
             f"at {sum(game.native.num_infosets):,} information sets; --points changes that, "
             "and --points 0 leaves it out"
         )
+    elif is_bounded(settings, game):
+        cost = (
+            f"\nLower bounds of NashConv at {settings.points + 1} points of the curve, each from "
+            f"{4 * game.num_players} best responses of {settings.bound_decisions:,} decisions"
+        )
     elif not game.fits_tree:
         cost = "\nNashConv is not measured"
     return (
@@ -201,11 +207,12 @@ def _plan(settings: Settings, outputs: Sequence[Path], done: int) -> str:
     )
 
 
-def _note(point: Point) -> str:
+def _note(point: Point, *, bounded: bool = False) -> str:
     rate = f"{point.steps / point.seconds if point.seconds else 0:,.0f} steps/s"
     if math.isnan(point.last):
         return rate
-    return f"{rate}  NashConv {point.last:.4f}  average {point.average:.4f}"
+    name = "NashConv at least" if bounded else "NashConv"
+    return f"{rate}  {name} {point.last:.4f}  average {point.average:.4f}"
 
 
 def _report(result: dict[str, Any], out: Path) -> str:
@@ -214,6 +221,9 @@ def _report(result: dict[str, Any], out: Path) -> str:
     speed += f"\nCPU seconds: training {result['cpu_seconds']:.1f}"
     speed += f", measuring {result['measuring_cpu_seconds']:.1f}"
     more = f"more: {command.as_called('python -m algorithms.nashconv')} {result['source']}"
+    if "nash_conv_at_least_average" in result:
+        last, average = (result[f"nash_conv_at_least_{which}"] for which in HELD)
+        speed += f"\nNashConv at least {last:.5f} (last policy), {average:.5f} (average policy)"
     if "nash_conv_uniform" not in result:
         return f"{result['source']} holds the {result['holds']} policy\n{speed}\n{more}"
     rows = [

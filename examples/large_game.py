@@ -44,7 +44,7 @@ def main() -> None:
     uniform = kb.Policy.uniform(GAME).nash_conv()
     print(f"NashConv {policy.nash_conv():.3f}; uniform play {uniform:.3f}")
 
-    # In a game that is too large to be measured, this is all there is.
+    # In a game without an exact measure, this is all there is.
     bound = policy.lower_bound(decisions=20_000, hands=2_000)
     low, high = bound.interval
     print(f"at least {bound.nash_conv_at_least:.3f} (95% interval {low:.3f} to {high:.3f})")

@@ -285,6 +285,7 @@ def test_a_game_without_an_exact_measure_has_a_bound(capsys):
     assert main(["uniform", "--game", UNMEASURED, "--json", "--max", "0.001", *FEW]) == 1
     out, err = capsys.readouterr()
     assert err.startswith(f"{UNMEASURED} has no exact measure: training best responses")
+    assert err.endswith("uniform: NashConv is above 0.001\n")
     found = json.loads(out)
     assert found["nash_conv_at_least"] == found["uniform_nash_conv_at_least"] > 0
     low, high = found["interval"]
@@ -319,7 +320,11 @@ def test_a_table_of_a_native_game_is_responded_to(tmp_path, capsys):
         (["uniform", "--respond", "--seeds", "0"], "seeds 0: must be like 0-9, or 0,3,7"),
         (["uniform", "--respond", "--cpus", "0"], "cpus=0: want at least 1"),
         (["uniform", "--decisions", "10"], "--decisions requires --respond"),
-        (["uniform", "--game", UNMEASURED, "--openspiel"], "--openspiel compares exact measures"),
+        (["uniform", "--game", UNMEASURED, "--openspiel"], "--openspiel measures on a tree"),
+        (["uniform", "--game", NATIVE, "--openspiel"], "--openspiel measures on a tree"),
+        (["uniform", "--game", "connect_four"], "has no information state tensor"),
+        (["uniform", "--game", "negotiation"], "samples chance outcomes"),
+        (["uniform", "--game", "repeated_leduc_poker"], "has forgotten its earlier actions"),
         (["policy.json", "--game", UNMEASURED], "too large for a tree; want model.zip"),
         (["small.zip", "--game", UNMEASURED], "10 inputs .* has 222 inputs, or 224 with"),
     ],

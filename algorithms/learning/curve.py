@@ -23,6 +23,7 @@ from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 
 COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")  # of a curve's file
+BOUND = "nash_conv_at_least"  # instead of nash_conv where a curve has lower bounds
 CFR_ITERATIONS = (100, 1000)
 MAX_VISITS = 100_000_000  # of nodes, that CFR may make for the sake of a picture
 MAX_BYTES = 2**24  # of a file: a curve takes one thousandth of it
@@ -44,6 +45,10 @@ Curve: TypeAlias = Sequence[Point]
 class Recorder:
     """A learning curve in the making, and its clocks.
 
+    Args:
+        watch: called with each point, and in between with the latest figures.
+        measure: the name of the figures, as columns and logs have it.
+
     Attributes:
         points: the curve so far.
         seconds: of training so far, without measuring.
@@ -51,8 +56,10 @@ class Recorder:
         measuring_cpu_seconds: CPU time that measuring took.
     """
 
-    def __init__(self, watch: Callable[[Point], None] | None = None) -> None:
-        self.points = list[Point]()
+    def __init__(
+        self, watch: Callable[[Point], None] | None = None, *, measure: str = COLUMNS[2]
+    ) -> None:
+        self.points, self.measure = list[Point](), measure
         self._watch = watch or (lambda point: None)
         self.seconds, self.cpu_seconds, self.measuring_cpu_seconds = 0.0, 0.0, 0.0
         self._since = _now()
@@ -85,8 +92,8 @@ class Recorder:
 
     def log(self, logger: Any) -> None:
         """Write the last point to SB3's logger."""
-        logger.record("game/nash_conv", self.points[-1].last)
-        logger.record("game/nash_conv_average", self.points[-1].average)
+        logger.record(f"game/{self.measure}", self.points[-1].last)
+        logger.record(f"game/{self.measure}_average", self.points[-1].average)
 
     def get_state(self) -> dict[str, Any]:
         """The curve and the clocks."""
@@ -113,12 +120,12 @@ def _now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
-def to_csv(curve: Curve) -> str:
+def to_csv(curve: Curve, measure: str = COLUMNS[2]) -> str:
     """One line per point, under a header; steps and seconds only if nothing was measured."""
     measured = not any(math.isnan(point.last) for point in curve)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS if measured else COLUMNS[:2])
+    writer.writerow((*COLUMNS[:2], *((measure, f"{measure}_average") if measured else ())))
     for point in curve:
         figures = (repr(point.last), repr(point.average)) if measured else ()
         writer.writerow((point.steps, f"{point.seconds:.2f}", *figures))

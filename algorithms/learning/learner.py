@@ -53,7 +53,7 @@ from algorithms.exact.tree import Tree
 from algorithms.exact.values import nash_convs, reach_probabilities, returns_std
 from algorithms.games import Game, as_game
 from algorithms.learning.buffer import SeatRolloutBuffer
-from algorithms.learning.curve import Point, Recorder
+from algorithms.learning.curve import COLUMNS, Point, Recorder
 from algorithms.learning.environments import last_step_of, observation_space
 from algorithms.learning.settings import (
     CURVE_POINTS,
@@ -97,6 +97,7 @@ class SelfPlay(BaseCallback):
         total_steps: of the run that the schedules span; by default each call of `learn`.
         points: how many points the curve has after the first.
         measure: measures a network in a game without a tree; without it the curve has no figures.
+        measure_name: the name of those figures.
         watch: called with each point of the curve, and in between with the latest figures.
     """
 
@@ -114,6 +115,7 @@ class SelfPlay(BaseCallback):
         total_steps: int | None = None,
         points: int | None = None,
         measure: Measure | None = None,
+        measure_name: str = COLUMNS[2],
         watch: Callable[[Point], None] | None = None,
     ) -> None:
         super().__init__()
@@ -125,7 +127,7 @@ class SelfPlay(BaseCallback):
             "ent_coef_end": ent_coef_end,
         }
         self._total_steps, self._given_points, self._measure = total_steps, points, measure
-        self.recorder = Recorder(watch)
+        self.recorder = Recorder(watch, measure=measure_name)
 
     @property
     def curve(self) -> list[Point]:

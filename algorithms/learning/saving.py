@@ -13,8 +13,8 @@ import numpy as np
 
 import kuhn_bridge
 from algorithms.games import Game
-from algorithms.learning.curve import Point, draw, to_csv
-from algorithms.learning.settings import is_measured
+from algorithms.learning.curve import BOUND, Point, draw, to_csv
+from algorithms.learning.settings import is_bounded, is_measured
 from algorithms.learning.training import Training
 from algorithms.policies import load_policy
 from algorithms.policies.policy import Policy
@@ -41,7 +41,8 @@ def save_results(
     """Write the model, its curve, settings and results; the results, measured on the saved file."""
     recorder, game = training.callback.recorder, training.game
     end = recorder.points[-1]
-    holds = {"best": _better(end), "both": "average"}.get(which, which)
+    best = _better(end) if is_measured(training.settings, game) else "average"
+    holds = {"best": best, "both": "average"}.get(which, which)
     if holds_models(game):
         training.save_model(out, holds=holds)
         if which == "both":
@@ -59,7 +60,7 @@ def save_results(
         "config": asdict(training.settings),
         "versions": _versions(),
     }
-    files.write_text(out.with_suffix(".csv"), to_csv(training.curve))
+    files.write_text(out.with_suffix(".csv"), to_csv(training.curve, recorder.measure))
     files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
     if picture and is_measured(training.settings, game):
         draw({training.settings.recipe: training.curve}, out.with_suffix(".png"), game)
@@ -67,13 +68,16 @@ def save_results(
 
 
 def _better(end: Point) -> str:
-    """The better policy of a curve's last point; the average if neither was measured."""
+    """The better policy of a curve's last point."""
     return "last" if end.last < end.average else "average"
 
 
 def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, Any]:
     """The saved policy and its NashConv; without a tree only the figures of the curve."""
     end, game = training.curve[-1], training.game
+    if is_bounded(training.settings, game):
+        bounds = {f"{BOUND}_last": end.last, f"{BOUND}_average": end.average}
+        return {"source": str(out), **bounds}
     if not is_measured(training.settings, game):
         return {"source": str(out)}
     if not game.fits_tree:

@@ -136,6 +136,14 @@ class Settings:
         most=10_000,
         usual=None,
     )
+    bound_decisions: int = _setting(
+        0,
+        "decisions of each best response that is trained at a point of the curve, for a lower "
+        "bound of NashConv in a game without an exact measure; 0: no bounds",
+        table=None,
+        network=None,
+        usual=None,
+    )
     init: str = _setting("", "a model.zip of the same game to start from", usual=None)
 
     @property
@@ -177,9 +185,9 @@ def enough_steps(kind: Kind, infosets: int, *, n_envs: int, steps: int) -> int:
     return min(128, round(max(least, work / n_envs)))
 
 
-def default_points(game: Game) -> int:
+def default_points(game: Game, *, bounds: bool = False) -> int:
     """The default of `points`: a handful where a point takes many seconds."""
-    if game.native:
+    if game.native or bounds:
         return NATIVE_POINTS
     large = game.fits_tree and game.tree.num_nodes >= LARGE_TREE
     return LARGE_TREE_POINTS if large else CURVE_POINTS
@@ -188,6 +196,11 @@ def default_points(game: Game) -> int:
 def is_measured(settings: Settings, game: Game) -> bool:
     """Whether the learning curve has figures: exact ones, where the game has them."""
     return game.fits_tree or (bool(settings.points) and game.native is not None)
+
+
+def is_bounded(settings: Settings, game: Game) -> bool:
+    """Whether the learning curve has lower bounds of NashConv."""
+    return bool(settings.points and settings.bound_decisions) and not game.is_exact
 
 
 def configure(given: Mapping[str, Any]) -> Settings:
@@ -217,9 +230,11 @@ def configure(given: Mapping[str, Any]) -> Settings:
         raise UsageError("net=table needs a game that fits a tree, and env=tree")
     kind: Kind = "states" if env == "states" else "table" if net == "table" else "network"
     values = {**_defaults(given, kind), **given}
+    if values["bound_decisions"] and game.is_exact:
+        raise UsageError(f"bound_decisions: NashConv of {game.name} is measured exactly")
     by_rule: dict[str, Any] = {
         "kl_end": kl_end_after(kind, values["steps"]),
-        "points": default_points(game),
+        "points": default_points(game, bounds=bool(values["bound_decisions"])),
     }
     if kind != "states":
         by_rule["n_steps"] = enough_steps(

@@ -22,21 +22,22 @@ from torch.distributions import Distribution
 
 from algorithms.games import Game, load_game
 from algorithms.learning.checkpoint import write_checkpoint
-from algorithms.learning.curve import Point
+from algorithms.learning.curve import BOUND, COLUMNS, Point
 from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.learning.learner import InfosetPolicy, SelfPlay, diverged
 from algorithms.learning.models import imitate, save_model
-from algorithms.learning.settings import Settings, is_measured
+from algorithms.learning.settings import Settings, is_bounded, is_measured
 from algorithms.learning.usual_recipe import MeasureOnly, usual_model
-from algorithms.policies import load_policy
+from algorithms.policies import Policy, load_policy
 from algorithms.policies.models import load_model
-from algorithms.policies.network import network_table
+from algorithms.policies.network import as_network, network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError, first_line
 
 # Momentum from the last rollout would make the policy rotate.
 ADAM = {"betas": (0.5, 0.999), "eps": 1e-5}
+BOUND_HANDS = 20_000  # on which a response at a point of the curve is measured
 
 
 class Training:
@@ -250,7 +251,11 @@ def _linear(rate: float, remaining: float) -> float:
 
 
 def _self_play(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
-    measured = is_measured(settings, game)
+    measure: Callable[[nn.Module], float] | None = None
+    if is_measured(settings, game):
+        measure = partial(_exact_nash_conv, game)
+    elif is_bounded(settings, game):
+        measure = partial(_nash_conv_at_least, game, settings.bound_decisions)
     return SelfPlay(
         step_size=settings.step_size,
         kl=settings.kl,
@@ -258,14 +263,24 @@ def _self_play(settings: Settings, game: Game, watch: Callable[[Point], None] | 
         magnet_rate=settings.magnet_rate,
         ent_coef_end=settings.ent_coef_end,
         total_steps=settings.steps,
-        points=settings.points if measured else None,
-        measure=partial(_exact_nash_conv, game) if measured else None,
+        points=settings.points if measure else None,
+        measure=measure,
+        measure_name=BOUND if is_bounded(settings, game) else COLUMNS[2],
         watch=watch,
     )
 
 
 def _exact_nash_conv(game: Game, network: nn.Module) -> float:
     return game.measure(network_table(network, game)).nash_conv
+
+
+def _nash_conv_at_least(game: Game, decisions: int, network: nn.Module) -> float:
+    """A lower bound from trained best responses; the run's own random numbers stay."""
+    policy, before = Policy(game, network=as_network(network, game)), np.random.get_state()
+    with torch.random.fork_rng(devices=[]):
+        bound = policy.lower_bound(decisions=decisions, hands=BOUND_HANDS)
+    np.random.set_state(before)
+    return bound.nash_conv_at_least
 
 
 def _numpy_state() -> dict[str, Any]:
