@@ -128,10 +128,10 @@ class KuhnPoker:
         return actor
 
     def get_payoff(self, cards: Sequence[Any], history: str) -> int:
-        """What player_0 wins, in chips, when a hand is over."""
+        """What player_0 wins in a finished hand, in chips."""
         row = betting(history)
         if not row.is_terminal:
-            raise HistoryError(f"nobody is paid after {history!r}: the hand is not over")
+            raise HistoryError(f"there is no payoff after {history!r}: the hand is not over")
         return payoff(as_deal(cards), row)[0]
 
 

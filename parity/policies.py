@@ -64,8 +64,8 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
     if model.suffix == ".onnx":
         return policy, model
     try:
-        from algorithms.export_onnx import export
-        from algorithms.policies.models import read_model
+        from algorithms.policies.onnx_writer import export
+        from algorithms.policies.sources import read_model
 
         path = scratch_folder() / "policy.onnx"
         export(read_model(model), kuhn(), path)
@@ -76,7 +76,7 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
 
 def run_in_onnxruntime(path: Path) -> Sequence[Sequence[float]]:
     """The probabilities by Python's onnxruntime."""
-    from algorithms.export_onnx import example_inputs, run_onnx
+    from algorithms.policies.onnx_writer import example_inputs, run_onnx
 
     outputs = run_onnx(path, example_inputs(kuhn()))
     found: list[list[float]] = outputs["probabilities"].tolist()

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from algorithms.exact.tree import Tree
-from algorithms.support.checksummed import read_checksummed, write_checksummed
 from algorithms.support.errors import UsageError
+from algorithms.support.files import read_checksummed, write_checksummed
 
 FORMAT = 2  # increase it whenever `Tree` changes
 MIN_NODES = 10_000  # smaller games are walked quickly

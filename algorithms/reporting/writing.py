@@ -9,6 +9,7 @@ from typing import Any
 from algorithms.games import KUHN, Game
 from algorithms.policies import load_policies, load_policy
 from algorithms.policies.policy import Policy
+from algorithms.policies.sources import Source, open_source
 from algorithms.reporting.document import MAX_NODES, Json, Mode, game_document
 from algorithms.reporting.measures import (
     Entry,
@@ -37,7 +38,7 @@ def usual_reference(game: Game) -> str:
 
 
 def report_document(  # noqa: PLR0913  # options by name
-    given: Sequence[str],
+    given: Sequence[str | Source],
     game: Game | str | None = None,
     *,
     equilibrium: str | None = None,
@@ -57,7 +58,8 @@ def report_document(  # noqa: PLR0913  # options by name
             such policies without a measure.
         mode: whether the page opens as a report or at the table.
     """
-    policies = dict(zip(given, load_policies(given, game, trust=trust), strict=True))
+    opened = [open_source(one, trust=trust) for one in given]
+    policies = dict(zip([one.name for one in opened], load_policies(opened, game), strict=True))
     chosen = next(iter(policies.values())).game
     beside = equilibrium or usual_reference(chosen)
     reference = None if beside == NO_REFERENCE else policies.pop(beside, None)
