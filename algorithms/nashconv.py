@@ -84,25 +84,14 @@ def _response_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _measure(args: argparse.Namespace, policies: Sequence[Policy], options: dict[str, Any]) -> int:
-    """Print exact measures; with `--respond`, bounds beside them."""
+    """Print exact measures; with `--respond`, lower bounds beside them."""
     reports = []
     with progress("measuring", len(policies)) as bar:
         for source, policy in zip(args.policies, policies, strict=True):
             reports.append(report.report(source, policy, openspiel=args.openspiel))
             bar(len(reports), source)
-    objects = [report.to_json(item) for item in reports] if args.json else []
-    texts = [] if args.json else [_as_text(reports, args.losses)]
-    if args.respond:
-        from algorithms.learning import bound_report
-
-        bounds = _lower_bounds(args.policies, policies, options)
-        for place, (item, bound) in enumerate(zip(reports, bounds, strict=True)):
-            if args.json:
-                share = {"share_found": bound.share_of(item.measure.gains)}
-                objects[place]["lower_bound"] = bound_report.to_json(item.source, bound) | share
-            else:
-                texts.append(bound_report.to_text(item.source, bound, exact=item.measure.gains))
-    print(_json(objects) if args.json else "\n\n".join(texts))
+    bounds = _lower_bounds(args.policies, policies, options) if args.respond else []
+    print(_as_json(reports, bounds) if args.json else _as_text(reports, bounds, args.losses))
     code = command.EXIT_OK
     for item in reports:
         if args.max is not None and item.measure.nash_conv > args.max:
@@ -149,12 +138,32 @@ def _lower_bounds(
     return bounds
 
 
-def _as_text(reports: Sequence[report.Report], max_losses: int) -> str:
+def _as_json(reports: Sequence[report.Report], bounds: Sequence[LowerBound]) -> str:
+    found = [report.to_json(item) for item in reports]
+    if bounds:
+        from algorithms.learning.bound_report import to_json
+
+        for item, bound, entry in zip(reports, bounds, found, strict=True):
+            share = {"share_found": bound.share_of(item.measure.gains)}
+            entry["lower_bound"] = to_json(item.source, bound) | share
+    return _json(found)
+
+
+def _as_text(
+    reports: Sequence[report.Report], bounds: Sequence[LowerBound], max_losses: int
+) -> str:
     if len(reports) > 1:
-        return report.overview(reports)
-    text = report.to_text(reports[0], max_losses=max_losses)
-    is_cut = len(reports[0].measure.losses) > max_losses > 0
-    return f"{text} (--losses N)" if is_cut else text
+        texts = [report.overview(reports)]
+    else:
+        texts = [report.to_text(reports[0], max_losses=max_losses)]
+        if len(reports[0].measure.losses) > max_losses > 0:
+            texts[0] += " (--losses N)"
+    if bounds:
+        from algorithms.learning.bound_report import to_text
+
+        for item, bound in zip(reports, bounds, strict=True):
+            texts.append(to_text(item.source, bound, exact=item.measure.gains))
+    return "\n\n".join(texts)
 
 
 def _json(found: list[dict[str, Any]]) -> str:

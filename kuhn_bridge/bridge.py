@@ -21,7 +21,6 @@ from kuhn_bridge.rules import (
     DECISIONS,
     PLAYERS,
     Action,
-    Betting,
     Card,
     as_action,
     as_card,
@@ -144,16 +143,10 @@ def _look_up(table: Mapping[tuple[Any, ...], str], moves: Iterable[Any]) -> str:
         raise HistoryError(f"{short_repr(list(key))} is not a history of the game") from None
 
 
-def _actions_to(row: Betting) -> tuple[Action, ...]:
-    """The actions that lead to a row of the betting table."""
-    for parent in BETTING.values():
-        for action, letters in parent.after.items():
-            if letters == row.letters:
-                return (*_actions_to(parent), action)
-    return ()
-
-
 _LETTERS_OF_WORDS = {row.words: row.letters for row in BETTING.values()}
-_ACTIONS_OF_LETTERS = {row.letters: _actions_to(row) for row in BETTING.values()}
+_ACTIONS_OF_LETTERS: dict[str, tuple[Action, ...]] = {"": ()}
+for _row in BETTING.values():  # each row comes after the one that leads to it
+    for _action, _letters in _row.after.items():
+        _ACTIONS_OF_LETTERS[_letters] = (*_ACTIONS_OF_LETTERS[_row.letters], _action)
 _LETTERS_OF_ACTIONS = {actions: letters for letters, actions in _ACTIONS_OF_LETTERS.items()}
 INFORMATION_STATES = tuple(information_state(card, row) for row in DECISIONS for card in Card)

@@ -74,13 +74,13 @@ def test_all_54_states_are_openspiels():
 @pytest.mark.parametrize(
     "history", [[], [0], [0, 0], [0, 3], [0, 1, 2], [0, 1, 0, 0, 0], [0, 1, 1, 1, 1]]
 )
-def test_what_is_no_openspiel_history(history):
+def test_invalid_openspiel_histories(history):
     with pytest.raises(BridgeError):
         state_from_openspiel(history)
 
 
 @pytest.mark.parametrize("words", [["call"], ["bet", "check"], ["bet", "bet"], ["fold"], ["x"]])
-def test_what_is_no_history_in_words(words):
+def test_invalid_histories_in_words(words):
     with pytest.raises(BridgeError, match=r"\[.*\] is not a history of the game"):
         words_to_letters(words)
 

@@ -118,7 +118,7 @@ def browser() -> Iterator[Any]:
 
 @dataclass
 class Sitting:
-    """A person at the page, and the same hands in the core: one stream of chance feeds both."""
+    """A person at the page, and the same hands in the core, from the same random numbers."""
 
     page: Any
     policy: Policy
@@ -156,7 +156,7 @@ class Sitting:
         press("cbf"[action])
 
     def see(self) -> None:
-        """The page comes to show what the core says."""
+        """Wait until the page shows what the core says."""
         wanted = self.wanted()
         for _ in range(200):
             seen = self.page.evaluate(SNAPSHOT)
@@ -219,7 +219,7 @@ class Sitting:
         assert verdict.get_attribute("class") == ("costly" if costly else "free")
 
     def see_words(self) -> None:
-        """The status tells who only listens all that a decision needs: the card at the first."""
+        """The status line is enough to decide by, for example for a screen reader."""
         words, first = self.hand.history, len(self.hand.history) < 2
         choices = [self.hand.act(action).history[-1] for action in self.hand.legal_actions]
         text = [
@@ -252,7 +252,7 @@ def sitting(
     script: str = KNOWS_THE_RULES,
     **context: Any,
 ) -> Iterator[Sitting]:
-    """The page, opened and ready; an error it logs or a request elsewhere is a failure."""
+    """The page, opened and ready; the test fails on a logged error or a request elsewhere."""
     rng = random.Random(seed)
     draws = [rng.random() for _ in range(1000)]
     troubles: list[str] = []
@@ -375,7 +375,7 @@ def test_keys_of_illegal_moves_with_modifiers_or_in_the_menu_do_nothing(browser:
 
 
 def test_equilibrium_in_the_persons_place(browser: Any) -> None:
-    """All 12 decisions are reviewed rightly: what the bands say, in words."""
+    """The review of all 12 decisions says in words what the bands say."""
     verdicts: dict[tuple[str, Action], str] = {}
     with sitting(browser, "uniform", seed=5) as table:
         rng = random.Random(6)
@@ -700,7 +700,7 @@ def test_the_page_has_no_jargon(browser: Any) -> None:
 
 
 def choose(table: Sitting, name: str, source: str) -> None:
-    """Another opponent sits down, and deals."""
+    """Choose another opponent; the page then deals a new hand."""
     table.page.get_by_label("against").select_option(name)
     table.policy, table.results, table.given = opponent(source).policy, [], Fraction(0)
     table.page.locator("#opponent").blur()
@@ -1023,7 +1023,7 @@ def test_an_endless_network_is_stopped_and_the_page_still_works(
         assert len(page.workers) == 1
         page.clock.run_for(2_000)
         page.get_by_role("alert").filter(has_text="no answer from this model").wait_for()
-        for _ in range(200):  # the browser tells of its end a moment later
+        for _ in range(200):  # the end of a worker is reported a moment later
             if not page.workers:
                 break
             page.wait_for_timeout(10)

@@ -157,7 +157,7 @@ def test_rows_may_be_rounded(off):
         ([[0.5, 0.5]] * 11 + [[1]], "table of numbers"),
     ],
 )
-def test_tables_that_are_no_policies(table, message):
+def test_invalid_tables(table, message):
     with pytest.raises(PolicyError, match=message) as error:
         Policy("kuhn", table)
     assert "\n" not in str(error.value)
@@ -307,7 +307,7 @@ FIRST = load_game(LEDUC).tree.keys[0]  # player_0's
         (leduc_players(lambda p: p[0][FIRST].update({"1": 0.4})), "are not probabilities"),
     ],
 )
-def test_documents_that_are_no_policies(document, message):
+def test_invalid_documents(document, message):
     with pytest.raises(PolicyError, match=message) as error:
         Policy.from_document(document)
     assert "\n" not in str(error.value)
@@ -498,7 +498,7 @@ UNIFORM_KUHN3 = openspiel_policy.UniformRandomPolicy(pyspiel.load_game(KUHN3))
         (lambda state: {0: 1.0}, LEDUC, "are not probabilities of the legal actions"),
     ],
 )
-def test_what_is_no_policy_of_the_game(policy, game, message):
+def test_invalid_openspiel_policies(policy, game, message):
     with pytest.raises(PolicyError, match=message):
         Policy.from_openspiel(policy, game)
 
@@ -544,6 +544,6 @@ def test_a_torch_module_is_a_network():
         (lambda x: np.ones((len(x), 3)), "shares", "want 'logits' or 'probabilities'"),
     ],
 )
-def test_networks_that_are_no_policies(network, output, message):
+def test_invalid_networks(network, output, message):
     with pytest.raises(PolicyError, match=message):
         Policy.from_network(network, LEDUC, output=output)

@@ -118,7 +118,7 @@ def test_a_changed_description_is_refused(tmp_path: Path, key: str, value: Any) 
 
 
 @pytest.mark.parametrize("game", [7, ["kuhn"], "x" * 2_000])
-def test_what_is_no_name_of_a_game_is_refused(tmp_path: Path, game: Any) -> None:
+def test_an_invalid_name_of_a_game_is_refused(tmp_path: Path, game: Any) -> None:
     refused(with_data(tmp_path / "named.zip", game=game), match="is not the name of a game")
 
 
