@@ -241,6 +241,9 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         print(text)
         return None
 
+    def close(self) -> None:
+        """No-op: no resources are open. PettingZoo's API test asks for it beside `render`."""
+
     def _turn(self, hand: State) -> None:
         """Make `hand` the current state, and select the agent to act or, at the end, player_0."""
         self._hand = hand
