@@ -29,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command.Parser(prog="python -m algorithms.dominance", description=__doc__)
     parser.add_argument("policy", nargs="?", metavar="POLICY", help=sources.HELP)
     parser.add_argument("--game", metavar="NAME", help=sources.GAME_HELP)
-    parser.add_argument("--strict", action="store_true", help="remove only what is always worse")
+    parser.add_argument(
+        "--strict", action="store_true", help="remove only strategies that are always worse"
+    )
     parser.add_argument(
         "--max",
         type=float,
@@ -109,7 +111,7 @@ def _verdict(
     ]
     return [
         f"{source} plays dominated actions (cost in chips per hand: against its own other seat, "
-        "and against the opponent for which it is highest)",
+        "and at worst, against the opponent that makes it highest)",
         command.table(header, rows),
         f"NashConv {before:.6f}; with the dominated actions removed {after:.6f}",
     ]

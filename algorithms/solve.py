@@ -19,6 +19,7 @@ import numpy as np
 
 from algorithms.exact import solving
 from algorithms.exact.kuhn import nearest_nash
+from algorithms.exact.native import NativeSolver
 from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES, SAMPLING
 from algorithms.games import KUHN, MAX_NODES, Game, load_game, make_solver
 from algorithms.policies import Policy
@@ -33,7 +34,6 @@ from kuhn_bridge.rules import AGENTS
 MAX_ITERATIONS = 20_000_000  # after which --until gives up
 MAX_ROWS = 24  # information sets printed
 MAX_LABEL = 120  # characters of an information set's label
-GAME_HELP = f"{KUHN}, a small OpenSpiel game or a native large one (%(default)s)"
 CHECKPOINT = ".ckpt"  # instead of the policy's suffix
 CHECKPOINT_SECONDS = 600  # between checkpoints, which take a second per GiB or so
 
@@ -42,9 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if `--until` was not reached."""
     parser = command.Parser(prog="python -m algorithms.solve", description=command.summary(__doc__))
     add = parser.add_argument
-    add(
-        "--game", default=KUHN, help=f"{KUHN}, a small OpenSpiel game or a native one (%(default)s)"
-    )
+    games = f"{KUHN}, a small OpenSpiel game or a native large one (%(default)s)"
+    add("--game", default=KUHN, metavar="NAME", help=games)
     add("--variant", default=DEFAULT_VARIANT, help=f"{', '.join(NAMES)} (%(default)s)")
     most = f"at most N in all ({DEFAULT_ITERATIONS:,}, with --until {MAX_ITERATIONS:,})"
     add("--iterations", type=int, metavar="N", help=most)
@@ -73,7 +72,7 @@ def _run(args: argparse.Namespace) -> int:
     options = {name: value for name, value in given.items() if value is not None}
     solver = make_solver(game, args.variant, **options)
     checkpoint = None
-    if args.out and isinstance(solver, solving.ResumableSolver):
+    if args.out and isinstance(solver, NativeSolver):
         checkpoint = _Checkpoint(args, game, solver)
     if args.resume:
         if checkpoint is None:
@@ -119,9 +118,7 @@ def _save(policy: Policy, path: str) -> None:
 class _Checkpoint:
     """The state of a native game's solver, in a file beside the policy."""
 
-    def __init__(
-        self, args: argparse.Namespace, game: Game, solver: solving.ResumableSolver
-    ) -> None:
+    def __init__(self, args: argparse.Namespace, game: Game, solver: NativeSolver) -> None:
         if Path(args.out).suffix != ".npz":
             raise UsageError(f"--out {args.out}: a policy of {game.name} is written as .npz")
         self.path = Path(args.out).with_suffix(CHECKPOINT)

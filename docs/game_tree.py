@@ -26,14 +26,14 @@ PLACES = {
 
 
 def ending(row: Betting) -> str:
-    """What happens at the end, in two lines."""
+    """The payoff at a terminal history, in two lines."""
     if row.winner is None:
         return f"showdown\nfor {row.stake}"
     return f"{AGENTS[row.winner]}\nwins {row.stake}"
 
 
 def draw(path: Path) -> None:
-    """The nine public histories, with who acts, the phase, and what is paid."""
+    """The nine public histories, with the player to act, the phase, and the payoff."""
     figure, axes = plt.subplots(figsize=(9, 4.6), dpi=140)
     for row in BETTING.values():
         x, y = PLACES[row.letters]

@@ -21,7 +21,7 @@ from algorithms.support.arrays import Float64Array
 
 LEDUC = "leduc_poker"
 OUT = Path(__file__).parent / "curves" / "leduc_nfsp.csv"
-HANDS = 200  # between two looks at the clock
+HANDS = 200  # between two checks of the clock
 
 
 def agents(env: rl_environment.Environment) -> list[nfsp.NFSP]:
@@ -33,7 +33,7 @@ def agents(env: rl_environment.Environment) -> list[nfsp.NFSP]:
 
 
 def play(env: rl_environment.Environment, players: list[nfsp.NFSP]) -> None:
-    """Learn from one hand."""
+    """Play one hand and learn from it."""
     step = env.reset()
     while not step.last():
         seat = step.observations["current_player"]
@@ -46,21 +46,20 @@ def average(players: list[nfsp.NFSP], game: Game) -> Float64Array:
     """The average policy of both seats, `(I, A)`."""
     tree = game.tree
     table = np.zeros(tree.legal.shape)
-    for row, seat in enumerate(tree.owner):
-        seen, legal = game.observations[row].tolist(), np.flatnonzero(tree.legal[row]).tolist()
-        looks = {
-            "info_state": [seen] * 2,
-            "legal_actions": [legal] * 2,
+    for infoset, seat in enumerate(tree.owner):
+        observations = {
+            "info_state": [game.observations[infoset].tolist()] * 2,
+            "legal_actions": [np.flatnonzero(tree.legal[infoset]).tolist()] * 2,
             "current_player": int(seat),
         }
-        step = rl_environment.TimeStep(looks, None, None, None)
+        step = rl_environment.TimeStep(observations, None, None, None)
         with players[seat].temp_mode_as(nfsp.MODE.AVERAGE_POLICY):
-            table[row] = players[seat].step(step, is_evaluation=True).probs
+            table[infoset] = players[seat].step(step, is_evaluation=True).probs
     return table / table.sum(axis=1, keepdims=True)
 
 
 def main(seconds: float) -> None:
-    """Learn for this many CPU seconds; measuring does not count."""
+    """Learn for `seconds` CPU seconds, without the time of the measurements."""
     torch.set_num_threads(1)
     env, game = rl_environment.Environment(LEDUC), load_game(LEDUC)
     players, hands, spent, due = agents(env), 0, 0.0, 5.0

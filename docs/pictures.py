@@ -1,6 +1,6 @@
-"""Draws the pictures of docs/ten-minutes.md: `python docs/pictures.py`.
+"""Draws equilibria.png, cfr.png and leduc.png: `python docs/pictures.py`.
 
-What a training run measured is stored in docs/curves; everything else is computed here.
+The curves of training runs are stored in docs/curves; everything else is computed here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from algorithms.exact.cfr import Solver
-from algorithms.exact.kuhn import LARGEST_ALPHA, UNIFORM_NASH_CONV, nash
+from algorithms.exact.kuhn import LARGEST_ALPHA, nash
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.learning.curve import from_csv
@@ -21,7 +21,7 @@ from kuhn_bridge import INFORMATION_STATES, Action, Policy
 
 HERE = Path(__file__).parent
 BLUE, RED, GREEN, GREY = "#2f6fb3", "#b3512f", "#3d8b4f", "#8a8a8a"
-FREE = {  # how often player_0 is bold, in words, by information state
+FREE_CHOICES = {  # the information states at which player_0's equilibria differ
     "2": ("bets the king", Action.BET, BLUE),
     "1pb": ("calls with the queen", Action.CHECK_OR_CALL, GREEN),
     "0": ("bets the jack (a bluff)", Action.BET, RED),
@@ -29,15 +29,15 @@ FREE = {  # how often player_0 is bold, in words, by information state
 
 
 def draw_equilibria(path: Path) -> None:
-    """What player_0 does in each equilibrium, and what leaving the family costs."""
+    """player_0's equilibria, and NashConv with other frequencies of bets."""
     figure, (left, right) = _panels()
     alphas = [Fraction(k, 30) for k in range(11)]
-    for name, (words, action, colour) in FREE.items():
+    for name, (words, action, colour) in FREE_CHOICES.items():
         shares = [Policy("kuhn", nash(alpha))[name][action] for alpha in alphas]
         left.plot(list(map(float, alphas)), shares, color=colour, lw=2.4, label=words)
     left.legend(frameon=False, loc="upper left")
     left.set(xlabel="alpha", ylabel="how often", xlim=(0, 1 / 3), ylim=(0, 1.02))
-    left.set_title("player_0's equilibria: one number chooses among them")
+    left.set_title("player_0's equilibria, one for each alpha")
     bluffs = np.linspace(0, 1, 101)
     for kings, colour in ((0.0, GREY), (0.5, GREEN), (1.0, BLUE)):
         costs = [_cost(bluff, kings) for bluff in bluffs]
@@ -49,17 +49,17 @@ def draw_equilibria(path: Path) -> None:
         xlim=(0, 1),
         ylim=(0, None),
     )
-    right.set_title("balance: bluffs must fit the kings, 1 to 3")
+    right.set_title("one bluff for every three kings costs nothing")
     _save(figure, path)
 
 
 def draw_cfr(path: Path, iterations: int = 10_000) -> None:
-    """CFR's current policy turns around the equilibria, its average comes to them."""
+    """CFR's current policy circles around the equilibria, its average approaches them."""
     figure, (left, right) = _panels()
     solver = Solver(kuhn_tree())
     current, average, points = [], [], np.unique(np.geomspace(1, iterations, 160).astype(int))
-    for upto in points:
-        solver.run(int(upto) - solver.iterations)
+    for end in points:
+        solver.run(int(end) - solver.iterations)
         current.append(solver.current_policy())
         average.append(solver.average_policy())
     for tables, colour, name in ((current, RED, "current"), (average, BLUE, "average")):
@@ -75,7 +75,7 @@ def draw_cfr(path: Path, iterations: int = 10_000) -> None:
             ms=5,
         )
     left.set(xlabel="iterations", ylabel="NashConv, chips per hand")
-    left.set_title("only the average approaches equilibrium")
+    left.set_title("only the average approaches an equilibrium")
     left.legend(frameon=False)
     right.plot([0, 1 / 3], [0, 1], color=GREEN, lw=5, alpha=0.45, solid_capstyle="round")
     right.annotate("the equilibria", (0.05, 0.05), color=GREEN, va="center")
@@ -85,47 +85,8 @@ def draw_cfr(path: Path, iterations: int = 10_000) -> None:
         xlim=(-0.02, 1.02),
         ylim=(-0.03, 1.03),
     )
-    right.set_title("the same, as play")
+    right.set_title("player_0's bets in both policies")
     _save(figure, path)
-
-
-def draw_usual_recipe(path: Path) -> None:
-    """Two training runs with the same library, one of which runs away."""
-    figure = Figure(figsize=(8, 4.2), dpi=130, layout="constrained")
-    axes = figure.subplots()
-    for name, words, colour in (
-        ("usual", "the usual recipe", RED),
-        ("selfplay", "self-play with credit kept in its seat", BLUE),
-    ):
-        curve = [point for point in from_csv(HERE / "curves" / f"{name}.csv") if point.steps]
-        axes.loglog(
-            [p.steps for p in curve],
-            [p.last for p in curve],
-            color=colour,
-            lw=1.8,
-            label=f"{words}: last policy",
-        )
-        if name == "selfplay":
-            axes.loglog(
-                [p.steps for p in curve],
-                [p.average for p in curve],
-                color=colour,
-                lw=1.8,
-                ls="--",
-                label="the average of its policies",
-            )
-    axes.axhline(float(UNIFORM_NASH_CONV), color=GREY, lw=1, ls=":")
-    axes.annotate(
-        "playing at random",
-        (axes.get_xlim()[1], float(UNIFORM_NASH_CONV)),
-        color=GREY,
-        ha="right",
-        va="top",
-    )
-    axes.set(xlabel="decisions learned from", ylabel="NashConv, chips per hand")
-    axes.legend(frameon=False, loc="lower left")
-    _bare(axes)
-    figure.savefig(path)
 
 
 def draw_leduc(path: Path) -> None:
@@ -139,9 +100,10 @@ def draw_leduc(path: Path) -> None:
         axes.loglog(seconds, average, color=colour, lw=2, label=f"--net {name}: average policy")
     nfsp = np.loadtxt(HERE / "curves" / "leduc_nfsp.csv", delimiter=",", skiprows=1)
     axes.loglog(nfsp[:, 1], nfsp[:, 2], color=RED, lw=2, label="OpenSpiel's NFSP (PyTorch)")
-    axes.axhline(4.7472, color=GREY, lw=1, ls=":")
+    uniform = Policy.uniform("leduc_poker").nash_conv()
+    axes.axhline(uniform, color=GREY, lw=1, ls=":")
     axes.set(xlabel="seconds, one core", ylabel="NashConv, chips per hand")
-    axes.set_title("Leduc poker; playing at random has 4.75", fontsize=11)
+    axes.set_title(f"Leduc poker; uniform play has {uniform:.2f}", fontsize=11)
     axes.legend(frameon=False, loc="lower left")
     _bare(axes)
     figure.savefig(path)
@@ -176,5 +138,4 @@ def _save(figure: Figure, path: Path) -> None:
 if __name__ == "__main__":
     draw_equilibria(HERE / "equilibria.png")
     draw_cfr(HERE / "cfr.png")
-    draw_usual_recipe(HERE / "usual_recipe.png")
     draw_leduc(HERE / "leduc.png")

@@ -1,6 +1,6 @@
-"""Your own Kuhn poker, compared with OpenSpiel's at every node; this one has a common fault.
+"""Compare a Kuhn poker of your own with OpenSpiel's at every node; this one has a common error.
 
-It runs the command `python -m parity.check --candidate check_candidate.py:MyKuhn`.
+The command is `python -m parity.check --candidate check_candidate.py:MyKuhn`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 
 class MyKuhn:
-    """Kuhn poker in letters, p = pass and b = bet, as a first CFR program has it."""
+    """Kuhn poker in letters, p = pass and b = bet, as in many CFR tutorials."""
 
-    check_check_pays = 2  # the fault: nobody bet, so only the antes are at stake
+    check_check_pays = 2  # the error: nobody bet, so the winner gets only the other's ante of 1
 
     def is_terminal(self, history: str) -> bool:
         """Whether the hand is over."""
@@ -24,7 +24,7 @@ class MyKuhn:
         return len(history) % 2
 
     def get_payoff(self, cards: Sequence[int], history: str) -> int:
-        """What player_0 wins."""
+        """What player_0 wins, in chips."""
         if history.endswith("bp"):
             return 1 if history == "bp" else -1
         stake = self.check_check_pays if history == "pp" else 2
@@ -38,7 +38,7 @@ class Corrected(MyKuhn):
 
 
 def main() -> None:
-    """Check both: the command exits 1 if a candidate differs from OpenSpiel."""
+    """Check both versions: the command exits 1 if a candidate differs from OpenSpiel."""
     for candidate in (MyKuhn, Corrected):
         spec = f"{__file__}:{candidate.__name__}"
         command = [sys.executable, "-m", "parity.check", "--candidate", spec]

@@ -1,9 +1,9 @@
-"""A game of your own: registered with OpenSpiel, solved, trained on and measured.
+"""Register a game of your own with OpenSpiel, solve it, train on it and measure the result.
 
 The game: player_0 gets an ace or a king and either folds, which costs its ante of 1, or bets 1. If
 player_1 calls, the ace wins 2 and the king loses 2; if player_1 folds, player_0 wins 1. In
-equilibrium player_0 always bets the ace and bluffs with the king once in three; player_1 calls
-twice in three; player_0 wins 1/3.
+equilibrium player_0 always bets the ace and bets the king one time in three, player_1 calls two
+times in three, and player_0 wins 1/3 of a chip per hand.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import kuhn_bridge as kb
 from kuhn_bridge.sb3 import SelfPlay, SelfPlayVecEnv
 
 NAME = "python_ace_king"
-FOLD, BOLD = 0, 1  # bold: to bet, or to call
+FOLD, BET_OR_CALL = 0, 1
 ACE = 1
-STEPS = 200_000  # few: an example should be quick
+STEPS = 200_000  # few, to be quick
 
 _TYPE = pyspiel.GameType(
     short_name=NAME,
@@ -50,22 +50,22 @@ _INFO = pyspiel.GameInfo(
 
 
 class AceKing(pyspiel.Game):
-    """The rules as OpenSpiel asks for them."""
+    """The game, as OpenSpiel needs it."""
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         super().__init__(_TYPE, _INFO, params or {})
 
     def new_initial_state(self) -> AceKingState:
-        """Before the deal."""
+        """The state before the deal."""
         return AceKingState(self)
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> Observer:
-        """What players see."""
+        """What the players observe."""
         return Observer()
 
 
 class AceKingState(pyspiel.State):
-    """The steps so far: the card, player_0's action, player_1's."""
+    """The steps so far: the card, player_0's action, player_1's action."""
 
     def __init__(self, game: AceKing) -> None:
         super().__init__(game)
@@ -78,7 +78,7 @@ class AceKingState(pyspiel.State):
         return (int(pyspiel.PlayerId.CHANCE), 0, 1)[len(self.steps)]
 
     def is_terminal(self) -> bool:
-        """After a fold, or when player_1 has answered."""
+        """After player_0's fold, or when player_1 has acted."""
         return len(self.steps) == 3 or self.steps[1:] == [FOLD]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
@@ -86,15 +86,20 @@ class AceKingState(pyspiel.State):
         return [(0, 0.5), (ACE, 0.5)]
 
     def returns(self) -> list[float]:
-        """Net chips of both."""
-        won = 0.0
-        if self.is_terminal():
-            card, *moves = self.steps
-            won = {(FOLD,): -1.0, (BOLD, FOLD): 1.0}.get(tuple(moves), 2.0 if card == ACE else -2.0)
+        """The net chips of both players."""
+        if not self.is_terminal():
+            return [0.0, 0.0]
+        card, *moves = self.steps
+        if moves == [FOLD]:
+            won = -1.0
+        elif moves == [BET_OR_CALL, FOLD]:
+            won = 1.0
+        else:
+            won = 2.0 if card == ACE else -2.0
         return [won, -won]
 
     def _legal_actions(self, player: int) -> list[int]:
-        return [FOLD, BOLD]
+        return [FOLD, BET_OR_CALL]
 
     def _apply_action(self, action: int) -> None:
         self.steps.append(action)
@@ -107,11 +112,11 @@ class AceKingState(pyspiel.State):
 
 
 class Observer:
-    """Player_0 sees its card, player_1 nothing: two numbers and a word."""
+    """player_0 observes its card, player_1 nothing; as a tensor of two numbers and as a string."""
 
     def __init__(self) -> None:
         self.tensor = np.zeros(2, np.float32)
-        self.dict = {"seen": self.tensor}
+        self.dict = {"card": self.tensor}
 
     def set_from(self, state: AceKingState, player: int) -> None:
         """[king, ace] for player_0, [0, 0] for player_1."""
@@ -120,7 +125,7 @@ class Observer:
             self.tensor[state.steps[0]] = 1
 
     def string_from(self, state: AceKingState, player: int) -> str:
-        """The same in a word."""
+        """The same as a string."""
         return ("king", "ace")[state.steps[0]] if player == 0 and state.steps else "faces a bet"
 
 
@@ -129,13 +134,13 @@ if NAME not in pyspiel.registered_names():
 
 
 def main() -> None:
-    """Solve it exactly, train on it a little, and print both."""
+    """Solve the game, train on it for a few seconds, and print both results."""
     solved = kb.solve(NAME, "pcfr+", iterations=1_000)
     game = solved.game
     print(f"solved: value {solved.measure().values[0]:+.4f}")
     for infoset, row in enumerate(solved.table):
-        label, action = game.infoset_label(infoset), game.action_label(infoset, BOLD)
-        print(f"  {label}: {action} {row[BOLD]:.3f}")
+        label, action = game.infoset_label(infoset), game.action_label(infoset, BET_OR_CALL)
+        print(f"  {label}: {action} {row[BET_OR_CALL]:.3f}")
 
     torch.set_num_threads(1)
     callback = SelfPlay()

@@ -1,4 +1,4 @@
-"""A MaskablePPO of your own, made to play against itself by one callback, and measured exactly."""
+"""Train your own MaskablePPO by self-play with one callback, and measure it exactly."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import kuhn_bridge as kb
 from kuhn_bridge.sb3 import SelfPlay, SelfPlayVecEnv
 
 GAME = "kuhn"  # or any small OpenSpiel game, such as "leduc_poker"
-STEPS = 200_000  # a hundredth of what it takes to play well: an example should be quick
+STEPS = 200_000  # to be quick: `train_ppo` uses a hundred times as many
 
 
 def main() -> None:
-    """Train for a few seconds and print how far NashConv came."""
-    torch.set_num_threads(1)  # the network is tiny: threads would only wait for each other
+    """Train for a few seconds and print NashConv."""
+    torch.set_num_threads(1)  # the network is small: more threads would only wait for each other
     callback = SelfPlay()
     model = MaskablePPO(
         "MlpPolicy",
         SelfPlayVecEnv(1_024, GAME),
         n_steps=2,
-        batch_size=2_048,  # one full-batch step per update, and plain SGD:
-        n_epochs=1,  # momentum and reuse make self-play rotate
+        batch_size=2_048,  # one step with the whole rollout, by plain SGD:
+        n_epochs=1,  # momentum and more epochs would make the policy rotate
         learning_rate=1.0,
         policy_kwargs={"optimizer_class": torch.optim.SGD, "optimizer_kwargs": {}},
         seed=0,

@@ -97,7 +97,7 @@ def _main(arguments: argparse.Namespace) -> int:
         print("\n".join(chosen))
         return EXIT_OK
     if arguments.update:
-        update(arguments.update, [])  # what cannot be written fails before the work starts
+        update(arguments.update, [])  # fails before the work starts if it cannot be written
     rows: list[Row] = []
     with progress("measuring", len(chosen)) as show:
         for done, name in enumerate(chosen):
@@ -113,7 +113,7 @@ def _main(arguments: argparse.Namespace) -> int:
 
 
 def in_own_process(name: str) -> list[Row]:
-    """The rows of a benchmark; a new process, so that memory is that of this benchmark alone."""
+    """The rows of a benchmark, measured in a new process so that its memory is its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(run_benchmark, (name,))
 
@@ -127,7 +127,7 @@ def run_benchmark(name: str) -> list[Row]:
 
 
 def uniform(short: str, game: Game | None = None) -> Iterator[Row]:
-    """Uniform play: what a first evaluation costs with everything before it, and a second one."""
+    """Uniform play: the cost of the first evaluation, set-up included, and of a second one."""
     start = time.process_time()
     game = game or load_game(GAMES[short])
     policy = game.uniform_table()

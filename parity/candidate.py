@@ -1,4 +1,4 @@
-"""Anyone's Kuhn poker against OpenSpiel's: `python -m parity.check --candidate WHERE:WHAT`."""
+"""`python -m parity.check --candidate WHERE:WHAT`: compare any Kuhn poker with OpenSpiel's."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from algorithms.support.command import EXIT_FAILED, EXIT_OK
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import DEALS, PLAYERS, Card
+from parity.registry import Tally
 from parity.sides import (
     Deal,
     Encoding,
     Side,
+    aec,
+    aec_reader,
     compare,
     compare_information_states,
     compare_observations,
     error_text,
-    observation_bytes,
+    observation_text,
     openspiel,
-    record_hands,
-    recorded,
     reference,
     rulebook,
 )
-from parity.tally import Tally
 
 WORDS = ("check", "bet", "call", "fold")
 METHODS = ("is_terminal", "get_current_player", "get_payoff")
@@ -48,13 +48,13 @@ KINDS = (
     "a rulebook with is_terminal, get_current_player and get_payoff, a PettingZoo AEC environment "
     "or factory, or an OpenSpiel game"
 )
-Observations: TypeAlias = tuple[bytes, bytes]
+Observations: TypeAlias = tuple[str, str]
 """The first observations of both players."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate: its kind, every way to interpret it, and faults of all interpretations."""
+    """A candidate: its kind, all ways to interpret it, and the faults that all of them share."""
 
     kind: str
     sides: tuple[Side, ...]
@@ -64,13 +64,13 @@ class Candidate:
 
 
 def report(spec: str, *, actions: str | None, as_json: bool) -> int:
-    """Print how the candidate differs from OpenSpiel; 0 = it does not, 1 = it does."""
+    """Print how the candidate differs from OpenSpiel; return 1 if it does, else 0."""
     encoding = None if actions is None else parse_actions(actions)
     try:
         candidate = recognise(load(spec), encoding)
     except BridgeError:
         raise
-    except (Exception, SystemExit) as error:  # the code of a candidate may fail in any way
+    except Exception as error:  # the code of a candidate may fail in any way
         raise UsageError(f"the candidate {spec!r} cannot be played: {error_text(error)}") from None
     tally = judge(candidate)
     advice = hint(candidate, tally)
@@ -90,29 +90,26 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
 
 
 def judge(candidate: Candidate) -> Tally:
-    """The comparison under the interpretation with the fewest mismatches."""
+    """Compare a candidate in the interpretation that has the fewest mismatches."""
     right = reference()
     right = replace(right, view=cache(right.view))
-    total = Tally(ours="")
-    for fault in candidate.faults:
-        total.fail(fault)
-    tallies: list[tuple[int, int, Tally, Side]] = []
-    for side in candidate.sides:
-        tally = Tally(ours="")
-        compare(side, right, tally)
-        tallies.append((tally.wrong, len(tallies), tally, side))
-        if not tally.wrong:
-            break
-    if tallies:
-        *_, best, side = min(tallies)
-        if candidate.compare_information and not best.wrong:
-            candidate.compare_information(side, right, best)
-        total.add(best)
-    return total
+    faults = list(candidate.faults)
+
+    def compared(side: Side | None) -> Tally:
+        tally = Tally(ours="", compared=len(faults), wrong=len(faults), cases=faults[:])
+        if side:
+            compare(side, right, tally)
+        return tally
+
+    tallies = [(compared(side), side) for side in candidate.sides or (None,)]
+    best, side = min(tallies, key=lambda found: found[0].wrong)
+    if side and candidate.compare_information and best.wrong == len(faults):
+        candidate.compare_information(side, right, best)
+    return best
 
 
 def hint(candidate: Candidate, tally: Tally) -> str:
-    """A hint for an author whose cards are 1 to 3; empty if that explains no mismatch."""
+    """A hint that the cards are 1 to 3; empty unless that explains mismatches."""
     if not tally.wrong or not candidate.one_based:
         return ""
     renumbered = judge(replace(candidate, sides=candidate.one_based))
@@ -142,7 +139,7 @@ def load(spec: str) -> Any:
 
 
 def recognise(thing: Any, encoding: Encoding | None = None) -> Candidate:
-    """The kind of Kuhn poker that an object is, by its methods."""
+    """A candidate of the kind that an object's type and methods suggest."""
     if isinstance(thing, str):
         return recognise(load(thing), encoding)
     if all(callable(getattr(thing, method, None)) for method in METHODS):
@@ -196,7 +193,7 @@ def parse_actions(text: str) -> Encoding:
 
 
 def encodings(size: int, given: Encoding | None = None) -> Iterator[Encoding]:
-    """The given meaning of action IDs, or every possible one of `size` IDs."""
+    """The given meaning of the action IDs, or all possible meanings of `size` IDs."""
     if given is not None:
         if max(given.values()) >= size:
             largest = max(given.values())
@@ -221,7 +218,7 @@ def _from_module(name: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file; like `python path`, it may import its neighbours."""
+    """The module of a file, which may import its neighbours as in `python path`."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
@@ -233,7 +230,7 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _history_first(book: Any) -> Any:
-    """The rulebook, if its author put the history before the cards."""
+    """The rulebook for a `get_payoff(history, cards)`."""
     return SimpleNamespace(
         is_terminal=book.is_terminal,
         get_current_player=book.get_current_player,
@@ -242,8 +239,7 @@ def _history_first(book: Any) -> Any:
 
 
 # An AEC environment does not say which observation is which card, nor what its action IDs mean.
-# So every action sequence is recorded from a seed for each deal, and the interpretation of cards
-# and actions that agrees best with OpenSpiel is taken.
+# So the interpretation of cards and actions that agrees best with OpenSpiel is taken.
 
 
 def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
@@ -257,13 +253,13 @@ def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
     ]
     if faults:
         return Candidate(kind, (), tuple(faults))
-    records = {pair: record_hands(partial(_reset, env, seed)) for pair, seed in seeds.items()}
     possible = encodings(int(env.action_space(env.possible_agents[0]).n), encoding)
-    deals = list(_card_names(observed, records))
+    deals = list(_card_names(observed, seeds))
     if not deals:
         return Candidate(kind, (), ("both players can hold the same card",))
+    read = aec_reader(partial(_reset, env))
     sides = tuple(
-        recorded({deal: records[pair] for deal, pair in named.items()}, one, name="the candidate")
+        aec(read, {deal: seeds[pair] for deal, pair in named.items()}, one)
         for one, named in product(possible, deals)
     )
     fair, most = SEEDS / len(DEALS), max(counts.values())
@@ -294,15 +290,14 @@ def _reset(env: AECEnv, seed: int) -> AECEnv:
 
 
 def _first_observations(env: AECEnv, seed: int) -> Observations:
-    env.reset(seed=seed)
-    first, second = (observation_bytes(env.observe(agent)) for agent in env.possible_agents)
+    first, second = map(observation_text, map(_reset(env, seed).observe, env.possible_agents))
     return first, second
 
 
 def _card_names(
-    observed: Sequence[Sequence[bytes]], pairs: Iterable[Observations]
+    observed: Sequence[Sequence[str]], pairs: Iterable[Observations]
 ) -> Iterator[dict[Deal, Observations]]:
-    """Every way to name first observations J, Q and K such that no deal has a card twice."""
+    """All ways to assign J, Q and K to first observations so that no deal has a card twice."""
     for order0, order1 in product(permutations(Card), repeat=2):
         first = dict(zip(observed[0], order0, strict=True))
         second = dict(zip(observed[1], order1, strict=True))

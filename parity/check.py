@@ -1,4 +1,4 @@
-"""`python -m parity.check`: our side and OpenSpiel's in lockstep, check by check."""
+"""`python -m parity.check`: compare everything with OpenSpiel, check by check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from algorithms.policies import load_policy
 from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
-from parity.registry import CHECKS, GAME_CHECKS, GROUPS, NATIVE_CHECKS, Check, Result, Settings
+from kuhn_bridge.errors import GameError
+from parity.registry import (
+    CHECKS,
+    GAME,
+    GAME_CHECKS,
+    GROUPS,
+    NATIVE_CHECKS,
+    Check,
+    Result,
+    Settings,
+    Tally,
+)
 from parity.registry import run as run_check
 
 HEADER = ("group", "check", "compared", "deviation", "time", "")
@@ -21,7 +32,25 @@ HEADER = ("group", "check", "compared", "deviation", "time", "")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 = all agree, 1 = a mismatch, 2 = could not run."""
-    parser = _parser()
+    parser = Parser(prog="python -m parity.check", description=__doc__)
+    add = parser.add_argument
+    add("--only", action="append", metavar="NAME", help="run only this check; repeatable")
+    add("--list", action="store_true", help="list the checks and stop")
+    add("--json", action="store_true", help="print one JSON list")
+    add("--quick", action="store_true", help="fewer random policies and iterations")
+    add("--game", metavar="NAME", help="check this OpenSpiel game instead of Kuhn poker")
+    add("--model", type=Path, help="a model.zip or policy.onnx to check")
+    add(
+        "--candidate",
+        metavar="WHERE:WHAT",
+        help="check your own Kuhn poker: package.module:object, file.py:object or an OpenSpiel "
+        "game string. This runs the code that it names, so name only code that you trust",
+    )
+    add(
+        "--actions",
+        metavar="MAP",
+        help='the meaning of the candidate\'s action IDs, e.g. "0=check/call,1=bet,2=fold"',
+    )
     arguments = parser.parse_args(argv)
     return run(lambda: _main(arguments), parser.prog)
 
@@ -34,16 +63,14 @@ def _main(arguments: argparse.Namespace) -> int:
         _refuse(arguments, others, "cannot be combined with --candidate")
         return report(arguments.candidate, actions=arguments.actions, as_json=arguments.json)
     _refuse(arguments, ("actions",), "requires --candidate")
-    # importing them registers the checks
-    from parity import faces, games, native, policies, rules, selfplay, solvers  # noqa: F401
-
-    game = None
-    if arguments.game not in {None, KUHN}:
+    game = load_game(arguments.game or KUHN)
+    if game.name != KUHN:
         _refuse(arguments, ("model",), "cannot be combined with --game")
-        game = load_game(arguments.game)
     if arguments.model:
-        _require_model(arguments.model)
-    chosen = _chosen(arguments.only, CHECKS if game is None else _checks_of(game))
+        if arguments.model.suffix not in {".zip", ".onnx"}:
+            raise UsageError(f"--model {arguments.model}: give a model.zip or a policy.onnx")
+        load_policy(arguments.model)  # a file that cannot be read is not a mismatch
+    chosen = _chosen(arguments.only, _checks_of(game))
     if arguments.list:
         header = ("group", "check", "what it compares")
         rows = [(item.group, item.name, item.title) for item in chosen]
@@ -51,23 +78,20 @@ def _main(arguments: argparse.Namespace) -> int:
         print(json.dumps(as_dicts) if arguments.json else table(header, rows, left=3))
         return EXIT_OK
     settings = Settings(quick=arguments.quick, model=arguments.model, game=game)
+    no_tree = _why_no_tree(game, chosen)
     results = []
     with progress("checking", len(chosen)) as show:
         for done, item in enumerate(chosen):
             show(done, item.name)
-            results.append(run_check(item, settings))
+            if no_tree and item.group == GAME:
+                results.append(Result(item, "skipped", Tally(), 0.0, no_tree))
+            else:
+                results.append(run_check(item, settings))
     if arguments.json:
         print(json.dumps([result.as_dict() for result in results], indent=2))
     else:
         _print(results)
     return EXIT_FAILED if any(result.status == "FAIL" for result in results) else EXIT_OK
-
-
-def _checks_of(game: Game) -> dict[str, Check]:
-    """The checks of a game's tree and of its native form, whichever there are."""
-    game.require_exact()
-    of_tree = GAME_CHECKS if game.fits_tree else {}
-    return of_tree | (NATIVE_CHECKS if game.source.native() else {})
 
 
 def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
@@ -76,11 +100,16 @@ def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> No
             raise UsageError(f"--{name} {why}")
 
 
-def _require_model(path: Path) -> None:
-    """Raise an error for a file that cannot be read: that is not a mismatch."""
-    if path.suffix not in {".zip", ".onnx"}:
-        raise UsageError(f"--model {path}: give a model.zip or a policy.onnx")
-    load_policy(path)
+def _checks_of(game: Game) -> dict[str, Check]:
+    """The checks of Kuhn, or those of a game's tree and of its native form."""
+    # importing them registers the checks
+    from parity import faces, games, native, policies, rules, selfplay, solvers  # noqa: F401
+
+    if game.name == KUHN:
+        return CHECKS
+    game.require_exact()
+    of_tree = GAME_CHECKS if game.fits_tree else {}
+    return of_tree | (NATIVE_CHECKS if game.source.native() else {})
 
 
 def _chosen(names: Sequence[str] | None, known: Mapping[str, Check]) -> list[Check]:
@@ -89,6 +118,22 @@ def _chosen(names: Sequence[str] | None, known: Mapping[str, Check]) -> list[Che
             raise unknown("check", name, known)
     chosen = [item for name, item in known.items() if not names or name in names]
     return sorted(chosen, key=lambda item: GROUPS.index(item.group))
+
+
+def _why_no_tree(game: Game, chosen: Sequence[Check]) -> str:
+    """Why the tree cannot be built, if checks of the native form are left; empty if it can.
+
+    OpenSpiel's strings of classical dark hex do not have perfect recall on all boards.
+    """
+    of_tree = [item for item in chosen if item.group == GAME]
+    try:
+        if of_tree:
+            _ = game.tree
+    except GameError as error:
+        if len(of_tree) == len(chosen):
+            raise
+        return str(error)
+    return ""
 
 
 def _print(results: Sequence[Result]) -> None:
@@ -113,29 +158,6 @@ def _row(result: Result) -> tuple[str, ...]:
     deviation = f"{tally.deviation:.1e}" if tally.deviation else "0"
     figures = (f"{tally.compared:,}", deviation, f"{result.seconds:.2f} s", result.status)
     return (result.check.group, result.check.name, *figures)
-
-
-def _parser() -> Parser:
-    parser = Parser(prog="python -m parity.check", description=__doc__)
-    add = parser.add_argument
-    add("--only", action="append", metavar="NAME", help="run this check; repeatable")
-    add("--list", action="store_true", help="list the checks and stop")
-    add("--json", action="store_true", help="print one JSON list")
-    add("--quick", action="store_true", help="fewer random policies and iterations")
-    add("--game", metavar="NAME", help=f"check this OpenSpiel game, not {KUHN}")
-    add("--model", type=Path, help="a model.zip or policy.onnx to check")
-    add(
-        "--candidate",
-        metavar="WHERE:WHAT",
-        help="check your own Kuhn: package.module:object, file.py:object or an OpenSpiel game "
-        "string. This runs the code that it names, so name only code that you trust",
-    )
-    add(
-        "--actions",
-        metavar="MAP",
-        help='the meaning of the candidate\'s action IDs, e.g. "0=check/call,1=bet,2=fold"',
-    )
-    return parser
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What `parity.speed` times: the same work done by us and by a peer.
+"""The contests of `parity.speed`: the same work done by us and by a peer.
 
 A contender takes a number n, does about n units of work, and returns how many it did.
 """
@@ -28,6 +28,8 @@ from algorithms.games.phantom import Phantom
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State
+from parity.benchmark import GAMES as LARGE
+from parity.faces import shimmed
 
 Contender: TypeAlias = Callable[[int], int]
 Maker: TypeAlias = Callable[[], Contender]
@@ -40,13 +42,11 @@ GAMES = {
     "Liar's Dice 4": "liars_dice(numdice=1,dice_sides=4)",
 }
 DICE6 = "liars_dice(numdice=1,dice_sides=6)"
-OPENSPIEL = "OpenSpiel (C++)"
-LARGE_GAMES = {
-    "phantom tic-tac-toe": "phantom_ttt(obstype=reveal-nothing)",
-    "dark hex 3x3": "dark_hex(gameversion=cdh,board_size=3,obstype=reveal-nothing)",
-}
-# Seconds per evaluation in these games, the fastest that the authors give: exp-a-spiel (C++) takes
-# 75 to 86 s, nashbench (JAX) 5.4 to 9.5 s, and over 40 minutes on a CPU.
+OPENSPIEL, EXACT_MODE, USUAL = "OpenSpiel (C++)", "our exact mode", "the usual recipe"
+LARGE_GAMES = {"phantom tic-tac-toe": LARGE["PTTT"], "dark hex 3x3": LARGE["DH3"]}
+# Seconds per evaluation of one policy in these games, as the authors of two public projects report
+# them on their own hardware. The fastest of each: exp-a-spiel (C++) takes 75 to 86 s on 16 to 24
+# threads; nashbench (JAX) 5.4 to 9.5 s on an RTX A6000, and over 40 minutes on a CPU.
 PUBLISHED = {"exp-a-spiel, 16-24 threads": 75.0, "nashbench, RTX A6000": 5.4}
 SHOWN_STONES = 1 << 4, 1 << 0  # the centre for player 0, a corner for player 1
 # Our targets: ratios to OpenSpiel.
@@ -56,12 +56,12 @@ NASH_CONV_TARGETS = {"Kuhn": 500, "Leduc": 3500, "Liar's Dice 4": 2000}
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """One kind of work, with the makers of the peers and our target ratios by name."""
+    """One kind of work, who does it, and the ratios that we want to reach, by peer."""
 
     name: str
     unit: str
     ours: Maker
-    peers: dict[str, Maker]
+    peers: Mapping[str, Maker]
     targets: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.2  # per sample
     published: Mapping[str, float] = field(default_factory=dict)  # seconds per unit; not measured
@@ -69,59 +69,27 @@ class Contest:
 
 def contests() -> list[Contest]:
     """All contests, with the peers that are installed."""
+    openspiel: dict[str, Maker] = {
+        OPENSPIEL: partial(_openspiel, "kuhn_poker"),
+        "OpenSpiel (Python)": partial(_openspiel, "python_kuhn_poker"),
+    }
+    ours, shimmy = partial(_aec, kuhn_v0.env), {"Shimmy": partial(_aec, shimmed)}
+    pgx = {"Pgx": _pgx} if installed("pgx") else {}
+    fast, exact = partial(_ours, DICE6, "fast"), {EXACT_MODE: partial(_ours, DICE6, "exact")}
+    nash_conv = {OPENSPIEL: partial(_openspiel_nash_conv, GAMES["Kuhn"])}
+    self_play, usual = partial(_trained, "self-play"), {USUAL: partial(_trained, "usual")}
     return [
-        Contest(
-            "core, random hands",
-            "decisions",
-            _core,
-            {
-                OPENSPIEL: lambda: _openspiel("kuhn_poker"),
-                "OpenSpiel (Python)": lambda: _openspiel("python_kuhn_poker"),
-            },
-            {OPENSPIEL: 5},
-        ),
-        Contest(
-            "AEC face, random hands",
-            "decisions",
-            lambda: _aec(kuhn_v0.env()),
-            {"Shimmy": lambda: _aec(_shimmy())},
-            {"Shimmy": 20},
-        ),
-        Contest(
-            f"{BATCH:,} hands at once",
-            "decisions",
-            _hands,
-            {"Pgx": _pgx} if installed("pgx") else {},
-            {"Pgx": 15},
-        ),
+        Contest("core, random hands", "decisions", _core, openspiel, {OPENSPIEL: 5}),
+        Contest("AEC face, random hands", "decisions", ours, shimmy, {"Shimmy": 20}),
+        Contest(f"{BATCH:,} hands at once", "decisions", _hands, pgx, {"Pgx": 15}),
         *(_cfr(name, game) for name, game in GAMES.items()),
-        Contest(
-            "CFR, Liar's Dice 6",
-            "iterations",
-            lambda: _ours(DICE6, "fast"),
-            {"our exact mode": lambda: _ours(DICE6, "exact")},
-            {"our exact mode": 6},
-            seconds=0.5,
-        ),
+        Contest("CFR, Liar's Dice 6", "iterations", fast, exact, {EXACT_MODE: 6}, seconds=0.5),
         *(_simultaneous_cfr(name, game) for name, game in GAMES.items()),
         *(_nash_conv(name, game) for name, game in GAMES.items()),
-        Contest(
-            "NashConv, Kuhn, one call",
-            "policies",
-            _one_nash_conv,
-            {OPENSPIEL: lambda: _openspiel_nash_conv(GAMES["Kuhn"])},
-            {OPENSPIEL: 100},
-        ),
+        Contest("NashConv, Kuhn, one call", "policies", _one_call, nash_conv, {OPENSPIEL: 100}),
         *(_large_nash_conv(name, game) for name, game in LARGE_GAMES.items()),
         *(_restricted_nash_conv(name, game) for name, game in LARGE_GAMES.items()),
-        Contest(
-            "training loop",
-            "decisions",
-            lambda: _trained("self-play"),
-            {"the usual recipe": lambda: _trained("usual")},
-            {"the usual recipe": 200},
-            seconds=2.0,
-        ),
+        Contest("training loop", "decisions", self_play, usual, {USUAL: 200}, seconds=2.0),
     ]
 
 
@@ -131,7 +99,7 @@ def installed(package: str) -> bool:
 
 
 def _repeated(work: Callable[[], Any], *, units: int = 1) -> Contender:
-    """A contender that calls a function, which does `units` units of work."""
+    """A contender that calls a function; each call does `units` units of work."""
 
     def play(n: int) -> int:
         calls = -(-n // units)
@@ -180,8 +148,8 @@ def _openspiel(name: str) -> Contender:
     return play
 
 
-def _aec(env: Any) -> Contender:
-    draw = random.Random(0).random
+def _aec(make_env: Callable[[], Any]) -> Contender:
+    env, draw = make_env(), random.Random(0).random
 
     def play(n: int) -> int:
         done = 0
@@ -198,12 +166,6 @@ def _aec(env: Any) -> Contender:
         return done
 
     return play
-
-
-def _shimmy() -> Any:
-    from kuhn_bridge.shimmy import WholeHands
-
-    return WholeHands(game_name="kuhn_poker")
 
 
 def _hands() -> Contender:
@@ -256,9 +218,12 @@ def _cfr(name: str, game: str) -> Contest:
     def openspiel() -> Contender:
         return _repeated(pyspiel.CFRSolver(pyspiel.load_game(game)).evaluate_and_update_policy)
 
-    peers: dict[str, Maker] = {OPENSPIEL: openspiel, "our exact mode": lambda: _ours(game, "exact")}
+    peers: dict[str, Maker] = {
+        OPENSPIEL: openspiel,
+        "our exact mode": partial(_ours, game, "exact"),
+    }
     targets = {OPENSPIEL: CFR_TARGETS[name]}
-    return Contest(f"CFR, {name}", "iterations", lambda: _ours(game, "fast"), peers, targets)
+    return Contest(f"CFR, {name}", "iterations", partial(_ours, game, "fast"), peers, targets)
 
 
 def _ours(game: str, mode: Mode, variant: str = "cfr") -> Contender:
@@ -279,8 +244,8 @@ def _simultaneous_cfr(name: str, game: str) -> Contest:
     """
     peers: dict[str, Maker] = {}
     if installed("LiteEFG"):
-        peers["LiteEFG, all its averages"] = lambda: _lite_efg(game, averages=True)
-        peers["LiteEFG, no average"] = lambda: _lite_efg(game, averages=False)
+        peers["LiteEFG, all its averages"] = partial(_lite_efg, game, averages=True)
+        peers["LiteEFG, no average"] = partial(_lite_efg, game, averages=False)
     ours = partial(_ours, game, "fast", "cfr-simultaneous")
     return Contest(f"simultaneous CFR, {name}", "iterations", ours, peers, dict.fromkeys(peers, 10))
 
@@ -310,12 +275,12 @@ def _nash_conv(name: str, game: str) -> Contest:
         policies = np.stack([tree.random(seed) for seed in range(100)])
         return _repeated(partial(nash_convs, tree, policies), units=len(policies))
 
-    peers: dict[str, Maker] = {OPENSPIEL: lambda: _openspiel_nash_conv(game)}
+    peers = {OPENSPIEL: partial(_openspiel_nash_conv, game)}
     targets = {OPENSPIEL: NASH_CONV_TARGETS[name]}
     return Contest(f"NashConv, {name}", "policies, 100 per batch", ours, peers, targets)
 
 
-def _one_nash_conv() -> Contender:
+def _one_call() -> Contender:
     tree = openspiel_tree(pyspiel.load_game(GAMES["Kuhn"]))
     return _repeated(partial(nash_conv, tree, tree.random(0)))
 
@@ -334,7 +299,7 @@ def _large_nash_conv(name: str, game: str) -> Contest:
 
 
 def _restricted_nash_conv(name: str, game: str) -> Contest:
-    """From a position on with two stones that both players see: the walk visits every history."""
+    """After two stones that both players see, so that a walk can visit every history."""
 
     @cache
     def evaluator() -> Evaluator:
@@ -355,7 +320,7 @@ def _restricted_nash_conv(name: str, game: str) -> Contest:
         first, second = (np.ones(children.shape[:2]) for children in tries.children)
         return _repeated(partial(walk, rules, tries, (first, second)))
 
-    peers: dict[str, Maker] = {"a walk over all histories": walked}
+    peers = {"a walk over all histories": walked}
     return Contest(f"NashConv, {name}, two stones shown", "policies", ours, peers)
 
 

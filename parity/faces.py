@@ -1,4 +1,4 @@
-"""The faces: the registered OpenSpiel game, the PettingZoo environment, Shimmy, the page."""
+"""The checks of the faces: the OpenSpiel game, the PettingZoo environment, Shimmy, the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,21 +18,20 @@ from kuhn_bridge.encoding import one_hot
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, DEALS, PLAYERS, Action
 from kuhn_bridge.state import State, nodes
-from parity.registry import KnownFault, Settings, Skipped, check
+from parity.registry import KnownFault, Settings, Skipped, Tally, check
 from parity.sides import (
     OURS,
     PASS_BET,
     Deal,
     Side,
+    aec,
+    aec_reader,
     compare,
     compare_information_states,
     hand,
     openspiel,
-    record_hands,
-    recorded,
     reference,
 )
-from parity.tally import Tally
 
 GROUP = "faces"
 EnvFactory: TypeAlias = Callable[[], Any]
@@ -47,25 +45,19 @@ def our_aec(make_env: EnvFactory = kuhn_v0.env) -> Side:
         env.reset(options={"cards": deal})
         return env
 
-    records = {deal: record_hands(partial(reset, deal)) for deal in DEALS}
-    return recorded(records, OURS, name="the AEC face")
+    return aec(aec_reader(reset), {deal: deal for deal in DEALS}, OURS)
 
 
 def shimmy_aec(make_env: EnvFactory) -> Side:
     """A Shimmy wrapper of `kuhn_poker`, with a seed for each deal."""
-    env, records = make_env(), dict[Deal, Any]()
+    env = make_env()
 
     def reset(seed: int) -> Any:
         env.reset(seed=seed)
         return env
 
-    for seed in range(1000):
-        deal = tuple(reset(seed).game_state.history())
-        if deal not in records:
-            records[deal] = record_hands(partial(reset, seed))
-        if len(records) == len(DEALS):
-            break
-    return recorded(records, PASS_BET, name="Shimmy")
+    seeds = {tuple(reset(seed).game_state.history()): seed for seed in range(200)}
+    return aec(aec_reader(reset), seeds, PASS_BET)
 
 
 def shimmed() -> Any:
@@ -127,7 +119,7 @@ def check_pettingzoo_api(
     tally.theirs = "a correct environment"
     for number in range(5 if settings.quick else 20):
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")  # it warns about dict observations of all but its own
+            warnings.simplefilter("ignore")  # it warns about dict observations
             try:
                 api_test(make_env(), num_cycles=100)
                 fault = ""
@@ -136,7 +128,7 @@ def check_pettingzoo_api(
         tally.same(f"api_test, run {number + 1}", "fails with {!r}", fault, "")
 
 
-@check("pettingzoo", GROUP, "every deal x every action sequence of the AEC face, with dead steps")
+@check("pettingzoo", GROUP, "every node of the AEC face, and the steps of finished agents")
 def check_pettingzoo(
     tally: Tally, settings: Settings, *, make_env: EnvFactory = kuhn_v0.env
 ) -> None:
@@ -148,7 +140,7 @@ def check_pettingzoo(
 def check_pettingzoo_observations(
     tally: Tally, settings: Settings, *, make_env: EnvFactory = kuhn_v0.env
 ) -> None:
-    """Also the state; illegal actions change nothing; all deals are equally likely."""
+    """Also that illegal actions change nothing and that all deals are equally likely."""
     tally.theirs = "the core"
     env = make_env()
     for state in nodes():
@@ -190,22 +182,23 @@ def _deal_of(env: Any, seed: int) -> tuple[float, ...]:
     return tuple(env.state()[:6].tolist())
 
 
-@check("shimmy", GROUP, "Shimmy through our shim in lockstep with the AEC face")
+@check("shimmy", GROUP, "every node of Shimmy with our shim against the AEC face")
 def check_shimmy(tally: Tally, settings: Settings, *, make_env: EnvFactory = shimmed) -> None:
-    """With the same deal and actions: the same turns, legal moves and rewards."""
+    """Turns, legal moves and rewards, given the same deals and actions."""
     tally.theirs = "Shimmy"
     compare(our_aec(), shimmy_aec(make_env), tally)
 
 
-@check("shimmy-upstream", GROUP, "Shimmy without the shim: an upstream fault that we watch")
+@check("shimmy-upstream", GROUP, "Shimmy without our shim, to see whether its fault is fixed")
 def check_shimmy_upstream(
     tally: Tally, settings: Settings, *, make_env: EnvFactory = upstream
 ) -> None:
-    """Unpatched Shimmy against OpenSpiel; a difference is not our failure."""
+    """A mismatch here is a fault of Shimmy, not ours."""
     found = Tally(ours="Shimmy")
     compare(shimmy_aec(make_env), reference(), found)
     tally.compared = found.compared
-    raise KnownFault(found.cases[0] if found.wrong else "fixed: kuhn_bridge.shimmy can be removed")
+    fixed = "fixed upstream: kuhn_bridge.shimmy can be removed"
+    raise KnownFault(found.cases[0] if found.wrong else fixed)
 
 
 @check("engine.js", GROUP, "the browser's rules engine at all 58 nodes, under node")

@@ -1,14 +1,14 @@
-"""The checks of `--game NAME`: one OpenSpiel game, our tree and OpenSpiel's states in lockstep."""
+"""The checks of `--game NAME`: our tree of an OpenSpiel game against OpenSpiel's states."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyspiel
-from open_spiel.python.algorithms import best_response, expected_game_score
+from open_spiel.python.algorithms import best_response
 
 from algorithms.exact import values
 from algorithms.exact.cfr import VARIANTS
@@ -26,21 +26,26 @@ from algorithms.policies.openspiel import (
 )
 from algorithms.support.arrays import Float64Array
 from kuhn_bridge.errors import GameError
-from parity.registry import GAME, Settings, Skipped, check
-from parity.solvers import ITERATES, SolverFactory, compare_iterates
-from parity.tally import Tally
+from parity.registry import GAME, Settings, Skipped, Tally, check
+from parity.solvers import (
+    CPP_SOLVERS,
+    ITERATES,
+    SolverFactory,
+    check_values,
+    compare_iterates,
+    random_policies,
+    tolerance,
+)
 
-EXACT = 1e-10  # per chip at stake
-TIE = 1e-11  # policies that differ by more come from regrets that are 0 up to rounding
-HANDS, REPLAYED = 2048, 16  # at a time in the environment, and replayed step by step
-ROUNDS, ROUNDS_QUICK = 30, 12  # hands of each
-FEW_NODES = 20_000  # OpenSpiel's Python takes seconds above that
+TIE = 1e-11  # a larger difference of policies comes from regrets that are 0 up to rounding
+HANDS, REPLAYED = 2048, 16  # slots of the environment, and those that are replayed
+ROUNDS, ROUNDS_QUICK = 30, 12  # hands per slot
 
 
 @check("tree", GAME, "every node of the tree against OpenSpiel's states")
 def check_tree(tally: Tally, settings: Settings) -> None:
-    """Actor, legal actions, chance, information state and returns, in one walk over both."""
-    game = _game(settings)
+    """Actor, legal actions, chance, information state and returns."""
+    game = settings.game
     tree, visited = game.tree, 0
     infosets: dict[tuple[int, str], int] = {}
     for node, state in _lockstep(game):
@@ -68,8 +73,8 @@ def check_tree(tally: Tally, settings: Settings) -> None:
 
 @check("observations", GAME, "what networks observe against OpenSpiel's information state tensors")
 def check_observations(tally: Tally, settings: Settings) -> None:
-    """At every node, so also that all nodes of an information set have the same tensor."""
-    game = _game(settings)
+    """At every node, so all nodes of an information set must have the same tensor."""
+    game = settings.game
     try:
         observations = game.observations
     except GameError as reason:
@@ -81,29 +86,15 @@ def check_observations(tally: Tally, settings: Settings) -> None:
             tally.same(_label(state), "observes {}", ours.tolist(), tensor.tolist())
 
 
-@check("values", GAME, "the values of random policies, by OpenSpiel's own walk")
-def check_values(
-    tally: Tally,
-    settings: Settings,
-    *,
-    expected_values: Callable[..., Sequence[float]] = values.expected_values,
-) -> None:
-    """Of every player."""
-    for where, policy in _random_policies(settings):
-        theirs = policy.to_openspiel()
-        root, seats = theirs.game.new_initial_state(), [theirs] * policy.game.num_players
-        ours = expected_values(policy.game.tree, policy.table)
-        for player, value in enumerate(expected_game_score.policy_value(root, seats)):
-            phrase = f"gives player_{player} {{}}"
-            tally.close(where, phrase, ours[player], float(value), _tolerance(policy))
+check("values", GAME, "the values of random policies, by OpenSpiel's own walk")(check_values)
 
 
 @check("best-response", GAME, "the values of best responses to random policies")
 def check_best_response(
     tally: Tally, settings: Settings, *, evaluate: Callable[..., Any] = values.evaluate_policy
 ) -> None:
-    """Of every player, also when the named actions are played."""
-    for where, policy in _random_policies(settings):
+    """The best values of all players, and what our best responses win when they are played."""
+    for where, policy in random_policies(settings):
         theirs, tree = policy.to_openspiel(), policy.game.tree
         measure = evaluate(tree, policy.table)
         responses = values.pure_policy(tree, measure.best_responses)
@@ -111,10 +102,10 @@ def check_best_response(
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
             best = float(response.value(theirs.game.new_initial_state()))
             phrase = f"lets player_{player} win {{}}"
-            tally.close(where, phrase, measure.best_values[player], best, _tolerance(policy))
+            tally.close(where, phrase, measure.best_values[player], best, tolerance(policy.game))
             joint = [responses if p == player else policy.table for p in range(tree.num_players)]
             won = values.expected_values(tree, values.joint_policy(tree, joint))[player]
-            tally.close(f"{where}, played out", phrase, won, best, _tolerance(policy))
+            tally.close(f"{where}, played out", phrase, won, best, tolerance(policy.game))
 
 
 @check("nashconv", GAME, "NashConv and gains of random policies, one at a time and in a batch")
@@ -126,53 +117,44 @@ def check_nashconv(
     nash_convs: Callable[..., Any] = values.nash_convs,
 ) -> None:
     """Against OpenSpiel's `exploitability`."""
-    tree, policies = _game(settings).tree, dict(_random_policies(settings))
+    tree, policies = settings.game.tree, dict(random_policies(settings))
     batch = nash_convs(tree, [policy.table for policy in policies.values()])
     phrase = "has NashConv {}"
     for (where, policy), of_batch in zip(policies.items(), batch, strict=True):
         theirs = measured_by_openspiel(policy.game, policy.table)
-        ours, tolerance = evaluate(tree, policy.table), _tolerance(policy)
-        tally.close(where, phrase, ours.nash_conv, theirs.nash_conv, tolerance)
-        tally.close(f"{where} of a batch", phrase, of_batch, theirs.nash_conv, tolerance)
+        ours, limit = evaluate(tree, policy.table), tolerance(policy.game)
+        tally.close(where, phrase, ours.nash_conv, theirs.nash_conv, limit)
+        tally.close(f"{where} of a batch", phrase, of_batch, theirs.nash_conv, limit)
         for player, gain in enumerate(theirs.gains):
             text = f"lets player_{player} gain {{}}"
-            tally.close(where, text, ours.gains[player], gain, tolerance)
+            tally.close(where, text, ours.gains[player], gain, limit)
 
 
-@check("cfr", GAME, "CFR, iterate by iterate, against OpenSpiel's C++ solver")
-def check_cfr(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average policies, in two-player games also current ones; alternating updates."""
-    _compare_solver(
-        tally, settings, lambda tree: make(tree, "cfr", mode="exact"), pyspiel.CFRSolver
-    )
-
-
-@check("cfr+", GAME, "CFR+, iterate by iterate, against OpenSpiel's C++ solver")
-def check_cfr_plus(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average policies, in two-player games also current ones."""
-    _compare_solver(
-        tally, settings, lambda tree: make(tree, "cfr+", mode="exact"), pyspiel.CFRPlusSolver
-    )
-
-
-def _compare_solver(
-    tally: Tally, settings: Settings, ours: Callable[[Tree], Any], theirs: Callable[[Any], Any]
+def _check_solver(
+    variant: str, tally: Tally, settings: Settings, *, make: SolverFactory = make_solver
 ) -> None:
-    game = _game(settings)
+    """Average policies, in two-player games also current ones; alternating updates."""
+    game = settings.game
     if not _keys_are_unique(game.tree):
         raise Skipped("OpenSpiel's solvers need different information state strings per player")
     if game.num_players == 1:
         raise Skipped("OpenSpiel's solvers need two players or more")
-    compare_iterates(tally, game, ours, theirs, upto=5 if settings.quick else 10)
+    ours = partial(make, variant=variant, mode="exact")
+    compare_iterates(tally, game, ours, CPP_SOLVERS[variant], upto=5 if settings.quick else 10)
+
+
+for _variant in CPP_SOLVERS:
+    _title = f"{_variant.upper()}, iterate by iterate, against OpenSpiel's C++ solver"
+    check(_variant, GAME, _title)(partial(_check_solver, _variant))
 
 
 @check("fast", GAME, "the fast mode of the CFR family, iterate by iterate, against the exact mode")
 def check_fast(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Regrets and averages, until a tie that rounding decides makes the modes differ."""
+    """Regrets and averages, until rounding breaks a tie differently in the two modes."""
     tally.ours, tally.theirs = "the fast mode", "the exact one"
-    tree = _game(settings).tree
+    tree = settings.game.tree
     for name in VARIANTS:
-        exact, fast = (make(tree, name, mode=mode) for mode in MODES)
+        exact, fast = (make(tree, variant=name, mode=mode) for mode in MODES)
         for iteration in range(1, 6 if settings.quick else 11):
             exact.run(1)
             fast.run(1)
@@ -181,7 +163,7 @@ def check_fast(tally: Tally, settings: Settings, *, make: SolverFactory = make_s
 
 
 def _compare_solvers(tally: Tally, where: str, fast: Any, exact: Any) -> bool:
-    """Compare two solvers; whether a player's next policies differ, so later iterates will too."""
+    """Compare two solvers; true if their current policies, and so later iterates, differ."""
     tree = exact.tree
     for player in range(tree.num_players):
         own = np.flatnonzero(tree.owner == player)
@@ -205,8 +187,8 @@ def check_policies(
     from_document: Callable[..., Policy] = Policy.from_document,
     from_openspiel: Callable[..., Policy] = Policy.from_openspiel,
 ) -> None:
-    """Bit for bit."""
-    for where, policy in _random_policies(settings):
+    """The policy that comes back must be the same bit for bit."""
+    for where, policy in random_policies(settings):
         game = policy.game
         back = from_document(json.dumps(policy.to_document()), game)
         tally.holds(where, "JSON gives the same policy back", back == policy)
@@ -222,15 +204,15 @@ def check_policies(
 def check_environment(
     tally: Tally, settings: Settings, *, make_env: Callable[..., Any] = SelfPlayVecEnv
 ) -> None:
-    """Some hands are replayed step by step on OpenSpiel's states; mean returns are over all."""
-    game = _game(settings)
+    """Some hands are replayed on OpenSpiel's states; the mean returns of all are compared."""
+    game = settings.game
     policy = Policy.random(game, 0).table
     env, rng = make_env(HANDS, game, numbered=True), np.random.default_rng(1)
     env.per_seat_credit = True
     env.reset()
     won: list[list[float]] = [[] for _ in range(game.num_players)]
     rounds, played = ROUNDS_QUICK if settings.quick else ROUNDS, np.zeros(HANDS, int)
-    while played.min() < rounds:  # the same number of hands per slot: short ones are no more likely
+    while played.min() < rounds:  # the same number per slot, or short hands would count more
         nodes, infosets, masks = env.simulator.nodes, env.simulator.infosets, env.action_masks()
         actions = (running_sums(policy)[infosets] <= rng.random((HANDS, 1))).sum(axis=1)
         env.step(actions)
@@ -289,7 +271,7 @@ def compare_step(game: Game, step: Step, mask: list[bool], tally: Tally) -> None
 
 
 def _possible_returns(state: Any) -> set[tuple[float, ...]]:
-    """All returns with which chance can end the hand here, as float32."""
+    """All returns that are possible if only chance is left to move, as float32."""
     if state.is_terminal():
         return {tuple(float(np.float32(value)) for value in state.returns())}
     if not state.is_chance_node():
@@ -301,23 +283,15 @@ def _possible_returns(state: Any) -> set[tuple[float, ...]]:
 def _compare_mean(
     game: Game, policy: Float64Array, seat: int, won: Sequence[float], tally: Tally
 ) -> None:
-    """The mean return of many hands is the exact value."""
+    """Require that the mean return is the exact value, within five standard errors."""
     exact = values.expected_values(game.tree, policy)[seat]
     error = float(np.std(won) / np.sqrt(len(won)))
     claim = f"{len(won):,} hands win {np.mean(won):.4f} on average, {exact:.4f} exactly"
     tally.holds(f"seat {seat}", claim, bool(abs(np.mean(won) - exact) <= 5 * error + 1e-6))
 
 
-def _random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:
-    """Five policies; one in a large game or if quick."""
-    game = _game(settings)
-    few = settings.quick or game.tree.num_nodes > FEW_NODES
-    for seed in range(1 if few else 5):
-        yield f"random policy {seed}", Policy.random(game, seed)
-
-
 def _lockstep(game: Game) -> Iterator[tuple[int, Any]]:
-    """Every node that OpenSpiel has, with its state; children in OpenSpiel's order."""
+    """Every node of the tree with its OpenSpiel state; children are in OpenSpiel's order."""
     stack = [(0, game.origin.new_initial_state())]
     while stack:
         node, state = stack.pop()
@@ -335,15 +309,5 @@ def _label(state: Any) -> str:
     return f"after {state.history()}"
 
 
-def _tolerance(policy: Policy) -> float:
-    return EXACT * max(1.0, float(np.abs(policy.game.tree.returns).max()))
-
-
 def _keys_are_unique(tree: Tree) -> bool:
     return len(set(tree.keys)) == len(tree.keys)
-
-
-def _game(settings: Settings) -> Game:
-    if settings.game is None:
-        raise ValueError("these checks need a game")
-    return settings.game

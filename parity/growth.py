@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
 
 SECONDS = 0.5  # per sample
-SAMPLES = 3  # the fastest counts: other programs may slow down the machine
+SAMPLES = 3  # the fastest one counts, because other programs may slow down the machine
 GAMES = {
     "Kuhn": "kuhn_poker",
     "Kuhn, 3 players": "kuhn_poker(players=3)",
@@ -49,15 +50,10 @@ class Point:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = Parser(prog="python -m parity.growth", description=__doc__)
-    parser.add_argument(
-        "--most",
-        type=int,
-        default=20_000_000,
-        metavar="NODES",
-        help="the largest game (%(default)s)",
-    )
-    parser.add_argument("--chart", type=Path, metavar="PNG", help="draw a chart")
-    parser.add_argument("--json", action="store_true", help="print one JSON list")
+    add, most = parser.add_argument, "the largest game (%(default)s)"
+    add("--most", type=int, default=20_000_000, metavar="NODES", help=most)
+    add("--chart", type=Path, metavar="PNG", help="draw a chart")
+    add("--json", action="store_true", help="print one JSON list")
     arguments = parser.parse_args(argv)
     return run(lambda: _main(arguments), parser.prog)
 
@@ -67,7 +63,7 @@ def _main(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--most {arguments.most}: must be at least 1")
     if arguments.chart:
         require_png(arguments.chart)
-    points = sorted(_points(arguments.most), key=lambda point: point.nodes)
+    points = sorted(_points(arguments.most), key=attrgetter("nodes"))
     if arguments.chart:
         draw(points, arguments.chart)
     print(
@@ -94,14 +90,14 @@ def measure(name: str, game: str, most: int) -> Point:
     start = time.process_time()
     tree = load_game(game, max_nodes=most, cached=False).tree
     built = tree.num_nodes / max(time.process_time() - start, 1e-6)  # the clock may be coarse
+    own = _nbytes(tree, set()) / tree.num_nodes
     nanoseconds: dict[str, float] = {}
     size: dict[str, float] = {}
     for mode in MODES:
         solver = make_solver(tree, "cfr", mode=mode)
         solver.run(1)
         nanoseconds[mode] = 1e9 * _seconds(solver) / tree.num_nodes
-        size[mode] = (_nbytes(solver, set()) - _nbytes(tree, set())) / tree.num_nodes
-    own = _nbytes(tree, set()) / tree.num_nodes
+        size[mode] = _nbytes(solver, set()) / tree.num_nodes - own
     return Point(name, tree.num_nodes, built, nanoseconds, size, own)
 
 
@@ -167,8 +163,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
         axes.margins(x=0.2)
         axes.grid(alpha=0.3)
         axes.legend(frameon=False, fontsize=8)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        axes.spines[["top", "right"]].set_visible(False)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=140)
 

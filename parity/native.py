@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from algorithms.exact import values
 from algorithms.exact.liars_dice import legal_actions
+from algorithms.exact.native import Tables
 from algorithms.exact.phantom.rules import MAX_CELLS
 from algorithms.exact.phantom.sequences import infosets_of
-from algorithms.exact.phantom.walk import OPEN, WIN, find_tries, move, walk
+from algorithms.exact.phantom.walk import OPEN, WIN, Values, find_tries, move, walk
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder
 from algorithms.games import Game
 from algorithms.games.liars_dice import LiarsDice
-from algorithms.games.native import NativeGame, NativeMeasure, Tables
+from algorithms.games.native import NativeGame
 from algorithms.games.phantom import Phantom
-from algorithms.support.arrays import Float64Array, Int8Array
-from parity.registry import NATIVE, Settings, Skipped, check
-from parity.tally import Tally
+from algorithms.support.arrays import Float64Array
+from parity.registry import NATIVE, Settings, Skipped, Tally, check
 
 EXACT = 1e-12
 PUBLISHED_DIGITS = 5e-7
@@ -40,11 +42,17 @@ PUBLISHED = {
     (7_864_320, 7_864_320): 0.890598,
 }
 
+Measurer: TypeAlias = Callable[[NativeGame, Tables], values.Measure]
+PolicyRows: TypeAlias = Callable[[Any], Any]
+"""The rows `(n, A)` of one player's policy at information sets `(n,)`."""
+Reference: TypeAlias = Callable[[Sequence[PolicyRows]], Any]
+"""Measures two players' policies after an opening: `values` and `best_values`."""
+
 
 class Position(NamedTuple):
     """What our rules say after some actions, chance's included."""
 
-    player: int  # to act; -1 for chance, -4 at the end, as in OpenSpiel
+    player: int  # to act; CHANCE or TERMINAL
     legal: list[int]
     returns: list[float]
 
@@ -52,27 +60,23 @@ class Position(NamedTuple):
 @check("rules", NATIVE, "actors, legal actions, ends and payoffs by our rules")
 def check_rules(tally: Tally, settings: Settings) -> None:
     """Every state of a small game, random hands of a large one."""
-    native = _native(settings)
+    native = native_form(settings.game)
     for state in _states(settings):
         where, player = f"after {state.history()}", state.current_player()
         found = position(native, state.history())
         tally.same(where, "lets {} act", found.player, player)
-        if player >= 0:
-            tally.same(where, "allows {}", found.legal, state.legal_actions())
-        elif state.is_terminal():
+        if player == TERMINAL:
             tally.same(where, "pays {}", found.returns, state.returns())
         else:
-            dealt = sorted(action for action, _ in state.chance_outcomes())
-            tally.same(where, "deals {}", found.legal, dealt)
+            phrase = "deals {}" if player == CHANCE else "allows {}"
+            tally.same(where, phrase, found.legal, state.legal_actions())
 
 
-def position(native: NativeGame, history: Sequence[int]) -> Position:
+def position(native: Phantom | LiarsDice, history: Sequence[int]) -> Position:
     """What our rules say after a history of OpenSpiel."""
-    if isinstance(native, Phantom):
-        return _phantom_position(native, history)
     if isinstance(native, LiarsDice):
         return _dice_position(native, history)
-    raise TypeError(f"{native!r} has no rules here")
+    return _phantom_position(native, history)
 
 
 def _phantom_position(native: Phantom, history: Sequence[int]) -> Position:
@@ -82,7 +86,7 @@ def _phantom_position(native: Phantom, history: Sequence[int]) -> Position:
         found, _, end = move(rules.wins, rules.abrupt, found, cell)
     if end != OPEN:
         won = (1.0 if mover == 0 else -1.0) if end == WIN else 0.0
-        return Position(-4, [], [won, -won])
+        return Position(TERMINAL, [], [won, -won])
     player = found >> 4 * MAX_CELLS
     tried = found >> MAX_CELLS * (2 + player)
     return Position(player, [cell for cell in range(rules.cells) if not tried >> cell & 1], [])
@@ -91,27 +95,25 @@ def _phantom_position(native: Phantom, history: Sequence[int]) -> Position:
 def _dice_position(native: LiarsDice, history: Sequence[int]) -> Position:
     rules, bids, dice = native.rules, native.num_actions - 1, native.rules.dice
     if len(history) < 2 * dice:
-        return Position(-1, list(range(len(rules.matches))), [])
-    *before, last = history[2 * dice :] or [-1]
-    player = (len(history) - 2 * dice) % 2
-    if last < bids:
-        made = [*before, last] if last >= 0 else []
-        code = np.array([sum(1 << (bids - 1 - bid) for bid in made)])
+        return Position(CHANCE, list(range(len(rules.matches))), [])
+    moves = history[2 * dice :]
+    player = len(moves) % 2
+    if bids not in moves:  # nobody has called the other a liar
+        code = np.array([sum(1 << (bids - 1 - bid) for bid in moves)])
         return Position(player, np.flatnonzero(legal_actions(rules, code)[0]).tolist(), [])
-    matching = 0
-    for owner in (0, 1):
-        roll = sorted(side + 1 for side in history[owner * dice : (owner + 1) * dice])
-        private = rules.rolls.tolist().index(roll)
-        matching += int(rules.matches[rules.face[before[-1]], private])
-    caller = 1 - player
-    won = 1.0 if matching < rules.quantity[before[-1]] else -1.0
-    return Position(-4, [], [won, -won] if caller == 0 else [-won, won])
+    bid, matching = moves[-2], 0
+    for sides in (history[:dice], history[dice : 2 * dice]):
+        roll = rules.rolls.tolist().index(sorted(side + 1 for side in sides))
+        matching += int(rules.matches[rules.face[bid], roll])
+    bidder_wins = matching >= rules.quantity[bid]
+    won = 1.0 if bidder_wins == (player == 0) else -1.0  # the bidder would be next
+    return Position(TERMINAL, [], [won, -won])
 
 
 @check("tensors", NATIVE, "information state tensors of the player to act")
 def check_tensors(tally: Tally, settings: Settings) -> None:
-    """Of each information set that is met."""
-    native = _native(settings)
+    """At every decision that is visited."""
+    native = native_form(settings.game)
     for state, player, infoset in _decisions(settings):
         ours = native.observations(player, infoset, infoset + 1)[0].tolist()
         tally.same(_where(state), "observes {}", ours, state.information_state_tensor(player))
@@ -119,8 +121,8 @@ def check_tensors(tally: Tally, settings: Settings) -> None:
 
 @check("masks", NATIVE, "legal actions of each information set")
 def check_masks(tally: Tally, settings: Settings) -> None:
-    """As a mask over all actions."""
-    native = _native(settings)
+    """At every decision that is visited."""
+    native = native_form(settings.game)
     for state, player, infoset in _decisions(settings):
         ours = np.flatnonzero(native.legal(player, infoset, infoset + 1)[0]).tolist()
         tally.same(_where(state), "allows {}", ours, state.legal_actions())
@@ -128,21 +130,18 @@ def check_masks(tally: Tally, settings: Settings) -> None:
 
 @check("infosets", NATIVE, "one number per information set: what a player has seen and done")
 def check_infosets(tally: Tally, settings: Settings) -> None:
-    """Numbers of what differs differ; in a small game, every number is met."""
-    native = _native(settings)
+    """Information sets that differ have different numbers; in a small game all numbers are used."""
+    native = native_form(settings.game)
     keys: dict[tuple[int, int], Any] = {}
     numbers: dict[tuple[int, Any], int] = {}
     for state, player, infoset in _decisions(settings):
-        key = _knowledge(native, state, player)
+        where, key = _where(state), _knowledge(native, state, player)
         known = keys.setdefault((player, infoset), key)
-        tally.same(_where(state), f"{infoset} of player {player} is {{}}", known, key)
+        tally.same(where, f"has {{}} as information set {infoset}", known, key)
         number = numbers.setdefault((player, key), infoset)
-        tally.same(_where(state), f"{key} of player {player} is {{}}", infoset, number)
-        tally.holds(
-            _where(state),
-            f"{infoset} is below {native.num_infosets[player]}",
-            0 <= infoset < native.num_infosets[player],
-        )
+        tally.same(where, f"gives {key} the number {{}}", infoset, number)
+        count = native.num_infosets[player]
+        tally.holds(where, f"{infoset} is below {count}", 0 <= infoset < count)
     if _is_small(native):
         tally.same("the whole game", "has {} information sets", sum(native.num_infosets), len(keys))
 
@@ -164,177 +163,66 @@ def _knowledge(native: NativeGame, state: Any, player: int) -> Any:
     return tuple(own)
 
 
+def measured(native: NativeGame, tables: Tables) -> values.Measure:
+    """Our own measure."""
+    return native.measure(tables)
+
+
 @check("measure", NATIVE, "values and best responses against a walk over OpenSpiel's states")
-def check_measure(
-    tally: Tally,
-    settings: Settings,
-    *,
-    measure: Callable[[NativeGame, Tables], NativeMeasure] = lambda game, x: game.measure(x),
-) -> None:
-    """Random policies: of the whole of a small game, after openings of a large one."""
-    game, native = _game(settings), _native(settings)
-    small = _is_small(native)
-    for seed in range(1 if settings.quick else 3):
-        opening = () if small else _opening(game, seed, lambda s: len(s.legal_actions()) <= LATE)
-        tables = native.random(seed)
-        states = _Walk(game.origin, native, opening)
-        states.play_opening(tables)
-        found = measure(native, tables)
-        where = f"random policy {seed}{f', after {list(opening)}' if opening else ''}"
-        tally.close(where, "wins {} as player 0", found.values[0], states.value(tables), EXACT)
-        for player in (0, 1):
-            response = found.best_response[player]
-            best = states.response_value(player, tables)
-            ours = states.response_value(player, tables, response)
-            tally.close(where, f"player {player}'s best response wins {{}}", ours, best, EXACT)
-            if small:
-                value = found.best_values[player]
-                tally.close(where, f"player {player}'s best value is {{}}", value, best, EXACT)
+def check_measure(tally: Tally, settings: Settings, *, measure: Measurer = measured) -> None:
+    """Random policies of a small game; of a large game, after an opening."""
+
+    def is_late(state: Any) -> bool:
+        return len(state.legal_actions()) <= LATE
+
+    _compare_measures(tally, settings, measure, _tree_reference, is_late)
 
 
 @check("walk", NATIVE, "values and best responses against a generic walk over histories")
-def check_walk(
-    tally: Tally,
-    settings: Settings,
-    *,
-    measure: Callable[[NativeGame, Tables], NativeMeasure] = lambda game, x: game.measure(x),
-) -> None:
-    """The same, compiled: so the openings of large games are shorter."""
-    game, native = _game(settings), _native(settings)
-    if not isinstance(native, Phantom):
+def check_walk(tally: Tally, settings: Settings, *, measure: Measurer = measured) -> None:
+    """The same against a compiled walk, so the openings of large games are shorter."""
+    if not isinstance(native_form(settings.game), Phantom):
         raise Skipped("only phantom games have such a walk")
     tally.theirs = "the walk"
-    for seed in range(1 if settings.quick else 3):
-        length = 0 if _is_small(native) else OPENING
-        opening = _opening(game, seed, lambda state: len(state.history()) == length)  # noqa: B023
-        tables = native.random(seed)
-        state = game.origin.new_initial_state()
-        for action in opening:
-            player = state.current_player()
-            tables[player][native.infoset_of(state, player)] = np.eye(native.num_actions)[action]
-            state.apply_action(action)
-        found = measure(native, tables)
-        tries = find_tries(native.rules, opening)
-        infosets = [
-            infosets_of(native.sequences[p], tries.actions[p], tries.outcomes[p]) for p in (0, 1)
-        ]
-        policies = [_rows(tables[p], infosets[p]) for p in (0, 1)]
-        expected = walk(native.rules, tries, (policies[0], policies[1]))
-        where = f"random policy {seed}{f', after {list(opening)}' if opening else ''}"
-        tally.close(where, "wins {} as player 0", found.values[0], expected.values[0], EXACT)
-        for player in (0, 1):
-            pure = np.eye(native.num_actions, dtype=np.float32)[found.best_response[player]]
-            responding = list(policies)
-            responding[player] = _rows(pure, infosets[player])
-            won = walk(native.rules, tries, (responding[0], responding[1])).values[player]
-            best = expected.best_values[player]
-            tally.close(where, f"player {player}'s best response wins {{}}", won, best, EXACT)
+
+    def is_opened(state: Any) -> bool:
+        return len(state.history()) == OPENING
+
+    _compare_measures(tally, settings, measure, _walk_reference, is_opened)
 
 
-def _rows(table: Any, infosets: Any) -> Float64Array:
-    """The rows of information sets, normalised; 0 where the player does not act."""
-    policy = np.zeros((len(infosets), table.shape[1]))
-    acts = infosets >= 0
-    policy[acts] = table[infosets[acts]]
-    policy[acts] /= policy[acts].sum(axis=1, keepdims=True)
-    return policy
-
-
-@check("published", NATIVE, "uniform play's exploitability against published figures")
-def check_published(
+def _compare_measures(
     tally: Tally,
     settings: Settings,
-    *,
-    measure: Callable[[NativeGame, Tables], NativeMeasure] = lambda game, x: game.measure(x),
+    measure: Measurer,
+    make_reference: Callable[[Game, Sequence[int]], Reference],
+    done: Callable[[Any], bool],
 ) -> None:
-    """Six digits, in the five benchmark games."""
-    native = _native(settings)
-    published = PUBLISHED.get((native.num_infosets[0], native.num_infosets[1]))
-    if published is None:
-        raise Skipped("none is known of this game")
-    tally.theirs = "exp-a-spiel"
-    found = measure(native, native.uniform()).exploitability
-    tally.close("uniform play", "has exploitability {}", found, published, PUBLISHED_DIGITS)
+    """Compare random policies, in large games after an opening that ends when `done`."""
+    game, native = settings.game, native_form(settings.game)
+    pure = np.eye(native.num_actions)
+    for seed in range(1 if settings.quick else 3):
+        opening = [] if _is_small(native) else _opening(game, seed, done)
+        tables = native.random(seed)
+        _play_opening(game, opening, tables)
+        found, reference = measure(native, tables), make_reference(game, opening)
+        policies: list[PolicyRows] = [table.__getitem__ for table in tables]
+        expected = reference(policies)
+        where = f"random policy {seed}{f', after {opening}' if opening else ''}"
+        tally.close(where, "lets player 0 win {}", found.values[0], expected.values[0], EXACT)
+        for player, response in enumerate(found.best_responses):
+            responding = list(policies)
+            responding[player] = lambda infosets: pure[response[infosets]]  # noqa: B023
+            won, best = reference(responding).values[player], expected.best_values[player]
+            tally.close(
+                where, f"lets player {player} win {{}} by its best response", won, best, EXACT
+            )
+            if not opening:
+                value = found.best_values[player]
+                tally.close(where, f"has best value {{}} for player {player}", value, best, EXACT)
 
 
-class _Walk:
-    """All of OpenSpiel's states after an opening: sequences, and what each end pays.
-
-    A sequence is an action at an information set of one player, numbered from 1 on in the order
-    of discovery; 0 is the empty one.
-    """
-
-    def __init__(self, origin: Any, native: NativeGame, opening: Sequence[int]) -> None:
-        self.native, self.opening = native, opening
-        self.numbers: tuple[dict[int, int], dict[int, int]] = ({}, {})  # of information sets
-        self.before: tuple[list[int], list[int]] = ([], [])  # the sequence that leads to each
-        self.on_opening: list[tuple[int, int, int]] = []  # player, information set, action
-        self._ends: list[tuple[float, int, int]] = []  # payoff, the players' last sequences
-        self._visit(origin.new_initial_state(), 1.0, (0, 0))
-        self.payoffs = np.array([payoff for payoff, _, _ in self._ends])
-        self.last = [np.array([end[1 + player] for end in self._ends]) for player in (0, 1)]
-
-    def _visit(self, state: Any, chance: float, last: tuple[int, int]) -> None:
-        if state.is_terminal():
-            self._ends.append((chance * state.returns()[0], *last))
-            return
-        if state.is_chance_node():
-            for action, probability in state.chance_outcomes():
-                self._visit(state.child(action), chance * probability, last)
-            return
-        player, actions = state.current_player(), state.legal_actions()
-        infoset = self.native.infoset_of(state, player)
-        played = sum(step.player >= 0 for step in state.full_history())
-        if played < len(self.opening):
-            actions = [self.opening[played]]
-            self.on_opening.append((player, infoset, actions[0]))
-        number = self.numbers[player].setdefault(infoset, len(self.numbers[player]))
-        if number == len(self.before[player]):
-            self.before[player].append(last[player])
-        for action in actions:
-            sequence = number * self.native.num_actions + action + 1
-            after = (sequence, last[1]) if player == 0 else (last[0], sequence)
-            self._visit(state.child(action), chance, after)
-
-    def play_opening(self, tables: Tables) -> None:
-        """Let tables play the opening with certainty."""
-        for player, infoset, action in self.on_opening:
-            tables[player][infoset] = np.eye(self.native.num_actions)[action]
-
-    def value(self, tables: Tables) -> float:
-        """What player 0 wins."""
-        reach = [self._reach(player, tables[player]) for player in (0, 1)]
-        return float(self.payoffs @ (reach[0][self.last[0]] * reach[1][self.last[1]]))
-
-    def response_value(
-        self, player: int, tables: Tables, response: Int8Array | None = None
-    ) -> float:
-        """What a response `(I_p,)` wins after the opening, by default the best one."""
-        other, actions = 1 - player, self.native.num_actions
-        won = (1 - 2 * player) * self.payoffs * self._reach(other, tables[other])[self.last[other]]
-        gain = np.bincount(self.last[player], won, 1 + len(self.before[player]) * actions)
-        fixed = {infoset: action for owner, infoset, action in self.on_opening if owner == player}
-        for infoset, number in reversed(self.numbers[player].items()):
-            legal = np.flatnonzero(self.native.legal(player, infoset, infoset + 1)[0])
-            if infoset in fixed:
-                legal = np.array([fixed[infoset]])
-            elif response is not None:
-                legal = response[infoset : infoset + 1].astype(np.intp)
-            gain[self.before[player][number]] += gain[number * actions + 1 + legal].max()
-        return float(gain[0])
-
-    def _reach(self, player: int, table: Any) -> Float64Array:
-        """The owner's probability of each sequence."""
-        actions = self.native.num_actions
-        reach = np.ones(1 + len(self.before[player]) * actions)
-        for infoset, number in self.numbers[player].items():  # parents come first
-            row = table[infoset].astype(np.float64)
-            first = number * actions + 1
-            reach[first : first + actions] = reach[self.before[player][number]] * row / row.sum()
-        return reach
-
-
-def _opening(game: Game, seed: int, done: Callable[[Any], bool]) -> tuple[int, ...]:
+def _opening(game: Game, seed: int, done: Callable[[Any], bool]) -> list[int]:
     """Random actions of the players until `done`, none of which ends the game."""
     rng = np.random.default_rng(seed)
     while True:
@@ -345,13 +233,93 @@ def _opening(game: Game, seed: int, done: Callable[[Any], bool]) -> tuple[int, .
                 actions.append(action)
             state.apply_action(action)
         if not state.is_terminal():
-            return tuple(actions)
+            return actions
+
+
+def _play_opening(game: Game, opening: Sequence[int], tables: Tables) -> None:
+    """Let tables play the opening with certainty, whatever chance has dealt."""
+    native, stack = native_form(game), [(game.origin.new_initial_state(), opening)]
+    while stack:
+        state, left = stack.pop()
+        if state.is_chance_node():
+            stack += [(state.child(outcome), left) for outcome in state.legal_actions()]
+        elif left:
+            player = state.current_player()
+            row = np.eye(native.num_actions)[left[0]]
+            tables[player][native.infoset_of(state, player)] = row
+            stack.append((state.child(left[0]), left[1:]))
+
+
+def _tree_reference(game: Game, opening: Sequence[int]) -> Reference:
+    """Measures on a tree of OpenSpiel's states, whose information sets are ours."""
+    native = native_form(game)
+    walked = TreeBuilder(game.name, 2, native.num_actions)
+
+    def visit(state: Any, depth: int, action: int, probability: float, left: Sequence[int]) -> None:
+        player = state.current_player()
+        walked.add_node(depth, player, action, probability)
+        if player == TERMINAL:
+            walked.set_returns(state.returns())
+        elif player == CHANCE:
+            for outcome, share in state.chance_outcomes():
+                visit(state.child(outcome), depth + 1, outcome, share, left)
+        else:
+            legal = left[:1] or state.legal_actions()
+            walked.set_decision(player, str(native.infoset_of(state, player)), legal)
+            for move in legal:
+                visit(state.child(move), depth + 1, move, 1.0, left[1:])
+
+    visit(game.origin.new_initial_state(), 0, -1, 1.0, opening)
+    tree = walked.build()
+    infosets, free = np.array(list(map(int, tree.keys))), tree.legal.sum(axis=1) > 1
+
+    def measure(policies: Sequence[PolicyRows]) -> values.Measure:
+        table = tree.legal.astype(np.float64)
+        for player, rows in enumerate(policies):
+            own = free & (tree.owner == player)
+            table[own] = rows(infosets[own])
+        return values.evaluate_policy(tree, table / table.sum(axis=1, keepdims=True))
+
+    return measure
+
+
+def _walk_reference(game: Game, opening: Sequence[int]) -> Reference:
+    """Measures by the compiled walk over all histories after an opening."""
+    native = native_form(game)
+    tries = find_tries(native.rules, opening)
+    infosets = list(map(infosets_of, native.sequences, tries.actions, tries.outcomes))
+
+    def table(player: int, rows: PolicyRows) -> Float64Array:
+        """The rows of all private sequences, normalised; 0 where the player does not act."""
+        found = np.zeros((len(infosets[player]), native.num_actions))
+        acts = infosets[player] >= 0
+        found[acts] = rows(infosets[player][acts])
+        found[acts] /= found[acts].sum(axis=1, keepdims=True)
+        return found
+
+    def measure(policies: Sequence[PolicyRows]) -> Values:
+        first, second = (table(player, rows) for player, rows in enumerate(policies))
+        return walk(native.rules, tries, (first, second))
+
+    return measure
+
+
+@check("published", NATIVE, "uniform play's exploitability against published figures")
+def check_published(tally: Tally, settings: Settings, *, measure: Measurer = measured) -> None:
+    """Six digits, in the five benchmark games."""
+    native = native_form(settings.game)
+    published = PUBLISHED.get((native.num_infosets[0], native.num_infosets[1]))
+    if published is None:
+        raise Skipped("no figure is published for this game")
+    tally.theirs = "exp-a-spiel"
+    found = measure(native, native.uniform()).exploitability
+    tally.close("uniform play", "has exploitability {}", found, published, PUBLISHED_DIGITS)
 
 
 def _states(settings: Settings) -> Iterator[Any]:
     """All states of a small game, those of random hands of a large one."""
-    game = _game(settings)
-    if _is_small(_native(settings)):
+    game = settings.game
+    if _is_small(native_form(game)):
         stack = [game.origin.new_initial_state()]
         while stack:
             state = stack.pop()
@@ -370,7 +338,7 @@ def _states(settings: Settings) -> Iterator[Any]:
 
 def _decisions(settings: Settings) -> Iterator[tuple[Any, int, int]]:
     """States in which a player acts, with the player and our information set."""
-    native = _native(settings)
+    native = native_form(settings.game)
     for state in _states(settings):
         player = state.current_player()
         if player >= 0:
@@ -386,18 +354,6 @@ def _is_small(native: NativeGame) -> bool:
 
 
 @cache
-def _native_of(game: Game) -> NativeGame:
-    native = game.native or game.source.native()
-    if native is None:
-        raise ValueError("these checks need a native game")
-    return native
-
-
-def _native(settings: Settings) -> NativeGame:
-    return _native_of(_game(settings))
-
-
-def _game(settings: Settings) -> Game:
-    if settings.game is None:
-        raise ValueError("these checks need a game")
-    return settings.game
+def native_form(game: Game) -> Any:
+    """A game's native form, also of one that fits a tree."""
+    return game.native or game.source.native()

@@ -1,4 +1,4 @@
-"""Policies: converted, trained, exported, and run in the browser's language."""
+"""The checks of policies: converted, trained, exported to ONNX, and run in JavaScript."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, Action
-from parity.registry import Settings, Skipped, check
+from parity.registry import Settings, Skipped, Tally, check
 from parity.solvers import ITERATES, openspiel_values, random_policies
-from parity.tally import Tally
 
 GROUP = "policies"
-STEPS = 100_000  # of the small model: enough to be no longer uniform
+STEPS = 100_000  # after which the small model is no longer uniform
 SINGLE_PRECISION = 1e-6
 ModelRunner: TypeAlias = Callable[[Path], Sequence[Sequence[float]]]
 """The probabilities of an ONNX file at the 12 information states: 12 x 3."""
@@ -44,7 +43,7 @@ def scratch_folder() -> Path:
 
 @cache
 def small_model() -> Path:
-    """A model trained on the spot, always the same."""
+    """A model that is trained on first use, always with the same result."""
     from algorithms import train_ppo
 
     path = scratch_folder() / "model.zip"
@@ -58,24 +57,21 @@ def small_model() -> Path:
 
 @cache
 def exported(settings: Settings) -> tuple[Policy, Path]:
-    """The model's policy, and its ONNX file, exported unless it is one."""
+    """The model's policy and its ONNX file, which is exported unless the model is one."""
     model = settings.model or small_model()
     policy = load_policy(model, kuhn())
     if model.suffix == ".onnx":
         return policy, model
-    try:
-        from algorithms.policies.onnx_writer import export
-        from algorithms.policies.sources import read_model
+    from algorithms.policies.onnx_writer import export
+    from algorithms.policies.sources import read_model
 
-        path = scratch_folder() / "policy.onnx"
-        export(read_model(model), kuhn(), path)
-    except ImportError as missing:
-        raise Skipped(f"{missing.name} is not installed") from None
+    path = scratch_folder() / "policy.onnx"
+    export(read_model(model), kuhn(), path)
     return policy, path
 
 
 def run_in_onnxruntime(path: Path) -> Sequence[Sequence[float]]:
-    """The probabilities by Python's onnxruntime."""
+    """The probabilities that Python's onnxruntime computes."""
     from algorithms.policies.onnx_writer import example_inputs, run_onnx
 
     outputs = run_onnx(path, example_inputs(kuhn()))
@@ -84,7 +80,7 @@ def run_in_onnxruntime(path: Path) -> Sequence[Sequence[float]]:
 
 
 def run_in_page(path: Path) -> Sequence[Sequence[float]]:
-    """The probabilities by the page's policy.js with onnxruntime-web, under node."""
+    """The probabilities that the page's policy.js computes under node, with onnxruntime-web."""
     from algorithms.playing.page import RUNTIME, runtime_files
     from kuhn_bridge.web.check import report
 
@@ -99,7 +95,7 @@ def run_in_page(path: Path) -> Sequence[Sequence[float]]:
 
 
 def compare_policy(tally: Tally, policy: Policy, rows: Sequence[Sequence[float]]) -> None:
-    """Require `rows` `(12, 3)` to be the policy's, and exactly 0 for illegal actions."""
+    """Require that `rows` `(12, 3)` are the policy's, exactly 0 for illegal actions."""
     for name, row in zip(INFORMATION_STATES, rows, strict=True):
         right = policy[name]
         for action in Action:
@@ -108,14 +104,14 @@ def compare_policy(tally: Tally, policy: Policy, rows: Sequence[Sequence[float]]
             tally.close(repr(name), phrase, row[action], right.get(action, 0.0), tolerance)
 
 
-@check("policies", GROUP, "policies to both kinds of OpenSpiel table and back")
+@check("policies", GROUP, "random policies to both kinds of OpenSpiel table and back")
 def check_policies(
     tally: Tally,
     settings: Settings,
     *,
     convert_back: Callable[[Any, Any], Policy] = Policy.from_openspiel,
 ) -> None:
-    """Bit for bit, on kuhn_poker and on our game."""
+    """The policy must come back bit for bit, on kuhn_poker and on our game."""
     for game in map(pyspiel.load_game, ("kuhn_poker", SHORT_NAME)):
         for where, policy in islice(random_policies(settings), 8 if settings.quick else 40):
             for convert in (to_python_tabular, to_pyspiel_tabular):
@@ -132,7 +128,7 @@ def check_model(
     load: Callable[..., Policy] = load_policy,
     evaluate: Callable[..., Any] = values.evaluate_policy,
 ) -> None:
-    """Both sides measure it alike; our own small model is also read by SB3's loader."""
+    """Our small model is also read by SB3's own loader, which must give the same policy."""
     path = settings.model or small_model()
     policy = load(path, kuhn())
     if settings.model is None:

@@ -1,15 +1,79 @@
-"""The list of checks: each has a name, a group and a line that says what it compares."""
+"""The list of checks, and the tally that counts the comparisons of each."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from algorithms.games import Game
-from parity.tally import MAX_CASES, Tally
+from algorithms.games import Game, kuhn
+
+MAX_CASES = 6
+OWN_PACKAGES = ("kuhn_bridge", "algorithms", "parity")
+
+
+@dataclass(slots=True)
+class Tally:
+    """The comparisons of one check. `ours` and `theirs` name the two sides in messages."""
+
+    ours: str = "ours"
+    theirs: str = "OpenSpiel"
+    max_cases: int = MAX_CASES
+    compared: int = 0
+    wrong: int = 0
+    deviation: float = 0.0  # the largest one
+    cases: list[str] = field(default_factory=list)  # the first mismatches
+
+    def same(self, where: str, phrase: str, ours: Any, theirs: Any) -> None:
+        """Require equality. `phrase` says what a side does, e.g. `"pays {}"`."""
+        if ours == theirs:
+            self.compared += 1
+            return
+        numbers = isinstance(ours, (int, float)) and isinstance(theirs, (int, float))
+        self.deviation = max(self.deviation, float(abs(ours - theirs)) if numbers else math.inf)
+        self._differ(where, phrase, format_value(ours), format_value(theirs))
+
+    def close(self, where: str, phrase: str, ours: Any, theirs: Any, tolerance: float) -> None:
+        """Require numbers within `tolerance` of each other; NaN is never close."""
+        distance = abs(ours - theirs)
+        distance = math.inf if math.isnan(distance) else distance
+        self.deviation = max(self.deviation, distance)
+        if distance <= tolerance:
+            self.compared += 1
+        else:
+            self._differ(where, phrase, f"{ours:.9g}", f"{theirs:.9g}")
+
+    def holds(self, where: str, claim: str, truth: bool) -> None:
+        """Require that `claim` is true."""
+        if truth:
+            self.compared += 1
+        else:
+            self.fail(f"{where}: {claim} does not hold")
+
+    def fail(self, case: str) -> None:
+        """Count a mismatch, described by `case`."""
+        self.compared += 1
+        self.wrong += 1
+        if len(self.cases) < self.max_cases:
+            self.cases.append(case)
+
+    def _differ(self, where: str, phrase: str, ours: str, theirs: str) -> None:
+        mine = f"{self.ours} {phrase.format(ours)}".lstrip()
+        self.fail(f"{where}: {mine}, {self.theirs} {phrase.format(theirs)}")
+
+
+def format_value(value: Any) -> str:
+    """A value in a message: integers without a decimal point, sets in order."""
+    if value is None:
+        return "nobody"
+    if isinstance(value, (set, frozenset)):
+        return " or ".join(sorted(value)) or "nothing"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +82,7 @@ class Settings:
 
     quick: bool = False
     model: Path | None = None
-    game: Game | None = None
+    game: Game = field(default_factory=kuhn)
 
 
 class Skipped(Exception):  # noqa: N818  # an outcome, not an error
@@ -26,12 +90,12 @@ class Skipped(Exception):  # noqa: N818  # an outcome, not an error
 
 
 class KnownFault(Exception):  # noqa: N818  # an outcome, not an error
-    """A check saw the upstream fault that it watches."""
+    """A check found the fault of another project that it watches."""
 
 
 Body: TypeAlias = Callable[..., None]
-"""Takes a tally and settings; what it checks are keyword arguments, so that tests can replace it
-by something wrong."""
+"""Takes a tally and settings. What it checks are keyword arguments, so that a test can pass
+something wrong instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +128,22 @@ class Result:
             "status": self.status.lower(),
             "compared": self.tally.compared,
             "wrong": self.tally.wrong,
-            "deviation": deviation if deviation < float("inf") else None,
+            "deviation": deviation if deviation < math.inf else None,
             "seconds": round(self.seconds, 3),
             "cases": self.tally.cases,
             "note": self.note,
         }
 
 
-OWN_PACKAGES = ("kuhn_bridge", "algorithms", "parity")
 GAME, NATIVE = "game", "native"
 GROUPS = ("rules", "faces", "algorithms", "policies", GAME, NATIVE)
-CHECKS: dict[str, Check] = {}
+CHECKS: dict[str, Check] = {}  # of Kuhn poker
 GAME_CHECKS: dict[str, Check] = {}  # of `--game`, for games with a tree
 NATIVE_CHECKS: dict[str, Check] = {}  # of `--game`, for games with a native form
 
 
 def check(name: str, group: str, title: str) -> Callable[[Body], Body]:
-    """Register a function as a check; those of `game` and `native` are the checks of `--game`."""
+    """Register a function as a check; `title` says what it compares."""
     checks = {GAME: GAME_CHECKS, NATIVE: NATIVE_CHECKS}.get(group, CHECKS)
 
     def register(body: Body) -> Body:
@@ -91,13 +154,9 @@ def check(name: str, group: str, title: str) -> Callable[[Body], Body]:
 
 
 def run(item: Check, settings: Settings, *, max_cases: int = MAX_CASES, **subject: Any) -> Result:
-    """Run one check; an exception counts as a mismatch.
+    """Run one check, on `subject` instead of our own implementation if given.
 
-    Args:
-        item: the check.
-        settings: the options of the command.
-        max_cases: how many cases are described.
-        subject: what to check instead of our own implementation.
+    An exception counts as a mismatch.
     """
     tally, status, note = Tally(max_cases=max_cases), "", ""
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The rules: every node of the core and its arrays against OpenSpiel's."""
+"""The checks of the rules: every node of the core against OpenSpiel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kuhn_bridge.encoding import Mask, Observation
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, DECISIONS, PLAYERS, Action, Phase
 from kuhn_bridge.state import State, nodes
-from parity.registry import Settings, check
+from parity.registry import Settings, Tally, check
 from parity.sides import (
     CORE,
     Side,
@@ -26,7 +26,6 @@ from parity.sides import (
     reference,
     rulebook,
 )
-from parity.tally import Tally
 
 GROUP = "rules"
 
@@ -60,7 +59,7 @@ def check_core(tally: Tally, settings: Settings, *, ours: Side = CORE) -> None:
 
 @check("core-python", GROUP, "every node of the core against python_kuhn_poker")
 def check_core_python(tally: Tally, settings: Settings, *, ours: Side = CORE) -> None:
-    """The same against OpenSpiel's other implementation."""
+    """The same against OpenSpiel's implementation in Python."""
     compare(ours, _python_game(), tally)
 
 
@@ -68,7 +67,7 @@ def check_core_python(tally: Tally, settings: Settings, *, ours: Side = CORE) ->
 def check_phases(
     tally: Tally, settings: Settings, *, phase: Callable[[State], Phase] = attrgetter("phase")
 ) -> None:
-    """A phase is who acts and whether a bet is faced."""
+    """A phase says who acts and whether that player faces a bet."""
     for where, state, theirs in lockstep():
         word = "response" if facing_bet(theirs) else "act"
         right = "terminal" if theirs.is_terminal() else f"p{theirs.current_player()}_{word}"
@@ -82,7 +81,7 @@ def check_information(tally: Tally, settings: Settings, *, ours: Side = CORE) ->
         compare_information_states(ours, theirs, tally)
 
 
-@check("bridge", GROUP, "every action across the bridge and back, legal or not")
+@check("bridge", GROUP, "every action converted to OpenSpiel's and back, legal or not")
 def check_bridge(tally: Tally, settings: Settings, *, bridge: Any = own_bridge) -> None:
     """Our action and its image lead to the same node, and histories convert both ways."""
     for where, state, theirs in lockstep():
@@ -152,7 +151,7 @@ def check_observations(
                 tally.same(spot, "is in {}", infosets.setdefault(key, name), name)
 
 
-@check("masks", GROUP, "every mask of both agents, through the bridge")
+@check("masks", GROUP, "every mask of both agents against OpenSpiel's legal actions")
 def check_masks(
     tally: Tally, settings: Settings, *, mask: Callable[[State, int], Mask] = State.mask
 ) -> None:

@@ -1,4 +1,4 @@
-"""The environments that learners train on, against the PettingZoo face."""
+"""The checks of the environments that learners train on, against the PettingZoo face."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.bridge import letters_to_actions
 from kuhn_bridge.rules import AGENTS, BETTING, DECISIONS, Action, Card
-from parity.registry import Settings, check
-from parity.tally import Tally
+from parity.registry import Settings, Tally, check
 
 GROUP = "faces"
 Plan: TypeAlias = Mapping[str, Action]  # an action at each public history, whatever the card
-HANDS = 24  # until every deal came up
+HANDS = 24  # enough for every deal to come up
 
 
 @check("tables", GROUP, "the arrays of the fast environments, node by node")
@@ -63,9 +62,7 @@ def _compare_node(tally: Tally, game: Game, rules: Rules, node: int, env: Any) -
             tally.same(where, "allows {}", legal.tolist(), list(map(bool, mask)))
 
 
-@check(
-    "selfplay", GROUP, "the vectorised self-play environment against the plain one, hand by hand"
-)
+@check("selfplay", GROUP, "the vectorised self-play environment against the plain one")
 def check_selfplay(
     tally: Tally, settings: Settings, *, make_env: Callable[[int], SelfPlayVecEnv] = SelfPlayVecEnv
 ) -> None:
@@ -111,7 +108,7 @@ def plans() -> Iterator[Plan]:
 
 
 def _planned(plan: Plan, observation: npt.NDArray[np.float32]) -> Action:
-    """The planned action at an observation, whose bits 3..6 say which of the histories it is."""
+    """The planned action at an observation, whose indices 3..6 are a one-hot of the history."""
     return plan[DECISIONS[int(observation[3:7].argmax())]]
 
 

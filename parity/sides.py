@@ -1,14 +1,16 @@
-"""A side: any implementation of Kuhn poker behind one function.
+"""A side: any implementation of Kuhn poker as a function from nodes to what happens there.
 
 `view(deal, letters)` gives who acts at a node, the legal moves and the returns. Any two sides can
-be walked in lockstep.
+be compared node by node.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, product
 from typing import Any, TypeAlias
 
@@ -18,7 +20,7 @@ import pyspiel
 from kuhn_bridge.bridge import information_state, letters_to_actions
 from kuhn_bridge.rules import BETTING, DEALS, DECISIONS, Card
 from kuhn_bridge.state import State
-from parity.tally import Tally, format_value
+from parity.registry import Tally, format_value
 
 Deal: TypeAlias = tuple[Card, Card]
 Chance: TypeAlias = Mapping[tuple[int, ...], Mapping[int, float]]
@@ -43,12 +45,16 @@ class View:
     returns: tuple[float, ...]
     information_state: Hashable = None  # the actor's, by any name
 
+    @property
+    def infoset(self) -> tuple[int | None, Hashable]:
+        """The actor and its information state: players may share names."""
+        return self.actor, self.information_state
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An implementation: its name, its nodes, and its chance nodes, none by default."""
+    """An implementation: its nodes, and its chance nodes if it shows them."""
 
-    name: str
     view: Callable[[Deal, str], View]
     chance: Callable[[], Chance] = dict
 
@@ -86,7 +92,7 @@ def deal_probabilities(deals: Sequence[Deal] = DEALS) -> Chance:
     }
 
 
-CORE = Side("the core", _core_view, deal_probabilities)
+CORE = Side(_core_view, deal_probabilities)
 
 
 def rulebook(book: Any, *, lowest: int = 0) -> Side:
@@ -101,7 +107,7 @@ def rulebook(book: Any, *, lowest: int = 0) -> Side:
             return View(None, None, (float(book.get_payoff(cards, letters)),))
         return View(book.get_current_player(letters), None, ())
 
-    return Side("the rulebook", view)
+    return Side(view)
 
 
 def openspiel(game: pyspiel.Game, encoding: Encoding = PASS_BET, *, lowest: int = 0) -> Side:
@@ -134,7 +140,7 @@ def openspiel(game: pyspiel.Game, encoding: Encoding = PASS_BET, *, lowest: int 
             for dealt in [(), *((int(card),) for card in Card)]
         }
 
-    return Side("OpenSpiel", view, chance)
+    return Side(view, chance)
 
 
 def reference() -> Side:
@@ -142,86 +148,77 @@ def reference() -> Side:
     return openspiel(pyspiel.load_game("kuhn_poker"))
 
 
-# An AEC environment is played once through every action sequence of each deal. What is recorded
-# can then be read with any meaning of its action IDs.
-
-
 @dataclass(frozen=True, slots=True)
-class RecordedNode:
-    """One node of a recorded hand, in the environment's own action IDs."""
+class AECNode:
+    """One node of an AEC environment, in its own action IDs."""
 
     actor: int
     legal: Moves
     end: str = ""  # how the hand ended, if it did
     rewards: tuple[float, ...] = ()
-    observation: bytes = b""
+    observation: str = ""
 
 
-def recorded(
-    records: Mapping[Deal, Mapping[Moves, RecordedNode]], encoding: Encoding = OURS, *, name: str
+def aec_reader(reset: Callable[[Any], Any]) -> Callable[[Any, Moves], AECNode]:
+    """Reads the node of an AEC environment after `reset(start)` and a sequence of actions.
+
+    Each node is read once, so that it can be interpreted in many ways.
+    """
+
+    def play(start: Any, moves: Moves) -> Any:
+        env = reset(start)
+        for action in moves:
+            env.step(action)
+        return env
+
+    def accepts(start: Any, moves: Moves) -> bool:
+        try:
+            play(start, moves)
+        except Exception:  # the code of a candidate may fail in any way
+            return False
+        return True
+
+    @cache
+    def read(start: Any, moves: Moves) -> AECNode:
+        env = play(start, moves)
+        agent = env.agent_selection
+        actor = env.possible_agents.index(agent)
+        if any(env.truncations.values()):
+            return AECNode(actor, (), "truncated")
+        if any(env.terminations.values()):
+            return AECNode(actor, (), "over", tuple(final_rewards(env)))
+        mask, observation = _mask(env), observation_text(env.observe(agent))
+        actions = range(int(env.action_space(agent).n))
+        if mask is None:  # then an illegal action is one that raises
+            mask = [accepts(start, (*moves, action)) for action in actions]
+        legal = tuple(action for action in actions if mask[action])
+        return AECNode(actor, legal, observation=observation)
+
+    return read
+
+
+def aec(
+    read: Callable[[Any, Moves], AECNode], starts: Mapping[Deal, Any], encoding: Encoding
 ) -> Side:
-    """A recorded AEC environment."""
+    """An AEC environment; `starts` says how it is reset for each deal."""
 
     def view(deal: Deal, letters: str) -> View:
-        if deal not in records:
+        if deal not in starts:
             raise UnreachableError("this deal never comes up")
-        record, words = records[deal], BETTING[letters].words
-        path = tuple(encoding[word] for word in words)
-        for depth in range(len(path) + 1):
-            if path[:depth] not in record:
-                raise UnreachableError(f"{words[depth - 1]} is not possible there")
-            node = record[path[:depth]]
-            if node.end and (depth < len(path) or node.end != "over"):
-                moves = ", ".join(words[:depth])
-                raise UnreachableError(f"the hand is {node.end} after [{moves}]")
+        words = BETTING[letters].words
+        moves = tuple(encoding[word] for word in words)
+        for depth, word in enumerate((*words, None)):
+            node = read(starts[deal], moves[:depth])
+            if node.end == "truncated" or (node.end and word):
+                raise UnreachableError(f"the hand is {node.end} after [{', '.join(words[:depth])}]")
+            if word and encoding[word] not in node.legal:
+                raise UnreachableError(f"{word} is not possible there")
         if node.end:
             return View(None, frozenset(), node.rewards)
         legal = action_words(node.legal, letters, encoding)
         return View(node.actor, legal, (0, 0), (node.actor, node.observation))
 
-    return Side(name, view)
-
-
-def record_hands(reset: Callable[[], Any]) -> dict[Moves, RecordedNode]:
-    """Every sequence of legal actions from one deal, up to one move more than Kuhn's longest.
-
-    `reset` returns the environment with that deal.
-    """
-    has_mask = _mask(reset()) is not None
-    record: dict[Moves, RecordedNode] = {}
-    queue: list[Moves] = [()]
-    for path in queue:
-        env = reset()
-        try:
-            for action in path:
-                env.step(action)
-        except (Exception, SystemExit) as error:  # the code of a candidate may fail in any way
-            parent = record[path[:-1]]
-            if has_mask:
-                record[path] = RecordedNode(parent.actor, (), f"broken off by {error_text(error)}")
-            else:  # without masks, an illegal action is one that raises
-                legal = tuple(action for action in parent.legal if action != path[-1])
-                record[path[:-1]] = replace(parent, legal=legal)
-            continue
-        record[path] = node = _recorded_node(env)
-        if not node.end and len(path) <= max(map(len, BETTING)):
-            queue.extend((*path, action) for action in node.legal)
-    return record
-
-
-def _recorded_node(env: Any) -> RecordedNode:
-    actor = env.possible_agents.index(env.agent_selection)
-    if any(env.truncations.values()):
-        return RecordedNode(actor, (), "truncated")
-    if any(env.terminations.values()):
-        try:
-            return RecordedNode(actor, (), "over", tuple(final_rewards(env)))
-        except UnreachableError as error:
-            return RecordedNode(actor, (), f"over, but {error},")
-    mask = _mask(env) or [1] * int(env.action_space(env.agent_selection).n)
-    legal = tuple(action for action, allowed in enumerate(mask) if allowed)
-    observation = observation_bytes(env.observe(env.agent_selection))
-    return RecordedNode(actor, legal, observation=observation)
+    return Side(view)
 
 
 def _mask(env: Any) -> list[int] | None:
@@ -233,16 +230,11 @@ def _mask(env: Any) -> list[int] | None:
     return None
 
 
-def observation_bytes(observation: Any) -> bytes:
-    """An observation as bytes, without its mask."""
+def observation_text(observation: Any) -> str:
+    """An observation as text, without its mask: equal for equal observations."""
     if isinstance(observation, Mapping):
-        keys = sorted(key for key in observation if key != "action_mask")
-        return b"".join(observation_bytes(observation[key]) for key in keys)
-    if isinstance(observation, (list, tuple)):
-        return b"".join(map(observation_bytes, observation))
-    if isinstance(observation, str):
-        return observation.encode()
-    return np.asarray(observation, np.float64).tobytes()
+        observation = {key: observation[key] for key in observation if key != "action_mask"}
+    return json.dumps(observation, default=lambda x: np.asarray(x).tolist(), sort_keys=True)
 
 
 def final_rewards(env: Any) -> list[float]:
@@ -267,7 +259,7 @@ def compare(ours: Side, theirs: Side, tally: Tally) -> None:
         if chance := ours.chance():
             _compare_chance(chance, theirs.chance(), tally)
     except Exception as error:  # the code of a candidate may fail in any way
-        tally.fail(f"dealing: {error_text(error)}, {theirs.name} deals two cards")
+        tally.fail(f"dealing: {error_text(error)}, {tally.theirs} deals two cards")
     for deal, letters in product(DEALS, BETTING):
         _compare_node(deal, letters, ours, theirs, tally)
 
@@ -275,13 +267,9 @@ def compare(ours: Side, theirs: Side, tally: Tally) -> None:
 def compare_information_states(ours: Side, theirs: Side, tally: Tally) -> None:
     """Two nodes share an information state on one side exactly if they do on the other."""
     for (here, mine, right), (there, mine2, right2) in combinations(_decisions(ours, theirs), 2):
-        shared = (mine.actor, mine.information_state) == (mine2.actor, mine2.information_state)
-        expected = (right.actor, right.information_state) == (
-            right2.actor,
-            right2.information_state,
-        )
+        shared = mine.infoset == mine2.infoset
         phrase = "has the same information state at both: {}"
-        tally.same(f"{here} / {there}", phrase, shared, expected)
+        tally.same(f"{here} / {there}", phrase, shared, right.infoset == right2.infoset)
 
 
 def compare_observations(ours: Side, theirs: Side, tally: Tally) -> None:
@@ -313,9 +301,9 @@ def _compare_node(deal: Deal, letters: str, ours: Side, theirs: Side, tally: Tal
     where, right = hand(deal, letters), theirs.view(deal, letters)
     try:
         mine = ours.view(deal, letters)
-    except (Exception, SystemExit) as error:
+    except Exception as error:
         plays = f"pays {format_value(right.returns[0])}" if right.actor is None else "plays on"
-        tally.fail(f"{where}: {error_text(error)}, {theirs.name} {plays}")
+        tally.fail(f"{where}: {error_text(error)}, {tally.theirs} {plays}")
         return
     tally.same(where, "lets {} act", _agent(mine.actor), _agent(right.actor))
     if mine.legal is not None:

@@ -1,12 +1,14 @@
-"""The algorithms: CFR iterate by iterate, values, best responses and equilibria."""
+"""The checks of the algorithms: CFR, values, best responses and equilibria."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms import discounted_cfr, expected_game_score, exploitability
@@ -17,32 +19,49 @@ from algorithms.exact.kuhn import nash
 from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.solving import make_solver
 from algorithms.exact.tree import Tree
-from algorithms.games import Game, kuhn, load_game
+from algorithms.games import KUHN, Game, kuhn, load_game
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.policies import Policy
 from algorithms.policies.openspiel import to_pyspiel_tabular, to_python_tabular
 from algorithms.support.arrays import Float64Array
 from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.rules import AGENTS
-from parity.registry import Settings, check
-from parity.tally import Tally
+from parity.registry import Settings, Tally, check
 
 GROUP = "algorithms"
 KUHN_POKER, LEDUC = "kuhn_poker", "leduc_poker"
 ITERATES = 1e-9
 EXACT = 1e-12
+EXACT_PER_CHIP = 1e-10  # times the largest return, in other games than Kuhn
+FEW_NODES = 20_000  # OpenSpiel's Python takes seconds above that
 VALUE = -1 / 18
+CPP_SOLVERS = {"cfr": pyspiel.CFRSolver, "cfr+": pyspiel.CFRPlusSolver}
+PYTHON_SOLVERS = {
+    "cfr": python_cfr.CFRSolver,
+    "cfr+": python_cfr.CFRPlusSolver,
+    "lcfr": discounted_cfr.LCFRSolver,
+    "dcfr": discounted_cfr.DCFRSolver,
+}
 ALPHAS = tuple(Fraction(step, 36) for step in range(13))  # from 0 to 1/3
 
-Rows: TypeAlias = dict[str, dict[int, float]]
 SolverFactory: TypeAlias = Callable[..., Any]
-"""`make_solver(tree, variant, mode=...)`."""
+"""`make(tree, variant, mode=...)`."""
 
 
 def random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:
-    """The same 300 random policies every time, 12 of them if quick."""
-    for seed in range(12 if settings.quick else 300):
-        yield f"random policy {seed}", Policy.random(kuhn(), seed)
+    """The same policies every time: 300 of Kuhn, 5 of another game, fewer if large or quick."""
+    game = settings.game
+    if game.name == KUHN:
+        count = 12 if settings.quick else 300
+    else:
+        count = 1 if settings.quick or game.tree.num_nodes > FEW_NODES else 5
+    for seed in range(count):
+        yield f"random policy {seed}", Policy.random(game, seed)
+
+
+def tolerance(game: Game) -> float:
+    """How far numbers of chips per hand may differ."""
+    return EXACT if game.name == KUHN else EXACT_PER_CHIP * max(1, np.abs(game.tree.returns).max())
 
 
 def compare_iterates(
@@ -66,95 +85,65 @@ def compare_iterates(
         done = iteration
         for kind in kinds:
             where = f"{game.name}, iteration {iteration}, {kind}"
-            rows = _table_rows(game.tree, getattr(mine, kind)())
-            compare_rows(tally, where, rows, _policy_rows(getattr(right, kind)(), game.tree.keys))
+            compare_tables(tally, where, game.tree, getattr(mine, kind)(), getattr(right, kind)())
 
 
-def compare_rows(tally: Tally, where: str, ours: Rows, theirs: Rows) -> None:
-    """Require the same probabilities at every information state."""
-    tally.same(where, "has the information states {}", set(ours), set(theirs))
-    for name, row in theirs.items():
-        for action, probability in row.items():
-            phrase = f"plays {action} with probability {{}}"
-            mine = ours.get(name, {}).get(action, 0.0)
-            tally.close(f"{where}, {name!r}", phrase, mine, probability, ITERATES)
+def compare_tables(tally: Tally, where: str, tree: Tree, ours: Float64Array, policy: Any) -> None:
+    """Require the same probabilities of a table `(I, A)` and of an OpenSpiel policy."""
+    known = getattr(policy, "state_lookup", tree.keys)  # C++ policies do not list them
+    tally.same(where, "has the information states {}", set(tree.keys), set(known))
+    theirs = _table(tree, policy)
+    for infoset, action in np.argwhere(tree.legal).tolist():
+        spot, phrase = f"{where}, {tree.keys[infoset]!r}", f"plays {action} with probability {{}}"
+        tally.close(spot, phrase, ours[infoset, action], theirs[infoset, action], ITERATES)
 
 
-def _table_rows(tree: Tree, table: Float64Array) -> Rows:
-    return {
-        key: {action: float(table[infoset, action]) for action in tree.legal[infoset].nonzero()[0]}
-        for infoset, key in enumerate(tree.keys)
-    }
+def _table(tree: Tree, policy: Any) -> Float64Array:
+    """The table `(I, A)` of an OpenSpiel policy, Python's or C++'s."""
+    if not isinstance(policy, pyspiel.Policy):
+        return np.stack([policy.policy_for_key(key) for key in tree.keys])
+    table = np.zeros(tree.legal.shape)
+    for infoset, key in enumerate(tree.keys):
+        for action, probability in policy.get_state_policy(key):
+            table[infoset, action] = probability
+    return table
 
 
-def _policy_rows(policy: Any, keys: Sequence[str]) -> Rows:
-    """The probabilities of an OpenSpiel policy, Python's or C++'s, at each information state."""
-    if isinstance(policy, pyspiel.Policy):
-        return {key: dict(policy.get_state_policy(key)) for key in keys}
-    return {
-        name: {
-            action: float(policy.action_probability_array[row, action])
-            for action in policy.legal_actions_mask[row].nonzero()[0]
-        }
-        for name, row in policy.state_lookup.items()
-    }
+def openspiel_values(policy: Policy) -> list[float]:
+    """Every player's value, as OpenSpiel computes it on its own states."""
+    theirs = policy.to_openspiel()
+    seats = [theirs] * policy.game.num_players
+    found = expected_game_score.policy_value(theirs.game.new_initial_state(), seats)
+    return [float(value) for value in found]
 
 
-def openspiel_values(policy: Policy) -> Sequence[float]:
-    """Both players' values, as OpenSpiel computes them on its own tree."""
-    root = pyspiel.load_game("kuhn_poker").new_initial_state()
-    seats = [to_python_tabular(policy.game, policy.table)] * len(AGENTS)
-    return [float(value) for value in expected_game_score.policy_value(root, seats)]
-
-
-@check("cfr", GROUP, "CFR, every iterate, against OpenSpiel's C++ and Python solvers")
-def check_cfr(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average and current policies, alternating updates."""
-    peers = (pyspiel.CFRSolver, python_cfr.CFRSolver)
-    _compare_with_both(tally, settings, lambda tree: make(tree, "cfr", mode="exact"), peers)
-
-
-@check("cfr+", GROUP, "CFR+, every iterate, against OpenSpiel's C++ and Python solvers")
-def check_cfr_plus(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average and current policies."""
-    peers = (pyspiel.CFRPlusSolver, python_cfr.CFRPlusSolver)
-    _compare_with_both(tally, settings, lambda tree: make(tree, "cfr+", mode="exact"), peers)
-
-
-def _compare_with_both(
-    tally: Tally, settings: Settings, ours: Callable[[Tree], Any], peers: tuple[Any, Any]
+def _check_solver(
+    variant: str, tally: Tally, settings: Settings, *, make: SolverFactory = make_solver
 ) -> None:
-    """Kuhn with OpenSpiel's C++ and Python solvers, Leduc with C++'s."""
-    far, few = (100, 1) if settings.quick else (1000, 5)
-    compare_iterates(tally, load_game(KUHN_POKER), ours, peers[0], upto=far)
-    compare_iterates(tally, load_game(KUHN_POKER), ours, peers[1], upto=100)
-    compare_iterates(tally, load_game(LEDUC), ours, peers[0], upto=few)
+    """Average and current policies: Kuhn's, and Leduc's where there is a solver in C++."""
+    ours = partial(make, variant=variant, mode="exact")
+    if variant in CPP_SOLVERS:
+        far, few = (100, 1) if settings.quick else (1000, 5)
+        compare_iterates(tally, load_game(KUHN_POKER), ours, CPP_SOLVERS[variant], upto=far)
+        compare_iterates(tally, load_game(LEDUC), ours, CPP_SOLVERS[variant], upto=few)
+    compare_iterates(tally, load_game(KUHN_POKER), ours, PYTHON_SOLVERS[variant], upto=100)
 
 
-@check("lcfr", GROUP, "linear CFR, every iterate, against OpenSpiel's Python solver")
-def check_lcfr(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average and current policies."""
-    game, solver = load_game(KUHN_POKER), discounted_cfr.LCFRSolver
-    compare_iterates(tally, game, lambda tree: make(tree, "lcfr", mode="exact"), solver, upto=100)
-
-
-@check("dcfr", GROUP, "discounted CFR, every iterate, against OpenSpiel's Python solver")
-def check_dcfr(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average and current policies."""
-    game, solver = load_game(KUHN_POKER), discounted_cfr.DCFRSolver
-    compare_iterates(tally, game, lambda tree: make(tree, "dcfr", mode="exact"), solver, upto=100)
+for _variant, _title in (
+    ("cfr", "CFR, every iterate, against OpenSpiel's C++ and Python solvers"),
+    ("cfr+", "CFR+, every iterate, against OpenSpiel's C++ and Python solvers"),
+    ("lcfr", "linear CFR, every iterate, against OpenSpiel's Python solver"),
+    ("dcfr", "discounted CFR, every iterate, against OpenSpiel's Python solver"),
+):
+    check(_variant, GROUP, _title)(partial(_check_solver, _variant))
 
 
 @check("fast", GROUP, "the fast mode of CFR and CFR+, against OpenSpiel's C++ solvers")
 def check_fast(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average and current policies, which differ from the exact mode's by rounding only."""
-    solvers = {"cfr": pyspiel.CFRSolver, "cfr+": pyspiel.CFRPlusSolver}
+    """Average and current policies."""
     sizes = {KUHN_POKER: 100, LEDUC: 3} if settings.quick else {KUHN_POKER: 1000, LEDUC: 10}
-    for (variant, solver), (name, upto) in product(solvers.items(), sizes.items()):
-
-        def ours(tree: Tree, variant: str = variant) -> Any:
-            return make(tree, variant, mode="fast")
-
+    for (variant, solver), (name, upto) in product(CPP_SOLVERS.items(), sizes.items()):
+        ours = partial(make, variant=variant, mode="fast")
         compare_iterates(tally, load_game(name), ours, solver, upto=upto)
 
 
@@ -181,11 +170,11 @@ def check_nashconv(
             tally.close(f"{where} of a batch", "has NashConv {}", of_batch, right, EXACT)
 
 
-@check("best-response", GROUP, "what each player gains by best-responding to random policies")
+@check("best-response", GROUP, "what best responses gain against random policies, for each player")
 def check_best_response(
     tally: Tally, settings: Settings, *, evaluate: Callable[..., Any] = values.evaluate_policy
 ) -> None:
-    """Gains of each player, from OpenSpiel's Python best response."""
+    """Gains of each player, by OpenSpiel's `exploitability` with best responses in C++."""
     tree, game = kuhn_tree(), pyspiel.load_game("kuhn_poker")
     for where, policy in random_policies(settings):
         ours = evaluate(tree, policy.table)
@@ -202,15 +191,15 @@ def check_values(
     *,
     expected_values: Callable[..., Sequence[float]] = values.expected_values,
 ) -> None:
-    """Expected chips of both players, from OpenSpiel's walk over its own tree."""
-    tree = kuhn_tree()
+    """Expected chips of every player, from OpenSpiel's walk over its own states."""
     for where, policy in random_policies(settings):
-        ours = expected_values(tree, policy.table)
-        for agent, mine, right in zip(AGENTS, ours, openspiel_values(policy), strict=True):
-            tally.close(where, f"pays {agent} {{}}", mine, right, EXACT)
+        ours = expected_values(policy.game.tree, policy.table)
+        for player, value in enumerate(openspiel_values(policy)):
+            phrase = f"pays player_{player} {{}}"
+            tally.close(where, phrase, ours[player], value, tolerance(policy.game))
 
 
-@check("equilibria", GROUP, "the closed-form equilibria in OpenSpiel's NashConv, and its own data")
+@check("equilibria", GROUP, "the closed-form equilibria by OpenSpiel's NashConv, and its own table")
 def check_equilibria(
     tally: Tally,
     settings: Settings,
@@ -232,11 +221,11 @@ def check_equilibria(
                 tally.close(where, phrase, probability, theirs[name][action], EXACT)
 
 
-@check("lp", GROUP, "the linear program's value and policy against OpenSpiel's CFR+ limit")
+@check("lp", GROUP, "the linear program's value and policy against OpenSpiel's CFR+")
 def check_lp(
     tally: Tally, settings: Settings, *, solve: Callable[[Tree], Any] = solve_zero_sum
 ) -> None:
-    """OpenSpiel's average policy gives the value up to its own NashConv."""
+    """The value of OpenSpiel's average policy is known up to that policy's NashConv."""
     game = pyspiel.load_game("kuhn_poker")
     solution = solve(kuhn_tree())
     solver = pyspiel.CFRPlusSolver(game)

@@ -1,4 +1,4 @@
-"""`python -m parity.speed`: our speed and that of other libraries, in one run on one machine."""
+"""`python -m parity.speed`: compare our speed with that of other libraries, on this machine."""
 
 from __future__ import annotations
 
@@ -42,7 +42,12 @@ class Ratio:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
-    parser = _parser()
+    parser = Parser(prog="python -m parity.speed", description=__doc__)
+    add = parser.add_argument
+    add("--only", action="append", metavar="NAME", help="run this contest; repeatable")
+    add("--rounds", type=int, default=5, help="the number of rounds (%(default)s)")
+    add("--json", action="store_true", help="print one JSON list")
+    add("--chart", type=Path, metavar="PNG", help="draw the ratios as bars")
     arguments = parser.parse_args(argv)
     return run(lambda: _main(arguments), parser.prog)
 
@@ -110,7 +115,7 @@ def _ratio(contest: Contest, peer: str, ours: list[float], theirs: list[float]) 
 
 
 def _calibrated(contender: Contender, seconds: float) -> tuple[Contender, int]:
-    """Warm up, and find the number of units that a sample takes."""
+    """Warm up, and find how many units of work fill a sample of `seconds`."""
     units = contender(1)
     while (rate := _rate(contender, units)) * seconds > 2 * units:
         units = max(2 * units, int(rate * seconds / 2))
@@ -146,36 +151,23 @@ def _short(number: float) -> str:
 
 def draw(ratios: Iterable[Ratio], path: Path) -> None:
     """A bar per ratio on a log axis; 1 is the peer's own speed."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
     found = list(ratios)[::-1]
-    figure, axes = pyplot.subplots(figsize=(8, 0.42 * len(found) + 1), dpi=140)
+    figure = Figure(figsize=(8, 0.42 * len(found) + 1), layout="constrained")
+    axes = figure.subplots()
     labels = [f"{ratio.contest}  vs  {ratio.peer}" for ratio in found]
-    axes.barh(labels, [ratio.ratio for ratio in found], color="#2f6fb3", height=0.62)
+    bars = axes.barh(labels, [ratio.ratio for ratio in found], color="#2f6fb3", height=0.62)
+    axes.bar_label(bars, fmt="%.0fx", padding=3, fontsize=9)
     for place, ratio in enumerate(found):
-        axes.text(ratio.ratio * 1.06, place, f"{ratio.ratio:.0f}x", va="center", fontsize=9)
         if ratio.target:
             axes.plot([ratio.target] * 2, [place - 0.31, place + 0.31], color="#222222", lw=1.5)
-    axes.set_xscale("log")
-    axes.set_xlim(1, max(ratio.ratio for ratio in found) * 2)
+    highest = max(ratio.ratio for ratio in found)
+    axes.set(xscale="log", xlim=(1, 2 * highest))
     axes.set_xlabel("times the peer's speed (black: the target)")
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
     with replacing(path) as temporary:
-        figure.savefig(temporary, bbox_inches="tight")
-    pyplot.close(figure)
-
-
-def _parser() -> Parser:
-    parser = Parser(prog="python -m parity.speed", description=__doc__)
-    parser.add_argument("--only", action="append", metavar="NAME", help="time this; repeatable")
-    parser.add_argument("--rounds", type=int, default=5, help="the number of rounds (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print one JSON list")
-    parser.add_argument("--chart", type=Path, metavar="PNG", help="draw the ratios as bars")
-    return parser
+        figure.savefig(temporary, dpi=140)
 
 
 if __name__ == "__main__":

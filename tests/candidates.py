@@ -1,7 +1,15 @@
-"""Kuhn poker by other authors, right and wrong: files that `parity.check --candidate` is given."""
+"""Kuhn poker by other authors, right and wrong: what `parity.check --candidate` is given."""
 
-RULEBOOKS = """
-class KuhnPoker:
+import gymnasium
+import numpy as np
+
+from kuhn_bridge.kuhn_v0 import KuhnEnv
+from kuhn_bridge.rules import DEALS
+
+
+class Tutorial:
+    """As in a popular tutorial: check-check pays 2."""
+
     def is_terminal(self, history):
         return history in ("pp", "bb", "bp", "pbp", "pbb")
 
@@ -14,40 +22,45 @@ class KuhnPoker:
         return 2 if cards[0] > cards[1] else -2
 
 
-def make():
-    return KuhnPoker()
+def make_tutorial():
+    return Tutorial()
 
 
-class HistoryFirst(KuhnPoker):
+class HistoryFirst(Tutorial):
+    """Right, with the history before the cards."""
+
     def get_payoff(self, history, cards):
         if history == "pp":
             return 1 if cards[0] > cards[1] else -1
         return super().get_payoff(cards, history)
 
 
-class Hole(HistoryFirst):
+class OtherName(HistoryFirst):
+    """Right, with another name for the cards."""
+
     def get_payoff(self, hole, history):
         return super().get_payoff(history, hole)
 
 
 class Pair(HistoryFirst):
+    """It pays both players."""
+
     def get_payoff(self, cards, history):
-        import numpy as np
         return np.array([1, -1])
 
 
-class Crashes(KuhnPoker):
+class Crashes(Tutorial):
     def get_payoff(self, cards, history):
         raise ZeroDivisionError("oops")
 
 
-class OtherPlayer(Hole):
+class OtherPlayer(OtherName):
     def get_current_player(self, history):
         return 1 - len(history) % 2
 
 
 class FromOne(HistoryFirst):
-    # Its cards are 1 to 3: it looks their names up.
+    """Its cards are 1 to 3."""
 
     def get_payoff(self, cards, history):
         ranks = [{1: "J", 2: "Q", 3: "K"}[card] for card in cards]
@@ -55,7 +68,7 @@ class FromOne(HistoryFirst):
 
 
 class FromOneAndWrong(FromOne):
-    # It pays 2 for check-check as well.
+    """It pays 2 for check-check as well."""
 
     def get_payoff(self, cards, history):
         return super().get_payoff(cards, history) * (2 if history == "pp" else 1)
@@ -63,19 +76,15 @@ class FromOneAndWrong(FromOne):
 
 def shimmy():
     from shimmy import OpenSpielCompatibilityV0
+
     return OpenSpielCompatibilityV0(game_name="kuhn_poker")
 
 
-def whole():
+def shimmed():
     from kuhn_bridge.shimmy import WholeHands
-    return WholeHands(game_name="kuhn_poker")
-"""
 
-ENVIRONMENTS = '''
-from kuhn_bridge.kuhn_v0 import KuhnEnv
-from kuhn_bridge.rules import DEALS
-import gymnasium
-import numpy as np
+    return WholeHands(game_name="kuhn_poker")
+
 
 ORDER = {"check": 3, "bet": 1, "call": 0, "fold": 2}  # four IDs in an arbitrary order
 
@@ -102,23 +111,6 @@ class FourActions(KuhnEnv):
         super().step(action)
 
 
-class Peeking(KuhnEnv):
-    """Both players observe both cards."""
-
-    def observe(self, agent):
-        seen = super().observe(agent)
-        return {**seen, "observation": np.concatenate([seen["observation"], self.state()])}
-
-
-class Generous(KuhnEnv):
-    """A fold pays nothing."""
-
-    def step(self, action):
-        super().step(action)
-        if self._hand.is_terminal and "fold" in self._hand.history and action is not None:
-            self._cumulative_rewards = {agent: 0 for agent in self.agents}
-
-
 class Maskless(KuhnEnv):
     """It has no masks: illegal actions raise."""
 
@@ -127,6 +119,33 @@ class Maskless(KuhnEnv):
 
     def last(self, observe=True):
         return *super().last(observe)[:4], {}
+
+
+class Peeking(KuhnEnv):
+    """Both players observe both cards."""
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        return {**seen, "observation": np.concatenate([seen["observation"], self.state()])}
+
+
+class Leaking(KuhnEnv):
+    """After the first move both cards are observed."""
+
+    def observe(self, agent):
+        seen = super().observe(agent)
+        if self._hand.history:
+            seen["observation"][:3] += self.state()[:3] + self.state()[3:6]
+        return seen
+
+
+class Generous(KuhnEnv):
+    """A fold pays nothing."""
+
+    def step(self, action):
+        super().step(action)
+        if self._hand.is_terminal and "fold" in self._hand.history and action is not None:
+            self._cumulative_rewards = dict.fromkeys(self.agents, 0)
 
 
 class Broken(KuhnEnv):
@@ -146,14 +165,13 @@ class FoldAtFirst(KuhnEnv):
         return seen
 
 
-class Leaking(KuhnEnv):
-    """After the first move both cards are observed."""
+class NoCheck(KuhnEnv):
+    """Its mask allows a check, which raises."""
 
-    def observe(self, agent):
-        seen = super().observe(agent)
-        if self._hand.history:
-            seen["observation"][:3] += self.state()[:3] + self.state()[3:6]
-        return seen
+    def step(self, action):
+        if action == 0:
+            raise ValueError("no checks here")
+        super().step(action)
 
 
 class Loaded(KuhnEnv):
@@ -203,15 +221,6 @@ class Endless(KuhnEnv):
         self.agent_selection = other if self.agent_selection == one else one
 
 
-class Quits(KuhnEnv):
-    """A check ends the program."""
-
-    def step(self, action):
-        if action == 0:
-            raise SystemExit("enough")
-        super().step(action)
-
-
 class Three(KuhnEnv):
     """It has a third player."""
 
@@ -220,30 +229,8 @@ class Three(KuhnEnv):
         self.possible_agents = [*self.possible_agents, "player_2"]
 
 
-def leave():
-    raise SystemExit("no cards today")
-
-
 class Forgetful(KuhnEnv):
     """It ignores the seed."""
 
     def reset(self, seed=None, options=None):
         super().reset(options=options)
-'''
-
-NEIGHBOUR = """
-from __future__ import annotations
-from dataclasses import dataclass
-import kuhn
-
-@dataclass
-class Kuhn(kuhn.HistoryFirst):
-    name: str = 'mine'
-"""
-
-FILES = {
-    "kuhn.py": RULEBOOKS,
-    "envs.py": ENVIRONMENTS,
-    "nested.py": NEIGHBOUR,
-    "leaves.py": "import sys\nsys.exit(0)\n",
-}

@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings of all tests: which are slow, and their order."""
 
 import os
 import signal
@@ -8,16 +8,16 @@ from hypothesis import settings
 
 from algorithms.support.command import collect_seldom
 
-settings.register_profile("anywhere", deadline=None)  # a busy machine is no failure
+settings.register_profile("anywhere", deadline=None)  # a busy machine is slow, not wrong
 settings.load_profile("anywhere")
 
 collect_seldom()
 
-# Tests run side by side: threads of one that wait for each other would only be in the way.
+# Tests run in parallel processes, so more than one thread each would slow them down.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-# A shell starts what it runs in the background with Ctrl-C ignored, and so would our children.
+# A shell ignores Ctrl-C in background jobs, and processes that tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -30,7 +30,7 @@ def own_cache(tmp_path_factory):
         yield
 
 
-# What takes seconds: a browser, training runs, compilation of everything, whole proofs.
+# Tests that take seconds: a browser, training runs, compilation, all of `parity.check`.
 SLOW = {
     *("test_page", "test_web", "test_terminal", "test_examples", "test_own_game", "test_commands"),
     *("test_train_ppo", "test_learner", "test_sweep", "test_checkpoint", "test_figures"),
@@ -45,7 +45,7 @@ SLOW = {
 }
 
 
-# What takes longest comes first, so that all have something to do until the end.
+# The longest tests start first, so that all processes finish at about the same time.
 LONGEST = ("test_sweep", "test_page", "test_report_page", "test_train_ppo", "test_parity_command")
 
 

@@ -1,4 +1,4 @@
-"""Plant an error in what a check of the parity command is given, and see the check fail."""
+"""Plant an error in what a check of `parity.check` compares, and require that it fails."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from algorithms.games import Game
-from parity.registry import CHECKS, GAME_CHECKS, NATIVE_CHECKS, Check, Settings, run
+from algorithms.games import Game, kuhn
+
+# importing them registers the checks
+from parity import faces, games, native, policies, rules, selfplay, solvers  # noqa: F401
+from parity.registry import CHECKS, GAME_CHECKS, NATIVE_CHECKS, Settings, run
 from parity.sides import Side
 
 QUICK = Settings(quick=True)
 
 
-def rows_of(module: Any, checks: Mapping[str, Check] = CHECKS) -> set[str]:
-    """The names of the checks that a module registers."""
-    return {name for name, item in checks.items() if item.body.__module__ == module.__name__}
-
-
 def failures(row: str, subject: Mapping[str, Any], *, game: Game | None = None) -> list[str]:
     """The cases that a check describes when `subject` replaces our own implementation."""
     checks = CHECKS if game is None else GAME_CHECKS | NATIVE_CHECKS
-    settings = Settings(quick=True, game=game)
+    settings = Settings(quick=True, game=game or kuhn())
     result = run(checks[row], settings, max_cases=10**6, **subject)
     assert result.status == "FAIL"
     return result.tally.cases

@@ -1,4 +1,4 @@
-"""`parity.benchmark`: rows are measured, and replace those of a table."""
+"""`parity.benchmark` measures rows and writes them into a table; `parity.speed` in large games."""
 
 import json
 import time

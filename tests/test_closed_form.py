@@ -15,7 +15,6 @@ from algorithms.exact.kuhn import (
     LARGEST_ALPHA,
     UNIFORM_NASH_CONV,
     VALUE,
-    certify,
     exact_nash,
     from_exact,
     move_costs,
@@ -35,32 +34,64 @@ TREE = kuhn_tree()
 alphas = st.fractions(0, Fraction(1, 3), max_denominator=1000)
 
 
+def exact_value(policies, deals=DEALS):
+    """What player_0 wins in some deals when the seats play these policies, in fractions."""
+
+    def value(state):
+        if state.is_terminal:
+            return Fraction(state.returns[0])
+        row = policies[state.actor][f"{int(state.cards[state.actor])}{state.letters}"]
+        return sum(row[action] * value(state.act(action)) for action in row)
+
+    return sum(value(State.new(*deal)) for deal in deals) / len(DEALS)
+
+
+def exact_gains(policy):
+    """How much more each seat wins by its best pure responses, one per card, in fractions."""
+    gains = []
+    for seat, sign in ((0, 1), (1, -1)):
+        best = Fraction(0)
+        for card in range(3):
+            own = [name for name in policy if name[0] == str(card) and len(name[1:]) % 2 == seat]
+            values = []
+            for actions in itertools.product(*(policy[name] for name in own)):
+                rows = {
+                    name: {a: Fraction(a == action) for a in policy[name]}
+                    for name, action in zip(own, actions, strict=True)
+                }
+                pair = [policy | rows if p == seat else policy for p in (0, 1)]
+                deals = [deal for deal in DEALS if deal[seat] == card]
+                values.append(sign * exact_value(pair, deals))
+            best += max(values)
+        gains.append(best - sign * exact_value((policy, policy)))
+    return tuple(gains)
+
+
 @given(alphas)
-def test_the_certificate(alpha):
-    """For every alpha, in rational arithmetic: value exactly -1/18, NashConv exactly 0."""
-    certificate = certify(exact_nash(alpha))
-    assert certificate.value == VALUE == Fraction(-1, 18)
-    assert certificate.nash_conv == 0
-    assert all(isinstance(gain, Fraction) for gain in certificate.gains)
+def test_the_family_in_fractions(alpha):
+    """For every alpha, in rational arithmetic: value exactly -1/18, no gain at all."""
+    policy = exact_nash(alpha)
+    assert exact_value((policy, policy)) == VALUE == Fraction(-1, 18)
+    assert exact_gains(policy) == (0, 0)
 
 
-def test_the_certificate_of_uniform_play():
+def test_uniform_play_in_fractions():
     half = Fraction(1, 2)
-    certificate = certify({name: dict.fromkeys(row, half) for name, row in exact_nash(0).items()})
-    assert certificate.value == Fraction(1, 8)
-    assert certificate.gains == (Fraction(3, 8), Fraction(13, 24))
-    assert certificate.nash_conv == UNIFORM_NASH_CONV == Fraction(11, 12)
+    policy = {name: dict.fromkeys(row, half) for name, row in exact_nash(0).items()}
+    assert exact_value((policy, policy)) == Fraction(1, 8)
+    assert exact_gains(policy) == (Fraction(3, 8), Fraction(13, 24))
+    assert sum(exact_gains(policy)) == UNIFORM_NASH_CONV == Fraction(11, 12)
 
 
 @given(alphas, st.sampled_from(INFORMATION_STATES), st.fractions(0, 1, max_denominator=50))
-def test_the_certificate_agrees_with_the_arrays(alpha, name, share):
-    """Spoil one row: fractions and floats say the same of what can then be gained."""
+def test_fractions_agree_with_the_arrays(alpha, name, share):
+    """With one row changed: fractions and floats agree on the gains."""
     first, second = exact_nash(alpha)[name]
     spoiled = exact_nash(alpha) | {name: {first: share, second: 1 - share}}
-    certificate = certify(spoiled)
     measure = evaluate_policy(TREE, from_exact(spoiled))
-    assert measure.gains == pytest.approx([float(gain) for gain in certificate.gains], abs=1e-12)
-    assert measure.values[0] == pytest.approx(float(certificate.value), abs=1e-12)
+    gains, value = exact_gains(spoiled), exact_value((spoiled, spoiled))
+    assert measure.gains == pytest.approx([float(gain) for gain in gains], abs=1e-12)
+    assert measure.values[0] == pytest.approx(float(value), abs=1e-12)
 
 
 def test_what_each_move_costs_against_an_equilibrium():
@@ -95,7 +126,7 @@ def test_costs_are_what_a_deviation_loses(name, index, alpha):
     policy, seat = exact_nash(alpha), len(name[1:]) % 2
     deviation = list(policy[name])[index]
     always = policy | {name: {action: Fraction(action == deviation) for action in policy[name]}}
-    lost = (VALUE - certify(always).value) * (1 - 2 * seat)
+    lost = (VALUE - exact_value((always, always))) * (1 - 2 * seat)
     assert lost == move_costs(policy)[name][deviation] * reach(policy, name)
 
 

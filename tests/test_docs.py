@@ -112,10 +112,10 @@ def shown_in(page):
         yield from (part.split("\n", 1) for part in re.split(r"(?m)^(?=\$ )", block) if part)
 
 
-def test_the_commands_of_a_page_print_what_it_shows(tmp_path, monkeypatch, capsys):
+def test_commands_print_what_the_pages_show(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     seen = 0
-    for line, wanted in shown_in("games.md"):
+    for line, wanted in (*shown_in("games.md"), *shown_in("ten-minutes.md")):
         module, given = SHOWN.match(line).groups()
         given, _, tail = given.partition(" | tail -")
         import_module(module).main(shlex.split(given))
@@ -124,4 +124,4 @@ def test_the_commands_of_a_page_print_what_it_shows(tmp_path, monkeypatch, capsy
         other = [pair for pair in lines if pair[0] != pair[1]]
         assert [pair for pair in other if not any(word in pair[1] for word in VARIES)] == []
         seen += 1
-    assert seen == 5
+    assert seen == 6

@@ -1,4 +1,4 @@
-"""Every example runs, and says what it should."""
+"""Every example runs and prints what it should."""
 
 import re
 import runpy

@@ -21,10 +21,11 @@ from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.exact.values import expected_values, nash_conv, reach_probabilities
 from tests.games import DICE, KUHN, KUHN3, LEDUC, apart, tree
 
-DICE3, DICE5 = (f"liars_dice(numdice=1,dice_sides={sides})" for sides in (3, 5))
+DICE2, DICE3, DICE5 = (f"liars_dice(numdice=1,dice_sides={sides})" for sides in (2, 3, 5))
 BRIDGE = "tiny_bridge_2p"
 GOOFSPIEL = "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=3))"
-LANES = {KUHN: 4, KUHN3: 1, LEDUC: 6, DICE: 4, DICE3: 4, DICE5: 6, BRIDGE: 1, GOOFSPIEL: 1}
+LANES = {KUHN: 4, KUHN3: 1, LEDUC: 6, DICE2: 2, DICE3: 4, DICE: 4, DICE5: 6}
+LANES |= {BRIDGE: 1, GOOFSPIEL: 1}
 
 
 def _high_card(cards):
@@ -46,8 +47,18 @@ def _many_hands():
     return compile_tree("high card", 2, 19, _high_card(19))
 
 
-def pair(flat, variant=CFR):
-    return Solver(flat, variant), FastSolver(flat, variant)
+def pair(flat, variant=CFR, iterations=0):
+    """Both solvers of a game, after some iterations."""
+    solvers = Solver(flat, variant), FastSolver(flat, variant)
+    for solver in solvers:
+        solver.run(iterations)
+    return solvers
+
+
+def assert_same_after_five_iterations(flat):
+    exact, fast = pair(flat, iterations=5)
+    assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-10)
+    assert fast.regrets() == pytest.approx(exact.regrets(), abs=1e-10)
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
@@ -65,9 +76,7 @@ def test_ten_iterations_are_the_exact_ones(name, variant):
 
 @pytest.mark.parametrize("name", [KUHN3, DICE5, BRIDGE])
 def test_averages_after_ten_iterations_of_cfr(name):
-    exact, fast = pair(tree(name))
-    exact.run(10)
-    fast.run(10)
+    exact, fast = pair(tree(name), iterations=10)
     assert apart(fast.average_policy(), exact.average_policy()) <= 1e-12
 
 
@@ -108,8 +117,7 @@ def _rough(flat, seed):
 
 @pytest.mark.parametrize(("name", "iterations"), [(KUHN, 400), (DICE3, 1_000), (DICE, 2_000)])
 def test_both_reach_a_millionth(name, iterations):
-    for solver in pair(tree(name), PREDICTIVE_CFR_PLUS):
-        solver.run(iterations)
+    for solver in pair(tree(name), PREDICTIVE_CFR_PLUS, iterations):
         assert nash_conv(solver.tree, solver.average_policy()) < 1e-6
 
 
@@ -121,9 +129,7 @@ def test_lanes_where_hands_are_alike(name, width):
 def test_more_hands_than_lanes():
     flat = _many_hands()
     assert make_layout(flat).width == WIDTHS[-1] < 19
-    exact, fast = pair(flat, CFR_PLUS)
-    exact.run(50)
-    fast.run(50)
+    exact, fast = pair(flat, CFR_PLUS, iterations=50)
     assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-10)
 
 
@@ -180,17 +186,7 @@ def _at_random(seed):
 def test_games_of_no_regular_shape(seed):
     flat = compile_tree("random", 2, 9, _at_random(seed))
     assert make_layout(flat).width == 4
-    exact, fast = pair(flat)
-    exact.run(5)
-    fast.run(5)
-    assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-10)
-    assert fast.regrets() == pytest.approx(exact.regrets(), abs=1e-10)
-
-
-def test_two_hands_take_two_lanes():
-    name = "liars_dice(numdice=1,dice_sides=2)"
-    assert make_layout(tree(name)).width == 2
-    test_a_layout_is_the_game(name)
+    assert_same_after_five_iterations(flat)
 
 
 def _crossed():
@@ -217,8 +213,4 @@ def test_positions_of_different_depths_are_not_taken_for_each_other(monkeypatch)
     monkeypatch.setattr("algorithms.exact.fast.MIN_DENSITY", 0)  # lanes, whether they pay or not
     flat = compile_tree("crossed", 2, 3, _crossed())
     assert make_layout(flat).width == 2
-    exact, fast = pair(flat)
-    exact.run(5)
-    fast.run(5)
-    assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-10)
-    assert fast.regrets() == pytest.approx(exact.regrets(), abs=1e-10)
+    assert_same_after_five_iterations(flat)

@@ -1,7 +1,7 @@
-"""What README and docs say of training runs: of curves that today's code still begins to draw.
+"""What README and docs say about training runs agrees with curves that the code still produces.
 
-The runs themselves take too long for a test. A run is decided by its settings and seed, so one that
-begins as the stored curve does, and follows from the same code, ends as it does.
+The whole runs take too long for a test. A run depends on its settings and its seed alone, so one
+that begins like the stored curve also ends like it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROW = re.compile(
 
 
 class Enough(Exception):  # noqa: N818
-    """The run has come far enough."""
+    """Ends a run after its first points."""
 
 
 def beginning(settings: dict[str, Any], points: int) -> list[Point]:

@@ -115,18 +115,6 @@ def test_the_name_loads_it_again(name):
         assert game.name.startswith("turn_based_simultaneous_game(game=")
 
 
-def test_histories_lead_to_their_nodes():
-    tree = load_game(LEDUC).tree
-    root = load_game(LEDUC).origin.new_initial_state()
-    for node in range(0, tree.num_nodes, 97):
-        state = root.clone()
-        for action in tree.history(node):
-            state.apply_action(action)
-        assert state.current_player() == tree.player[node]
-        if tree.player[node] >= 0:
-            assert state.information_state_string() == tree.keys[tree.infoset[node]]
-
-
 def test_as_game():
     leduc = load_game(LEDUC)
     assert as_game(leduc) is leduc

@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 parsed = cache(ast.parse)  # most modules are parsed for every planted import
 
-# A package imports only from its own line and those above it; packages of one line do not import
-# each other, and the modules of "algorithms" itself, which are the commands, neither.
+# A package imports only from itself and from the lines above it; packages of one line do not import
+# each other. The modules of "algorithms" itself are the commands, which do not import each other.
 LAYERS = (
     ("kuhn_bridge",),
     ("algorithms.support",),
@@ -71,7 +71,7 @@ def violations(sources):
 
 
 def cycle(sources):
-    """A circle of modules that import each other when they are loaded, or none."""
+    """Modules that import each other in a circle when they are loaded; empty if there are none."""
     graph = {module: set(imports(parsed(text).body, sources)) for module, text in sources.items()}
     try:
         TopologicalSorter(graph).prepare()

@@ -9,7 +9,6 @@ import pytest
 
 from algorithms import evaluate, simulate
 from algorithms.games import load_game
-from algorithms.games.liars_dice import find_liars_dice
 from algorithms.learning.matches import play_match
 from kuhn_bridge import Policy
 from tests.models import Spaces, save_model
@@ -32,7 +31,8 @@ def model_of(path, game):
 
 
 @pytest.mark.parametrize(
-    "native", [load_game(NATIVE).native, find_liars_dice("liars_dice(numdice=2,dice_sides=3)")]
+    "native",
+    [load_game(NATIVE).native, load_game("liars_dice(numdice=2,dice_sides=3)").source.native()],
 )
 def test_information_sets_are_found_by_their_observations(native):
     for player, count in enumerate(native.num_infosets):

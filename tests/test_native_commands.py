@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 
 import numpy as np
 import pytest
@@ -100,20 +99,23 @@ def test_what_a_native_game_lacks_is_one_line(arguments, words, capsys, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-class Stopping:
-    """A solver that stops with an error after some iterations."""
+def stopping(at, error=KeyboardInterrupt):
+    """`make_solver` of solvers whose `run` raises an error after some iterations."""
 
-    def __init__(self, solver, at, error=KeyboardInterrupt):
-        self.solver, self.at, self.error = solver, at, error
+    def make(*arguments, **options):
+        solver = make_solver(*arguments, **options)
+        run = solver.run
 
-    def __getattr__(self, name):
-        return getattr(self.solver, name)
+        def run_to_the_error(iterations):
+            for _ in range(iterations):
+                if solver.iterations == at:
+                    raise error
+                run(1)
 
-    def run(self, iterations):
-        for _ in range(iterations):
-            if self.solver.iterations == self.at:
-                raise self.error
-            self.solver.run(1)
+        solver.run = run_to_the_error
+        return solver
+
+    return make
 
 
 @pytest.mark.parametrize("game", [HEX, DICE])
@@ -122,7 +124,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_result(game, tmp_path, caps
     arguments = ["--game", game, "--variant", "pcfr+", "--iterations", "40"]
     assert run(*arguments, "--out", "whole.npz", capsys=capsys)[0] == 0
     with monkeypatch.context() as patch:
-        patch.setattr(solve, "make_solver", lambda *a, **k: Stopping(make_solver(*a, **k), 17))
+        patch.setattr(solve, "make_solver", stopping(17))
         code, printed = run(*arguments, "--out", "half.npz", capsys=capsys)
     assert code == 130
     expected = "interrupted after 17 iterations, saved half.npz; --resume continues from there"
@@ -139,7 +141,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_result(game, tmp_path, caps
 def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(solve, "make_solver", lambda *a, **k: Stopping(make_solver(*a, **k), 3))
+        patch.setattr(solve, "make_solver", stopping(3))
         run("--game", HEX, "--out", "x.npz", capsys=capsys)
     checkpoint = tmp_path / "x.ckpt"
     again = ["--out", "x.npz", "--resume"]
@@ -163,8 +165,7 @@ def test_a_killed_run_is_resumed_from_its_last_checkpoint(tmp_path, capsys, monk
     arguments = ["--game", HEX, "--iterations", "40"]
     run(*arguments, "--out", "whole.npz", capsys=capsys)
     with monkeypatch.context() as patch:
-        killed = partial(Stopping, at=17, error=SystemError)
-        patch.setattr(solve, "make_solver", lambda *a, **k: killed(make_solver(*a, **k)))
+        patch.setattr(solve, "make_solver", stopping(17, SystemError))
         with pytest.raises(SystemError):
             run(*arguments, "--out", "half.npz", capsys=capsys)
     assert not (tmp_path / "half.npz").exists()

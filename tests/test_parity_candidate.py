@@ -2,40 +2,27 @@
 
 import json
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pyspiel
 import pytest
 
-from kuhn_bridge import BridgeError
-from kuhn_bridge.kuhn_v0 import KuhnEnv
 from kuhn_bridge.openspiel import KuhnBridgeGame, KuhnBridgeState
 from kuhn_bridge.rules import DEALS
-from parity import candidate, check, faces, sides
-from tests.candidates import FILES
+from parity import candidate, check, sides
+
+HERE = "tests.candidates"
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder with candidates, whose modules are forgotten afterwards."""
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "kuhn", raising=False)
-    return tmp_path
-
-
-def test_the_popular_tutorial_gets_its_wrong_hands(folder, capsys):
-    spec = f"{folder / 'kuhn.py'}:KuhnPoker"
-    assert check.main(["--candidate", spec]) == 1
+def test_the_popular_tutorial_gets_its_wrong_hands(capsys):
+    assert check.main(["--candidate", f"{HERE}:Tutorial"]) == 1
     out = capsys.readouterr().out
-    assert out.startswith(f"{spec}: a rulebook in letters\n")
+    assert out.startswith(f"{HERE}:Tutorial: a rulebook in letters\n")
     assert "pp with K against Q: pays 2, OpenSpiel pays 1\n" in out
     assert "pp with Q against K: pays -2, OpenSpiel pays -1\n" in out
     assert "6 differ" in out
     assert "hint" not in out
-    assert check.main(["--candidate", spec, "--json"]) == 1
+    assert check.main(["--candidate", f"{HERE}:Tutorial", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["wrong"], found["kind"]) == (6, "a rulebook in letters")
 
@@ -43,12 +30,8 @@ def test_the_popular_tutorial_gets_its_wrong_hands(folder, capsys):
 @pytest.mark.parametrize(
     "spec",
     [
-        "kuhn.py:HistoryFirst",
-        "kuhn.py:Hole",
-        "kuhn.py:whole",
-        "nested.py:Kuhn",
-        "envs.py:FourActions",
-        "envs.py:Maskless",
+        *(f"{HERE}:{name}" for name in ("HistoryFirst", "OtherName", "shimmed")),
+        *(f"{HERE}:{name}" for name in ("FourActions", "Maskless")),
         "kuhn_bridge:KuhnPoker",
         "kuhn_bridge:env",
         "kuhn_bridge:kuhn_v0",
@@ -58,55 +41,42 @@ def test_the_popular_tutorial_gets_its_wrong_hands(folder, capsys):
         "kuhn_poker",
     ],
 )
-def test_faithful_games_of_every_kind_pass(spec, folder, capsys):
-    spec = str(folder / spec) if ".py:" in spec else spec
+def test_faithful_games_of_every_kind_pass(spec, capsys):
     assert check.main(["--candidate", spec]) == 0
     assert "it agrees with OpenSpiel" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("spec", "case"),
+    ("name", "case"),
     [
-        ("kuhn.py:make", "pp with K against Q: pays 2, OpenSpiel pays 1"),
-        ("kuhn.py:shimmy", "p with J against Q: the hand is truncated after [check]"),
-        ("kuhn.py:Crashes", "ZeroDivisionError: oops, OpenSpiel pays"),
-        ("kuhn.py:Pair", "TypeError"),
-        ("kuhn.py:OtherPlayer", "the deal with J against Q: lets player_1 act, OpenSpiel lets"),
-        ("envs.py:FoldAtFirst", "allows action 2 or bet or check"),
-        ("envs.py:Leaking", "player_1 observes the same as at"),
-        ("envs.py:Loaded", "one deal comes up"),
-        ("envs.py:FewerDeals", "this deal never comes up"),
-        ("envs.py:Twins", "both players can hold the same card"),
-        ("envs.py:Quits", "the hand is broken off by SystemExit: enough after [check]"),
-        ("envs.py:Immortal", "finished agents do not leave"),
-        ("envs.py:Endless", "OpenSpiel allows nothing"),
-        ("envs.py:Peeking", "at the start player_0 has 6 different observations"),
-        ("envs.py:Generous", "bp with J against Q: pays 0, OpenSpiel pays 1"),
+        ("make_tutorial", "pp with K against Q: pays 2, OpenSpiel pays 1"),
+        ("shimmy", "p with J against Q: the hand is truncated after [check]"),
+        ("Crashes", "ZeroDivisionError: oops, OpenSpiel pays"),
+        ("Pair", "TypeError"),
+        ("OtherPlayer", "the deal with J against Q: lets player_1 act, OpenSpiel lets"),
+        ("FoldAtFirst", "allows action 2 or bet or check"),
+        ("NoCheck", "p with J against Q: ValueError: no checks here, OpenSpiel plays on"),
+        ("Leaking", "player_1 observes the same as at"),
+        ("Loaded", "one deal comes up"),
+        ("FewerDeals", "this deal never comes up"),
+        ("Twins", "both players can hold the same card"),
+        ("Immortal", "finished agents do not leave"),
+        ("Endless", "OpenSpiel allows nothing"),
+        ("Peeking", "at the start player_0 has 6 different observations"),
+        ("Generous", "bp with J against Q: pays 0, OpenSpiel pays 1"),
     ],
 )
-def test_faulty_games_get_the_reason(spec, case, folder, capsys):
-    assert check.main(["--candidate", str(folder / spec)]) == 1
+def test_faulty_games_get_the_reason(name, case, capsys):
+    assert check.main(["--candidate", f"{HERE}:{name}"]) == 1
     assert case in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("envs.py:Forgetful", "does not repeat its deal"),
-        ("envs.py:Broken", "cannot be played: OSError: no cards left"),
-        ("envs.py:leave", "cannot be played: SystemExit: no cards today"),
-        ("envs.py:Three", "the candidate has 3 agents, not 2"),
-        ("leaves.py:x", "cannot load the candidate"),
-    ],
-)
-def test_a_candidate_that_cannot_be_played_is_an_error(spec, message, folder, capsys):
-    assert check.main(["--candidate", str(folder / spec)]) == 2
-    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("spec", "actions", "message"),
     [
+        (f"{HERE}:Forgetful", None, "does not repeat its deal"),
+        (f"{HERE}:Broken", None, "cannot be played: OSError: no cards left"),
+        (f"{HERE}:Three", None, "the candidate has 3 agents, not 2"),
         ("nowhere.at.all:x", None, "cannot load the candidate"),
         ("kuhn_bridge:Nothing", None, "has no attribute 'Nothing'"),
         ("no_such_game", None, "cannot load the candidate"),
@@ -115,7 +85,7 @@ def test_a_candidate_that_cannot_be_played_is_an_error(spec, message, folder, ca
         ("kuhn_poker(players=3)", None, "3 players, not 2"),
         ("math:pi", None, "a candidate is a rulebook"),
         ("os:path", None, "got module"),
-        ("tic_tac_toe", None, "the candidate has 9 actions"),
+        ("tic_tac_toe", None, "the candidate has 9 actions; Kuhn poker has 2, 3 or 4"),
         ("kuhn_poker", "0=check/bet,1=call/fold", "the same ID"),
         ("kuhn_poker", "0=check/fold,5=bet/call", "ID 5; the IDs are 0 to 1"),
         ("kuhn_poker", "one=check", "--actions has the form"),
@@ -133,19 +103,40 @@ def test_bad_input_is_one_line_and_exit_2(spec, actions, message, capfd):
     assert captured.out == ""
 
 
-def test_cards_from_1_to_3_get_a_hint(folder, capsys):
-    assert check.main(["--candidate", f"{folder / 'kuhn.py'}:FromOne"]) == 1
+def test_cards_from_1_to_3_get_a_hint(capsys):
+    assert check.main(["--candidate", f"{HERE}:FromOne"]) == 1
     assert "hint: its cards seem to be 1 to 3" in capsys.readouterr().out
-    assert check.main(["--candidate", f"{folder / 'kuhn.py'}:FromOneAndWrong", "--json"]) == 1
+    assert check.main(["--candidate", f"{HERE}:FromOneAndWrong", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["hint"].endswith("; renumbered, 6 would differ")
 
 
-def test_action_ids_may_be_named(folder, capsys):
-    spec = str(folder / "envs.py:FourActions")
+def test_action_ids_may_be_named(capsys):
+    spec = f"{HERE}:FourActions"
     right, wrong = "3=check,1=bet,0=call,2=fold", "0=check,1=bet,2=call,3=fold"
     assert check.main(["--candidate", spec, "--actions", right]) == 0
     assert check.main(["--candidate", spec, "--actions", wrong]) == 1
     capsys.readouterr()
+
+
+NEIGHBOUR = """
+from __future__ import annotations
+from dataclasses import dataclass
+import beside
+
+@dataclass
+class Kuhn(beside.KuhnPoker):
+    name: str = 'mine'
+"""
+
+
+def test_a_file_may_import_its_neighbours(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "beside.py").write_text("from kuhn_bridge import KuhnPoker\n")
+    (tmp_path / "mine.py").write_text(NEIGHBOUR)
+    assert check.main(["--candidate", f"{tmp_path / 'mine.py'}:Kuhn"]) == 0
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    assert check.main(["--candidate", f"{tmp_path / 'leaves.py'}:x"]) == 2
+    assert "cannot load the candidate" in capsys.readouterr().err
 
 
 # OpenSpiel games.
@@ -204,7 +195,17 @@ def test_a_game_that_cannot_deal_is_a_mismatch():
     assert cases == ["dealing: ZeroDivisionError: no cards, OpenSpiel deals two cards"]
 
 
-# Parts.
+@pytest.mark.parametrize(
+    ("game", "encoding", "letters", "message"),
+    [
+        ("kuhn_poker", {**sides.PASS_BET, "bet": 2}, "pb", "^bet is not possible after p$"),
+        ("leduc_poker", {"check": 1, "bet": 2}, "pp", "chance deals a third time"),
+    ],
+)
+def test_nodes_that_a_game_does_not_have(game, encoding, letters, message):
+    side = sides.openspiel(pyspiel.load_game(game), encoding)
+    with pytest.raises(sides.UnreachableError, match=message):
+        side.view(DEALS[0], letters)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -215,80 +216,6 @@ def test_every_id_has_a_meaning_and_no_decision_has_one_twice(size):
         assert encoding["call"] != encoding["fold"]
 
 
-@pytest.mark.parametrize("size", [1, 5])
-def test_kuhn_has_two_to_four_action_ids(size):
-    with pytest.raises(BridgeError, match=f"has {size} actions; Kuhn poker has 2, 3 or 4"):
-        list(candidate.encodings(size))
-
-
-def test_a_module_of_the_working_directory_is_found_but_shadows_none(folder, monkeypatch):
-    for place, answer in (("ours", 1), ("here", 2)):
-        (folder / place).mkdir()
-        (folder / place / "in_two_places.py").write_text(f"answer = {answer}\n")
-    (folder / "here" / "beside_us.py").write_text("answer = 7\n")
-    sys.path.append(str(folder / "ours"))
-    monkeypatch.chdir(folder / "here")
-    assert candidate.load("beside_us:answer") == 7
-    assert candidate.load("in_two_places:answer") == 1
-
-
-class Particular(KuhnEnv):
-    """Without masks or an end; after three moves it takes only action 0."""
-
-    def observe(self, agent):
-        return self.state()
-
-    def last(self, observe=True):
-        return self.state(), 0, False, False, {}
-
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed, options=options)
-        self.moves = 0
-
-    def step(self, action):
-        if self.moves == 3 and action:
-            raise ValueError(action)
-        self.moves += 1
-
-
-def test_hands_are_recorded_beyond_the_length_of_kuhn():
-    env = Particular()
-    record = sides.record_hands(lambda: env.reset(seed=0) or env)
-    assert {record[path].legal for path in record if len(path) == 3} == {(0,)}
-
-
 def test_a_mask_is_not_part_of_an_observation():
-    seen = {"observation": np.ones(2), "action_mask": np.ones(3)}
-    assert sides.observation_bytes(seen) == np.ones(2).tobytes()
-
-
-@pytest.mark.parametrize(
-    ("side", "letters", "message"),
-    [
-        (
-            lambda: sides.openspiel(pyspiel.load_game("kuhn_poker"), {**sides.PASS_BET, "bet": 2}),
-            "pb",
-            r"^bet is not possible after p$",
-        ),
-        (
-            lambda: sides.openspiel(
-                pyspiel.load_game("leduc_poker"), {"check": 1, "bet": 2, "call": 1, "fold": 0}
-            ),
-            "pp",
-            "chance deals a third time",
-        ),
-        (
-            lambda: faces.shimmy_aec(faces.upstream),
-            "pb",
-            r"^the hand is truncated after \[check\]$",
-        ),
-    ],
-)
-def test_nodes_that_a_side_does_not_have(side, letters, message):
-    with pytest.raises(sides.UnreachableError, match=message):
-        side().view(DEALS[0], letters)
-
-
-def test_agents_that_have_left_have_no_rewards():
-    gone = SimpleNamespace(possible_agents=["a", "b"], agents=[], agent_iter=lambda most: ())
-    assert sides.final_rewards(gone) == [0, 0]
+    one, other = ({"observation": np.ones(2), "action_mask": np.full(3, i)} for i in (0, 1))
+    assert sides.observation_text(one) == sides.observation_text(other)

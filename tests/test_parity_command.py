@@ -10,14 +10,19 @@ import pytest
 
 from algorithms.games.kuhn import kuhn
 from kuhn_bridge.state import nodes
-from parity import check, faces, growth, policies, rules, selfplay, solvers, speed
-from parity.registry import CHECKS, Check, Skipped, run
-from parity.tally import Tally, format_value
+from parity import check, growth, policies, speed
+from parity.registry import CHECKS, Check, Settings, Skipped, Tally, format_value, run
+from tests import (
+    test_parity_algorithms,
+    test_parity_faces,
+    test_parity_policies,
+    test_parity_rules,
+    test_parity_selfplay,
+)
 from tests.planting import QUICK
 
-assert {faces, policies, rules, selfplay, solvers}  # importing them registers the checks
 DOCS = Path(__file__).parent.parent / "docs"
-# After an error that is not theirs these would take most of the time.
+# These take most of the time, and the error planted below does not concern them.
 SLOW = {
     "cfr",
     "cfr+",
@@ -42,6 +47,14 @@ def test_everything_agrees(name):
         assert result.tally.compared > 0
 
 
+def test_every_check_has_a_planted_error():
+    """But the one that watches another project; those of `--game` have a test of their own."""
+    tables = (test_parity_rules, test_parity_faces, test_parity_selfplay)
+    tables += (test_parity_algorithms, test_parity_policies)
+    rows = {row for table in tables for row, _, _ in table.PLANTED}
+    assert rows == set(CHECKS) - {"shimmy-upstream"}
+
+
 def test_an_error_in_the_core_fails_the_checks_concerned_and_no_others():
     """A check-check hand pays 2, in the states that all users of the core share."""
     policies.exported(QUICK)  # trained without the error
@@ -50,8 +63,9 @@ def test_an_error_in_the_core_fails_the_checks_concerned_and_no_others():
     for state in ends:
         object.__setattr__(state, "returns", tuple(2 * chips for chips in right[state]))
     kuhn.cache_clear()
+    quick = Settings(quick=True)  # with the wrong game
     try:
-        results = [run(item, QUICK) for name, item in CHECKS.items() if name not in SLOW]
+        results = [run(item, quick) for name, item in CHECKS.items() if name not in SLOW]
     finally:
         for state in ends:
             object.__setattr__(state, "returns", right[state])
@@ -97,18 +111,18 @@ def test_a_tolerance_is_a_limit(distance, wrong):
 
 
 def test_a_tally_keeps_the_largest_deviation_and_the_first_cases():
-    tally, other = Tally(), Tally()
+    tally = Tally()
     tally.close("here", "has {}", 0.5, 0.25, 1.0)
     assert (tally.wrong, tally.deviation) == (0, 0.25)
     tally.same("here", "has {}", 3, 1)
     assert (tally.wrong, tally.deviation) == (1, 2)
     for _ in range(7):
-        other.same("there", "has {}", "a", "b")
-    assert other.deviation == np.inf  # text has no distance
-    assert len(other.cases) == 6
-    tally.add(other)
-    assert (tally.compared, tally.wrong, tally.deviation) == (9, 8, np.inf)
-    assert tally.cases == ["here: ours has 3, OpenSpiel has 1", *other.cases[:5]]
+        tally.same("there", "has {}", "a", "b")
+    assert (tally.compared, tally.wrong, tally.deviation) == (9, 8, np.inf)  # of text
+    assert tally.cases == [
+        "here: ours has 3, OpenSpiel has 1",
+        *["there: ours has a, OpenSpiel has b"] * 5,
+    ]
 
 
 def skipping(tally, settings):

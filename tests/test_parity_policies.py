@@ -10,7 +10,7 @@ from algorithms.policies import load_policy
 from kuhn_bridge import Policy
 from parity import check, policies
 from parity.registry import CHECKS, Skipped, run
-from tests.planting import QUICK, failures, rows_of
+from tests.planting import QUICK, failures
 
 
 def sharpened(source, game, trust=False):
@@ -55,10 +55,6 @@ PLANTED = [
 @pytest.mark.parametrize(("row", "subject", "text"), PLANTED)
 def test_a_planted_error_is_described(row, subject, text):
     assert any(text in case for case in failures(row, subject))
-
-
-def test_every_check_has_a_planted_error():
-    assert {row for row, _, _ in PLANTED} == rows_of(policies)
 
 
 def test_a_missing_runtime_skips_the_check():

@@ -8,27 +8,25 @@ import numpy as np
 import pyspiel
 import pytest
 
-from algorithms.exact.cfr import CFR_SIMULTANEOUS, VARIANTS
-from algorithms.exact.phantom.rules import Rules, hex_board, tic_tac_toe, with_public_stones
+from algorithms.exact.cfr import VARIANTS
+from algorithms.exact.phantom.rules import hex_board, tic_tac_toe, with_public_stones
 from algorithms.exact.phantom.sequences import histories, infosets_of
 from algorithms.exact.phantom.solver import PhantomSolver
 from algorithms.exact.phantom.values import Evaluator, node_of, normalise
 from algorithms.exact.phantom.walk import find_tries, walk
-from algorithms.exact.values import evaluate_policy
 from algorithms.games import load_game
-from algorithms.games.phantom import find_phantom
-from kuhn_bridge.errors import BridgeError, HistoryError, PolicyError
+from algorithms.games.phantom import Phantom, find_phantom
+from kuhn_bridge.errors import BridgeError, HistoryError
+from tests.native_games import (
+    ALTERNATING,
+    HEX,
+    POLICIES,
+    SMALL_HEX,
+    dark_hex,
+    in_float64,
+    native,
+)
 
-
-def dark_hex(rows, cols, version):
-    return f"dark_hex(gameversion={version},num_rows={rows},num_cols={cols})"
-
-
-QUICK = [dark_hex(2, 2, version) for version in ("cdh", "adh")]
-SLOW = [dark_hex(*size, version) for size in ((2, 3), (3, 2)) for version in ("cdh", "adh")]
-SMALL = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
-# Own sequences are information states of the tree.
-TREES = [dark_hex(2, 2, "adh"), pytest.param(dark_hex(2, 3, "adh"), marks=pytest.mark.slow)]
 PTTT = "phantom_ttt(obstype=reveal-nothing)"
 LARGE = {
     PTTT: (3_683_314, 2_307_355),
@@ -36,29 +34,6 @@ LARGE = {
     "dark_hex(gameversion=cdh,board_size=3,obstype=reveal-nothing)": (3_720_850, 2_352_067),
     "dark_hex(gameversion=adh,board_size=3,obstype=reveal-nothing)": (16_497_034, 10_828_243),
 }
-
-
-@cache
-def native(name):
-    return find_phantom(name)
-
-
-def pure(game, actions):
-    """The tables that always play `actions`, one `(I_p,)` per player."""
-    columns = np.arange(game.num_actions)
-    return tuple((columns == chosen[:, None]).astype(np.float32) for chosen in actions)
-
-
-POLICIES = {
-    "uniform": lambda game: game.uniform(),
-    "random": lambda game: game.random(3),
-    # Most information sets have reach probability 0.
-    "pure": lambda game: pure(game, game.measure(game.random(4)).best_response),
-}
-
-
-def in_float64(table):
-    return table / table.sum(axis=1, keepdims=True, dtype=np.float64)
 
 
 class States:
@@ -137,7 +112,7 @@ def states(name):
     return States(name)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", SMALL_HEX)
 def test_tensors_masks_and_histories_are_openspiels_in_every_state(name):
     met = {(player, infoset) for player, infoset, _ in states(name).decisions}
     counts = native(name).num_infosets
@@ -145,7 +120,7 @@ def test_tensors_masks_and_histories_are_openspiels_in_every_state(name):
 
 
 @pytest.mark.parametrize("kind", POLICIES)
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", SMALL_HEX)
 def test_the_measure_is_that_of_openspiels_states(name, kind):
     tables = POLICIES[kind](native(name))
     measure, (value, best_values) = native(name).measure(tables), states(name).measure(tables)
@@ -155,18 +130,6 @@ def test_the_measure_is_that_of_openspiels_states(name, kind):
     assert measure.gains == pytest.approx(gains, abs=1e-12)
     assert measure.nash_conv == pytest.approx(sum(gains), abs=1e-12)
     assert measure.exploitability == pytest.approx(sum(gains) / 2, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_the_best_responses_win_their_values(name):
-    game = native(name)
-    tables = game.random(6)
-    measure = game.measure(tables)
-    answers = pure(game, measure.best_response)
-    for player in (0, 1):
-        pair = (answers[0], tables[1]) if player == 0 else (tables[0], answers[1])
-        won = game.measure(pair).values[player]
-        assert won == pytest.approx(measure.best_values[player], abs=1e-12)
 
 
 def assert_is_openspiels(game, state):
@@ -204,32 +167,6 @@ def test_strings_of_classical_dark_hex_reveal_the_number_of_actions():
     name = dark_hex(2, 2, "cdh")
     assert native(name).num_infosets == (17, 53)
     assert np.bincount(load_game(name).tree.owner).tolist() == [33, 101]
-
-
-@pytest.mark.parametrize(("start", "stop"), [(0, 1), (1, 5), (4, 53), (17, 17)])
-def test_a_batch_is_a_part_of_the_whole(start, stop):
-    game = native(QUICK[0])
-    whole = game.observations(1, 0, 53), game.legal(1, 0, 53)
-    assert (game.observations(1, start, stop) == whole[0][start:stop]).all()
-    assert (game.legal(1, start, stop) == whole[1][start:stop]).all()
-
-
-@pytest.mark.parametrize("kind", ["uniform", "random"])
-@pytest.mark.parametrize("name", QUICK)
-def test_tables_are_distributions_over_the_legal_actions(name, kind):
-    game = native(name)
-    for player, table in enumerate(POLICIES[kind](game)):
-        legal = game.legal(player, 0, game.num_infosets[player])
-        assert table.dtype == np.float32
-        assert ((table > 0) == legal).all()
-        assert table.sum(axis=1) == pytest.approx(1, abs=1e-6)
-
-
-def test_a_random_policy_is_drawn_from_its_seed():
-    game = native(QUICK[0])
-    one, same, other = game.random(1), game.random(1), game.random(2)
-    assert all((a == b).all() for a, b in zip(one, same, strict=True))
-    assert not any((a == b).all() for a, b in zip(one, other, strict=True))
 
 
 # The walk over histories: what the products must agree with on boards beyond OpenSpiel's speed.
@@ -285,7 +222,7 @@ def test_the_products_agree_with_a_walk_over_all_histories(board, abrupt):
 
 def test_a_walk_counts_histories():
     """OpenSpiel's, on 2x2 cells."""
-    for name, abrupt in ((QUICK[0], False), (QUICK[1], True)):
+    for name, abrupt in ((HEX[0], False), (HEX[1], True)):
         expected = len(states(name).decisions) + len(states(name).ends)
         assert find_tries(hex_board(2, 2, abrupt=abrupt)).histories == expected
 
@@ -315,7 +252,7 @@ def test_phantom_tic_tac_toe_agrees_with_a_walk_after_an_opening(opening):
         ]
     expected, found = walked(evaluator, tables, opening), evaluator.evaluate(tables)
     assert found.values == pytest.approx(expected.values, abs=1e-12)
-    best = [evaluator.gain[p][node_of(game.sequences[p], last[p])] for p in (0, 1)]
+    best = [evaluator.values[p][node_of(game.sequences[p], last[p])] for p in (0, 1)]
     assert best == pytest.approx(expected.best_values, abs=1e-12)
 
 
@@ -325,91 +262,15 @@ def test_uniform_play_of_phantom_tic_tac_toe_has_the_published_exploitability():
     assert game.measure(game.uniform()).exploitability == pytest.approx(0.788732, abs=5e-7)
 
 
-# The tree: losses and solvers.
-
-
-@cache
-def tree_rows(name):
-    """Each player's information sets as rows of the tree: one `(I_p,)` per player."""
-    game, tree = native(name), load_game(name).tree
-    row_of = {pair: row for row, pair in enumerate(zip(tree.owner, tree.keys, strict=True))}
-    rows = [np.full(count, -1) for count in game.num_infosets]
-
-    def visit(state):
-        if state.is_terminal():
-            return
-        player = state.current_player()
-        key = player, state.information_state_string()
-        rows[player][game.infoset_of(state, player)] = row_of[key]
-        for action in state.legal_actions():
-            visit(state.child(action))
-
-    visit(pyspiel.load_game(name).new_initial_state())
-    return rows
-
-
-def on_tree(name, tables):
-    """Tables as the tree's policy `(I, A)`, normalised in float64."""
-    policy = np.zeros(load_game(name).tree.legal.shape)
-    for table, rows in zip(tables, tree_rows(name), strict=True):
-        policy[rows] = in_float64(table)
-    return policy
-
-
-@pytest.mark.parametrize("kind", POLICIES)
-@pytest.mark.parametrize("name", TREES)
-def test_measure_and_losses_are_the_trees(name, kind):
-    game, rows, tree = native(name), tree_rows(name), load_game(name).tree
-    tables = POLICIES[kind](game)
-    measure, policy = game.measure(tables), on_tree(name, tables)
-    assert measure.best_values == pytest.approx(
-        evaluate_policy(tree, policy).best_values, abs=1e-12
-    )
-    expected = {loss.infoset: loss for loss in evaluate_policy(tree, policy).losses}
-    found = measure.losses(sum(game.num_infosets))
-    assert {rows[loss.player][loss.infoset] for loss in found} == set(expected)
-    assert [loss.lost for loss in found] == sorted((loss.lost for loss in found), reverse=True)
-    for loss in found:
-        other = expected[rows[loss.player][loss.infoset]]
-        assert loss.reach == pytest.approx(other.reach, abs=1e-12)
-        assert loss.lost == pytest.approx(other.lost, abs=1e-12)
-        assert loss.probability == pytest.approx(other.probability, abs=1e-12)
-        assert loss.played == other.played
-        assert loss.best == measure.best_response[loss.player][loss.infoset]
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_losses_sum_to_the_gains(name):
-    game = native(name)
-    measure = game.measure(game.random(5))
-    found = measure.losses(sum(game.num_infosets))
-    for player in (0, 1):
-        lost = sum(loss.lost for loss in found if loss.player == player)
-        assert lost == pytest.approx(measure.gains[player], abs=1e-9)
-
-
-def test_only_the_largest_losses_are_returned():
-    game = native(QUICK[0])
-    measure = game.measure(game.random(5))
-    every = measure.losses(70)
-    game.measure(game.uniform())  # its arrays hold another policy now
-    assert measure.losses(7) == every[:7]
-    assert len(every[:7]) == 7
-    assert measure.losses(0) == ()
-
-
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", SMALL_HEX)
 def test_reach_is_that_of_openspiels_states(name):
     game = native(name)
     tables = game.random(8)
     reach, expected = states(name).reach(tables), Counter()
     for player, infoset, last in states(name).decisions:
         expected[player, infoset] += reach[0][last[0]] * reach[1][last[1]]
-    for loss in game.measure(tables).losses(100):
+    for loss in game.measure(tables).losses:
         assert loss.reach == pytest.approx(expected[loss.player, loss.infoset], abs=1e-12)
-
-
-ALTERNATING = [name for name, variant in VARIANTS.items() if variant.alternating]
 
 
 def discount(t, exponent):
@@ -452,7 +313,7 @@ def iterated(name, variant, regrets, iterations):
 
 
 @pytest.mark.parametrize("variant", ALTERNATING)
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", HEX)
 def test_a_solver_follows_its_equations(name, variant):
     """From random regrets: in the first iterations from 0, rounding would decide between ties."""
     game, generator = native(name), np.random.default_rng(1)
@@ -468,56 +329,31 @@ def test_a_solver_follows_its_equations(name, variant):
         assert found == pytest.approx(table, abs=1e-6)  # tables are float32
 
 
-@pytest.mark.parametrize("variant", ["cfr+", "dcfr", "pcfr+"])
-@pytest.mark.parametrize("name", SMALL)
-def test_a_solver_converges_in_float32(name, variant):
-    game = native(name)
-    solver = game.make_solver(VARIANTS[variant])
-    solver.run(300)
-    assert game.measure(solver.average_policy()).nash_conv < 0.005
-
-
-@pytest.mark.parametrize("variant", ["cfr+", "dcfr", "pcfr+"])
-def test_a_resumed_solver_goes_on_bit_by_bit(variant):
-    game = native(QUICK[0])
-    whole, half = game.make_solver(VARIANTS[variant]), game.make_solver(VARIANTS[variant])
-    whole.run(20)
-    half.run(8)
-    state = {name: array.copy() for name, array in half.get_state().items()}
-    half.run(5)  # changes the arrays of the state that was copied
-    resumed = game.make_solver(VARIANTS[variant])
-    resumed.set_state(state)
-    assert resumed.iterations == 8
-    resumed.run(12)
-    for a, b in zip(whole.average_policy(), resumed.average_policy(), strict=True):
-        assert (a == b).all()
-
-
 def test_measures_between_iterations_change_nothing():
-    game = native(QUICK[1])
+    game = native(HEX[1])
     one, other = game.make_solver(VARIANTS["cfr+"]), game.make_solver(VARIANTS["cfr+"])
     one.run(10)
     for _ in range(10):
         other.run(1)
-        game.measure(other.current_policy())
+        game.measure(other.average_policy())
     for a, b in zip(one.average_policy(), other.average_policy(), strict=True):
         assert (a == b).all()
 
 
 def test_an_interrupted_solver_goes_on_where_it_was(monkeypatch):
-    game = native(QUICK[0])
+    game = native(HEX[0])
     whole, solver = game.make_solver(VARIANTS["pcfr+"]), game.make_solver(VARIANTS["pcfr+"])
     whole.run(6)
-    set_gains, calls = Evaluator.set_gains, []
+    set_terminal_values, calls = Evaluator.set_terminal_values, []
 
     def interrupted(evaluator, player):
         calls.append(player)
-        set_gains(evaluator, player)
+        set_terminal_values(evaluator, player)
         if len(calls) == 4:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Evaluator, "set_gains", interrupted)
+        patch.setattr(Evaluator, "set_terminal_values", interrupted)
         with pytest.raises(KeyboardInterrupt):
             solver.run(6)
     assert solver.iterations == 1  # and player 0's update of the second
@@ -525,18 +361,6 @@ def test_an_interrupted_solver_goes_on_where_it_was(monkeypatch):
     assert solver.iterations == 6
     for a, b in zip(whole.average_policy(), solver.average_policy(), strict=True):
         assert (a == b).all()
-
-
-def test_what_a_solver_cannot_do_is_refused():
-    game = native(QUICK[0])
-    with pytest.raises(BridgeError, match="in turn"):
-        game.make_solver(CFR_SIMULTANEOUS)
-    with pytest.raises(BridgeError, match="got -1"):
-        game.make_solver(VARIANTS["cfr+"]).run(-1)
-    with pytest.raises(BridgeError, match="predicted_0: not the state"):
-        game.make_solver(VARIANTS["pcfr+"]).set_state(
-            game.make_solver(VARIANTS["cfr+"]).get_state()
-        )
 
 
 # Names, labels, errors.
@@ -555,20 +379,15 @@ def test_what_a_solver_cannot_do_is_refused():
     ],
 )
 def test_a_phantom_game_is_recognised(name, cells, abrupt):
-    for given in (name, pyspiel.load_game(name)):
-        game = find_phantom(given)
-        assert (game.rules.cells, game.rules.abrupt) == (cells, abrupt)
-        assert game.num_actions == cells
-    assert find_phantom(name).name == name
-    assert find_phantom(pyspiel.load_game(name)).name == str(pyspiel.load_game(name)).removesuffix(
-        "()"
-    )
+    game = native(name)
+    assert isinstance(game, Phantom)
+    assert (game.rules.cells, game.rules.abrupt, game.num_actions) == (cells, abrupt, cells)
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "kuhn",
+        "kuhn_poker",
         "tic_tac_toe",
         "dark_hex_ir",
         "phantom_ttt_ir",
@@ -579,7 +398,7 @@ def test_a_phantom_game_is_recognised(name, cells, abrupt):
     ],
 )
 def test_other_games_and_larger_boards_are_not(name):
-    assert find_phantom(name) is None
+    assert find_phantom(pyspiel.load_game(name)) is None
 
 
 @pytest.mark.parametrize("name", [*LARGE, dark_hex(2, 3, "cdh"), dark_hex(3, 2, "adh")])
@@ -606,40 +425,15 @@ def test_information_sets_have_labels():
 
 
 def test_only_the_player_to_act_has_an_information_set():
-    state = pyspiel.load_game(QUICK[0]).new_initial_state()
+    state = pyspiel.load_game(HEX[0]).new_initial_state()
     with pytest.raises(HistoryError, match="player 1 is not to act"):
-        native(QUICK[0]).infoset_of(state, 1)
-
-
-@pytest.mark.parametrize(
-    ("row", "what"),
-    [
-        ([0.5, 0.4, 0, 0], "sum"),
-        ([0, 1.5, -0.5, 0], "negative"),
-        ([0, np.nan, 1, 0], "nan"),
-        ([1, 0, 0, 0], "a cell that was tried"),
-        ([0, 0, 0, 0], "nothing"),
-    ],
-)
-def test_what_is_no_distribution_is_refused(row, what):
-    game = native(QUICK[0])
-    tables = game.uniform()
-    tables[0][1] = row
-    with pytest.raises(PolicyError, match=r"player 0, information set 1: .* not probabilities"):
-        game.measure(tables)
-
-
-def test_tables_of_another_game_are_refused():
-    with pytest.raises(PolicyError, match=r"tables of shapes \[\(17, 4\), \(53, 4\)\]; got"):
-        native(QUICK[0]).measure(native(QUICK[1]).uniform())
+        native(HEX[0]).infoset_of(state, 1)
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(2, 5), (0, 3), (4, 4)])
 def test_boards_that_do_not_fit_are_refused(rows, cols):
     with pytest.raises(BridgeError, match=rf"a {rows}x{cols} board"):
         hex_board(rows, cols)
-    with pytest.raises(BridgeError, match="10 cells"):
-        Rules(10, np.zeros((2, 2**10), bool), False)
 
 
 def test_public_stones_may_not_decide_the_game():

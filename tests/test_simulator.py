@@ -7,7 +7,7 @@ import pytest
 
 from algorithms.exact.simulator import Simulator, Stream, deal_of, play_out, rules_of
 from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
-from algorithms.exact.values import expected_values
+from algorithms.exact.values import expected_values, reach_probabilities
 from algorithms.games import kuhn, load_game
 from kuhn_bridge import State
 from kuhn_bridge.errors import IllegalActionError
@@ -130,9 +130,7 @@ def test_opponents_move_inside_and_win_what_they_should(name: str) -> None:
         won += hands.returns[first].sum(axis=0)
         count += first
     # The value of all hands in which the last player has a decision.
-    reach = np.ones(game.num_slots + 1)
-    for slot, (infoset, _, before, action) in enumerate(game.slots):
-        reach[slot + 1] = reach[before] * policy[infoset, action]
+    reach = reach_probabilities(game, policy)
     decided = game.terminal_sequence[last] > 0
     weight = (game.chance_reach[game.terminals] * reach[game.terminal_sequence].prod(axis=0))[
         decided
@@ -173,9 +171,7 @@ def test_every_ending_comes_as_often_as_it_should(seed: int) -> None:
     policy, hands = TREE.random(seed), 200_000
     rules = rules_of(TREE, {0: policy, 1: policy})
     count = play_out(rules, hands, Stream(seed))
-    reach = np.ones(TREE.num_slots + 1)
-    for slot, (infoset, _, before, action) in enumerate(TREE.slots):
-        reach[slot + 1] = reach[before] * policy[infoset, action]
+    reach = reach_probabilities(TREE, policy)
     expected = (
         hands * TREE.chance_reach[TREE.terminals] * reach[TREE.terminal_sequence].prod(axis=0)
     )

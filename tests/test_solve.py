@@ -98,7 +98,12 @@ def test_options_reach_the_solver(monkeypatch, capsys):
     monkeypatch.setattr("algorithms.solve.solving.make_solver", recording)
     main(["--iterations", "1"])
     main(["--iterations", "1", "--mode", "exact", "--variant", "cfr", "--seed", "7"])
-    assert used == [("cfr+", {}), ("cfr", {"mode": "exact", "seed": 7})]
+    main(["--iterations", "1", "--discounts", "1.5", "0", "2"])
+    assert used == [
+        ("cfr+", {}),
+        ("cfr", {"mode": "exact", "seed": 7}),
+        ("cfr+", {"discounts": [1.5, 0, 2]}),
+    ]
     capsys.readouterr()
 
 
@@ -123,15 +128,6 @@ def test_the_picture_is_of_the_curve(tmp_path, monkeypatch, capsys):
     curve = json.loads(capsys.readouterr().out)["curve"]
     assert [list(map(list, zip(*columns, strict=True))) for columns in drawn] == [curve]
     assert len(curve) == 5
-
-
-def test_discounts_are_the_variants_numbers(capsys):
-    plain = ["--iterations", "50", "--json"]
-    main(["--variant", "dcfr", *plain])
-    by_name = json.loads(capsys.readouterr().out)
-    main(["--variant", "cfr", "--discounts", "1.5", "0", "2", *plain])
-    by_numbers = json.loads(capsys.readouterr().out)
-    assert by_name["policy"] == by_numbers["policy"]
 
 
 @pytest.mark.parametrize(

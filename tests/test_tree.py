@@ -13,7 +13,7 @@ from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit, compile_
 from algorithms.exact.values import reach_probabilities
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.games.openspiel import openspiel_tree
-from kuhn_bridge import INFORMATION_STATES, Action, State
+from kuhn_bridge import INFORMATION_STATES
 from kuhn_bridge.errors import GameError
 from tests.games import DICE, KUHN, KUHN3, LEDUC, LEGAL, game, tree
 
@@ -27,22 +27,6 @@ def test_kuhn_from_the_native_core():
     assert kuhn.keys == INFORMATION_STATES
     assert kuhn.num_slots == 24
     assert np.array_equal(kuhn.legal, LEGAL)
-
-
-def test_every_node_of_kuhn_is_a_state_of_the_core():
-    kuhn = kuhn_tree()
-    parents = np.repeat(np.arange(kuhn.num_nodes), np.diff(kuhn.first_child))
-    for end in kuhn.terminals:
-        node, path = end, []
-        while node:
-            path.append((int(kuhn.action[node]), kuhn.returns[:, node].tolist()))
-            node = parents[node - 1]
-        (card1, _), (card0, _) = path[-2], path[-1]
-        state = State.new(card0, card1)
-        for action, _ in reversed(path[:-2]):
-            state = state.act(Action(action))
-        assert state.is_terminal
-        assert list(state.returns) == path[0][1]
 
 
 def test_both_sources_give_one_tree():

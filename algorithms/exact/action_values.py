@@ -1,4 +1,4 @@
-"""The value of every action against the others' play of a joint policy, and what follows from it.
+"""The value of every action against the other players of a joint policy, and costs and losses.
 
 Let `h` be a node of an information set `I` of player `p`, and let `reach_-p(h)` be the probability
 that chance and the other players lead to `h`, given that `p` plays towards it. Then
@@ -6,8 +6,8 @@ that chance and the other players lead to `h`, given that `p` plays towards it. 
     reach_-p(I) = sum over h in I of reach_-p(h)
     value(I, a) = sum over h in I of reach_-p(h) * u_p(h, a) / reach_-p(I)
 
-where `u_p(h, a)` is what `p` wins from `h` on average if it plays `a`, then its best response, and
-the others play the policy. It follows
+where `u_p(h, a)` is the expected return of `p` from `h` if it plays `a`, then its best response,
+and the others play the policy. Then
 
     cost(I, a)  = max over b of value(I, b) - value(I, a)
     reach(I)    = reach_p(I) * reach_-p(I)
@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import counterfactual_values, reach_probabilities
-from algorithms.support.arrays import Float64Array, IntpArray
+from algorithms.support.arrays import Float64Array
 
 ROUNDING = 1e-12  # of the largest return: actions whose values differ by less are equally good
 
@@ -53,7 +53,9 @@ def action_values(tree: Tree, policy: npt.ArrayLike) -> ActionValues:
     counterfactual = counterfactual_values(tree, table)
     best = np.maximum.reduceat(counterfactual, tree.first_slot[:-1])
     nodes = np.flatnonzero(tree.infoset >= 0)
-    others_by_node = _others_reach(tree, own, nodes)
+    reach = own[tree.sequence[:, nodes]]  # (P, D)
+    reach[tree.player[nodes], np.arange(len(nodes))] = 1.0
+    others_by_node = reach.prod(axis=0) * tree.chance_reach[nodes]
     others = np.bincount(tree.infoset[nodes], others_by_node, len(tree.keys))
     infosets = tree.slots[:, 0]
     regrets = best[infosets] - counterfactual
@@ -67,13 +69,3 @@ def action_values(tree: Tree, policy: npt.ArrayLike) -> ActionValues:
             losses=own[tree.parent_sequence] * expected,
             beliefs=others_by_node / others[tree.infoset[nodes]],
         )
-
-
-def _others_reach(tree: Tree, own: Float64Array, nodes: IntpArray) -> Float64Array:
-    """The probability that chance and all players but the one to act lead to each node `(D,)`.
-
-    `own` is what `reach_probabilities` returns: `(S + 1,)`.
-    """
-    by_player = own[tree.sequence[:, nodes]]
-    by_player[tree.player[nodes], np.arange(len(nodes))] = 1.0
-    return np.asarray(by_player.prod(axis=0) * tree.chance_reach[nodes])

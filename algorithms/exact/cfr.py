@@ -1,7 +1,7 @@
 """Counterfactual regret minimization (CFR) on flat arrays: one kernel, and variants as numbers.
 
 In iteration t, with sigma_t the policies, pi_-p the reach probability by chance and all players but
-p, and u_p(h, a) what p wins on average from node h if it plays a there and sigma_t otherwise:
+p, and u_p(h, a) the expected return of p from node h if it plays a there and sigma_t otherwise:
 
     r_t(I, a)     = sum over nodes h of I of pi_-p(h) (u_p(h, a) - u_p(h))        regret
     R_t(I, a)     = d_t (R_t-1(I, a) + r_t(I, a))                         discounted sum of regrets
@@ -35,6 +35,7 @@ from algorithms.support.arrays import Float64Array, UInt32Array
 from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import BridgeError
 
+Weights: TypeAlias = tuple[float, float, float, float]
 MAX_NODE_VISITS = 2**25  # per compiled call, a fraction of a second: Ctrl-C waits for its end
 
 
@@ -48,12 +49,12 @@ class Variant:
     alpha: float = inf
     beta: float = inf
     gamma: float = 0
-    alternating: bool = True  # each player's update is seen by the next; else all update at once
-    predictive: bool = False  # expects each iteration's regrets to repeat
+    alternating: bool = True  # players update in turn, each against the others' latest policies
+    predictive: bool = False  # predicts that each iteration's regrets repeat
 
     @property
-    def numbers(self) -> tuple[float, float, float, float]:
-        """Alpha, beta, gamma, and 1 if predictive: what compiled code takes."""
+    def numbers(self) -> Weights:
+        """Alpha, beta, gamma, and 1 if predictive, for compiled code."""
         return float(self.alpha), float(self.beta), float(self.gamma), float(self.predictive)
 
 
@@ -76,8 +77,14 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
 )
 
 
+def require_iterations(iterations: int) -> None:
+    """Raise an error for a negative number of iterations."""
+    if iterations < 0:
+        raise BridgeError(f"iterations must be 0 or more; got {iterations}")
+
+
 class BaseSolver:
-    """What all solvers on a tree share: regrets and policy sums by slot `(S,)`."""
+    """The base of all solvers on a tree: regrets and policy sums by slot `(S,)`."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -86,8 +93,7 @@ class BaseSolver:
 
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
-        if iterations < 0:
-            raise BridgeError(f"iterations must be 0 or more; got {iterations}")
+        require_iterations(iterations)
         end, most = self.iterations + iterations, max(1, MAX_NODE_VISITS // self.tree.num_nodes)
         while self.iterations < end:
             count = min(most, end - self.iterations)
@@ -195,19 +201,18 @@ def _iterate(
     arrays: _Arrays,
     policy: _Policy,
     sums: _Sums,
-    numbers: tuple[float, float, float, float],
+    numbers: Weights,
     span: tuple[int, int, bool],
 ) -> None:
-    """Run iterations `first + 1` to `last` in place; at first set the uniform policy."""
+    """Run iterations `first + 1` to `last` in place; set the uniform policy before the first."""
     first, last, alternating = span
-    alpha, beta, gamma, prediction = numbers
     nodes, members, infosets = arrays
     players = len(policy[2])
     if first == 0:
         for player in range(players):
             _update_policy(infosets, policy, sums, (1.0, 1.0, 0.0, 0.0), player)
     for t in range(first + 1, last + 1):
-        weights = (discount(t, alpha), discount(t, beta), float(t) ** gamma, prediction)
+        weights = iteration_weights(numbers, t)
         for player in range(players):
             _fill_values(nodes, policy, player)
             _add_regrets(members, infosets, policy, sums[0], player)
@@ -219,7 +224,14 @@ def _iterate(
 
 
 @compiled
-def discount(t: int, exponent: float) -> float:
+def iteration_weights(numbers: Weights, t: int) -> Weights:
+    """In iteration t: d_t of sums at or above 0, d_t below 0, t^gamma, and 1 if predictive."""
+    alpha, beta, gamma, prediction = numbers
+    return _discount(t, alpha), _discount(t, beta), float(t) ** gamma, prediction
+
+
+@compiled
+def _discount(t: int, exponent: float) -> float:
     """t^exponent / (t^exponent + 1)."""
     if np.isinf(exponent):
         return 1.0 if exponent > 0 else 0.0
@@ -229,7 +241,7 @@ def discount(t: int, exponent: float) -> float:
 
 @compiled
 def _fill_values(nodes: _Nodes, policy: _Policy, player: int) -> None:
-    """Fill in what a player wins on average from each node on, from the last nodes to the first."""
+    """Fill in a player's expected return at each node, from the last nodes to the first."""
     number, first_child, counts, first_probability = nodes
     probability, _, values = policy
     value = values[player]
@@ -270,7 +282,7 @@ def _update_policy(
     infosets: _Infosets,
     policy: _Policy,
     sums: _Sums,
-    weights: tuple[float, float, float, float],
+    weights: Weights,
     player: int,
 ) -> None:
     """Add a player's policy to the average, discount its regrets, and match them."""

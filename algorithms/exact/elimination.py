@@ -38,8 +38,8 @@ class Elimination:
 class Exposure:
     """A dominated action that a policy plays, its probability, and its cost in chips per hand.
 
-    The cost is what the player would win more by never playing the action, all else equal: `cost`
-    against the policy's own other seat, `worst` against the opponent for which it is highest.
+    The cost is how much more the player would win by never playing the action, all else equal:
+    `cost` against the policy's own other seat, `worst` against the opponent that makes it highest.
     """
 
     round: int
@@ -51,10 +51,10 @@ class Exposure:
 
 
 def eliminate(tree: Tree, *, strict: bool = False) -> Elimination:
-    """Remove all dominated pure strategies of both players, round by round, until none is left.
+    """Remove all dominated pure strategies of both players, in rounds, until there are none.
 
     A strategy is dominated if another one is never worse and sometimes better (`strict`: always
-    better). Strategies are reduced: they leave out information sets that they never reach.
+    better). Strategies are reduced: they do not choose at information sets that they never reach.
     """
     if tree.num_players != 2:
         raise GameError(f"{tree.name} has {tree.num_players} players; elimination needs two")

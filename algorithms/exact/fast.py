@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
-from algorithms.exact.cfr import CFR, BaseSolver, Variant, discount
+from algorithms.exact.cfr import CFR, BaseSolver, Variant, Weights, iteration_weights
 from algorithms.exact.tree import CHANCE, Tree, ranges, unsigned
 from algorithms.support.arrays import Float64Array, IntpArray, UInt32Array
 from algorithms.support.compiled import compiled, part
@@ -250,27 +250,25 @@ def _iterate(
     zero: Lanes,
     arrays: _Arrays,
     tables: _Tables,
-    numbers: tuple[float, float, float, float],
+    numbers: Weights,
     span: tuple[int, int, bool],
 ) -> None:
-    """Run iterations `first + 1` to `last` in place; at first set the uniform policy."""
+    """Run iterations `first + 1` to `last` in place; set the uniform policy before the first."""
     first, last, alternating = span
-    alpha, beta, gamma, prediction = numbers
     players = len(arrays[3]) - 1
     if first == 0:
         for player in range(players):
             _update_policy(zero, arrays, tables, player, 0.0)
     for t in range(first + 1, last + 1):
-        weight = float(t) ** gamma
-        factors = (discount(t, alpha), discount(t, beta), prediction)
+        weights = iteration_weights(numbers, t)
         for player in range(players):
             _add_terminals(zero, arrays, tables, player)
-            _add_regrets(zero, arrays, tables, player, factors)
+            _add_regrets(zero, arrays, tables, player, weights)
             if alternating:
-                _update_policy(zero, arrays, tables, player, weight)
+                _update_policy(zero, arrays, tables, player, weights[2])
         if not alternating:
             for player in range(players):
-                _update_policy(zero, arrays, tables, player, weight)
+                _update_policy(zero, arrays, tables, player, weights[2])
 
 
 @part
@@ -295,7 +293,7 @@ def _add_regrets(
     arrays: _Arrays,
     tables: _Tables,
     player: int,
-    factors: tuple[float, float, float],
+    weights: Weights,
 ) -> None:
     """Add one iteration's regrets of a player, and discount them, from the last group to the first.
 
@@ -303,7 +301,7 @@ def _add_regrets(
     """
     (firsts, parents), _, _, first_group, _ = arrays
     regret, predicted, scale, value, _, _ = tables
-    discount_positive, discount_negative, prediction = factors
+    discount_positive, discount_negative, _, prediction = weights
     discounts, one = discount_positive < 1 or discount_negative < 1, np.uint64(1)
     for back in range(first_group[player + 1] - first_group[player]):
         g = np.uint64(first_group[player + 1] - 1 - back)

@@ -1,4 +1,4 @@
-"""Kuhn's equilibria in closed form, and exact values of Kuhn policies in fractions.
+"""Kuhn's equilibria in closed form, and the cost of every move against them in fractions.
 
 The equilibria are a family of policies of player_0, with alpha from 0 to 1/3, and one policy of
 player_1 (H. W. Kuhn, A simplified two-person poker, 1950). At alpha = 1/3 player_0 never checks K,
@@ -7,7 +7,7 @@ so its response with K to a bet after a check is free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -44,19 +44,6 @@ _FREE_AT_LARGEST = INFORMATION_STATES.index("2pb")
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
-    """player_0's value of a policy, and each player's best-response gain, as fractions."""
-
-    value: Fraction
-    gains: tuple[Fraction, Fraction]
-
-    @property
-    def nash_conv(self) -> Fraction:
-        """0 for an equilibrium."""
-        return sum(self.gains, Fraction(0))
-
-
-@dataclass(frozen=True, slots=True)
 class Nearest:
     """The equilibrium closest to a policy, and the Euclidean distance between the two tables."""
 
@@ -87,18 +74,6 @@ def from_exact(policy: Exact) -> Float64Array:
     )
 
 
-def certify(policy: Exact) -> Certificate:
-    """Value and best-response gains of a policy in fractions, without floating point."""
-
-    def value(seat: int, choose: _Choice) -> Fraction:
-        hands = [_hands(seat, card) for card in Card]
-        return sum((_exact_value(same, seat, policy, choose) for same in hands), Fraction(0))
-
-    values = [value(seat, _expectation(policy)) for seat in PLAYERS]
-    best = [value(seat, _maximum) for seat in PLAYERS]
-    return Certificate(values[0], (best[0] - values[0], best[1] - values[1]))
-
-
 def move_costs(policy: Exact) -> dict[str, dict[Action, Fraction]]:
     """What each action loses against `policy` compared with the best action, in chips.
 
@@ -106,15 +81,10 @@ def move_costs(policy: Exact) -> dict[str, dict[Action, Fraction]]:
     `policy` never lets the player arrive.
     """
     costs: dict[str, dict[Action, Fraction]] = {}
-
-    def best(name: str, outcomes: Mapping[Action, Fraction], reach: Fraction) -> Fraction:
-        highest = max(outcomes.values())
-        costs[name] = {action: (highest - v) / (reach or 1) for action, v in outcomes.items()}
-        return highest
-
     for seat in PLAYERS:
         for card in Card:
-            _exact_value(_hands(seat, card), seat, policy, best)
+            hands = [(State.new(*deal), Fraction(1)) for deal in DEALS if deal[seat] is card]
+            _add_costs(hands, seat, policy, costs)
     return {name: costs[name] for name in INFORMATION_STATES}
 
 
@@ -143,52 +113,30 @@ def _norm(difference: Float64Array) -> float:
     return float(np.linalg.norm(difference))
 
 
-_Hands: TypeAlias = Sequence[tuple[State, Fraction]]
-# (information state, value of each action, reach probability of chance and opponent) -> value
-_Choice: TypeAlias = Callable[[str, Mapping[Action, Fraction], Fraction], Fraction]
+def _add_costs(
+    hands: Sequence[tuple[State, Fraction]],
+    seat: int,
+    policy: Exact,
+    costs: dict[str, dict[Action, Fraction]],
+) -> Fraction:
+    """Add the costs at and below hands that `seat` cannot distinguish; their value by best play.
 
-
-def _hands(seat: int, card: Card) -> _Hands:
-    """The deals in which `seat` holds `card`, each with its probability."""
-    chance = Fraction(1, len(DEALS))
-    return [(State.new(*deal), chance) for deal in DEALS if deal[seat] is card]
-
-
-def _exact_value(hands: _Hands, seat: int, policy: Exact, choose: _Choice) -> Fraction:
-    """The counterfactual value for `seat` of hands that it cannot distinguish.
-
-    Hands come with the probability that chance and the opponent play to them.
+    Each hand comes with the probability that the opponent plays to it.
     """
     state = hands[0][0]
     if state.is_terminal:
         return sum((weight * hand.returns[seat] for hand, weight in hands), Fraction(0))
-
-    def after(action: Action) -> Fraction:
-        played = [
-            (
-                hand.act(action),
-                weight if state.actor == seat else weight * _probabilities(policy, hand)[action],
-            )
-            for hand, weight in hands
-        ]
-        return _exact_value(played, seat, policy, choose)
-
-    outcomes = {action: after(action) for action in state.legal_actions}
+    values = {}
+    for action in state.legal_actions:
+        after = []
+        for hand, weight in hands:
+            theirs = policy[information_state(hand.cards[1 - seat], hand.letters)]
+            probability = Fraction(1) if state.actor == seat else theirs[action]
+            after.append((hand.act(action), weight * probability))
+        values[action] = _add_costs(after, seat, policy, costs)
     if state.actor != seat:
-        return sum(outcomes.values(), Fraction(0))
-    reach = sum((weight for _, weight in hands), Fraction(0))
-    return choose(information_state(state.cards[seat], state.letters), outcomes, reach)
-
-
-def _probabilities(policy: Exact, hand: State) -> Mapping[Action, Fraction]:
-    return policy[information_state(hand.cards[hand.actor or 0], hand.letters)]
-
-
-def _expectation(policy: Exact) -> _Choice:
-    return lambda name, outcomes, _: sum(
-        (policy[name][action] * value for action, value in outcomes.items()), Fraction(0)
-    )
-
-
-def _maximum(_: str, outcomes: Mapping[Action, Fraction], __: Fraction) -> Fraction:
-    return max(outcomes.values())
+        return sum(values.values(), Fraction(0))
+    best, reach = max(values.values()), sum(weight for _, weight in hands)
+    name = information_state(state.cards[seat], state.letters)
+    costs[name] = {action: (best - value) / (reach or 1) for action, value in values.items()}
+    return best

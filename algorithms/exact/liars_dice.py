@@ -2,8 +2,8 @@
 
 Bids are public and dice are private. A *public state* is the sequence of bids so far; a *private
 state* is a player's roll, as a sorted multiset. An information set is a pair of both, so whatever
-belongs to one is an array (public states, private states), and one walk over the public states
-with a vector over private states in hand replaces the walk over histories.
+belongs to one is an array (public states, private states), and the walk over histories becomes a
+walk over public states with vectors over private states.
 
 **Public states.** Each bid is higher than the one before, so a sequence is a set: a *code* of B
 bits for B bids, bid k at bit B - 1 - k. The next bid of a code is one of the zeros below its lowest
@@ -22,10 +22,10 @@ depends on each roll only through the number of its dice that match, and the val
 every private state takes one histogram of the opponent's range instead of a matrix.
 
 Example: one die with sides 1 and 2, and player 0 opens with 2-2 (both dice are 2) with probability
-0.2 when it holds a 1 and 0.6 when it holds a 2. Its range is (0.1, 0.3). Calling liar is worth
-+0.4 to player 1 with a 1, since the bid fails, and 0.1 - 0.3 = -0.2 with a 2, since it fails
-against 0.1 of the range only. Player 1's range is (0.5, 0.5): if it always calls, it wins
-0.5 * 0.4 - 0.5 * 0.2 = 0.1 in the hands that begin so, of all hands.
+0.2 when it holds a 1 and 0.6 when it holds a 2. Its range is (0.1, 0.3). The value of calling
+"liar" for player 1 is +0.4 with a 1, since the bid fails, and 0.1 - 0.3 = -0.2 with a 2, since it
+fails against 0.1 of the range only. Player 1's range is (0.5, 0.5): if it always calls, the hands
+that begin this way add 0.5 * 0.4 - 0.5 * 0.2 = 0.1 to its value.
 
 Best responses are computed in the same walk: at its own public states a player takes, for each
 private state, the largest value of its actions; at the opponent's it adds the values up.
@@ -33,13 +33,21 @@ private state, the largest value of its actions; at the opponent's it adds the v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from itertools import combinations_with_replacement
 from math import factorial, prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
+from algorithms.exact.native import (
+    ROW_SUM_TOLERANCE,
+    Tables,
+    invalid_row,
+    largest_losses,
+    require_tables,
+)
+from algorithms.exact.values import Measure
 from algorithms.support.arrays import (
     BoolArray,
     Float32Array,
@@ -48,11 +56,8 @@ from algorithms.support.arrays import (
     Int64Array,
 )
 from algorithms.support.compiled import compiled, inlined
-from kuhn_bridge.errors import PolicyError
 
-Tables: TypeAlias = tuple[Float32Array, ...]  # one (information sets, actions) per player
-RESET_FACE, RESET_QUANTITY = BIDDING_RULES = ("reset-face", "reset-quantity")
-ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 1
+RESET_FACE = "reset-face"  # OpenSpiel's default; its other bidding rule is "reset-quantity"
 _NO_LOSSES = np.empty(0), np.empty(0)
 
 
@@ -65,15 +70,6 @@ class Rules(NamedTuple):
     rolls: Int64Array  # (n, dice) the dice of each private state, 1 .. sides, in ascending order
     chance: Float64Array  # (n,) the probability of each private state
     matches: Int64Array  # (sides, n) how many dice of a private state show the face or are wild
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Evaluation:
-    """What a joint policy and its best responses win per hand; one entry per player."""
-
-    values: tuple[float, float]
-    best_values: tuple[float, float]
-    best_response: tuple[Int8Array, Int8Array]  # (information sets,) actions
 
 
 def liars_dice_rules(dice: int, sides: int, bidding_rule: str = RESET_FACE) -> Rules:
@@ -117,20 +113,44 @@ def legal_actions(rules: Rules, codes: Int64Array) -> BoolArray:
     return legal
 
 
-def evaluate(rules: Rules, tables: Tables) -> Evaluation:
-    """Exact values and best responses of a joint policy; rows are normalised in float64."""
-    return _evaluate(rules, tables, _NO_LOSSES)
+def evaluate(rules: Rules, tables: Tables) -> Measure:
+    """Values, best responses and losses of a joint policy; rows are normalised in float64."""
+    shape = num_infosets(rules), len(rules.quantity) + 1
+    tables = require_tables(tables, [shape, shape])
+    best, best_values = _no_responses(rules), np.zeros(2)
+    value, player, invalid = _walk(rules, tables, best, _NO_LOSSES, best_values)
+    if invalid >= 0:
+        raise invalid_row(tables, player, invalid)
+    return Measure(
+        (value, -value),
+        tuple(best_values.tolist()),
+        lambda: best,
+        lambda: largest_losses(
+            tables, best, losses(rules, tables), partial(_infoset_reach, rules, tables)
+        ),
+    )
 
 
 def losses(rules: Rules, tables: Tables) -> tuple[Float64Array, Float64Array]:
-    """What each information set adds to its owner's gain: one `(information sets,)` per player.
+    """The loss at each information set, as in `algorithms.exact.values`: one `(I_p,)` per player.
 
-    Value of the best action less that of the policy's mixture, both with best play afterwards,
-    times the owner's reach probability; the same as `algorithms.exact.losses` computes on trees.
+    The tables are those of a policy that `evaluate` accepts.
     """
     lost = np.zeros(num_infosets(rules)), np.zeros(num_infosets(rules))
-    _evaluate(rules, tables, lost)
+    _walk(rules, tables, _no_responses(rules), lost, np.zeros(2))
     return lost
+
+
+def _no_responses(rules: Rules) -> tuple[Int8Array, ...]:
+    """The action "liar" at every information set: the only one where no bid is left."""
+    return tuple(np.full(num_infosets(rules), len(rules.quantity), np.int8) for _ in range(2))
+
+
+def _infoset_reach(rules: Rules, tables: Tables, player: int, infoset: int) -> float:
+    """The probability that a hand arrives at an information set."""
+    index, roll = divmod(infoset, len(rules.chance))
+    reach = ranges(rules, tables, int(public_codes(player, np.array([index]))[0]))
+    return float(reach[player, roll] * reach[1 - player].sum())
 
 
 def ranges(rules: Rules, tables: Tables, code: int) -> Float64Array:
@@ -146,29 +166,7 @@ def ranges(rules: Rules, tables: Tables, code: int) -> Float64Array:
     return reach
 
 
-def _evaluate(rules: Rules, tables: Tables, lost: tuple[Float64Array, Float64Array]) -> Evaluation:
-    bids, shape = len(rules.quantity), (num_infosets(rules), len(rules.quantity) + 1)
-    if [table.shape for table in tables] != [shape, shape]:
-        raise PolicyError(
-            f"a policy of this game is two tables of shape {shape}; "
-            f"got {[table.shape for table in tables]}"
-        )
-    first, second = (np.ascontiguousarray(table, np.float32) for table in tables)
-    best = tuple(np.full(shape[0], bids, np.int8) for _ in range(2))
-    best_values = np.zeros(2)
-    value, player, wrong = _walk(rules, (first, second), (best[0], best[1]), lost, best_values)
-    if wrong >= 0:
-        row = tables[player][wrong].tolist()
-        raise PolicyError(
-            f"player {player}, information set {wrong}: {row} are not probabilities of its legal "
-            "actions"
-        )
-    return Evaluation(
-        (value, -value), (float(best_values[0]), float(best_values[1])), (best[0], best[1])
-    )
-
-
-class _Stack(NamedTuple):
+class Stack(NamedTuple):
     """The public states from the first to the current one, by depth, as vectors over rolls.
 
     At depth d the mover's range is `reach[d]` and the other player's is `reach[d + 1]`. A bid turns
@@ -179,65 +177,69 @@ class _Stack(NamedTuple):
     left: Int64Array  # (B + 1,) how many bids are left
     policy: Float64Array  # (B + 1, B + 1, n) by action: 0 is "liar", then the bids, highest first
     reach: Float64Array  # (B + 3, n)
-    mover: Float64Array  # (B + 1, n) counterfactual value of the mover's best response
-    other: Float64Array  # (B + 1, n) counterfactual value of the other player's best response
-    action: Int64Array  # (B + 1, n) the mover's best action
-    mixture: Float64Array  # (B + 1, n) value of the mover's policy with best play afterwards
-    mass: Float64Array  # (2, dice + 1) the caller's and the bidder's range by matching dice
-    result: Float64Array  # (2, dice + 1) what both win if the bid is called, by matching dice
+    mass: Float64Array  # (dice + 1,) a player's range by matching dice
+    result: Float64Array  # (dice + 1,) the value of a call by the other player's matching dice
+
+
+class _Values(NamedTuple):
+    """Counterfactual values by depth: `(B + 1, n)` each."""
+
+    mover: Float64Array  # of the mover's best response
+    other: Float64Array  # of the other player's best response
+    mixture: Float64Array  # of the mover's policy, with its best response afterwards
+    action: Int64Array  # the mover's best action
 
 
 @compiled
 def _walk(
     rules: Rules,
-    tables: tuple[Float32Array, Float32Array],
-    best: tuple[Int8Array, Int8Array],
+    tables: Tables,
+    best: tuple[Int8Array, ...],
     lost: tuple[Float64Array, Float64Array],
     best_values: Float64Array,
 ) -> tuple[float, int, int]:
-    """Visit all public states; return player 0's value, and a row that is wrong, or -1.
+    """Visit all public states; return player 0's value, and an invalid row and its player, or -1.
 
     Writes the best responses' values and actions, and the losses unless `lost` is empty.
     """
-    bids = len(rules.quantity)
-    stack = _new_stack(bids, rules.dice, rules.chance)
+    bids, n = len(rules.quantity), len(rules.chance)
+    stack = new_stack(rules)
+    mover, other, mixture = np.zeros((3, bids + 1, n))
+    mover[0] = -np.inf  # there is nothing to call before the first bid
+    values = _Values(mover, other, mixture, np.zeros((bids + 1, n), np.int64))
     value, top = 0.0, -1
     for code in range(1 << bids):
         depth = count_ones(code)
         for finished in range(top, depth - 1, -1):
-            _leave(stack, finished, best[finished & 1], lost[finished & 1])
-        wrong = _enter(stack, depth, code, tables[depth & 1])
-        if wrong >= 0:
-            return 0.0, depth & 1, wrong
+            _leave(stack, values, finished, best[finished & 1], lost[finished & 1])
+        enter(stack, depth, code)
+        invalid = _read_policy(stack, depth, tables[depth & 1])
+        if invalid >= 0:
+            return 0.0, depth & 1, invalid
         if code > 0:
-            called = _call(stack, depth, rules)
+            called = _call(stack, values, depth, rules)
             value += called if depth & 1 == 0 else -called
         top = depth
     for finished in range(top, -1, -1):
-        _leave(stack, finished, best[finished & 1], lost[finished & 1])
-    best_values[0] = (rules.chance * stack.mover[0]).sum()
-    best_values[1] = (rules.chance * stack.other[0]).sum()
+        _leave(stack, values, finished, best[finished & 1], lost[finished & 1])
+    best_values[0] = (rules.chance * mover[0]).sum()
+    best_values[1] = (rules.chance * other[0]).sum()
     return value, 0, -1
 
 
 @inlined
-def _new_stack(bids: int, dice: int, chance: Float64Array) -> _Stack:
-    levels, n = bids + 1, len(chance)
+def new_stack(rules: Rules) -> Stack:
+    """A stack before the first public state; both ranges are chance's probabilities."""
+    levels, n = len(rules.quantity) + 1, len(rules.chance)
     reach = np.zeros((levels + 2, n))
-    reach[0] = reach[1] = chance
-    mover = np.zeros((levels, n))
-    mover[0] = -np.inf  # there is nothing to call before the first bid
-    return _Stack(
+    reach[0] = reach[1] = rules.chance
+    return Stack(
         np.zeros(levels, np.int64),
         np.zeros(levels, np.int64),
         np.zeros((levels, levels, n)),
         reach,
-        mover,
-        np.zeros((levels, n)),
-        np.zeros((levels, n), np.int64),
-        np.zeros((levels, n)),
-        np.zeros((2, dice + 1)),
-        np.zeros((2, dice + 1)),
+        np.zeros(rules.dice + 1),
+        np.zeros(rules.dice + 1),
     )
 
 
@@ -261,16 +263,23 @@ def count_zeros_below(code: int) -> int:
 
 
 @inlined
-def _enter(stack: _Stack, depth: int, code: int, table: Float32Array) -> int:
-    """Put a public state on the stack; return an information set whose row is wrong, or -1."""
-    bids, n = len(stack.code) - 1, stack.reach.shape[1]
-    left = count_zeros_below(code) if code > 0 else bids
-    stack.code[depth], stack.left[depth] = code, left
+def enter(stack: Stack, depth: int, code: int) -> None:
+    """Put a public state on the stack, and the range of the player who made the last bid."""
+    left = len(stack.code) - 1
     if code > 0:
-        for x in range(n):
+        left = count_zeros_below(code)
+        for x in range(stack.reach.shape[1]):
             stack.reach[depth + 1, x] = (
                 stack.reach[depth - 1, x] * stack.policy[depth - 1, left + 1, x]
             )
+    stack.code[depth], stack.left[depth] = code, left
+
+
+@inlined
+def _read_policy(stack: Stack, depth: int, table: Float32Array) -> int:
+    """Put the policy of a public state on the stack; return an invalid information set, or -1."""
+    bids, n = len(stack.code) - 1, stack.reach.shape[1]
+    code, left = stack.code[depth], stack.left[depth]
     if left == 0:  # half of all public states: only "liar" is legal
         for x in range(n):
             stack.policy[depth, 0, x] = 1.0
@@ -292,43 +301,51 @@ def _enter(stack: _Stack, depth: int, code: int, table: Float32Array) -> int:
 
 
 @inlined
-def _call(stack: _Stack, depth: int, rules: Rules) -> float:
-    """Set both players' values of calling the last bid; return what the policy's call wins.
+def call_values(stack: Stack, depth: int, rules: Rules, calls: bool) -> None:
+    """Set the value of "liar" by matching dice, for the caller (`calls`) or for the bidder.
 
-    With m matching dice the caller wins against the bidder's k where m + k < quantity:
+    A caller with m matching dice wins against the bidder's k where m + k < quantity:
     result(m) = sum of mass(k) where m + k < quantity - sum of mass(k) where m + k >= quantity.
     """
     bid = len(rules.quantity) - 1 - stack.left[depth]
     quantity, matches = rules.quantity[bid], rules.matches[rules.face[bid]]
-    mass, result = stack.mass, stack.result
-    calls = stack.policy[depth, 0]
-    for m in range(rules.dice + 1):
-        mass[0, m] = mass[1, m] = 0.0
+    mass = stack.mass
+    for m in range(len(mass)):
+        mass[m] = 0.0
     for x in range(len(matches)):
-        m = matches[x]
-        mass[0, m] += stack.reach[depth, x] * calls[x]
-        mass[1, m] += stack.reach[depth + 1, x]
+        if calls:
+            mass[matches[x]] += stack.reach[depth + 1, x]
+        else:
+            mass[matches[x]] += stack.reach[depth, x] * stack.policy[depth, 0, x]
+    for m in range(len(mass)):
+        value = 0.0
+        for k in range(len(mass)):
+            value += mass[k] if (m + k < quantity) == calls else -mass[k]
+        stack.result[m] = value
+
+
+@inlined
+def _call(stack: Stack, values: _Values, depth: int, rules: Rules) -> float:
+    """Set both players' values of calling the last bid; return what the policy's call wins."""
+    bids = len(rules.quantity)
+    matches = rules.matches[rules.face[bids - 1 - stack.left[depth]]]
+    call_values(stack, depth, rules, False)
+    for x in range(len(matches)):
+        values.other[depth, x] = stack.result[matches[x]]
+    call_values(stack, depth, rules, True)
     won = 0.0
-    for m in range(rules.dice + 1):
-        caller, bidder = 0.0, 0.0
-        for k in range(rules.dice + 1):
-            sign = 1.0 if m + k < quantity else -1.0
-            caller += sign * mass[1, k]
-            bidder -= sign * mass[0, k]
-        result[0, m], result[1, m] = caller, bidder
-        won += mass[0, m] * caller
     for x in range(len(matches)):
-        m = matches[x]
-        stack.action[depth, x] = len(rules.quantity)
-        stack.mover[depth, x] = result[0, m]
-        stack.other[depth, x] = result[1, m]
-        stack.mixture[depth, x] = calls[x] * result[0, m]
+        value = stack.result[matches[x]]
+        values.mover[depth, x] = value
+        values.action[depth, x] = bids
+        values.mixture[depth, x] = stack.policy[depth, 0, x] * value
+        won += stack.reach[depth, x] * values.mixture[depth, x]
     return won
 
 
 @inlined
-def _leave(stack: _Stack, depth: int, best: Int8Array, lost: Float64Array) -> None:
-    """Note the mover's best response and losses, and hand the values to the state before.
+def _leave(stack: Stack, values: _Values, depth: int, best: Int8Array, lost: Float64Array) -> None:
+    """Write the mover's best response and losses, and add the values to the state before.
 
     Actions are met from the last to the first, so that of equal ones the first is the best.
     """
@@ -336,18 +353,18 @@ def _leave(stack: _Stack, depth: int, best: Int8Array, lost: Float64Array) -> No
     first = (stack.code[depth] >> 1) * n
     if left > 0:
         for x in range(n):
-            best[first + x] = stack.action[depth, x]
+            best[first + x] = values.action[depth, x]
     if len(lost) > 0:
         for x in range(n):
-            missed = stack.mover[depth, x] - stack.mixture[depth, x]
+            missed = values.mover[depth, x] - values.mixture[depth, x]
             lost[first + x] = stack.reach[depth, x] * missed
     if depth == 0:
         return
     bid = len(stack.code) - 2 - left
     for x in range(n):
-        value = stack.other[depth, x]  # to the player who made the bid
-        if value >= stack.mover[before, x]:
-            stack.mover[before, x] = value
-            stack.action[before, x] = bid
-        stack.mixture[before, x] += stack.policy[before, left + 1, x] * value
-        stack.other[before, x] += stack.mover[depth, x]
+        value = values.other[depth, x]  # to the player who made the bid
+        if value >= values.mover[before, x]:
+            values.mover[before, x] = value
+            values.action[before, x] = bid
+        values.mixture[before, x] += stack.policy[before, left + 1, x] * value
+        values.other[before, x] += values.mover[depth, x]

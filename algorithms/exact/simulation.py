@@ -16,14 +16,14 @@ from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance
 
 CHUNK = 1 << 20  # hands between two reports of progress
-MIN_HANDS = 30  # fewer say too little about their own spread
+MIN_HANDS = 30  # fewer do not give a usable standard error
 MAX_HANDS = 10**12
-MAX_ERRORS = 5.0  # a right mean is more standard errors off once in two million matches
+MAX_ERRORS = 5.0  # a correct mean differs by more in one of two million matches
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a policy won, in chips per hand, and the exact value where it is known."""
+    """A policy's mean return in chips per hand, and its exact value where that is known."""
 
     hands: int
     mean: float
@@ -46,7 +46,7 @@ class Sample:
 
 
 def require_hands(hands: int, seed: int) -> None:
-    """Refuse impossible matches before any work."""
+    """Reject impossible values before any work."""
     if not MIN_HANDS <= hands <= MAX_HANDS:
         raise UsageError(f"hands={hands}: want a number from {MIN_HANDS} to {MAX_HANDS:,}")
     if seed < 0:
@@ -61,7 +61,7 @@ def simulate(
     seed: int = 0,
     progress: Advance | None = None,
 ) -> tuple[Sample, ...]:
-    """What `policies[0]` wins in each seat against `policies[1]` in all others, per seat."""
+    """The returns of `policies[0]` in each seat against `policies[1]` in all others, per seat."""
     stream, samples = Stream(seed), []
     for seat in range(tree.num_players):
         policy = joint_policy(tree, [policies[p != seat] for p in range(tree.num_players)])
@@ -80,7 +80,7 @@ def simulate(
 
 
 def all_seats(samples: Sequence[Sample]) -> Sample:
-    """The seats together, equally often."""
+    """The mean over all seats, with equal weights."""
     seats, exact = len(samples), [s.exact for s in samples if s.exact is not None]
     return Sample(
         sum(sample.hands for sample in samples),

@@ -1,7 +1,7 @@
 """Many hands of a game at once on its tree: a hand is one number, the node where it stands.
 
-Chance, and seats that a fixed policy plays, move inside `step`. Where a hand ends the next one is
-dealt. Everything is drawn from one stream of random bits, so equal seeds play equal hands.
+Chance, and seats that a fixed policy plays, move inside `step`. When a hand ends, the next one is
+dealt. Everything is drawn from one stream of random bits, so equal seeds give equal hands.
 """
 
 from __future__ import annotations
@@ -52,25 +52,25 @@ class Rules(NamedTuple):
 
 
 class Hands(NamedTuple):
-    """The state of n hands, changed in place."""
+    """The state of n hands, which steps change in place."""
 
     node: Int32Array  # (n,)
     acted: Int8Array  # (n,) who acted in the last step
-    reached: Int32Array  # (n,) the node that the last step led to; an end, or `node`
+    reached: Int32Array  # (n,) the node that the last step led to: terminal, or `node`
     counters: UInt64Array  # (2,) the state of the random stream, and how many hands were dealt
 
 
 class Simulator:
     """n hands of a tree game, one decision each per step.
 
-    Deals follow from the number of the hand: over many hands each deal comes as often as chance
-    has it, with less noise than drawn deals have. Chance later in a hand is drawn.
+    The number of a hand determines its deal: over many hands each deal occurs as often as its
+    probability says, with less noise than random deals. Chance later in a hand is random.
 
     Args:
         tree: the game.
         hands: n.
         seed: of the random stream.
-        opponents: tables `(I, A)` that play some of the seats; at least one seat is left.
+        opponents: tables `(I, A)` that play some of the seats, but not all.
     """
 
     def __init__(
@@ -163,17 +163,17 @@ class Simulator:
         return actions
 
     def get_state(self) -> dict[str, Any]:
-        """All that the next step depends on, besides the opponents."""
+        """Everything that the next step depends on, except the opponents."""
         return {"node": self._hands.node.tolist(), "counters": self._hands.counters.tolist()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self._hands.node[:] = state["node"]
         self._hands.counters[:] = np.array(state["counters"], np.uint64)
 
 
 class Stream:
-    """Random numbers, one at a time: the ones that a `Simulator` of the same seed draws."""
+    """Random numbers, one at a time: those of a `Simulator` with the same seed."""
 
     def __init__(self, seed: int) -> None:
         self.state = np.array([_first_state(seed)])
@@ -183,11 +183,11 @@ class Stream:
         return draw(self.state)
 
     def get_state(self) -> int:
-        """All that later numbers depend on."""
+        """Everything that later numbers depend on."""
         return int(self.state[0])
 
     def set_state(self, state: int) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self.state[0] = np.uint64(state)
 
 
@@ -196,17 +196,17 @@ def _first_state(seed: int) -> np.uint64:
 
 
 def play_out(rules: Rules, hands: int, stream: Stream) -> Int64Array:
-    """How often each node ends one of many hands in which opponents play all seats: `(N,)`."""
+    """How many of `hands` end at each node; opponents play all seats: `(N,)`."""
     counts = np.zeros(len(rules.player), np.int64)
     _play_out(rules, hands, stream.state, counts)
     return counts
 
 
 def play_hands(tree: Tree, policy: npt.ArrayLike, streams: UInt64Array) -> Int64Array:
-    """The node where each hand ends that a joint policy `(I, A)` plays: `(n,)`.
+    """The terminal nodes of n hands that a joint policy `(I, A)` plays: `(n,)`.
 
     The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
-    first states. So two policies play a hand alike until they choose different actions.
+    first states. So two policies play the same hand until they choose different actions.
     """
     everyone = dict.fromkeys(range(tree.num_players), policy)
     nodes = np.zeros(len(streams), np.int64)
@@ -304,7 +304,7 @@ def _all_legal(rules: Rules, node: Int32Array, actions: npt.NDArray[Any]) -> boo
 
 @compiled
 def _advance(rules: Rules, node: Any, stream: UInt64Array) -> Any:
-    """The node where an action is to be given or the hand ends; chance and opponents have moved."""
+    """The next node at which an action is given or the hand ends, after chance and opponents."""
     while rules.state[node] == _MOVES:
         number, next_node = draw(stream), rules.first_child[node]
         if rules.player[node] == CHANCE:
@@ -321,7 +321,7 @@ def _advance(rules: Rules, node: Any, stream: UInt64Array) -> Any:
 
 @compiled
 def deal_of(rules: Rules, hand: np.uint64) -> int:
-    """The node that the hand of that number is dealt."""
+    """The node after the deal of a hand, given by its number."""
     place = ((hand * GOLDEN) >> _HALF) * np.uint64(len(rules.deals))
     cell = place >> _HALF
     return int(rules.deals[cell, np.uint64(place & _LOW >= rules.own_share[cell])])

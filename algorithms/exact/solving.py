@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, Literal, TypeAlias, get_args
 
 from algorithms.exact.cfr import VARIANTS, BaseSolver, Solver, Variant
 from algorithms.exact.fast import FastSolver
+from algorithms.exact.native import NativeSolver
 from algorithms.exact.sampling import SamplingSolver, Scheme
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import Measure
@@ -21,36 +19,12 @@ from algorithms.support.errors import unknown
 from kuhn_bridge.errors import BridgeError
 
 Mode: TypeAlias = Literal["exact", "fast"]
+AnySolver: TypeAlias = BaseSolver | NativeSolver
 CurvePoint: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
 SAMPLING: Mapping[str, Scheme] = MappingProxyType({"es-mccfr": "external", "os-mccfr": "outcome"})
 NAMES = (*VARIANTS, *SAMPLING)
 MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULT_VARIANT, DEFAULT_ITERATIONS = "cfr+", 1_000
-
-
-class IterativeSolver(Protocol):
-    """What `run_solver` needs of a solver, on a tree or without one."""
-
-    @property
-    def iterations(self) -> int:
-        """How many iterations were run."""
-
-    def run(self, iterations: int) -> None:
-        """Run `iterations` more iterations."""
-
-    def average_policy(self) -> Any:
-        """The average policy, in the form that the game's measure takes."""
-
-
-@runtime_checkable
-class ResumableSolver(IterativeSolver, Protocol):
-    """A solver whose state can be kept: those of the native large games."""
-
-    def get_state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Everything that a resumed run needs; the arrays are not copies."""
-
-    def set_state(self, state: Mapping[str, npt.NDArray[np.generic]]) -> None:
-        """Continue from what `get_state` returned, bit by bit the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +73,7 @@ def make_solver(
 
 
 def run_solver(
-    solver: IterativeSolver,
+    solver: AnySolver,
     measure: Callable[[Any], Measure],
     *,
     iterations: int,
@@ -108,8 +82,8 @@ def run_solver(
 ) -> Solved:
     """Run up to `iterations` in all, or until NashConv is at most `until`, or until Ctrl-C.
 
-    The average policy is measured after each of the first iterations, then ever less often;
-    `progress` gets the iterations and NashConv in words, then and every few seconds.
+    The average policy is measured after each of the first iterations, then less and less often.
+    After each measure, and every few seconds, `progress` gets the iterations and a note.
     """
     if iterations <= solver.iterations:
         raise BridgeError(f"iterations must be more than {solver.iterations:,}; got {iterations:,}")
@@ -140,7 +114,7 @@ def run_solver(
     return Solved(policy, measured, tuple(curve), interrupted)
 
 
-def _run_to(solver: IterativeSolver, stop: int, show: Callable[[], None]) -> None:
+def _run_to(solver: AnySolver, stop: int, show: Callable[[], None]) -> None:
     """Run until `stop` iterations are complete, in parts of at least a second."""
     count = 1
     while (left := stop - solver.iterations) > 0:
@@ -153,7 +127,7 @@ def _run_to(solver: IterativeSolver, stop: int, show: Callable[[], None]) -> Non
 
 
 def _measuring_points(start: int, end: int) -> Iterator[int]:
-    """1, 2, 3 and so on, later about 10% apart, from after `start` up to and with `end`."""
+    """1, 2, 3 and so on, later about 10% apart: those above `start`, up to and including `end`."""
     while start < end:
         start = min(end, max(start + 1, round(start * 1.1)))
         yield start

@@ -2,9 +2,9 @@
 
 A joint policy is float64 `(information sets, actions)`: one row per information set, one column
 per action ID, illegal actions 0. A *slot* is one legal action at one information set; slots are
-numbered by information set, then by action ID. A *sequence* is all that a player has done so far.
-With perfect recall its last slot determines it, so sequence 0 is the empty one, and sequence
-`slot + 1` ends in `slot` (the sequence form, von Stengel 1996).
+numbered by information set, then by action ID. A *sequence* is a player's own slots so far. With
+perfect recall the last slot determines it, so sequence 0 is the empty one, and sequence `slot + 1`
+ends in `slot` (the sequence form, von Stengel 1996).
 """
 
 from __future__ import annotations
@@ -206,14 +206,21 @@ class TreeBuilder:
         decisions = np.flatnonzero(infoset >= 0)
         members = decisions[np.lexsort((order[decisions], infoset[decisions]))].astype(np.int32)
         first_member = _starts(np.bincount(infoset[decisions], minlength=len(legal)))
-        sequence = _sequences(first_child, player, infoset, first_slot, self.num_players)
+        chance_reach = np.ones(len(order))
+        sequence = np.zeros((self.num_players, len(order)), np.int32)
+        for parents, nodes in _levels(first_child):
+            chance_reach[nodes] = chance_reach[parents] * probability[nodes]
+            sequence[:, nodes] = sequence[:, parents]
+            decided = player[parents] >= 0
+            above, below = parents[decided], nodes[decided]
+            slot = first_slot[infoset[above]] + below - first_child[above]
+            sequence[player[above], below] = slot + 1
         owner = np.array([owner for owner, _ in self.infosets], np.int8)
         parent = sequence[owner, members[first_member[:-1]]]
         slot_infoset, slot_action = np.nonzero(legal)
         slots = np.column_stack(
             [slot_infoset, owner[slot_infoset], parent[slot_infoset], slot_action]
         )
-        chance_reach = _chance_reach(first_child, probability)
         terminals = np.flatnonzero(player == TERMINAL).astype(np.int32)
         returns = np.zeros((self.num_players, len(order)))
         collected = np.frombuffer(self._returns, np.float64).reshape(-1, self.num_players)
@@ -301,32 +308,8 @@ def _levels(first_child: Int32Array) -> Iterator[tuple[IntpArray, IntpArray]]:
         start, stop = stop, int(first_child[stop])
 
 
-def _chance_reach(first_child: Int32Array, probability: Float64Array) -> Float64Array:
-    reach = np.ones(len(probability))
-    for parents, nodes in _levels(first_child):
-        reach[nodes] = reach[parents] * probability[nodes]
-    return reach
-
-
-def _sequences(
-    first_child: Int32Array,
-    player: Int8Array,
-    infoset: Int32Array,
-    first_slot: Int32Array,
-    num_players: int,
-) -> Int32Array:
-    sequence = np.zeros((num_players, len(player)), np.int32)
-    for parents, nodes in _levels(first_child):
-        sequence[:, nodes] = sequence[:, parents]
-        decided = player[parents] >= 0
-        above, below = parents[decided], nodes[decided]
-        slot = first_slot[infoset[above]] + below - first_child[above]
-        sequence[player[above], below] = slot + 1
-    return sequence
-
-
 def _require_actions(tree: Tree) -> None:
-    """Slots rely on it: the children of a decision are its legal actions, in ascending order."""
+    """Require that the children of a decision are its legal actions in ascending order."""
     decisions = np.flatnonzero(tree.infoset >= 0)
     if not len(decisions):
         raise GameError(f"{tree.name}: no player has a decision")

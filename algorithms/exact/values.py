@@ -11,7 +11,7 @@ z terminal nodes, u returns, and s sequences (see `algorithms.exact.tree`). Then
     loss(I) = pi_p(I) (best(I) - sum over a of policy(a | I) q_p(I, a))
 
 With perfect recall no nodes but the terminal ones are needed. A player's losses sum to its gain
-(the performance difference lemma, Kakade and Langford 2002): they say where the chips are lost.
+(the performance difference lemma, Kakade and Langford 2002): they show where chips are lost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from algorithms.support.lanes import (
 from kuhn_bridge.errors import PolicyError
 
 ROW_SUM_TOLERANCE = 1e-6  # allows for rows that were computed in float32
-SLACK = 1e-4  # of the largest return: what such rows, multiplied along a hand, may amount to
+SLACK = 1e-4  # of the largest return: the error of such rows multiplied along a hand
 NO_LOSS = 1e-12  # chips per hand: rounding
 BATCH_LANES = 8  # policies of a batch that are evaluated side by side
 _FLOAT64 = np.dtype(np.float64)
@@ -235,7 +235,7 @@ def _shape_error(tree: Tree, shape: tuple[int, ...]) -> PolicyError:
 
 
 def _policy_error(tree: Tree, table: Float64Array) -> PolicyError:
-    """What is wrong with a policy: its shape, or its first row that is not a distribution."""
+    """The error of a policy: its shape, or its first row that is not a distribution."""
     if table.shape != tree.legal.shape:
         return _shape_error(tree, table.shape)
     possible = np.where(tree.legal, table >= 0, table == 0).all(axis=1)
@@ -370,7 +370,7 @@ def _fill_reach(
 
 @part
 def _add_errors(errors: Lanes, legal: Lanes, absolute: Lanes) -> Lanes:
-    """Add how far a row's sum is from 1, and what is negative or illegal in it."""
+    """Add the distance of a row's sum from 1, and its negative and illegal probabilities."""
     for i in range(len(errors)):
         error = max(abs(legal[i] - 1) - ROW_SUM_TOLERANCE, 0.0) + (absolute[i] - legal[i])
         errors = tuple_setitem(errors, i, errors[i] + error)
@@ -410,7 +410,7 @@ def _fill_values(
     counterfactual: Float64Array,
     values: Float64Array,
 ) -> None:
-    """Fill in the players' values, from what the terminals pay their sequences."""
+    """Fill in the players' values from the terminals' counterfactual payoffs."""
     players = np.uint64(len(values))
     for player in range(players):
         store(values, player, load(counterfactual, player, zero))

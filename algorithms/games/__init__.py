@@ -62,7 +62,7 @@ def as_game(game: Any) -> Game:
 
 def make_solver(
     game: Game, variant: str = solving.DEFAULT_VARIANT, **options: Any
-) -> solving.IterativeSolver:
+) -> solving.AnySolver:
     """The solver of a variant of CFR, on the game's tree or on its native form.
 
     `options` are those of `algorithms.exact.solving.make_solver`; only trees have them.

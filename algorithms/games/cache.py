@@ -1,13 +1,12 @@
-"""Trees of OpenSpiel games in the user's cache directory, because a walk takes seconds.
+"""Trees of OpenSpiel games in the user's cache directory: building one takes seconds.
 
-A file is named by a hash of the game's string, OpenSpiel's version and `FORMAT`, and carries a
-checksum; a damaged file is ignored and replaced. All files may be deleted at any time.
+A file is named by a hash of the game's string, OpenSpiel's version and `FORMAT`. A damaged file is
+ignored and replaced. All files may be deleted at any time.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 from contextlib import suppress
@@ -20,10 +19,10 @@ import numpy as np
 
 from algorithms.exact.tree import Tree
 from algorithms.support.errors import UsageError
-from algorithms.support.files import read_checksummed, write_checksummed
+from algorithms.support.npz import read_arrays, write_arrays
 
-FORMAT = 2  # increase it whenever `Tree` changes
-MIN_NODES = 10_000  # smaller games are walked quickly
+FORMAT = 3  # increase it whenever `Tree` changes
+MIN_NODES = 10_000  # smaller trees are built quickly
 MAX_BYTES = 2**28  # of one tree
 MAX_TOTAL_BYTES = 2**30
 _ARRAYS = [f.name for f in fields(Tree) if f.name not in {"name", "num_players", "keys"}]
@@ -40,38 +39,25 @@ def find_tree(game: Any, name: str) -> Tree | None:
     if not _is_fixed(game):
         return None
     try:
-        return unpack(read_checksummed(_path(game), max_bytes=MAX_BYTES), name)
+        arrays = read_arrays(_path(game))
     except (OSError, UsageError):  # no file, or a damaged one
         return None
+    num_players, keys = json.loads(arrays.pop("head").tobytes())
+    return Tree(name=name, num_players=num_players, keys=tuple(keys), **arrays)
 
 
 def keep_tree(game: Any, tree: Tree) -> None:
-    """Cache a tree that took long to walk, if the directory can be written."""
+    """Cache a tree that takes long to build, if the directory can be written."""
     if tree.num_nodes < MIN_NODES or not _is_fixed(game):
         return
-    content = pack(tree)
-    if len(content) <= MAX_BYTES:
+    head = json.dumps([tree.num_players, tree.keys]).encode()
+    arrays = {"head": np.frombuffer(head, np.uint8)}
+    arrays |= {name: getattr(tree, name) for name in _ARRAYS}
+    if sum(array.nbytes for array in arrays.values()) <= MAX_BYTES:
         with suppress(OSError, UsageError):
             directory().mkdir(parents=True, exist_ok=True)
-            write_checksummed(_path(game), content)
+            write_arrays(_path(game), arrays)
             _remove_oldest()
-
-
-def pack(tree: Tree) -> bytes:
-    """A tree as the bytes of an .npz file."""
-    head = json.dumps([tree.num_players, tree.keys]).encode()
-    arrays = {name: getattr(tree, name) for name in _ARRAYS}
-    buffer = io.BytesIO()
-    np.savez(buffer, head=np.frombuffer(head, np.uint8), **arrays)
-    return buffer.getvalue()
-
-
-def unpack(content: bytes, name: str) -> Tree:
-    """The tree that `pack` made bytes of."""
-    with np.load(io.BytesIO(content)) as stored:
-        num_players, keys = json.loads(stored["head"].tobytes())
-        arrays = {name: stored[name] for name in _ARRAYS}
-    return Tree(name=name, num_players=num_players, keys=tuple(keys), **arrays)
 
 
 def _is_fixed(game: Any) -> bool:

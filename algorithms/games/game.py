@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from algorithms.exact.tree import Tree
-from algorithms.exact.values import Loss, Measure, evaluate_policy
+from algorithms.exact.values import Measure, evaluate_policy
 from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import GameError
-
-MAX_LOSSES = 1_000  # of a measure without a tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class Game:
 
     @property
     def fits_tree(self) -> bool:
-        """Whether the game fits into a tree: it has been built, or by an estimate of its size."""
+        """Whether the game has a tree already, or fits into one by an estimate of its size."""
         return "tree" in vars(self) or self._seems_to_fit
 
     @cached_property
@@ -93,17 +91,11 @@ class Game:
     def measure(self, table: Any) -> Measure:
         """Exact values, gains, best responses and losses of a table.
 
-        The losses of a native game are the largest `MAX_LOSSES`.
+        Of a native game's losses only the largest are kept.
         """
         if self.native is None:
             return evaluate_policy(self.tree, table)
-        found = self.native.measure(table)
-        return Measure(
-            found.values,
-            found.best_values,
-            lambda: found.best_response,
-            lambda: tuple(Loss(*loss) for loss in found.losses(MAX_LOSSES)),
-        )
+        return self.native.measure(table)
 
     def require_exact(self) -> None:
         """Raise an error if there is no exact measure."""

@@ -1,4 +1,4 @@
-"""Leduc poker in words: cards, board and bets instead of OpenSpiel's information state string."""
+"""Labels of Leduc poker: cards, board and bets instead of OpenSpiel's information state string."""
 
 from __future__ import annotations
 

@@ -17,14 +17,12 @@ from algorithms.exact.liars_dice import (
     evaluate,
     legal_actions,
     liars_dice_rules,
-    losses,
     num_infosets,
     public_codes,
-    ranges,
 )
 from algorithms.exact.liars_dice_cfr import LiarsDiceSolver
-from algorithms.games.native import NativeLoss, NativeMeasure, Tables, largest_losses
-from algorithms.games.openspiel import load_pyspiel
+from algorithms.exact.native import Tables
+from algorithms.exact.values import Measure
 from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
 from kuhn_bridge.errors import HistoryError
 
@@ -34,19 +32,18 @@ _BATCH = 2**16  # information sets whose rows are filled in at a time
 
 
 def find_liars_dice(game: Any) -> LiarsDice | None:
-    """The native form of a game given by name or as `pyspiel.Game`; `None` for any other game.
+    """The native form of a `pyspiel.Game`, or `None` if it is another game or too large.
 
-    Also `None` if a policy would take more than 4 GiB.
+    It is too large if a policy would take more than 4 GiB.
     """
-    name = game if isinstance(game, str) else str(game)
-    if name.partition("(")[0] != SHORT_NAME:
+    if game.get_type().short_name != SHORT_NAME:
         return None
-    settings = (load_pyspiel(game) if isinstance(game, str) else game).get_parameters()
+    settings = game.get_parameters()
     dice, sides = settings["numdice"], settings["dice_sides"]
     # Bids alone, before anything is allocated: at least one private state and one action each.
     if 2 * dice * sides > MAX_TABLE_BYTES.bit_length():
         return None
-    found = LiarsDice(name, liars_dice_rules(dice, sides, settings["bidding_rule"]))
+    found = LiarsDice(liars_dice_rules(dice, sides, settings["bidding_rule"]))
     return found if 4 * sum(found.num_infosets) * found.num_actions <= MAX_TABLE_BYTES else None
 
 
@@ -63,8 +60,7 @@ class LiarsDice:
     | last | 0 (1 once "liar" is called, when nobody is to act) |
     """
 
-    def __init__(self, name: str, rules: Rules) -> None:
-        self.name = name
+    def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.num_players = 2
         self.num_actions = len(rules.quantity) + 1
@@ -107,24 +103,9 @@ class LiarsDice:
             tables[player][start:stop] = weights / weights.sum(axis=1, keepdims=True)
         return tables
 
-    def measure(self, tables: Tables) -> NativeMeasure:
-        """Exact values, gains and best responses of a joint policy."""
-        found = evaluate(self.rules, tables)
-
-        def find_losses(count: int) -> tuple[NativeLoss, ...]:
-            lost = losses(self.rules, tables)
-            return tuple(
-                self._loss(
-                    tables,
-                    player,
-                    infoset,
-                    best=int(found.best_response[player][infoset]),
-                    lost=float(lost[player][infoset]),
-                )
-                for player, infoset in largest_losses(lost, count)
-            )
-
-        return NativeMeasure(found.values, found.best_values, found.best_response, find_losses)
+    def measure(self, tables: Tables) -> Measure:
+        """Exact values, best responses and losses of a joint policy."""
+        return evaluate(self.rules, tables)
 
     def make_solver(self, variant: Variant) -> LiarsDiceSolver:
         """A solver of the CFR family that alternates between the players."""
@@ -160,9 +141,6 @@ class LiarsDice:
         del player, infoset  # an action means the same everywhere
         return f"bid {self._bid(action)}" if action < self.num_actions - 1 else "liar"
 
-    def __repr__(self) -> str:
-        return f"<LiarsDice {self.name}, {sum(self.num_infosets):,} information sets>"
-
     def _bid(self, bid: int) -> str:
         return f"{self.rules.quantity[bid]}-{self.rules.face[bid] + 1}"
 
@@ -177,13 +155,3 @@ class LiarsDice:
         for player, count in enumerate(self.num_infosets):
             for start in range(0, count, _BATCH):
                 yield player, start, min(start + _BATCH, count)
-
-    def _loss(
-        self, tables: Tables, player: int, infoset: int, *, best: int, lost: float
-    ) -> NativeLoss:
-        reach = ranges(self.rules, tables, int(self._codes(player, np.array([infoset]))[0]))
-        own, other = reach[player, infoset % len(self._roll_of)], reach[1 - player].sum()
-        row = tables[player][infoset].astype(np.float64)
-        played = int(row.argmax())
-        share = float(row[played] / row.sum())
-        return NativeLoss(player, infoset, float(own * other), played, share, best, lost)

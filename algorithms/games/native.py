@@ -1,19 +1,13 @@
-"""What every native large game offers: measured exactly without a tree, policies as tables."""
+"""What every native large game offers: exact measures without a tree, and policies as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
-
-import numpy as np
+from typing import Any, Protocol
 
 from algorithms.exact.cfr import Variant
-from algorithms.exact.solving import ResumableSolver
-from algorithms.exact.values import NO_LOSS
-from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
-
-Tables: TypeAlias = tuple[Float32Array, ...]  # one (I_p, A) per player
+from algorithms.exact.native import NativeSolver, Tables
+from algorithms.exact.values import Measure
+from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
 
 
 class NativeGame(Protocol):
@@ -22,7 +16,6 @@ class NativeGame(Protocol):
     I_p is the number of information sets of player p and A the number of actions.
     """
 
-    name: str
     num_players: int  # 2
     num_actions: int
     observation_size: int  # OpenSpiel's tensor, without the one-hot of the seat
@@ -40,10 +33,10 @@ class NativeGame(Protocol):
     def random(self, seed: int) -> Tables:
         """A policy drawn uniformly from all policies."""
 
-    def measure(self, tables: Tables) -> NativeMeasure:
-        """Exact values, gains and best responses of a joint policy."""
+    def measure(self, tables: Tables) -> Measure:
+        """Exact values, best responses and the largest losses of a joint policy."""
 
-    def make_solver(self, variant: Variant) -> ResumableSolver:
+    def make_solver(self, variant: Variant) -> NativeSolver:
         """A solver of the CFR family that alternates between the players."""
 
     def infoset_of(self, state: Any, player: int) -> int:
@@ -57,57 +50,3 @@ class NativeGame(Protocol):
 
     def action_label(self, player: int, infoset: int, action: int) -> str:
         """An action in words."""
-
-
-class NativeLoss(NamedTuple):
-    """One information set: how often it is reached, what is played and what would be best there."""
-
-    player: int
-    infoset: int
-    reach: float
-    played: int  # the most probable action
-    probability: float  # of that action
-    best: int
-    lost: float  # chips per hand, of all hands
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NativeMeasure:
-    """What a joint policy wins and what best responses would win, in chips per hand."""
-
-    values: tuple[float, ...]
-    best_values: tuple[float, ...]
-    best_response: tuple[Int8Array, ...]  # per player (I_p,) actions
-    find_losses: Callable[[int], tuple[NativeLoss, ...]] = field(repr=False)
-
-    @property
-    def gains(self) -> tuple[float, ...]:
-        """How much more each player would win by best-responding to the others."""
-        return tuple(
-            best - value for best, value in zip(self.best_values, self.values, strict=True)
-        )
-
-    @property
-    def nash_conv(self) -> float:
-        """The sum of all players' gains."""
-        return sum(self.gains)
-
-    @property
-    def exploitability(self) -> float:
-        """NashConv divided by the number of players."""
-        return self.nash_conv / len(self.values)
-
-    def losses(self, count: int) -> tuple[NativeLoss, ...]:
-        """Where the policy loses most to best responses: the `count` largest losses, in order."""
-        return self.find_losses(count)
-
-
-def largest_losses(lost: Sequence[Float64Array], count: int) -> list[tuple[int, int]]:
-    """The (player, information set) of the largest losses; `lost` has one `(I_p,)` per player."""
-    found: list[tuple[float, int, int]] = []
-    for player, amounts in enumerate(lost):
-        places = np.flatnonzero(amounts > NO_LOSS)
-        if len(places) > count:
-            places = places[np.argpartition(-amounts[places], count)[:count]]
-        found += [(-float(amounts[place]), player, int(place)) for place in places]
-    return [(player, place) for _, player, place in sorted(found)[:count]]

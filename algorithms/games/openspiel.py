@@ -86,6 +86,7 @@ def openspiel_game(
         return [str(state.action_to_string(CHANCE, outcome)) for outcome in outcomes]
 
     def native() -> NativeGame | None:
+        # Here, so that other games do not wait for these modules.
         from algorithms.games.liars_dice import find_liars_dice
         from algorithms.games.phantom import find_phantom
 
@@ -138,28 +139,23 @@ def openspiel_tree(
     game: Any, *, name: str = "", max_nodes: int = MAX_NODES, progress: Advance | None = None
 ) -> Tree:
     """The tree of a sequential `pyspiel.Game` with explicit chance; columns are its action IDs."""
-    name = name or str(game)
+    name, refused = name or str(game), _REFUSED_FACTOR * max_nodes
     _require_playable(name, game)
     try:
-        return _tree(game, name, max_nodes, progress)
+        if (nodes := estimated_nodes(game, enough=refused)) >= refused:
+            raise _too_large(name, game, f"{_about(nodes)} nodes or more", nodes, max_nodes)
+        walk = TreeBuilder(name, game.num_players(), game.num_distinct_actions())
+        for count in _walked(game, walk):
+            if count > max_nodes or count % _CHECK_EVERY == 0:
+                _require_room(game, walk, max_nodes)
+            if progress and count % _REPORT_EVERY == 0:
+                progress(count, "nodes")
+        return walk.build()
     except BridgeError:
         raise
     except Exception as error:  # a game's own code may fail in any way
         what = f"{type(error).__name__}: {first_line(error)}"
         raise GameError(f"{name}: the game fails when it is played ({what})") from error
-
-
-def _tree(game: Any, name: str, max_nodes: int, progress: Advance | None) -> Tree:
-    refused = _REFUSED_FACTOR * max_nodes
-    if (nodes := estimated_nodes(game, enough=refused)) >= refused:
-        raise _too_large(name, game, f"{_about(nodes)} nodes or more", nodes, max_nodes)
-    walk = TreeBuilder(name, game.num_players(), game.num_distinct_actions())
-    for count in _walked(game, walk):
-        if count > max_nodes or count % _CHECK_EVERY == 0:
-            _require_room(game, walk, max_nodes)
-        if progress and count % _REPORT_EVERY == 0:
-            progress(count, "nodes")
-    return walk.build()
 
 
 def estimated_nodes(game: Any, *, probes: int = _PROBES, enough: float = inf) -> float:

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from algorithms.exact.cfr import Variant
+from algorithms.exact.native import Tables
 from algorithms.exact.phantom.rules import MAX_CELLS, Rules, hex_board, tic_tac_toe
 from algorithms.exact.phantom.sequences import histories, infosets_of
 from algorithms.exact.phantom.solver import PhantomSolver
 from algorithms.exact.phantom.values import Evaluator, normalise
-from algorithms.games.native import NativeLoss, NativeMeasure, Tables, largest_losses
-from algorithms.games.openspiel import load_pyspiel
+from algorithms.exact.values import Measure
 from algorithms.support.arrays import BoolArray, Float32Array, Int8Array, Int16Array, Int64Array
 from algorithms.support.compiled import compiled
 from kuhn_bridge.errors import HistoryError
@@ -28,39 +28,35 @@ TIC_TAC_TOE, DARK_HEX = "phantom_ttt", "dark_hex"
 
 
 def find_phantom(game: Any) -> Phantom | None:
-    """The native form of a game given by name or as `pyspiel.Game`; `None` for any other game.
+    """The native form of a `pyspiel.Game`, or `None` if it is another game.
 
     Also `None` if the number of turns is revealed or the board has more than nine cells.
     """
-    name = game if isinstance(game, str) else str(game).removesuffix("()")
-    short_name = name.partition("(")[0]
-    if short_name not in (TIC_TAC_TOE, DARK_HEX):
+    short_name, settings = game.get_type().short_name, game.get_parameters()
+    if short_name not in (TIC_TAC_TOE, DARK_HEX) or settings["obstype"] != "reveal-nothing":
         return None
-    settings = (load_pyspiel(game) if isinstance(game, str) else game).get_parameters()
-    if settings["obstype"] != "reveal-nothing":
-        return None
-    return _tic_tac_toe(name, settings) if short_name == TIC_TAC_TOE else _dark_hex(name, settings)
+    return _tic_tac_toe(settings) if short_name == TIC_TAC_TOE else _dark_hex(settings)
 
 
 class Face(NamedTuple):
-    """What OpenSpiel's tensors and labels look like on a board of C cells."""
+    """OpenSpiel's tensors and labels on a board of C cells."""
 
-    views: Int64Array  # (2, 3, C): by player, where a cell is shown as untried, as its own, as lost
+    views: Int64Array  # (2, 3, C): by player, the index of a cell that is untried, own, or failed
     view_size: int
     labels: tuple[tuple[str, ...], ...]  # (2, C): a player's actions
 
 
-def _tic_tac_toe(name: str, settings: Mapping[str, Any]) -> Phantom:
+def _tic_tac_toe(settings: Mapping[str, Any]) -> Phantom:
     planes = np.arange(3 * 9).reshape(3, 9)  # empty, o, x; player 0 is x
     views = np.stack([planes[[0, 2, 1]], planes])
     labels = tuple(
         tuple(f"{mark}({row},{col})" for row in range(3) for col in range(3)) for mark in "xo"
     )
     rules = tic_tac_toe(abrupt=settings["gameversion"] == "abrupt")
-    return Phantom(name, rules, Face(views, planes.size, labels))
+    return Phantom(rules, Face(views, planes.size, labels))
 
 
-def _dark_hex(name: str, settings: Mapping[str, Any]) -> Phantom | None:
+def _dark_hex(settings: Mapping[str, Any]) -> Phantom | None:
     rows, cols = settings["num_rows"], settings["num_cols"]
     if rows * cols > MAX_CELLS:
         return None
@@ -69,7 +65,7 @@ def _dark_hex(name: str, settings: Mapping[str, Any]) -> Phantom | None:
     views = np.array([[empty, black, white], [empty, white, black]])
     labels = tuple(f"{chr(ord('a') + col)}{row + 1}" for row in range(rows) for col in range(cols))
     rules = hex_board(rows, cols, abrupt=settings["gameversion"] == "adh")
-    return Phantom(name, rules, Face(views, 9 * rows * cols, (labels, labels)))
+    return Phantom(rules, Face(views, 9 * rows * cols, (labels, labels)))
 
 
 class Phantom:
@@ -83,8 +79,8 @@ class Phantom:
     | C * C from `face.view_size` | one-hot of the cell of each own action, in order |
     """
 
-    def __init__(self, name: str, rules: Rules, face: Face) -> None:
-        self.name, self.rules, self.face = name, rules, face
+    def __init__(self, rules: Rules, face: Face) -> None:
+        self.rules, self.face = rules, face
         self.evaluator = Evaluator(rules)
         self.sequences = self.evaluator.sequences
         self.num_players = 2
@@ -128,35 +124,9 @@ class Phantom:
             normalise(sequences, table)
         return tuple(weights)
 
-    def measure(self, tables: Tables) -> NativeMeasure:
-        """Exact values, gains and best responses of a joint policy."""
-        tables = tuple(np.ascontiguousarray(table, np.float32) for table in tables)
-        found = self.evaluator.evaluate(tables)
-
-        def find_losses(count: int) -> tuple[NativeLoss, ...]:
-            if self.evaluator.holder is not found:
-                self.evaluator.evaluate(tables)
-            lost = [self.evaluator.losses(player, tables[player]) for player in (0, 1)]
-            return tuple(
-                self._loss(
-                    tables[player][infoset],
-                    player,
-                    infoset,
-                    best=int(found.best_response[player][infoset]),
-                    lost=float(lost[player][infoset]),
-                )
-                for player, infoset in largest_losses(lost, count)
-            )
-
-        return NativeMeasure(found.values, found.best_values, found.best_response, find_losses)
-
-    def _loss(
-        self, row: Float32Array, player: int, infoset: int, *, best: int, lost: float
-    ) -> NativeLoss:
-        played = int(row.argmax())
-        share = float(row[played]) / float(row.sum(dtype=np.float64))
-        reach = self.evaluator.infoset_reach(player, infoset)
-        return NativeLoss(player, infoset, reach, played, share, best, lost)
+    def measure(self, tables: Tables) -> Measure:
+        """Exact values, best responses and losses of a joint policy."""
+        return self.evaluator.evaluate(tables)
 
     def make_solver(self, variant: Variant) -> PhantomSolver:
         """A solver of the CFR family; its updates and the measures share their arrays."""
@@ -207,9 +177,6 @@ class Phantom:
         """An action in OpenSpiel's words, e.g. `x(1,1)` or `b2`."""
         del infoset  # an action means the same everywhere
         return self.face.labels[player][action]
-
-    def __repr__(self) -> str:
-        return f"<Phantom {self.name}, {sum(self.num_infosets):,} information sets>"
 
 
 @compiled

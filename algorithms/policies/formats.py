@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.exact.native import Tables
 from algorithms.exact.tree import Tree
 from algorithms.games import KUHN, Game
-from algorithms.games.native import Tables
 from algorithms.policies.kuhn import to_names
 from algorithms.support.arrays import Float64Array
 from algorithms.support.npz import read_arrays, write_arrays

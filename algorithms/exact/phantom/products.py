@@ -1,13 +1,15 @@
-"""What the ends of a phantom game are worth to each sequence, as products of small matrices.
+"""Counterfactual values of a phantom game's terminal histories, as products of small matrices.
 
-Let `reach1[v]` be the probability that player 1's own choices lead to its private sequence v. The
-counterfactual value of the ends at player 0's sequence u is
+A terminal history is a pair of private sequences, u of player 0 and v of player 1, that are
+*consistent*: there is a game in which each player makes its own sequence of moves with its own
+outcomes. Let `reach1[v]` be the probability that player 1's own choices lead to v. The terminal
+histories that end in player 0's sequence u have the counterfactual value
 
-    gain0[u] = sum over v that fit u of payoff0(u, v) * reach1[v]
+    value0[u] = sum over v consistent with u of payoff0(u, v) * reach1[v]
 
-There are some 10^10 pairs (u, v) that fit, but they have a structure. Write a time beside each
-action: turn j of player 0 is time 2j - 1, turn j of player 1 is time 2j. Let S0 and S1 be the sets
-of cells that the players take. Then u and v fit exactly if
+There are some 10^10 consistent pairs, but they have a structure. Give every action a time: turn j
+of player 0 is time 2j - 1, turn j of player 1 is time 2j. Let S0 and S1 be the sets of cells that
+the players take. Then u and v are consistent exactly if
 
     S0 and S1 are disjoint,
     every cell at which player 1 fails is in S0 and was taken before that time,   (A)
@@ -15,27 +17,31 @@ of cells that the players take. Then u and v fit exactly if
 
 For fixed sets and times, (A) only concerns the order in which player 0 took S0 and the cells F1 at
 which player 1 failed; (B) only concerns the order of S1 and the cells F0. A sequence of player 0 is
-(order of S0, F0) and one of player 1 is (order of S1, F1), so the sum over v falls into two:
+(order of S0, F0) and one of player 1 is (order of S1, F1), so the sum over v is done in two steps:
 
     Y[order of S0, order of S1] = sum over F1 that satisfy (A) of reach1[order of S1, F1]
-    gain0[order of S0, F0] = sum over orders of S1 that satisfy (B) of Y[order of S0, order of S1]
+    value0[order of S0, F0] = sum over orders of S1 that satisfy (B) of Y[order of S0, order of S1]
 
-The payoff is a constant: whoever moved last has won, which its own set alone decides.
+The payoff is a constant factor: whoever moved last has won, which its own set alone decides.
 
 Example: S0 = {a, b}, S1 = {c, d}, and player 0 acts at times 1, 3, 5, player 1 at times 2, 4. Let
 player 0 take cells at times 1 and 5 and fail at time 3; player 1 takes cells at both times. Then F1
-is empty, (A) says nothing, and Y[order of S0, order of S1] = reach1[order of S1] is the same for
-"a, b" and for "b, a": one *class* of orders. By (B) player 0's failure is at the cell that player 1
-took at time 2, so gain0["a, b", F0 = c] is Y[., "c, d"] alone. Had player 0 failed at time 5
-instead, both cells would have been taken by then, and the sum would be Y[., "c, d"] + Y[., "d, c"].
+is empty, (A) is always satisfied, and Y[order of S0, order of S1] = reach1[order of S1] is the same
+for "a, b" and for "b, a": these orders form one *class*. By (B) the cell of player 0's failure is
+the one that player 1 took at time 2, so value0["a, b", F0 = c] is Y[., "c, d"] alone. If player 0
+had failed at time 5 instead, both cells would have been taken before, and the sum would be
+Y[., "c, d"] + Y[., "d, c"].
 
-What (A) asks for is a list of *thresholds*: the i-th failure is among the first `thresholds[i]`
-cells of the order of S0. Orders that agree on the sets of first cells, for every threshold, form a
-class, and Y is computed once per class. Times at which cells are taken and at which moves fail form
-a *pattern*; it is given by the outcomes and hence the same for all sequences of a block
-(`algorithms.exact.phantom.sequences`). In classical games every turn ends with a taken cell, and
-all patterns share one Y. In abrupt games each pair of patterns meets; patterns with the same
-thresholds share a sum.
+In general (A) is a list of *thresholds*: the i-th failure is among the first `thresholds[i]` cells
+of the order of S0. Orders that agree on the sets of first cells, for every threshold, form a class,
+and Y is computed once per class. The times at which a player takes cells and fails are its
+*pattern*; it follows from the outcomes, so all sequences of a block have the same one (see
+`algorithms.exact.phantom.sequences`). In classical games every turn ends with a taken cell, and
+all patterns share one Y. In abrupt games there is a Y for each pair of patterns, except that
+patterns with the same thresholds share a sum.
+
+A product computes the values of the *target*, player 0 above, from the reach probabilities of the
+*source*, player 1 above.
 """
 
 from __future__ import annotations
@@ -61,17 +67,17 @@ from algorithms.support.arrays import (
 )
 from algorithms.support.compiled import compiled, part
 
-NARROW = 6  # rows of so few numbers are summed in a register
+NARROW = 6  # rows of at most this many numbers are summed in a register
 
 _Times: TypeAlias = tuple[int, ...]
 _Thresholds: TypeAlias = tuple[int, ...]
 
 
 class Side(NamedTuple):
-    """What a product needs to know of one of its players: G groups of P patterns.
+    """One player of a product: G groups of P patterns in all.
 
-    Patterns of a group have the same times of taken cells. Their failures are cells of the other
-    player's set, whose orders fall into classes.
+    Patterns of a group have the same times of taken cells. Their failures are at cells of the other
+    player's set, the orders of which fall into classes.
     """
 
     size: int  # of the set of taken cells
@@ -79,30 +85,30 @@ class Side(NamedTuple):
     first_pattern: Int64Array  # (G + 1,): the patterns of each group
     outcomes: Int64Array  # (P,)
     failures: Int64Array  # (P,): how many
-    first_list: Int64Array  # (P,): where the lists of failures and classes that fit begin
-    num_lists: Int64Array  # (P,): one per class for the source, one per failures for the target
+    first_list: Int64Array  # (P,): the first number of the pattern's lists in `Workspace.lists`
+    num_lists: Int64Array  # (P,): source: one per class; target: one per sequence of failures
     list_length: Int64Array  # (P,)
     classes: Int64Array  # (G,): how many
     class_of: UInt16Array  # (G, orders of the other player's set)
-    first_row: Int64Array  # (G + 1,): sum over the groups before of classes
+    first_row: Int64Array  # (G + 1,): the number of classes of all groups before
     row_starts: UInt64Array  # (most classes,): class * orders of this player's set
 
 
 class Product(NamedTuple):
-    """The ends of one turn for one size of each player's set: N pairs of sets, L links."""
+    """The terminal histories of one turn and one size of each player's set: N pairs of sets."""
 
     sign: float  # +1 if the target wins, -1 if the source does
     pairs: Int64Array  # (N, 2): the set of the target, the set of the source
     source: Side
     target: Side
     first_link: Int64Array  # (groups of the source + 1,)
-    links: Int64Array  # (L,): groups of the target whose patterns fit those of the source
+    links: Int64Array  # groups of the target that are consistent with each group of the source
 
 
 class Workspace(NamedTuple):
     """What the products of a game share: tables, and arrays large enough for all of them."""
 
-    lists: UInt16Array
+    lists: UInt16Array  # consistent failures per class (source), or classes per failures (target)
     spread: Int16Array  # (2**cells, 2**cells): the cells of a set that a mask within it selects
     subsets: Int16Array  # (cells + 1, cells + 1, most subsets): `_subsets(size, chosen)`
     nodes: UInt64Array  # the first node with each sequence of failures
@@ -112,7 +118,7 @@ class Workspace(NamedTuple):
 
 
 class Products(NamedTuple):
-    """All ends of a game, with player 0 and with player 1 as the target."""
+    """All terminal histories of a game, with player 0 and with player 1 as the target."""
 
     by_target: tuple[tuple[Product, ...], tuple[Product, ...]]
     work: Workspace
@@ -128,9 +134,9 @@ class _Pattern(NamedTuple):
 
 # A pattern's outcomes, and the thresholds of its failures in the order of the other player's set.
 _Member: TypeAlias = tuple[int, _Thresholds]
-# The times at which a player takes cells, and those patterns with these times that fit.
+# The times at which a player takes cells, and the patterns with these times.
 _Group: TypeAlias = tuple[_Times, tuple[_Member, ...]]
-# Groups of player 0 and of player 1 that fit.
+# Consistent groups of player 0 and of player 1.
 _Link: TypeAlias = tuple[_Group, _Group]
 
 
@@ -138,7 +144,7 @@ def make_products(rules: Rules, sequences: tuple[Sequences, Sequences]) -> Produ
     """The products of a game, for either player as the target."""
     lists = _Lists()
     found: tuple[list[Product], list[Product]] = [], []
-    for winner, pairs, links in _ends(rules, sequences):
+    for winner, pairs, links in _terminals(rules, sequences):
         for target, products in enumerate(found):
             sign = 1.0 if target == winner else -1.0
             products.append(_product(sign, pairs, links, target, lists))
@@ -151,10 +157,10 @@ def make_products(rules: Rules, sequences: tuple[Sequences, Sequences]) -> Produ
     return Products((tuple(found[0]), tuple(found[1])), work)
 
 
-def _ends(
+def _terminals(
     rules: Rules, sequences: tuple[Sequences, Sequences]
 ) -> Iterator[tuple[int, Int64Array, list[_Link]]]:
-    """The winner, pairs of the players' sets `(N, 2)`, and links between patterns."""
+    """The winner, pairs of the players' sets `(N, 2)`, and consistent groups, per product."""
     for turn, winner in product(range(1, rules.cells + 1), (0, 1)):
         turns = turn, turn - (winner == 0)  # player 0 has moved once more if it moved last
         patterns = [
@@ -170,7 +176,7 @@ def _ends(
 def _patterns(
     sequences: Sequences, abrupt: bool, turns: int, wins: bool
 ) -> dict[int, list[_Pattern]]:
-    """The patterns of that many complete turns, by the number of cells taken."""
+    """The patterns of sequences that complete `turns` turns, by the number of cells taken."""
     found = defaultdict(list)
     for outcomes in np.flatnonzero(sequences.first_block >= 0).tolist():
         length, successes = outcomes.bit_length() - 1, outcomes.bit_count() - 1
@@ -199,21 +205,21 @@ def _pairs(rules: Rules, winner: int, sizes: Sequence[int]) -> Int64Array:
 
 
 def _links(*patterns: list[_Pattern]) -> list[_Link]:
-    """Groups of patterns of player 0 and of player 1 that fit."""
+    """The consistent groups of both players' patterns."""
     by_times: list[dict[_Times, list[_Pattern]]] = [defaultdict(list), defaultdict(list)]
     for found, some in zip(by_times, patterns, strict=True):
         for pattern in some:
             found[pattern.taken].append(pattern)
     links = []
     for (times0, some0), (times1, some1) in product(by_times[0].items(), by_times[1].items()):
-        members0, members1 = _fitting(some0, times1), _fitting(some1, times0)
+        members0, members1 = _consistent(some0, times1), _consistent(some1, times0)
         if members0 and members1:
             links.append(((times0, members0), (times1, members1)))
     return links
 
 
-def _fitting(patterns: list[_Pattern], times: _Times) -> tuple[_Member, ...]:
-    """Those patterns whose failures can be at cells that the other player takes at `times`."""
+def _consistent(patterns: list[_Pattern], times: _Times) -> tuple[_Member, ...]:
+    """The patterns whose failures can be at cells that the other player takes at `times`."""
     members = []
     for pattern in patterns:
         thresholds = tuple([bisect(times, failure) for failure in pattern.failed])
@@ -270,7 +276,7 @@ def _side(
 
 
 class _Lists:
-    """Lists of what fits, each table kept once, one after another."""
+    """The tables of `Workspace.lists`, each stored once, one after another."""
 
     def __init__(self) -> None:
         self.tables: list[UInt16Array] = []
@@ -283,7 +289,7 @@ class _Lists:
         """Where a table begins, how many lists it has, and the length of each."""
         key = size, distinct, thresholds, by_class
         if key not in self._places:
-            table = _fitting_failures(size, distinct, thresholds)
+            table = _consistent_failures(size, distinct, thresholds)
             if not by_class:
                 table = _transposed(table, perm(size, len(thresholds)))
             self._places[key] = self._length, *table.shape
@@ -292,7 +298,7 @@ class _Lists:
         return self._places[key]
 
 
-def _fitting_failures(size: int, distinct: _Thresholds, thresholds: _Thresholds) -> UInt16Array:
+def _consistent_failures(size: int, distinct: _Thresholds, thresholds: _Thresholds) -> UInt16Array:
     """Per class of orders of `size` cells, the sequences of failures that satisfy the thresholds.
 
     `(classes, prod_i (thresholds[i] - i))`, numbered as in `_failure_numbers`.
@@ -308,7 +314,7 @@ def _fitting_failures(size: int, distinct: _Thresholds, thresholds: _Thresholds)
 
 
 def _transposed(lists: UInt16Array, numbers: int) -> UInt16Array:
-    """Per number, the lists that contain it; by symmetry they are equally many."""
+    """Per number, the lists that contain it; by symmetry each is in equally many."""
     containing = np.argsort(lists.ravel(), kind="stable") // lists.shape[1]
     return np.asarray(containing.reshape(numbers, -1), np.uint16)
 
@@ -351,7 +357,7 @@ def _failure_numbers(size: int, failures: int) -> UInt16Array:
 
 
 def _subsets(size: int, chosen: int) -> Int64Array:
-    """The subsets of that many out of `size` cells, as masks."""
+    """The subsets of `chosen` out of `size` cells, as masks."""
     sets = np.arange(2**size)
     return np.asarray(sets[np.bitwise_count(sets) == chosen])
 
@@ -391,21 +397,21 @@ def _buffers(
 
 
 class _Rows(NamedTuple):
-    """Rows of equal width somewhere in an array."""
+    """Rows of equal width in a flat array, given by where each starts."""
 
     numbers: Float64Array
     starts: UInt64Array
 
 
 @compiled
-def add_gains(
+def add_terminal_values(
     product: Product,
     work: Workspace,
     sequences: tuple[Sequences, Sequences],
     reach: Float64Array,
-    gain: Float64Array,
+    values: Float64Array,
 ) -> None:
-    """Add to the target's gains what these ends are worth, given the source's reach.
+    """Add a product to the target's counterfactual values by node, given the source's reach.
 
     `sequences` are those of the source and of the target.
     """
@@ -434,7 +440,9 @@ def add_gains(
             for pattern in range(theirs.first_pattern[group], theirs.first_pattern[group + 1]):
                 _locate(theirs, pattern, sequences[1], (target_set, source_set), work)
                 lists = _lists(theirs, pattern, work)
-                _add_lists(lists, columns, _Rows(sums, theirs.row_starts), _Rows(gain, work.nodes))
+                _add_lists(
+                    lists, columns, _Rows(sums, theirs.row_starts), _Rows(values, work.nodes)
+                )
 
 
 @part
@@ -459,7 +467,7 @@ def _lists(side: Side, pattern: int, work: Workspace) -> UInt16Array:
     return work.lists[first : first + shape[0] * shape[1]].reshape(shape)
 
 
-# From here on indices are unsigned: compiled code checks signed ones for being negative.
+# From here on indices are unsigned: compiled code tests whether signed ones are negative.
 @part
 def _add_lists(lists: UInt16Array, width: int, sources: _Rows, targets: _Rows) -> None:
     """Add to row i of the targets the rows of the sources in list i."""
@@ -493,7 +501,7 @@ def _fold(gathered: Float64Array, class_of: UInt16Array, folded: Float64Array) -
 
 @part
 def _unfold(folded: Float64Array, class_of: UInt16Array, sums: Float64Array) -> None:
-    """Add to each order what its class has: (rows, classes) to (rows, orders)."""
+    """Add the sum of its class to each order: (rows, classes) to (rows, orders)."""
     columns = np.uint64(len(class_of))
     rows = np.uint64(len(sums)) // columns
     classes = np.uint64(len(folded)) // rows

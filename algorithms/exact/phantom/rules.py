@@ -23,15 +23,11 @@ _NEIGHBOURS = ((0, 1), (0, -1), (1, 0), (-1, 0), (-1, 1), (1, -1))  # of a cell 
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """A board, what wins on it, and what a failed move costs."""
+    """A board, the sets of cells that win on it, and whether a failed move ends the turn."""
 
-    cells: int
+    cells: int  # at most MAX_CELLS
     wins: BoolArray  # (2, 2**cells): whether a player wins by holding a set of cells
     abrupt: bool
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.cells <= MAX_CELLS:
-            raise BridgeError(f"{self.cells} cells: exact evaluation covers 1 to {MAX_CELLS}")
 
 
 def tic_tac_toe(*, abrupt: bool = False) -> Rules:
@@ -69,7 +65,7 @@ def _connects(held: int, edges: tuple[int, ...], adjacent: list[int]) -> bool:
 
 
 def with_public_stones(rules: Rules, stones: tuple[int, int]) -> Rules:
-    """The game on the remaining cells when both players see these stones (masks) on the board.
+    """The game on the other cells after both players were shown these stones (masks).
 
     The remaining cells keep their order and are numbered from 0.
     """

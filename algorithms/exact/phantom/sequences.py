@@ -1,16 +1,16 @@
-"""Numbers for the private sequences of a player: nothing is stored per sequence.
+"""A numbering of a player's private sequences that stores nothing per sequence.
 
-What a player knows is its own sequence of cells tried, each taken (success) or failed. Sequences
-with the same outcomes in the same order, the same set of taken cells and the same set of failed
-cells form a *block*. A block of `k` taken and `f` failed cells contains all `f! * k!` sequences
-that order the two sets, or none: an opponent that fits one order fits another order after the same
-change of its own cells. Hence a sequence's number is arithmetic:
+A player knows its own sequence of cells tried, each taken (success) or failed. Sequences with the
+same outcomes in the same order, the same set of taken cells and the same set of failed cells form a
+*block*. A block of `k` taken and `f` failed cells contains all `f! * k!` sequences that order the
+two sets, or none: what is possible for one order is possible for another, because the opponent's
+cells can be permuted in the same way. Hence a sequence's number is computed:
 
     node = first node of the block + rank(order of failed) * k! + rank(order of taken)
 
 The rank of an order is that of the factorial number system, the last cell most significant:
-`rank = sum_i i! * #{j < i: order[j] < order[i]}`. One more cell at the end moves a whole run of
-sequences to one place, so a block's children are contiguous runs of other blocks.
+`rank = sum_i i! * #{j < i: order[j] < order[i]}`. So the sequences of a block that are continued by
+the same cell are a contiguous run of another block.
 
 *Outcomes* are a binary code: bit `i` says whether action `i` succeeded, and a 1 above them marks
 the length. For example 0b110 is one failure and then one success. Blocks are numbered by outcomes,
@@ -32,11 +32,11 @@ from algorithms.exact.phantom.rules import Rules
 from algorithms.support.arrays import BoolArray, Int8Array, Int16Array, Int64Array, UInt8Array
 from algorithms.support.compiled import compiled, part
 
-_ABSENT, _NODE, _DECISION = 0, 1, 2  # what a block is
+_ABSENT, _NODE, _DECISION = 0, 1, 2  # kinds of blocks
 
 
 class Sequences(NamedTuple):
-    """The blocks of one player: B in all, D of them decisions."""
+    """The blocks of one player: B blocks, in D of which the player acts."""
 
     player: int
     cells: int
@@ -120,7 +120,7 @@ def _first_numbers(lengths: Int64Array, present: BoolArray) -> tuple[Int64Array,
 
 
 def _set_ranks(cells: int) -> tuple[Int64Array, Int16Array]:
-    """Of each set among the sets of its size, and among those of its size outside another set."""
+    """The ranks of sets among those of the same size, in all and outside another set."""
     sets = np.arange(2**cells)
     sizes = np.bitwise_count(sets)
     rank = np.empty(2**cells, np.int64)
@@ -170,7 +170,7 @@ def size_of(cells: int) -> int:
 
 
 class _Board(NamedTuple):
-    """What decides which blocks there are."""
+    """The arguments of `_fill_blocks` that depend on the rules."""
 
     player: int
     abrupt: bool
@@ -183,7 +183,7 @@ class _Board(NamedTuple):
 def _fill_blocks(
     board: _Board, first_block: Int64Array, blocks: Int64Array, kinds: UInt8Array
 ) -> None:
-    """Write outcomes, taken and failed cells of all blocks `(3, B)`, and what each is `(B,)`."""
+    """Write outcomes, taken and failed cells of all blocks `(3, B)`, and their kinds `(B,)`."""
     block = 0
     for outcomes in range(1, len(first_block)):
         if first_block[outcomes] < 0:
@@ -211,7 +211,7 @@ def length_of(outcomes: int) -> int:
 
 @part
 def _kind(board: _Board, outcomes: int, taken: int, failed: int) -> int:
-    """Whether the player acts after these sequences, or at least the game may end there."""
+    """Whether the player acts after these sequences, the game may end there, or neither."""
     length, held, lost = length_of(outcomes), size_of(taken), size_of(failed)
     others = (length if board.abrupt else held) + board.player  # turns of the other player
     limit = board.most[taken, failed]
@@ -241,7 +241,7 @@ def _has_last_stone(wins: BoolArray, taken: int) -> bool:
 
 @part
 def _fits(board: _Board, outcomes: int, others: int, fewest: int, most: int) -> bool:
-    """Whether the other player can have made `others` turns with `fewest` to `most` successes."""
+    """Whether the other player can have had `others` turns with `fewest` to `most` successes."""
     if not board.abrupt:
         return fewest <= others <= most
     length = length_of(outcomes)

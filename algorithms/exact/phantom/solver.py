@@ -8,172 +8,124 @@ In iteration t each player p in turn, with the other player's current policy fix
     average(I, a) += t^gamma * reach_p(I) * policy(I, a)
 
 and the next policy is proportional to the positive part of R (of R + r if predictive). Discounts
-are those of `algorithms.exact.cfr.Variant`, whose iterates these are up to rounding: by default
-regrets and averages are kept in single precision.
+are those of `algorithms.exact.cfr`, and so are the iterates, up to rounding: by default regrets and
+averages are float32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.cfr import Variant, discount
+from algorithms.exact.cfr import Variant, Weights
+from algorithms.exact.native import FloatArray, NativeSolver, Tables
 from algorithms.exact.phantom.sequences import Sequences
 from algorithms.exact.phantom.values import (
+    Children,
     Evaluator,
-    find_children,
+    for_each_infoset,
     normalise,
     sum_positive,
     write_reach,
 )
-from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
-from algorithms.support.compiled import compiled
-from algorithms.support.npz import set_arrays
-from kuhn_bridge.errors import BridgeError
+from algorithms.support.arrays import Float64Array, Int64Array
+from algorithms.support.compiled import compiled, inlined
 
-_Table: TypeAlias = Float32Array | Float64Array  # (I, A)
-_Tables: TypeAlias = tuple[_Table, _Table]  # one per player
+# Regrets, predicted regrets (the same table without prediction) and averages, (I, A) each.
+_Regrets: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+# Reach probabilities and counterfactual values by node.
+_Numbers: TypeAlias = tuple[Float64Array, Float64Array]
 
 
-class PhantomSolver:
-    """A run of one variant on one game.
-
-    An interrupt loses nothing: `run` goes on with the next player's update.
-    """
+class PhantomSolver(NativeSolver):
+    """A solver of a phantom game; its updates and evaluations share the evaluator's arrays."""
 
     def __init__(
         self, evaluator: Evaluator, variant: Variant, *, dtype: npt.DTypeLike = np.float32
     ) -> None:
-        if not variant.alternating:
-            raise BridgeError(f"{variant}: solvers of phantom games update the players in turn")
-        self.variant = variant
+        shapes = {f"_{x.player}": (x.num_infosets, x.cells) for x in evaluator.sequences}
+        super().__init__(variant, shapes, dtype)
         self._evaluator = evaluator
-        self._updates = np.zeros(1, np.int64)  # compiled code counts, whatever Ctrl-C interrupts
-        self._regret, self._average = self._zeros(dtype), self._zeros(dtype)
-        self._predicted = self._zeros(dtype) if variant.predictive else self._regret
 
-    def _zeros(self, dtype: npt.DTypeLike) -> _Tables:
-        first, second = (
-            np.zeros((sequences.num_infosets, sequences.cells), dtype)
-            for sequences in self._evaluator.sequences
-        )
-        return first, second
-
-    @property
-    def iterations(self) -> int:
-        """How many are complete."""
-        return int(self._updates[0]) // 2
-
-    def run(self, iterations: int) -> None:
-        """Run `iterations` more iterations."""
-        if iterations < 0:
-            raise BridgeError(f"iterations must be 0 or more; got {iterations}")
-        end = self.iterations + iterations
-        while self.iterations < end:
-            self._update(int(self._updates[0]) % 2)
-
-    def _update(self, player: int) -> None:
+    def _update(self, player: int, weights: Weights) -> None:
         evaluator = self._evaluator
         if evaluator.holder is not self:
-            for owner in (0, 1):
-                write_reach(
-                    evaluator.sequences[owner], self._predicted[owner], evaluator.reach[owner]
-                )
+            self._write_reach(0)
+            self._write_reach(1)
             evaluator.holder = self
-        evaluator.set_gains(player)
+        evaluator.set_terminal_values(player)
         evaluator.holder = None
-        t, variant = self.iterations + 1, self.variant
         _update_regrets(
             evaluator.sequences[player],
             (self._regret[player], self._predicted[player], self._average[player]),
-            (evaluator.reach[player], evaluator.gain[player]),
-            (
-                discount(t, variant.alpha),
-                discount(t, variant.beta),
-                float(t) ** variant.gamma,
-                float(variant.predictive),
-            ),
+            (evaluator.reach[player], evaluator.values[player]),
+            weights,
             self._updates,
         )
-        write_reach(evaluator.sequences[player], self._predicted[player], evaluator.reach[player])
+        self._write_reach(player)
         evaluator.holder = self
 
-    def average_policy(self) -> tuple[Float32Array, Float32Array]:
-        """The average policy, one `(I_p, A)` per player; uniform where it never arrives."""
-        return self._policy(self._average)
+    def _write_reach(self, player: int) -> None:
+        evaluator = self._evaluator
+        write_reach(evaluator.sequences[player], self._predicted[player], evaluator.reach[player])
 
-    def current_policy(self) -> tuple[Float32Array, Float32Array]:
-        """What is played next, one `(I_p, A)` per player."""
-        return self._policy(self._predicted)
-
-    def _policy(self, weights: _Tables) -> tuple[Float32Array, Float32Array]:
-        first, second = (table.astype(np.float32) for table in weights)
-        for sequences, table in zip(self._evaluator.sequences, (first, second), strict=True):
+    def average_policy(self) -> Tables:
+        """The average policy, which converges; uniform where its owner never arrives."""
+        tables = tuple(table.astype(np.float32) for table in self._average)
+        for sequences, table in zip(self._evaluator.sequences, tables, strict=True):
             normalise(sequences, table)
-        return first, second
+        return tables
 
-    def get_state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Everything that a resumed run needs; the arrays are not copies."""
-        kinds = {"regret": self._regret, "average": self._average}
-        if self.variant.predictive:
-            kinds["predicted"] = self._predicted
-        named = {f"{name}_{p}": pair[p] for name, pair in kinds.items() for p in (0, 1)}
-        return {"updates": self._updates, **named}
-
-    def set_state(self, state: Mapping[str, npt.NDArray[np.generic]]) -> None:
-        """Continue from what `get_state` returned, bit by bit the same."""
-        set_arrays(self.get_state(), state)
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from a state of `get_state`, with the same results to the last bit."""
+        super().set_state(state)
         self._evaluator.holder = None
 
 
 @compiled
 def _update_regrets(
     sequences: Sequences,
-    tables: tuple[_Table, _Table, _Table],
-    numbers: tuple[Float64Array, Float64Array],
-    weights: tuple[float, float, float, float],
+    regrets: _Regrets,
+    numbers: _Numbers,
+    weights: Weights,
     updates: Int64Array,
 ) -> None:
-    """Update regrets, predicted regrets and average `(I, A)`, from the last decisions to the first.
+    """Update the tables from the last decisions to the first.
 
-    `numbers` are reach and gain: the latter has the counterfactual values of ends, to which values
-    of the current policy are added.
-    Without prediction the first two tables are the same.
+    The values are those of terminal histories; those of the current policy are added to them.
     """
-    regrets, predicted, average = tables
-    reach, gain = numbers
-    keep_positive, keep_negative, weight, prediction = weights
-    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
-    for d in range(len(sequences.decisions) - 1, -1, -1):
-        block = sequences.decisions[d]
-        node = np.uint64(sequences.first_node[block])
-        infoset = np.uint64(sequences.first_infoset[block])
-        count, orders, failed_orders, step = find_children(
-            sequences, block, actions, success, failure
-        )
-        for _ in range(failed_orders):
-            for i in range(np.uint64(orders)):
-                total = sum_positive(predicted, infoset, actions, np.uint64(count))
-                slope = 1.0 / total if total > 0 else 0.0
-                offset = 0.0 if total > 0 else 1.0 / count
-                mean = 0.0
-                for k in range(np.uint64(count)):
-                    value = gain[success[k] + i] + gain[failure[k] + i]
-                    policy = slope * max(predicted[infoset, actions[k]], 0.0) + offset
-                    mean += policy * value
-                    average[infoset, actions[k]] += weight * reach[node] * policy
-                for k in range(np.uint64(count)):
-                    value = gain[success[k] + i] + gain[failure[k] + i]
-                    regret = regrets[infoset, actions[k]] + (value - mean)
-                    regret *= keep_positive if regret >= 0 else keep_negative
-                    regrets[infoset, actions[k]] = regret
-                    predicted[infoset, actions[k]] = regret + prediction * (value - mean)
-                gain[node] += mean
-                node += np.uint64(1)
-                infoset += np.uint64(1)
-            success += np.uint64(step)
-            failure += np.uint64(orders)
+    for_each_infoset(sequences, _update_row, (regrets, numbers, weights), True)
     updates[0] += 1
+
+
+@inlined
+def _update_row(
+    arrays: tuple[_Regrets, _Numbers, Weights],
+    node: np.uint64,
+    infoset: np.uint64,
+    children: Children,
+    i: np.uint64,
+) -> None:
+    (regrets, predicted, average), (reach, values), weights = arrays
+    discount_positive, discount_negative, weight, prediction = weights
+    total = sum_positive(predicted, infoset, children)
+    slope = 1.0 / total if total > 0 else 0.0
+    offset = 0.0 if total > 0 else 1.0 / np.int64(children.num_actions)
+    mean = 0.0
+    for k in range(children.num_actions):
+        action = children.actions[k]
+        value = values[children.success[k] + i] + values[children.failure[k] + i]
+        probability = slope * max(predicted[infoset, action], 0.0) + offset
+        mean += probability * value
+        average[infoset, action] += weight * reach[node] * probability
+    for k in range(children.num_actions):
+        action = children.actions[k]
+        new = values[children.success[k] + i] + values[children.failure[k] + i] - mean
+        regret = regrets[infoset, action] + new
+        regret *= discount_positive if regret >= 0 else discount_negative
+        regrets[infoset, action] = regret
+        predicted[infoset, action] = regret + prediction * new
+    values[node] += mean

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from algorithms.exact.phantom.products import Products, add_gains, make_products
+from algorithms.exact.native import (
+    ROW_SUM_TOLERANCE,
+    FloatArray,
+    Tables,
+    invalid_row,
+    largest_losses,
+    require_tables,
+)
+from algorithms.exact.phantom.products import Products, add_terminal_values, make_products
 from algorithms.exact.phantom.rules import Rules
 from algorithms.exact.phantom.sequences import (
     Sequences,
@@ -19,6 +27,7 @@ from algorithms.exact.phantom.sequences import (
     size_of,
     write_order,
 )
+from algorithms.exact.values import Loss, Measure
 from algorithms.support.arrays import (
     BoolArray,
     Float32Array,
@@ -27,102 +36,90 @@ from algorithms.support.arrays import (
     Int64Array,
     UInt64Array,
 )
-from algorithms.support.compiled import compiled, part
-from kuhn_bridge.errors import PolicyError
-
-ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 1
-
-
-class Evaluation(NamedTuple):
-    """What a joint policy wins and what best responses win against it, in chips per game."""
-
-    values: tuple[float, float]
-    best_values: tuple[float, float]
-    best_response: tuple[Int8Array, Int8Array]  # (I_p,) actions
+from algorithms.support.compiled import compiled, inlined, part
 
 
 class Evaluator:
     """A game's sequences and products, with arrays that all evaluations share.
 
-    `reach[p]` has the probability of each node of player p by its own choices, `gain[p]` its
+    `reach[p]` has the probability of each node of player p by its own choices, `values[p]` its
     counterfactual values. Both end with two spare blocks: products find a block that cannot occur
     in the first of them, and actions lead to the second where an outcome is impossible. So the
-    first one of `reach` and the second one of `gain` are only read and stay 0.
+    first one of `reach` and the second one of `values` are only read and stay 0.
     """
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.sequences = make_sequences(rules, 0), make_sequences(rules, 1)
-        self.holder: object = None  # whose numbers `reach` and `gain` are
+        self.holder: object = None  # the tables or the solver whose numbers the arrays hold
 
     @cached_property
     def products(self) -> Products:
-        """All ends of the game."""
+        """The terminal histories of the game."""
         return make_products(self.rules, self.sequences)
 
     @cached_property
-    def reach(self) -> tuple[Float64Array, Float64Array]:
+    def reach(self) -> tuple[Float64Array, ...]:
         """One number per node, for each player."""
-        return _node_array(self.sequences[0]), _node_array(self.sequences[1])
+        return tuple(_node_array(sequences) for sequences in self.sequences)
 
     @cached_property
-    def gain(self) -> tuple[Float64Array, Float64Array]:
+    def values(self) -> tuple[Float64Array, ...]:
         """One number per node, for each player."""
-        return _node_array(self.sequences[0]), _node_array(self.sequences[1])
+        return tuple(_node_array(sequences) for sequences in self.sequences)
 
-    def evaluate(self, tables: Sequence[Float32Array]) -> Evaluation:
-        """Exact values and best responses; rows `(I_p, A)` are normalised in float64."""
-        self._check(tables)
+    def evaluate(self, tables: Sequence[Float32Array]) -> Measure:
+        """Values, best responses and losses of a joint policy; rows are normalised in float64."""
+        shapes = [(sequences.num_infosets, sequences.cells) for sequences in self.sequences]
+        tables = require_tables(tables, shapes)
+        for player in (0, 1):
+            invalid = _first_invalid(self.sequences[player], tables[player])
+            if invalid >= 0:
+                raise invalid_row(tables, player, invalid)
+        best = tuple(np.empty(sequences.num_infosets, np.int8) for sequences in self.sequences)
+        value, best_values = self._respond(tables, best)
+        return Measure(
+            (value, -value), best_values, lambda: best, lambda: self._largest_losses(tables, best)
+        )
+
+    def _respond(
+        self, tables: Tables, best: tuple[Int8Array, ...]
+    ) -> tuple[float, tuple[float, ...]]:
+        """Player 0's value and those of the best responses, whose actions are written to `best`."""
         self.holder = None
         for player in (0, 1):
             write_reach(self.sequences[player], tables[player], self.reach[player])
-        self.set_gains(0)
-        self.set_gains(1)
+        self.set_terminal_values(0)
+        self.set_terminal_values(1)
         nodes = self.sequences[0].num_nodes
-        value = float(self.reach[0][:nodes] @ self.gain[0][:nodes])
-        best = [np.empty(sequences.num_infosets, np.int8) for sequences in self.sequences]
-        best_values = [_respond(self.sequences[p], self.gain[p], best[p]) for p in (0, 1)]
-        found = Evaluation((value, -value), (best_values[0], best_values[1]), (best[0], best[1]))
-        self.holder = found
-        return found
+        value = float(self.reach[0][:nodes] @ self.values[0][:nodes])
+        best_values = [_best_response(self.sequences[p], self.values[p], best[p]) for p in (0, 1)]
+        self.holder = tables
+        return value, tuple(best_values)
 
-    def _check(self, tables: Sequence[Float32Array]) -> None:
-        shapes = [(sequences.num_infosets, sequences.cells) for sequences in self.sequences]
-        if (got := [np.shape(table) for table in tables]) != shapes:
-            raise PolicyError(f"a policy of this game is tables of shapes {shapes}; got {got}")
-        for player in (0, 1):
-            wrong = _first_invalid(self.sequences[player], tables[player])
-            if wrong >= 0:
-                raise PolicyError(
-                    f"player {player}, information set {wrong}: {tables[player][wrong].tolist()} "
-                    "are not probabilities of its legal actions"
-                )
-
-    def set_gains(self, player: int) -> None:
-        """Write the counterfactual values of the ends right after each node of a player."""
+    def set_terminal_values(self, player: int) -> None:
+        """Write the counterfactual values of terminal histories, by the player's last node."""
         sequences = self.sequences[1 - player], self.sequences[player]
-        reach, gain = self.reach[1 - player], self.gain[player]
-        gain[:] = 0.0
+        reach, values = self.reach[1 - player], self.values[player]
+        values[:] = 0.0
         for product in self.products.by_target[player]:
-            add_gains(product, self.products.work, sequences, reach, gain)
+            add_terminal_values(product, self.products.work, sequences, reach, values)
 
-    def losses(self, player: int, table: Float32Array) -> Float64Array:
-        """What the player loses at each information set to its best response: `(I_p,)`.
-
-        The player's reach * (value of the best action - value of the policy's mixture), both with
-        best play from there on. The arrays must hold the evaluation of that policy.
-        """
-        lost = np.empty(self.sequences[player].num_infosets)
-        _write_losses(self.sequences[player], table, self.reach[player], self.gain[player], lost)
-        return lost
+    def _largest_losses(self, tables: Tables, best: tuple[Int8Array, ...]) -> tuple[Loss, ...]:
+        if self.holder is not tables:
+            self._respond(tables, best)
+        lost = [np.empty(sequences.num_infosets) for sequences in self.sequences]
+        for p, sequences in enumerate(self.sequences):
+            _write_losses(sequences, tables[p], (self.reach[p], self.values[p]), lost[p])
+        return largest_losses(tables, best, lost, self.infoset_reach)
 
     def infoset_reach(self, player: int, infoset: int) -> float:
-        """The probability that play comes to an information set, by the policy last evaluated."""
+        """The probability that a game arrives at an information set, by the last evaluation."""
         own = self.reach[player][node_of(self.sequences[player], infoset)]
         known = _known(self.sequences[player], self.rules.abrupt, infoset)
         other, reach = self.sequences[1 - player], self.reach[1 - player]
         wins = self.rules.wins[1 - player]
-        return float(own) * _fitting_reach(other, reach, wins, self.rules.abrupt, known)
+        return float(own) * _consistent_reach(other, reach, wins, self.rules.abrupt, known)
 
 
 def _node_array(sequences: Sequences) -> Float64Array:
@@ -130,8 +127,45 @@ def _node_array(sequences: Sequences) -> Float64Array:
     return np.zeros(sequences.num_nodes + 2 * sequences.factorials[-1])
 
 
+class Children(NamedTuple):
+    """The legal actions of a block's sequences, and the nodes to which they lead."""
+
+    num_actions: np.uint64  # k legal ones
+    actions: UInt64Array  # (cells,), of which k are used
+    success: UInt64Array  # (cells,): the node after each action's success, and
+    failure: UInt64Array  # (cells,): after its failure, for the first order of the taken cells
+
+
+# Inlined together with `visit`: compiled code that passes functions could not be cached on disk.
+@inlined
+def for_each_infoset(
+    sequences: Sequences, visit: Callable[..., None], arrays: Any, last_first: bool
+) -> None:
+    """Call `visit(arrays, node, infoset, children, i)` at every information set of a player.
+
+    Parents come first, or last if `last_first`. Action k leads to the nodes
+    `children.success[k] + i` and `children.failure[k] + i`.
+    """
+    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
+    for d in range(len(sequences.decisions)):
+        block = sequences.decisions[len(sequences.decisions) - 1 - d if last_first else d]
+        node = np.uint64(sequences.first_node[block])
+        infoset = np.uint64(sequences.first_infoset[block])
+        count, orders, failed_orders, step = _find_children(
+            sequences, block, actions, success, failure
+        )
+        children = Children(np.uint64(count), actions, success, failure)
+        for _ in range(failed_orders):
+            for i in range(np.uint64(orders)):
+                visit(arrays, node, infoset, children, i)
+                node += np.uint64(1)
+                infoset += np.uint64(1)
+            success += np.uint64(step)
+            failure += np.uint64(orders)
+
+
 @part
-def find_children(
+def _find_children(
     sequences: Sequences,
     block: int,
     actions: UInt64Array,
@@ -179,125 +213,117 @@ def _run(sequences: Sequences, outcomes: int, taken: int, failed: int, place: in
     return spare
 
 
-@compiled
-def write_reach(
-    sequences: Sequences, weights: Float32Array | Float64Array, reach: Float64Array
-) -> None:
-    """Write the probability of each node by its owner's choices.
-
-    The policy is proportional to the weights `(I, A)` above 0, and uniform where there are none.
-    """
-    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
-    reach[0] = 1.0
-    for block in sequences.decisions:
-        node = np.uint64(sequences.first_node[block])
-        infoset = np.uint64(sequences.first_infoset[block])
-        count, orders, failed_orders, step = find_children(
-            sequences, block, actions, success, failure
-        )
-        for _ in range(failed_orders):
-            for i in range(np.uint64(orders)):
-                total = sum_positive(weights, infoset, actions, np.uint64(count))
-                slope = reach[node] / total if total > 0 else 0.0
-                offset = 0.0 if total > 0 else reach[node] / count
-                for k in range(np.uint64(count)):
-                    weight = max(np.float64(weights[infoset, actions[k]]), 0.0)
-                    reach[success[k] + i] = reach[failure[k] + i] = slope * weight + offset
-                node += np.uint64(1)
-                infoset += np.uint64(1)
-            success += np.uint64(step)
-            failure += np.uint64(orders)
-
-
 @part
-def sum_positive(
-    weights: Float32Array | Float64Array, infoset: np.uint64, actions: UInt64Array, count: np.uint64
-) -> float:
+def sum_positive(weights: FloatArray, infoset: np.uint64, children: Children) -> float:
     """The sum of the legal actions' weights above 0."""
     total = 0.0
-    for k in range(count):
-        total += max(np.float64(weights[infoset, actions[k]]), 0.0)
+    for k in range(children.num_actions):
+        total += max(np.float64(weights[infoset, children.actions[k]]), 0.0)
     return total
 
 
 @compiled
-def _respond(sequences: Sequences, gain: Float64Array, best: Int8Array) -> float:
-    """Add to each node's gain the value of best play from there on; write best actions `(I,)`."""
-    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
-    for d in range(len(sequences.decisions) - 1, -1, -1):
-        block = sequences.decisions[d]
-        node = np.uint64(sequences.first_node[block])
-        infoset = np.uint64(sequences.first_infoset[block])
-        count, orders, failed_orders, step = find_children(
-            sequences, block, actions, success, failure
-        )
-        for _ in range(failed_orders):
-            for i in range(np.uint64(orders)):
-                top, action = -np.inf, np.uint64(0)
-                for k in range(np.uint64(count)):
-                    value = gain[success[k] + i] + gain[failure[k] + i]
-                    if value > top:
-                        top, action = value, actions[k]
-                gain[node] += top
-                best[infoset] = action
-                node += np.uint64(1)
-                infoset += np.uint64(1)
-            success += np.uint64(step)
-            failure += np.uint64(orders)
-    best_value: float = gain[0]
+def write_reach(sequences: Sequences, weights: FloatArray, reach: Float64Array) -> None:
+    """Write the probability of each node by its owner's choices.
+
+    The policy is proportional to the weights `(I, A)` above 0, and uniform where there are none.
+    """
+    reach[0] = 1.0
+    for_each_infoset(sequences, _write_reach, (weights, reach), False)
+
+
+@inlined
+def _write_reach(
+    arrays: tuple[FloatArray, Float64Array],
+    node: np.uint64,
+    infoset: np.uint64,
+    children: Children,
+    i: np.uint64,
+) -> None:
+    weights, reach = arrays
+    total = sum_positive(weights, infoset, children)
+    slope = reach[node] / total if total > 0 else 0.0
+    offset = 0.0 if total > 0 else reach[node] / np.int64(children.num_actions)
+    for k in range(children.num_actions):
+        weight = max(np.float64(weights[infoset, children.actions[k]]), 0.0)
+        probability = slope * weight + offset
+        reach[children.success[k] + i] = reach[children.failure[k] + i] = probability
+
+
+@compiled
+def _best_response(sequences: Sequences, values: Float64Array, best: Int8Array) -> float:
+    """Add the values of best play to the nodes' values; write best actions `(I,)`."""
+    for_each_infoset(sequences, _add_best, (values, best), True)
+    best_value: float = values[0]
     return best_value
+
+
+@inlined
+def _add_best(
+    arrays: tuple[Float64Array, Int8Array],
+    node: np.uint64,
+    infoset: np.uint64,
+    children: Children,
+    i: np.uint64,
+) -> None:
+    values, best = arrays
+    highest, action = -np.inf, np.uint64(0)
+    for k in range(children.num_actions):
+        value = values[children.success[k] + i] + values[children.failure[k] + i]
+        if value > highest:
+            highest, action = value, children.actions[k]
+    values[node] += highest
+    best[infoset] = action
 
 
 @compiled
 def _write_losses(
     sequences: Sequences,
     table: Float32Array,
-    reach: Float64Array,
-    gain: Float64Array,
+    numbers: tuple[Float64Array, Float64Array],
     lost: Float64Array,
 ) -> None:
-    """Write what is lost at each information set `(I,)`, given values of best play in `gain`."""
-    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
-    for block in sequences.decisions:
-        node = np.uint64(sequences.first_node[block])
-        infoset = np.uint64(sequences.first_infoset[block])
-        count, orders, failed_orders, step = find_children(
-            sequences, block, actions, success, failure
-        )
-        for _ in range(failed_orders):
-            for i in range(np.uint64(orders)):
-                total = sum_positive(table, infoset, actions, np.uint64(count))
-                top, mean = -np.inf, 0.0
-                for k in range(np.uint64(count)):
-                    value = gain[success[k] + i] + gain[failure[k] + i]
-                    top = max(top, value)
-                    weight = max(np.float64(table[infoset, actions[k]]), 0.0)
-                    mean += value * (weight / total if total > 0 else 1.0 / count)
-                lost[infoset] = reach[node] * (top - mean)
-                node += np.uint64(1)
-                infoset += np.uint64(1)
-            success += np.uint64(step)
-            failure += np.uint64(orders)
+    """Write the loss at each information set `(I,)`, given reach and values of best play."""
+    for_each_infoset(sequences, _write_loss, (table, numbers, lost), False)
+
+
+@inlined
+def _write_loss(
+    arrays: tuple[Float32Array, tuple[Float64Array, Float64Array], Float64Array],
+    node: np.uint64,
+    infoset: np.uint64,
+    children: Children,
+    i: np.uint64,
+) -> None:
+    table, (reach, values), lost = arrays
+    total = sum_positive(table, infoset, children)
+    highest, mean = -np.inf, 0.0
+    for k in range(children.num_actions):
+        value = values[children.success[k] + i] + values[children.failure[k] + i]
+        highest = max(highest, value)
+        mean += value * max(np.float64(table[infoset, children.actions[k]]), 0.0) / total
+    lost[infoset] = reach[node] * (highest - mean)
 
 
 @compiled
 def normalise(sequences: Sequences, table: Float32Array) -> None:
     """Make rows `(I, A)` of weights probabilities of the legal actions, in place."""
-    actions, success, failure = np.empty((3, sequences.cells), np.uint64)
-    for block in sequences.decisions:
-        infoset = np.uint64(sequences.first_infoset[block])
-        count, orders, failed_orders, _ = find_children(sequences, block, actions, success, failure)
-        for _ in range(orders * failed_orders):
-            total = sum_positive(table, infoset, actions, np.uint64(count))
-            k = np.uint64(0)
-            for action in range(np.uint64(sequences.cells)):
-                if k < count and actions[k] == action:
-                    weight = max(np.float64(table[infoset, action]), 0.0)
-                    table[infoset, action] = weight / total if total > 0 else 1.0 / count
-                    k += np.uint64(1)
-                else:
-                    table[infoset, action] = 0.0
-            infoset += np.uint64(1)
+    for_each_infoset(sequences, _normalise_row, table, False)
+
+
+@inlined
+def _normalise_row(
+    table: Float32Array, node: np.uint64, infoset: np.uint64, children: Children, i: np.uint64
+) -> None:
+    total, k = sum_positive(table, infoset, children), np.uint64(0)
+    for action in range(np.uint64(table.shape[1])):
+        if k < children.num_actions and children.actions[k] == action:
+            weight = max(np.float64(table[infoset, action]), 0.0)
+            uniform = 1.0 / np.int64(children.num_actions)
+            table[infoset, action] = weight / total if total > 0 else uniform
+            k += np.uint64(1)
+        else:
+            table[infoset, action] = 0.0
 
 
 @compiled
@@ -325,12 +351,12 @@ def node_of(sequences: Sequences, infoset: int) -> int:
 
 
 class _Known(NamedTuple):
-    """A sequence of a player to act: its sets of cells, and when it tried each."""
+    """The sequence of a player to act: its sets of cells, and the time at which it tried each."""
 
     taken: int
     failed: int
     times: Int64Array  # (cells,), as in `algorithms.exact.phantom.products`
-    others: int  # the other player's turns so far
+    others: int  # how many turns the other player has had
 
 
 def _known(sequences: Sequences, abrupt: bool, infoset: int) -> _Known:
@@ -345,10 +371,10 @@ def _known(sequences: Sequences, abrupt: bool, infoset: int) -> _Known:
 
 
 @compiled
-def _fitting_reach(
+def _consistent_reach(
     other: Sequences, reach: Float64Array, wins: BoolArray, abrupt: bool, known: _Known
 ) -> float:
-    """The other player's reach, summed over its sequences that fit what a player knows.
+    """The sum of the other player's reach over its sequences that are consistent with `known`.
 
     This tests one sequence after another, which takes milliseconds.
     """
@@ -373,23 +399,23 @@ def _fitting_reach(
             write_order(other.factorials, failed, by_failed, orders[1])
             for by_taken in range(other.factorials[size_of(taken)]):
                 write_order(other.factorials, taken, by_taken, orders[0])
-                if _orders_fit(known, other.outcomes[block], abrupt, other.player, orders):
+                if _orders_consistent(known, other.outcomes[block], abrupt, other.player, orders):
                     total += reach[node]
                 node += 1
     return total
 
 
 @part
-def _orders_fit(
+def _orders_consistent(
     known: _Known,
     outcomes: int,
     abrupt: bool,
     player: int,
     orders: tuple[Int64Array, Int64Array],
 ) -> bool:
-    """Whether failures of either player come after the other one took the cell.
+    """Whether each failure of either player comes after the other one took that cell.
 
-    `orders` are those in which the other player takes cells and fails.
+    `orders` are the orders in which the other player takes cells and fails.
     """
     taken = failed = 0
     for i in range(length_of(outcomes)):

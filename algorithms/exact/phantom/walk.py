@@ -1,8 +1,8 @@
 """The reference: values and best responses by a walk over all histories of a phantom game.
 
-It shares nothing with the factored products but the rules: both players' tries of private sequences
-are found on the way, and every terminal history is visited. A history takes some nanoseconds, so
-this measures small boards, and large ones from a position some moves into the game.
+It shares only the rules with the factored products: it finds both players' private sequences itself
+and visits every terminal history. A history takes some nanoseconds, which is fast enough for small
+boards, and for large ones from a position some moves into the game.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from algorithms.support.arrays import (
 from algorithms.support.compiled import compiled, part
 from kuhn_bridge.errors import HistoryError
 
-OPEN, DRAW, WIN = 0, 1, 2  # what a move does to the game
+OPEN, DRAW, WIN = 0, 1, 2  # the state of the game after a move
 
 _Children: TypeAlias = tuple[Int32Array, Int32Array]
 _Numbers: TypeAlias = tuple[Float64Array, Float64Array]  # one per player
@@ -34,25 +34,25 @@ _Numbers: TypeAlias = tuple[Float64Array, Float64Array]  # one per player
 class Tries(NamedTuple):
     """Both players' private sequences after a position, parents first: N_p nodes of player p.
 
-    Node 0 is what a player knows in the position.
+    Node 0 is a player's own sequence in the position.
     """
 
     position: int
-    histories: int  # how many there are from the position on, itself included
+    histories: int  # how many there are from the position on, including its own
     children: _Children  # (N_p, cells, 2): the node after failure or success; 0: none
     actions: tuple[Int8Array, Int8Array]  # (N_p, cells): from the first move on, -1 behind the last
     outcomes: tuple[Int16Array, Int16Array]  # (N_p,), as in `algorithms.exact.phantom.sequences`
 
 
 class Values(NamedTuple):
-    """What the players win from the position on, and what best responses would win."""
+    """The values of a joint policy from the position on, and those of best responses."""
 
     values: tuple[float, float]
     best_values: tuple[float, float]
 
 
 def find_tries(rules: Rules, opening: Sequence[int] = ()) -> Tries:
-    """The private sequences of both players after the moves of the opening."""
+    """The private sequences of both players after an opening, a list of cells."""
     position = 0
     played: tuple[list[tuple[int, bool]], ...] = ([], [])
     for cell in opening:
@@ -91,23 +91,23 @@ def _name(children: Int32Array, played: list[tuple[int, bool]]) -> tuple[Int8Arr
 def walk(rules: Rules, tries: Tries, policies: _Numbers) -> Values:
     """Values and best responses of policies `(N_p, cells)`, by visiting every history.
 
-    Number 0 of `reach` and `gain` belongs to node 0; action a at node n has n * cells + a + 1.
+    Sequence 0 is node 0, and sequence n * cells + a + 1 ends in action a at node n.
     """
     first, second = (_sequence_reach(tries.children[p], policies[p]) for p in (0, 1))
-    reach, gain = (first, second), (np.zeros_like(first), np.zeros_like(second))
+    reach, values = (first, second), (np.zeros_like(first), np.zeros_like(second))
     sizes = np.array([len(children) for children in tries.children])
-    _visit(rules.wins, rules.abrupt, tries.position, (*tries.children, sizes), (reach, gain))
-    value = float(first @ gain[0])
-    best0, best1 = (_best_value(tries.children[p], tries.actions[p], gain[p]) for p in (0, 1))
+    _visit(rules.wins, rules.abrupt, tries.position, (*tries.children, sizes), (reach, values))
+    value = float(first @ values[0])
+    best0, best1 = (_best_value(tries.children[p], tries.actions[p], values[p]) for p in (0, 1))
     return Values((value, -value), (best0, best1))
 
 
 @compiled
 def move(wins: BoolArray, abrupt: bool, position: int, cell: int) -> tuple[int, bool, int]:
-    """The position after a move, whether the move succeeds, and what it does to the game.
+    """The position after a move, whether the move succeeds, and the state of the game.
 
-    A position is, from the lowest bits on, what player 0 holds, what player 1 holds, what player 0
-    has tried, what player 1 has tried, each of `MAX_CELLS` bits, and the player to move.
+    A position is, from the lowest bits on, the cells that player 0 holds, that player 1 holds, that
+    player 0 has tried, that player 1 has tried, of `MAX_CELLS` bits each, and the player to move.
     """
     every, player = (1 << MAX_CELLS) - 1, position >> 4 * MAX_CELLS
     success = not position >> (MAX_CELLS * (1 - player) + cell) & 1
@@ -133,10 +133,11 @@ def _visit(
 ) -> int:
     """Walk over all histories from a position; how many there are, or 0 if there is no room left.
 
-    New nodes are added to the tries, children and sizes `(2,)`. `numbers` are reach and gain:
-    unless they are empty, every end adds to a player's gain the payoff times the other's reach.
+    New nodes are added to the tries, children and sizes `(2,)`. `numbers` are reach probabilities
+    and counterfactual values by sequence: unless they are empty, every terminal history adds the
+    payoff times the other player's reach to a player's value.
     """
-    (reach, gain), sizes = numbers, tries[2]
+    (reach, values), sizes = numbers, tries[2]
     cells, measuring = tries[0].shape[1], len(reach[0]) > 0
     depths = 2 * cells + 1
     position, left = np.empty(depths, np.int64), np.empty(depths, np.int64)
@@ -156,11 +157,11 @@ def _visit(
         if end == WIN and measuring:
             theirs = last[other, depth]
             if player == 0:
-                gain[0][action] += reach[1][theirs]
-                gain[1][theirs] -= reach[0][action]
+                values[0][action] += reach[1][theirs]
+                values[1][theirs] -= reach[0][action]
             else:
-                gain[1][action] += reach[0][theirs]
-                gain[0][theirs] -= reach[1][action]
+                values[1][action] += reach[0][theirs]
+                values[0][theirs] -= reach[1][action]
         if end != OPEN:
             continue
         trie = tries[0] if player == 0 else tries[1]
@@ -201,7 +202,7 @@ def _write_names(children: Int32Array, actions: Int8Array, outcomes: Int16Array)
 
 @compiled
 def _sequence_reach(children: Int32Array, policy: Float64Array) -> Float64Array:
-    """The owner's probability of each sequence that ends with an action, numbered as in `walk`."""
+    """The probability of each sequence by its owner's own actions."""
     nodes, cells, _ = children.shape
     before, reach = np.ones(nodes), np.ones(1 + nodes * cells)
     for node in range(nodes):
@@ -215,20 +216,23 @@ def _sequence_reach(children: Int32Array, policy: Float64Array) -> Float64Array:
 
 
 @compiled
-def _best_value(children: Int32Array, actions: Int8Array, gain: Float64Array) -> float:
-    """The value of a best response, from the last nodes to the first."""
+def _best_value(children: Int32Array, actions: Int8Array, terminal: Float64Array) -> float:
+    """The value of a best response, from the last nodes to the first.
+
+    `terminal` has the counterfactual values of terminal histories by sequence.
+    """
     nodes, cells, _ = children.shape
     values = np.zeros(nodes)
     for node in range(nodes - 1, -1, -1):
         best = -np.inf
         for cell in range(cells):
             if not np.any(actions[node] == cell):
-                value = gain[1 + node * cells + cell]
+                value = terminal[1 + node * cells + cell]
                 for success in range(2):
                     child = children[node, cell, success]
                     if child > 0:
                         value += values[child]
                 best = max(best, value)
         values[node] = best
-    best_value: float = values[0] + gain[0]
+    best_value: float = values[0] + terminal[0]
     return best_value
