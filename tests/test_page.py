@@ -666,6 +666,7 @@ def test_the_rules_are_shown_once_and_on_request(browser: Any) -> None:
         table.see()
         page.keyboard.press("Escape")
         assert rules.is_hidden()
+        page.wait_for_function("localStorage.length")  # the dialog's close event comes later
         page.reload()
         page.locator("body[data-ready]").wait_for()
         assert rules.is_hidden()
