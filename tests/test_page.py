@@ -653,6 +653,13 @@ def test_the_accessibility_tree_has_roles_and_names(browser: Any) -> None:
         assert page.locator("#rows").get_by_role("rowheader").count() == len(INFORMATION_STATES)
 
 
+# The dialog's close event, which stores that the rules were shown, follows the key that closes it.
+RULES_STORED = """async () => {
+    const stored = () => localStorage.getItem("kuhn-bridge:rules");
+    while (!stored()) await new Promise(requestAnimationFrame);
+}"""
+
+
 def test_the_rules_are_shown_once_and_on_request(browser: Any) -> None:
     with sitting(browser, "uniform", script="") as table:
         page, rules = table.page, table.page.get_by_role("dialog", name="How to play")
@@ -666,7 +673,7 @@ def test_the_rules_are_shown_once_and_on_request(browser: Any) -> None:
         table.see()
         page.keyboard.press("Escape")
         assert rules.is_hidden()
-        page.wait_for_function("localStorage.length")  # the dialog's close event comes later
+        page.evaluate(RULES_STORED)
         page.reload()
         page.locator("body[data-ready]").wait_for()
         assert rules.is_hidden()
