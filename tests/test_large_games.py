@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from algorithms import dominance, export_onnx, nashconv, solve, train_ppo
+from algorithms import curves, dominance, export_onnx, nashconv, solve, train_ppo
 from algorithms.learning import training
 from kuhn_bridge import load_policy
 
@@ -30,7 +30,9 @@ def test_commands_that_need_a_tree_name_those_that_do_not(command, capsys):
     assert error.endswith("; training, matches and nashconv need no tree\n")
 
 
-def test_a_curve_has_bounds_only_if_asked_for_and_never_calls_them_nash_conv(tmp_path, monkeypatch):
+def test_a_curve_has_bounds_only_if_asked_for_and_never_calls_them_nash_conv(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(training, "BOUND_HANDS", 1_000)
     plain = trained(tmp_path / "plain.zip")
     bounded = trained(tmp_path / "bounded.zip", "--bound-decisions", "500", "--points", "1")
@@ -44,6 +46,8 @@ def test_a_curve_has_bounds_only_if_asked_for_and_never_calls_them_nash_conv(tmp
     header, *points = (tmp_path / "bounded.csv").read_text().splitlines()
     assert header == "steps,seconds,nash_conv_at_least,nash_conv_at_least_average"
     assert len(points) == 2
+    assert curves.main([str(tmp_path / "bounded.csv")]) == 2
+    assert "not a learning curve" in capsys.readouterr().err
     one, other = (load_policy(tmp_path / name) for name in ("plain.zip", "bounded.zip"))
     inputs, legal = np.eye(224, dtype=np.float32), np.ones((224, 8), np.bool_)
     both = [policy.probabilities(inputs, legal) for policy in (one, other)]
