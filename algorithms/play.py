@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from algorithms.exact.action_values import action_values
 from algorithms.games import KUHN, Game
-from algorithms.playing import terminal, tree_terminal
+from algorithms.playing import page, terminal, tree_terminal
 from algorithms.playing.opponents import PERFECT, opponent
-from algorithms.playing.page import assets
 from algorithms.policies import sources
+from algorithms.policies.sources import Source, open_source
 from algorithms.reporting.document import MAX_NODES
 from algorithms.reporting.entries import policy_names
 from algorithms.reporting.page import page_assets
@@ -25,7 +25,7 @@ from algorithms.reporting.writing import (
 )
 from algorithms.support.command import EXIT_OK, Parser, run
 from algorithms.support.errors import UsageError
-from algorithms.support.server import Asset, Server
+from algorithms.support.server import Server
 
 PORT = 8417  # the browser keeps a page's totals by its address, so the port stays the same
 
@@ -52,15 +52,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.seed is not None and not options.terminal:
         raise UsageError("--seed requires --terminal: the page draws its own cards")
-    given = [sources.open_source(options.policy, trust=options.trust)] if options.policy else []
+    given = [open_source(options.policy, trust=options.trust)] if options.policy else []
     game = sources.game_of(given, options.game)
-    source = options.policy or (PERFECT if game.name == KUHN else usual_reference(game))
+    source = given[0] if given else open_source(usual_reference(game))
     _require_playable(game, source, terminal=options.terminal)
     if options.terminal:
-        _play_in_terminal(game, source, options)
+        _play_in_terminal(game, source, options.seed)
         return EXIT_OK
-    with _server(_assets(game, source, trust=options.trust), options.port) as server:
-        print(f"Play against {source}: {server.url} (Ctrl-C stops)", flush=True)
+    with _server(_files(game, source), options.port) as server:
+        print(f"Play against {source.name}: {server.url} (Ctrl-C stops)", flush=True)
         if not options.no_open:
             # In a thread: a text browser would block the server that it waits for.
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
@@ -71,55 +71,54 @@ def _run(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _require_playable(game: Game, source: str, *, terminal: bool) -> None:
+def _require_playable(game: Game, source: Source, *, terminal: bool) -> None:
     """Refuse large games before anything is solved for them."""
     if not game.fits_tree:
-        raise UsageError(f"{game.name} is too large to play at a table; evaluate plays matches")
+        raise UsageError(
+            f"{game.name} is too large to play here; evaluate plays policies against each other"
+        )
     nodes = game.tree.num_nodes
     if nodes > MAX_NODES and not terminal:
         raise UsageError(
             f"{game.name} has {nodes:,} nodes, the page at most {MAX_NODES:,}; --terminal plays it"
         )
-    if source == NO_REFERENCE:
+    if source.name == NO_REFERENCE:
         raise UsageError(f"{game.name} has {nodes:,} nodes; name the POLICY to play against")
 
 
-def _assets(game: Game, source: str, *, trust: bool) -> dict[str, Asset]:
-    """Kuhn's own page, or the report's page opened at the table."""
+def _files(game: Game, source: Source) -> dict[str, bytes]:
+    """Kuhn's own page, or the report's page opened at the table, with an easy second opponent."""
     if game.name == KUHN:
-        return assets(source, trust=trust)
-    return page_assets(report_document(_opponents(source), game, trust=trust, mode="play"))
+        return page.assets(source)
+    return page_assets(report_document([source, "uniform"], game, mode="play"))
 
 
-def _opponents(source: str) -> list[str]:
-    """The policy asked for, and one that is easy to beat."""
-    return list(dict.fromkeys([source, "uniform"]))
-
-
-def _play_in_terminal(game: Game, source: str, options: argparse.Namespace) -> None:
+def _play_in_terminal(game: Game, source: Source, seed: int | None) -> None:
     if game.name == KUHN:
-        terminal.play(opponent(source, trust=options.trust), seed=options.seed)
+        terminal.play(opponent(source), seed=seed)
         return
-    names = dict.fromkeys([source, usual_reference(game)])
-    names.pop(NO_REFERENCE, None)
-    judges = [_judge(game, name, trust=options.trust) for name in names]
-    tree_terminal.play(game, judges[0], *judges[1:], seed=options.seed)
+    judged_by = {source.name: source}
+    if (reference := usual_reference(game)) != NO_REFERENCE:
+        judged_by.setdefault(reference, open_source(reference))
+    judges = [_judge(game, one) for one in judged_by.values()]
+    tree_terminal.play(game, judges[0], *judges[1:], seed=seed)
 
 
-def _judge(game: Game, source: str, *, trust: bool) -> tree_terminal.Judge:
-    table = sources.load_policy(source, game, trust=trust).table
-    name = policy_names([source])[0]
-    return tree_terminal.Judge(name, table, action_values(game.tree, table))
+def _judge(game: Game, source: Source) -> tree_terminal.Judge:
+    table = source.policy(game).table
+    return tree_terminal.Judge(
+        policy_names([source.name])[0], table, action_values(game.tree, table)
+    )
 
 
-def _server(table: dict[str, Asset], port: int | None) -> Server:
-    """On the port asked for; else on the usual one, or on any if somebody has taken that."""
+def _server(files: dict[str, bytes], port: int | None) -> Server:
+    """A server on `port`; by default on the usual one, or on any free one if that is in use."""
     if port is not None:
-        return Server(table, port=port)
+        return Server(files, port=port)
     try:
-        return Server(table, port=PORT)
+        return Server(files, port=PORT)
     except UsageError:
-        return Server(table)
+        return Server(files)
 
 
 if __name__ == "__main__":

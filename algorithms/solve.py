@@ -23,7 +23,7 @@ from algorithms.exact.native import NativeSolver
 from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES, SAMPLING
 from algorithms.games import KUHN, MAX_NODES, Game, load_game, make_solver
 from algorithms.policies import Policy
-from algorithms.policies.json_format import to_players
+from algorithms.policies.formats import to_players
 from algorithms.policies.kuhn import to_names, to_percentages
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown

@@ -207,7 +207,7 @@ def _plan(settings: Settings, outputs: Sequence[Path], done: int) -> str:
     )
 
 
-def _note(point: Point, *, bounded: bool = False) -> str:
+def _note(point: Point, *, bounded: bool) -> str:
     rate = f"{point.steps / point.seconds if point.seconds else 0:,.0f} steps/s"
     if math.isnan(point.last):
         return rate

@@ -8,7 +8,7 @@ has the environments and the callback for Stable-Baselines3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kuhn_bridge.bridge import INFORMATION_STATES, KuhnPoker, from_openspiel, to_openspiel
 from kuhn_bridge.errors import (
@@ -21,7 +21,7 @@ from kuhn_bridge.errors import (
     PolicyError,
     SeatError,
 )
-from kuhn_bridge.lazy import load_attribute
+from kuhn_bridge.lazy import lazy_names
 from kuhn_bridge.rules import Action, Card, Phase
 from kuhn_bridge.state import State
 
@@ -57,22 +57,16 @@ __all__ = [
     "to_openspiel",
 ]
 
-_LAZY = {
-    "env": "kuhn_bridge.kuhn_v0",
-    "raw_env": "kuhn_bridge.kuhn_v0",
-    "Game": "algorithms.games",
-    "load_game": "algorithms.games",
-    "Policy": "algorithms.policies",
-    "load_policy": "algorithms.policies",
-    "solve": "algorithms.policies",
-}
-
-
 if not TYPE_CHECKING:  # a type checker should report unknown names
-
-    def __getattr__(name: str) -> Any:
-        return load_attribute(__name__, _LAZY, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "env": "kuhn_bridge.kuhn_v0",
+            "raw_env": "kuhn_bridge.kuhn_v0",
+            "Game": "algorithms.games",
+            "load_game": "algorithms.games",
+            "Policy": "algorithms.policies",
+            "load_policy": "algorithms.policies",
+            "solve": "algorithms.policies",
+        },
+    )

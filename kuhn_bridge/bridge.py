@@ -21,7 +21,6 @@ from kuhn_bridge.rules import (
     DECISIONS,
     PLAYERS,
     Action,
-    Betting,
     Card,
     as_action,
     as_card,
@@ -128,10 +127,10 @@ class KuhnPoker:
         return actor
 
     def get_payoff(self, cards: Sequence[Any], history: str) -> int:
-        """What player_0 wins, in chips, when a hand is over."""
+        """What player_0 wins in a finished hand, in chips."""
         row = betting(history)
         if not row.is_terminal:
-            raise HistoryError(f"nobody is paid after {history!r}: the hand is not over")
+            raise HistoryError(f"there is no payoff after {history!r}: the hand is not over")
         return payoff(as_deal(cards), row)[0]
 
 
@@ -144,16 +143,10 @@ def _look_up(table: Mapping[tuple[Any, ...], str], moves: Iterable[Any]) -> str:
         raise HistoryError(f"{short_repr(list(key))} is not a history of the game") from None
 
 
-def _actions_to(row: Betting) -> tuple[Action, ...]:
-    """The actions that lead to a row of the betting table."""
-    for parent in BETTING.values():
-        for action, letters in parent.after.items():
-            if letters == row.letters:
-                return (*_actions_to(parent), action)
-    return ()
-
-
 _LETTERS_OF_WORDS = {row.words: row.letters for row in BETTING.values()}
-_ACTIONS_OF_LETTERS = {row.letters: _actions_to(row) for row in BETTING.values()}
+_ACTIONS_OF_LETTERS: dict[str, tuple[Action, ...]] = {"": ()}
+for _row in BETTING.values():  # each row comes after the one that leads to it
+    for _action, _letters in _row.after.items():
+        _ACTIONS_OF_LETTERS[_letters] = (*_ACTIONS_OF_LETTERS[_row.letters], _action)
 _LETTERS_OF_ACTIONS = {actions: letters for letters, actions in _ACTIONS_OF_LETTERS.items()}
 INFORMATION_STATES = tuple(information_state(card, row) for row in DECISIONS for card in Card)

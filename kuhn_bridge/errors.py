@@ -7,10 +7,7 @@ MAX_REPR = 80  # characters
 
 def short_repr(value: object) -> str:
     """`repr(value)` on one line of at most `MAX_REPR` characters."""
-    try:
-        text = " ".join(repr(value).split())
-    except ValueError:  # an integer with too many digits
-        text = f"<{type(value).__name__}>"
+    text = " ".join(repr(value).split())
     return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 3]}..."
 
 

@@ -1,7 +1,7 @@
 """The PettingZoo face: Kuhn poker as an AEC environment.
 
 `env()` needs none of PettingZoo's wrappers: the environment itself raises an error on a step before
-`reset`, an illegal action or an action for a finished agent, and does not change then.
+`reset`, an illegal action or an action of a finished agent, and then stays as it was.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         return None
 
     def close(self) -> None:
-        """No-op: no resources are open."""
+        """No-op: no resources are open. PettingZoo's API test asks for it beside `render`."""
 
     def _turn(self, hand: State) -> None:
         """Make `hand` the current state, and select the agent to act or, at the end, player_0."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,16 +12,31 @@ from typing import Any
 HOME = Path(__file__).resolve().parents[1]  # where kuhn_bridge and algorithms are installed
 
 
-def load_attribute(owner: str, modules: Mapping[str, str], name: str) -> Any:
-    """The attribute `name` of module `owner`, imported from `modules[name]`."""
-    if name not in modules:
-        raise AttributeError(f"module {owner!r} has no attribute {name!r}")
-    package = modules[name].partition(".")[0]
+def lazy_names(
+    owner: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` for the module `owner`, whose names are those of `modules`.
+
+    Args:
+        owner: the name of the module.
+        modules: the module that defines each name.
+    """
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+        _require_own_package(modules[name].partition(".")[0], f"{owner}.{name}")
+        return getattr(import_module(modules[name]), name)
+
+    return load, lambda: sorted({*vars(sys.modules[owner]), *modules})
+
+
+def _require_own_package(package: str, user: str) -> None:
+    """Raise an error if `package` is not the one that is installed beside `kuhn_bridge`."""
     spec = find_spec(package)
     found = [*(spec.submodule_search_locations or [str(spec.origin)])] if spec else ["nothing"]
     if (HOME / package).resolve() not in (Path(place).resolve() for place in found):
         raise ImportError(
-            f"{owner}.{name} needs the package {package!r} of kuhn-bridge in {HOME}, but "
-            f"{found[0]} is found instead; rename that file or folder, or run from another folder"
+            f"{user} needs the package {package!r} of kuhn-bridge in {HOME}, but {found[0]} is "
+            "found instead; rename that file or folder, or run from another folder"
         )
-    return getattr(import_module(modules[name]), name)

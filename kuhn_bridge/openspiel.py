@@ -61,7 +61,7 @@ class KuhnBridgeGame(pyspiel.Game):
         iig_obs_type: pyspiel.IIGObservationType | None = None,
         params: dict[str, Any] | None = None,
     ) -> KuhnBridgeObserver:
-        """An observer of the 10 numbers of `encoding.encode`, or of what `iig_obs_type` says."""
+        """An observer of what `iig_obs_type` asks for; by default the observation `(10,)`."""
         default = pyspiel.IIGObservationType(perfect_recall=False)
         return KuhnBridgeObserver(iig_obs_type or default, params)
 

@@ -8,31 +8,27 @@ model.learn(1_000_000, callback=SelfPlay())
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kuhn_bridge.lazy import load_attribute
+from kuhn_bridge.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from algorithms.learning.best_response import LowerBound, lower_bound
+    # Not public: for `Policy.lower_bound`, whose package may not import learning.
+    from algorithms.learning.best_response import LowerBound as LowerBound  # noqa: PLC0414
+    from algorithms.learning.best_response import lower_bound as lower_bound  # noqa: PLC0414
     from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
     from algorithms.learning.learner import SelfPlay
 
-__all__ = ["LowerBound", "SelfPlay", "SelfPlayEnv", "SelfPlayVecEnv", "lower_bound"]
-
-_LAZY = {
-    "LowerBound": "algorithms.learning.best_response",
-    "SelfPlay": "algorithms.learning.learner",
-    "SelfPlayEnv": "algorithms.learning.environments",
-    "SelfPlayVecEnv": "algorithms.learning.environments",
-    "lower_bound": "algorithms.learning.best_response",
-}
-
+__all__ = ["SelfPlay", "SelfPlayEnv", "SelfPlayVecEnv"]
 
 if not TYPE_CHECKING:  # a type checker should report unknown names
-
-    def __getattr__(name: str) -> Any:
-        return load_attribute(__name__, _LAZY, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "SelfPlay": "algorithms.learning.learner",
+            "SelfPlayEnv": "algorithms.learning.environments",
+            "SelfPlayVecEnv": "algorithms.learning.environments",
+            "LowerBound": "algorithms.learning.best_response",
+            "lower_bound": "algorithms.learning.best_response",
+        },
+    )

@@ -62,8 +62,8 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
     policy = load_policy(model, kuhn())
     if model.suffix == ".onnx":
         return policy, model
-    from algorithms.export_onnx import export
-    from algorithms.policies.models import read_model
+    from algorithms.policies.onnx_writer import export
+    from algorithms.policies.sources import read_model
 
     path = scratch_folder() / "policy.onnx"
     export(read_model(model), kuhn(), path)
@@ -72,7 +72,7 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
 
 def run_in_onnxruntime(path: Path) -> Sequence[Sequence[float]]:
     """The probabilities that Python's onnxruntime computes."""
-    from algorithms.export_onnx import example_inputs, run_onnx
+    from algorithms.policies.onnx_writer import example_inputs, run_onnx
 
     outputs = run_onnx(path, example_inputs(kuhn()))
     found: list[list[float]] = outputs["probabilities"].tolist()

@@ -6,7 +6,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-from algorithms.support.garbage import collect_seldom
+from algorithms.support.command import collect_seldom
 
 settings.register_profile("anywhere", deadline=None)  # a busy machine is slow, not wrong
 settings.load_profile("anywhere")

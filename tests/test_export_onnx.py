@@ -18,8 +18,9 @@ from torch import nn
 from algorithms import export_onnx, nashconv
 from algorithms.exact.values import nash_conv
 from algorithms.games import kuhn, load_game
-from algorithms.policies.models import load_model
+from algorithms.policies import onnx_writer
 from algorithms.policies.network import network_table
+from algorithms.policies.sources import load_model
 from algorithms.support.arrays import Float64Array
 from kuhn_bridge import __version__
 from tests.models import Spaces, save_model
@@ -96,14 +97,14 @@ def test_the_contract_of_the_file(exported: Path) -> None:
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_any_batch_runs_and_illegal_actions_are_exactly_zero(exported: Path, size: int) -> None:
     rows = np.arange(size) % len(LEGAL)
-    inputs = {name: array[rows] for name, array in export_onnx.example_inputs(kuhn()).items()}
+    inputs = {name: array[rows] for name, array in onnx_writer.example_inputs(kuhn()).items()}
     probabilities = session(exported).run(["probabilities"], inputs)[0]
     assert (probabilities[~LEGAL[rows]] == 0).all()
     assert probabilities.sum(axis=1) == pytest.approx(1, abs=1e-6)
 
 
 def test_a_mask_without_actions_gives_probabilities_of_zero(exported: Path) -> None:
-    inputs = export_onnx.example_inputs(kuhn()) | {"action_mask": np.zeros(LEGAL.shape, np.int8)}
+    inputs = onnx_writer.example_inputs(kuhn()) | {"action_mask": np.zeros(LEGAL.shape, np.int8)}
     assert not session(exported).run(["probabilities"], inputs)[0].any()
 
 
@@ -134,10 +135,10 @@ def test_any_torch_module_can_be_exported(tmp_path: Path, scale: float) -> None:
     module = nn.Linear(12, 3)  # the observation and the seat
     with torch.no_grad():
         module.weight *= scale
-    assert export_onnx.export(module, kuhn(), tmp_path / "policy.onnx") < 1e-6
+    assert onnx_writer.export(module, kuhn(), tmp_path / "policy.onnx") < 1e-6
     assert np.abs(played(tmp_path / "policy.onnx") - network_table(module, kuhn())).max() < 1e-6
     with pytest.raises(ValueError, match="only torch modules"):
-        export_onnx.export(lambda seen: seen[:, :3], kuhn(), tmp_path / "policy.onnx")
+        onnx_writer.export(lambda seen: seen[:, :3], kuhn(), tmp_path / "policy.onnx")
 
 
 def test_a_model_of_a_game_without_a_tree_can_be_exported(tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ def test_an_exported_model_of_a_native_game_is_measured_like_the_model(
 
 
 def test_a_difference_or_an_illegal_action_is_seen() -> None:
-    inputs, uniform = export_onnx.example_inputs(kuhn()), kuhn().tree.uniform()
+    inputs, uniform = onnx_writer.example_inputs(kuhn()), kuhn().tree.uniform()
     near, far, illegal = uniform.copy(), uniform.copy(), uniform.copy()
     near[0, 0] += 9e-7
     far[11, 2] -= 2e-6
@@ -180,7 +181,7 @@ def test_a_difference_or_an_illegal_action_is_seen() -> None:
     def compared(table: np.ndarray, shift: float = 0.0) -> float:
         wanted = {"probabilities": uniform, "logits": uniform}
         got = {"probabilities": table, "logits": uniform + shift}
-        return export_onnx.disagreement(wanted, got, inputs)
+        return onnx_writer.disagreement(wanted, got, inputs)
 
     assert compared(near) == pytest.approx(9e-7)
     with pytest.raises(ValueError, match="differs from torch by 2e-06"):
@@ -202,7 +203,7 @@ def test_a_file_that_disagrees_with_torch_is_not_written(
     out = tmp_path / "policy.onnx"
     out.write_bytes(b"the old one")
     wrong = {"probabilities": kuhn().tree.random(5)}
-    monkeypatch.setattr(export_onnx, "run_onnx", lambda path, inputs: wrong)
+    monkeypatch.setattr(onnx_writer, "run_onnx", lambda path, inputs: wrong)
     assert export_onnx.main([str(model), "--out", str(out)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"the old one"]
@@ -229,7 +230,7 @@ def test_an_output_that_depends_on_other_rows_is_seen(exported: Path, tmp_path: 
     softmax.attribute[0].i = 0  # over the batch instead of the actions
     onnx.save(proto, tmp_path / "wrong.onnx")
     with pytest.raises(ValueError, match="another output alone than in a batch"):
-        export_onnx.run_onnx(tmp_path / "wrong.onnx", export_onnx.example_inputs(kuhn()))
+        onnx_writer.run_onnx(tmp_path / "wrong.onnx", onnx_writer.example_inputs(kuhn()))
 
 
 def test_bad_input_is_one_line(

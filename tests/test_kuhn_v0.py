@@ -43,21 +43,6 @@ def test_spaces_are_binary():
     assert env.state_space == Box(0, 1, (13,), np.float32)
 
 
-def test_the_usual_loop():
-    env = kuhn_v0.env()
-    env.reset(seed=3)
-    total = 0
-    for agent in env.agent_iter():
-        observation, reward, termination, truncation, info = env.last()
-        assert not truncation
-        assert np.array_equal(observation["action_mask"], info["action_mask"])
-        total += reward
-        mask = observation["action_mask"]
-        env.step(None if termination else env.action_space(agent).sample(mask))
-    assert total == 0
-    assert env.agents == []
-
-
 @pytest.mark.parametrize(("deal", "letters"), HANDS)
 def test_every_hand_in_lockstep_with_the_core(deal, letters):
     env, state = dealt(deal), State.new(*deal)

@@ -61,6 +61,7 @@ def test_another_game(capsys):
     first = next(line for line in out.splitlines() if line.startswith("player_1 with K♥"))
     assert first.split()[-6:] == ["0.1042", "fold", "0.60", "raise", "0.376742", "7%"]
     assert "... and 934 more that lose" in out
+    assert out.endswith(" together (--losses N)\n")
 
 
 def test_several_at_once(capsys):

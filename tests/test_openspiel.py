@@ -106,19 +106,13 @@ def test_the_same_card_is_not_dealt_twice(game):
     assert state.is_chance_node()
 
 
-def test_clones_and_serialisation(game):
+def test_states_can_be_pickled(game):
     for state in nodes():
         theirs = at(game, state)
-        twin = theirs.clone()
-        text = pyspiel.serialize_game_and_state(game, theirs)
-        _, read = pyspiel.deserialize_game_and_state(text)
-        for other in (twin, read, pickle.loads(pickle.dumps(theirs))):
-            assert str(other) == str(theirs)
-            assert other.history() == theirs.history()
-            assert other.returns() == theirs.returns()
-        if not theirs.is_terminal():
-            twin.apply_action(twin.legal_actions()[0])
-            assert twin.history() != theirs.history()
+        other = pickle.loads(pickle.dumps(theirs))
+        assert str(other) == str(theirs)
+        assert other.history() == theirs.history()
+        assert other.returns() == theirs.returns()
 
 
 def test_openspiel_measures_uniform_play_on_our_game(game):

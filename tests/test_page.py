@@ -118,7 +118,7 @@ def browser() -> Iterator[Any]:
 
 @dataclass
 class Sitting:
-    """A person at the page, and the same hands in the core: one stream of chance feeds both."""
+    """A person at the page, and the same hands in the core, from the same random numbers."""
 
     page: Any
     policy: Policy
@@ -156,7 +156,7 @@ class Sitting:
         press("cbf"[action])
 
     def see(self) -> None:
-        """The page comes to show what the core says."""
+        """Wait until the page shows what the core says."""
         wanted = self.wanted()
         for _ in range(200):
             seen = self.page.evaluate(SNAPSHOT)
@@ -219,7 +219,7 @@ class Sitting:
         assert verdict.get_attribute("class") == ("costly" if costly else "free")
 
     def see_words(self) -> None:
-        """The status tells who only listens all that a decision needs: the card at the first."""
+        """The status line is enough to decide by, for example for a screen reader."""
         words, first = self.hand.history, len(self.hand.history) < 2
         choices = [self.hand.act(action).history[-1] for action in self.hand.legal_actions]
         text = [
@@ -252,7 +252,7 @@ def sitting(
     script: str = KNOWS_THE_RULES,
     **context: Any,
 ) -> Iterator[Sitting]:
-    """The page, opened and ready; an error it logs or a request elsewhere is a failure."""
+    """The page, opened and ready; the test fails on a logged error or a request elsewhere."""
     rng = random.Random(seed)
     draws = [rng.random() for _ in range(1000)]
     troubles: list[str] = []
@@ -362,16 +362,20 @@ def test_a_double_click_or_a_held_key_is_one_move(browser: Any, tmp_path: Path, 
             table.see()
 
 
-def test_keys_of_illegal_moves_and_with_modifiers_do_nothing(browser: Any) -> None:
+def test_keys_of_illegal_moves_with_modifiers_or_in_the_menu_do_nothing(browser: Any) -> None:
     with sitting(browser, "uniform") as table:
         table.deal()
         for key in ("f", "n", "Enter", "Control+b", "Alt+c", "x"):
             table.page.keyboard.press(key)
         table.see()
+        table.page.locator("#opponent").focus()
+        table.page.keyboard.press("b")
+        table.page.wait_for_timeout(50)
+        table.see()
 
 
 def test_equilibrium_in_the_persons_place(browser: Any) -> None:
-    """All 12 decisions are reviewed rightly: what the bands say, in words."""
+    """The review of all 12 decisions says in words what the bands say."""
     verdicts: dict[tuple[str, Action], str] = {}
     with sitting(browser, "uniform", seed=5) as table:
         rng = random.Random(6)
@@ -467,20 +471,6 @@ def test_a_model_that_runs_in_the_page_agrees_with_python(browser: Any, onnx_pat
         play_hands(table, 8, clicker(table.page))
 
 
-def test_without_onnxruntime_the_table_plays_and_a_note_explains_it(
-    browser: Any, onnx_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(served, "runtime_files", dict)
-    with sitting(browser, str(onnx_path)) as table:
-        assert table.page.locator("body").get_attribute("data-plays") == "table"
-        text = table.page.text_content("#runtime")
-        version = json.loads((ROOT / "package.json").read_text())["dependencies"]["onnxruntime-web"]
-        assert "npm install onnxruntime-web" in text
-        assert f"npm install onnxruntime-web@{version}" in text
-        assert np.array_equal(mind(table.page), table.policy.table)
-        play_hands(table, 6, clicker(table.page))
-
-
 @pytest.fixture
 def foreign_path(onnx_path: Path, tmp_path: Path) -> Path:
     """A model that Python reads, though its inputs and outputs have names of their own."""
@@ -498,18 +488,25 @@ def foreign_path(onnx_path: Path, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["broken", "foreign"])
+@pytest.mark.parametrize("kind", ["broken", "foreign", "no runtime"])
 def test_a_model_that_the_page_cannot_run_is_played_from_its_table(
-    browser: Any, onnx_path: Path, foreign_path: Path, kind: str
+    browser: Any, onnx_path: Path, foreign_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need(served.runtime_files(), "onnxruntime-web (make web)")
-    broken = ("**/policy.onnx", lambda route: route.fulfill(body=b"broken"))
-    source, route = (onnx_path, broken) if kind == "broken" else (foreign_path, None)
+    source, route, words = onnx_path, None, ["could not run this ONNX file", "docs/onnx.md"]
+    if kind == "no runtime":
+        monkeypatch.setattr(served, "runtime_files", dict)
+        package = json.loads((ROOT / "package.json").read_text())
+        words = [f"npm install onnxruntime-web@{package['dependencies']['onnxruntime-web']}"]
+    else:
+        need(served.runtime_files(), "onnxruntime-web (make web)")
+    if kind == "broken":
+        route = ("**/policy.onnx", lambda route: route.fulfill(body=b"broken"))
+    if kind == "foreign":
+        source = foreign_path
     with sitting(browser, str(source), route=route) as table:
         assert table.page.locator("body").get_attribute("data-plays") == "table"
         text = table.page.text_content("#runtime")
-        assert "could not run this ONNX file" in text
-        assert "docs/onnx.md" in text
+        assert all(word in text for word in words)
         assert np.array_equal(mind(table.page), table.policy.table)
         play_hands(table, 3, clicker(table.page))
 
@@ -656,6 +653,13 @@ def test_the_accessibility_tree_has_roles_and_names(browser: Any) -> None:
         assert page.locator("#rows").get_by_role("rowheader").count() == len(INFORMATION_STATES)
 
 
+# The dialog's close event, which stores that the rules were shown, follows the key that closes it.
+RULES_STORED = """async () => {
+    const stored = () => localStorage.getItem("kuhn-bridge:rules");
+    while (!stored()) await new Promise(requestAnimationFrame);
+}"""
+
+
 def test_the_rules_are_shown_once_and_on_request(browser: Any) -> None:
     with sitting(browser, "uniform", script="") as table:
         page, rules = table.page, table.page.get_by_role("dialog", name="How to play")
@@ -669,6 +673,7 @@ def test_the_rules_are_shown_once_and_on_request(browser: Any) -> None:
         table.see()
         page.keyboard.press("Escape")
         assert rules.is_hidden()
+        page.evaluate(RULES_STORED)
         page.reload()
         page.locator("body[data-ready]").wait_for()
         assert rules.is_hidden()
@@ -703,7 +708,7 @@ def test_the_page_has_no_jargon(browser: Any) -> None:
 
 
 def choose(table: Sitting, name: str, source: str) -> None:
-    """Another opponent sits down, and deals."""
+    """Choose another opponent; the page then deals a new hand."""
     table.page.get_by_label("against").select_option(name)
     table.policy, table.results, table.given = opponent(source).policy, [], Fraction(0)
     table.page.locator("#opponent").blur()
@@ -827,7 +832,7 @@ def test_where_to_drop_a_file_is_shown_while_it_is_dragged(browser: Any) -> None
         if (what) data.items.add(new File([], what)); else data.setData("text/plain", "words");
         document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true }));
     }"""
-    with sitting(browser, "uniform") as table:
+    with sitting(browser, "uniform", viewport=PHONE) as table:
         page, hint = table.page, table.page.get_by_text("Drop policy.json or policy.onnx")
         for kind, what, shown in (
             ("dragover", "", False),
@@ -836,15 +841,8 @@ def test_where_to_drop_a_file_is_shown_while_it_is_dragged(browser: Any) -> None
         ):
             page.evaluate(drag, [kind, what])
             assert hint.is_visible() == shown
-
-
-def test_letters_in_the_menu_are_not_moves(browser: Any) -> None:
-    with sitting(browser, "uniform") as table:
-        table.deal()
-        table.page.locator("#opponent").focus()
-        table.page.keyboard.press("b")
-        table.page.wait_for_timeout(50)
-        table.see()
+            (box,) = boxes(page, ".drop")
+            assert not shown or box["width"] * box["height"] == math.prod(PHONE.values())
 
 
 def test_an_own_network_is_dropped_and_plays(browser: Any, onnx_path: Path) -> None:
@@ -896,21 +894,21 @@ def test_without_onnxruntime_a_dropped_network_is_refused(
         table.page.get_by_role("alert").filter(has_text="npm install onnxruntime-web").wait_for()
 
 
-def status(page: Any) -> str:
-    return str(page.text_content("#status"))
+def stop_clock(page: Any) -> None:
+    """From now on only the test moves the page's clock."""
+    page.clock.install()
+    page.clock.pause_at(page.evaluate("Date.now()") + 1000)
 
 
 def test_the_bot_takes_a_moment(browser: Any) -> None:
-    """By a clock that only the test moves."""
     with sitting(browser, "uniform", reduced_motion="no-preference") as table:
         page = table.page
-        page.clock.install()
-        page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+        stop_clock(page)
         table.deal()
         page.locator("button[data-key=b]").focus()
         table.act(Action.BET, page.keyboard.press)
         page.clock.run_for(500)
-        assert status(page) == "The bot is thinking…"
+        assert page.text_content("#status") == "The bot is thinking…"
         assert page.locator(".moves button:enabled:visible").count() == 0
         for key in "cbfn":
             page.keyboard.press(key)
@@ -921,8 +919,7 @@ def test_the_bot_takes_a_moment(browser: Any) -> None:
 
 def test_under_reduced_motion_the_bot_answers_at_once(browser: Any) -> None:
     with sitting(browser, "uniform") as table:
-        table.page.clock.install()
-        table.page.clock.pause_at(table.page.evaluate("Date.now()") + 1000)
+        stop_clock(table.page)
         table.deal()
         table.act(Action.BET, table.page.keyboard.press)
         table.page.locator("#next").wait_for()  # though no timer has run
@@ -932,8 +929,7 @@ def test_under_reduced_motion_the_bot_answers_at_once(browser: Any) -> None:
 def test_another_opponent_can_be_chosen_while_the_bot_thinks(browser: Any) -> None:
     with sitting(browser, "uniform", reduced_motion="no-preference") as table:
         page = table.page
-        page.clock.install()
-        page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+        stop_clock(page)
         table.deal()
         page.keyboard.press("b")
         choose(table, "Always checks", "always-check")
@@ -1020,14 +1016,12 @@ def test_an_error_about_a_file_does_not_break_the_layout(browser: Any) -> None:
 def test_an_endless_network_is_stopped_and_the_page_still_works(
     browser: Any, tmp_path: Path
 ) -> None:
-    """By a clock that only the test moves."""
     need(served.runtime_files(), "onnxruntime-web (make web)")
     from tests.models import loop
 
     with sitting(browser, "uniform") as table:
         page = table.page
-        page.clock.install()
-        page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+        stop_clock(page)
         table.deal()
         with page.expect_event("response", lambda response: response.url.endswith(".wasm")):
             drop(page, "endless.onnx", loop(tmp_path / "endless.onnx", "Max", 2**62).read_bytes())
@@ -1037,15 +1031,8 @@ def test_an_endless_network_is_stopped_and_the_page_still_works(
         assert len(page.workers) == 1
         page.clock.run_for(2_000)
         page.get_by_role("alert").filter(has_text="no answer from this model").wait_for()
-        for _ in range(200):  # the browser tells of its end a moment later
+        for _ in range(200):  # the end of a worker is reported a moment later
             if not page.workers:
                 break
             page.wait_for_timeout(10)
         assert page.workers == []
-
-
-def test_where_to_drop_a_file_covers_the_page(browser: Any) -> None:
-    with sitting(browser, "uniform", viewport=PHONE) as table:
-        table.page.evaluate("document.body.classList.add('dragging')")
-        (box,) = boxes(table.page, ".drop")
-        assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, *PHONE.values())

@@ -20,8 +20,9 @@ from algorithms.exact.action_values import action_values
 from algorithms.games import load_game
 from algorithms.learning.best_response import Gain, LowerBound, SeatBound
 from algorithms.learning.curve import Point, to_csv
-from algorithms.play import _assets
+from algorithms.play import _files
 from algorithms.policies import load_policy
+from algorithms.policies.sources import open_source
 from algorithms.reporting import document
 from algorithms.reporting.document import game_document
 from algorithms.reporting.entries import Entry, entry
@@ -704,7 +705,7 @@ def test_a_click_in_the_largest_explorer_answers_at_once(browser: Any, folder: P
 
 
 def test_the_play_command_serves_the_page_at_the_table(browser: Any) -> None:
-    with Server(_assets(load_game(KUHN3), "random:1", trust=False)) as server:
+    with Server(_files(load_game(KUHN3), open_source("random:1"))) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -132,7 +132,7 @@ def test_not_a_seed(value):
         as_seed(value)
 
 
-@pytest.mark.parametrize("value", [10**5000, "x" * 10**6, [[]] * 999], ids=type)
+@pytest.mark.parametrize("value", [10**4000, "x" * 10**6, [[]] * 999], ids=type)
 def test_long_values_are_shortened_in_errors(value):
     for refuse in (as_card, as_deal, as_action, as_seat, betting):
         with pytest.raises(BridgeError) as error:

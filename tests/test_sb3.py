@@ -18,10 +18,10 @@ from torch import nn
 
 from algorithms import dominance, evaluate, export_onnx, nashconv, play, simulate
 from algorithms.games import Game, kuhn, load_game
-from algorithms.policies import load_policy
+from algorithms.policies import load_policy, onnx_writer
 from algorithms.policies import network as network_module
-from algorithms.policies.models import load_model, read_model
 from algorithms.policies.network import network_table
+from algorithms.policies.sources import load_model, read_model
 from algorithms.support.arrays import Float64Array
 from kuhn_bridge import BridgeError
 from tests.models import Spaces, graph, save_model, sound_zip, with_data
@@ -184,7 +184,7 @@ def test_every_command_that_reads_models_can_trust_one(
     save_model(tmp_path / "model.zip", activation_fn=nn.Tanhshrink)  # not on the list
     monkeypatch.setattr("sys.stdin", io.StringIO())
     monkeypatch.setattr(play.Server, "serve_forever", lambda self: None)
-    monkeypatch.setattr(export_onnx, "export", lambda *args: 0.0)  # which takes seconds
+    monkeypatch.setattr(onnx_writer, "export", lambda *args: 0.0)  # which takes seconds
     for command, arguments in (
         (nashconv, [path]),
         (evaluate, [path, "--against", "uniform", *hands]),

@@ -47,9 +47,13 @@ def test_settings_that_are_given_win() -> None:
         ({"game": LEDUC, "net": "mlp"}, 32),
         ({"game": LEDUC, "n_envs": 1}, 128),
         ({"game": LEDUC, "env": "states"}, 32),
+        ({"game": LEDUC, "steps": 80_000_000}, 32),  # four times the default
+        ({"game": LEDUC, "steps": 10**12}, 128),
     ],
 )
-def test_rollouts_grow_with_the_information_sets(given: dict[str, Any], n_steps: int) -> None:
+def test_rollouts_grow_with_the_information_sets_and_with_long_runs_of_a_table(
+    given: dict[str, Any], n_steps: int
+) -> None:
     assert configure(given).n_steps == n_steps
 
 

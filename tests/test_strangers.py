@@ -30,8 +30,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from algorithms.policies import load_policy
-from algorithms.policies.models import load_model, read_model
 from algorithms.policies.network import network_table
+from algorithms.policies.sources import load_model, read_model
 from kuhn_bridge import BridgeError
 from tests.models import (
     graph,
@@ -115,6 +115,11 @@ def test_a_changed_description_is_refused(tmp_path: Path, key: str, value: Any) 
         assert (played(path) == sound(tmp_path / "sound.zip")).all()
     else:
         refused(path, match="if you trust the file")
+
+
+@pytest.mark.parametrize("game", [7, ["kuhn"], "x" * 2_000])
+def test_an_invalid_name_of_a_game_is_refused(tmp_path: Path, game: Any) -> None:
+    refused(with_data(tmp_path / "named.zip", game=game), match="is not the name of a game")
 
 
 @pytest.mark.parametrize(

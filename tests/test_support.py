@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import kuhn_bridge
-from algorithms.support import checksummed, command, compiled, files, garbage
+from algorithms.support import command, compiled, files
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import progress
 
@@ -109,7 +109,7 @@ COMMANDS = [
 def test_commands_collect_garbage_less_often():
     before = gc.get_threshold()
     gc.set_threshold(700)
-    assert command.run(lambda: gc.get_threshold()[0], "name") == garbage.OBJECTS
+    assert command.run(lambda: gc.get_threshold()[0], "name") == command.GARBAGE_THRESHOLD
     assert gc.get_threshold()[1:] == before[1:]
     gc.set_threshold(*before)
 
@@ -354,10 +354,10 @@ def test_reading_stops_at_the_limit(tmp_path):
 
 def test_a_checksum_detects_every_flipped_bit_and_every_truncation(tmp_path):
     path, content = tmp_path / "file", b"what was written"
-    checksummed.write_checksummed(path, content)
-    assert checksummed.read_checksummed(path, max_bytes=len(content)) == content
+    files.write_checksummed(path, content)
+    assert files.read_checksummed(path, max_bytes=len(content)) == content
     with pytest.raises(UsageError, match="larger than"):
-        checksummed.read_checksummed(path, max_bytes=len(content) - 1)
+        files.read_checksummed(path, max_bytes=len(content) - 1)
     whole = path.read_bytes()
     damaged = [whole[:end] for end in range(len(whole))] + [whole + b"x"]
     for bit in range(8 * len(whole)):
@@ -367,7 +367,7 @@ def test_a_checksum_detects_every_flipped_bit_and_every_truncation(tmp_path):
     for other in damaged:
         path.write_bytes(other)
         with pytest.raises(UsageError, match=r"damaged|not a file that kuhn-bridge wrote"):
-            checksummed.read_checksummed(path)
+            files.read_checksummed(path)
 
 
 def test_the_nearest_name_is_suggested():

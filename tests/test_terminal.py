@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from kuhn_bridge import Card, State
 from kuhn_bridge.bridge import information_state
 from kuhn_bridge.state import nodes
 
-COMMAND = [sys.executable, "-m", "algorithms.play", "--terminal"]
 CARDS = {"Jack": Card.J, "Queen": Card.Q, "King": Card.K}
 COSTS = move_costs(exact_nash(Fraction(1, 6)))
 
@@ -51,13 +49,6 @@ class Person:
         return [part.strip().split("\n") for part in parts[: self.hands]]
 
 
-def played(source: str, hands: int) -> tuple[Person, terminal.Sitting]:
-    person = Person(hands)
-    sitting = terminal.Sitting(opponent(source).policy, random.Random(1), person.ask, person.tell)
-    sitting.play()
-    return person, sitting
-
-
 def in_chips(amount: Fraction | int) -> str:
     text = f"{float(amount):.2f}".removesuffix(".00")
     return "nothing" if text == "0" else f"{text} chip{'' if text == '1' else 's'}"
@@ -65,7 +56,10 @@ def in_chips(amount: Fraction | int) -> str:
 
 def test_every_hand_is_a_hand_of_the_core() -> None:
     """Cards, turns, chips and costs are those of `State` and of the exact costs."""
-    person, sitting = played("uniform", 60)
+    person = Person(60)
+    policy = opponent("uniform").policy
+    sitting = terminal.Sitting(policy, random.Random(1), person.ask, person.tell)
+    sitting.play()
     total, given = 0, Fraction(0)
     for number, (head, *lines, last) in enumerate(person.finished(), start=1):
         seat = (number - 1) % 2
@@ -100,22 +94,13 @@ def test_every_hand_is_a_hand_of_the_core() -> None:
     assert person.lines[-1].endswith(f"gave away {in_chips(given)}.")
 
 
-@pytest.mark.parametrize(("source", "does"), [("always-bet", {"bets", "calls"}), ("heuristic", {})])
-def test_the_bot_plays_its_policy(source: str, does: set[str]) -> None:
-    person, _ = played(source, 200)
-    moves = Counter(line.split()[2].rstrip(".") for line in person.lines if "The bot " in line)
-    assert set(moves) == (does or {"checks", "bets", "calls", "folds"})
-
-
-def piped(answers: str | bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    data = answers if isinstance(answers, bytes) else answers.encode()
-    return subprocess.run(
-        [*COMMAND, *arguments], input=data, capture_output=True, timeout=60, check=False
-    )
-
-
 def test_through_a_pipe_with_wrong_answers_help_and_an_end() -> None:
-    done = piped(b"x\n\xff\nh\nc\nf\nc\n", "uniform", "--seed", "3")
+    command = [sys.executable, "-m", "algorithms.play", "--terminal", "uniform", "--seed", "3"]
+    answers = b"x\n\xff\nh\nc\nf\nc\n"
+    done, again = (
+        subprocess.run(command, input=answers, capture_output=True, timeout=60, check=False)
+        for _ in range(2)
+    )
     text = done.stdout.decode()
     assert (done.returncode, done.stderr) == (0, b"")
     assert text.count("Please answer c (check), b (bet)") == 2
@@ -123,14 +108,7 @@ def test_through_a_pipe_with_wrong_answers_help_and_an_end() -> None:
     assert "Kuhn poker against: Coin flips." in text
     assert "check or bet? c\n" in text  # answers from a pipe are printed
     assert "After " in text.splitlines()[-1]
-    assert piped(b"x\n\xff\nh\nc\nf\nc\n", "uniform", "--seed", "3").stdout == done.stdout
-
-
-@pytest.mark.parametrize("answers", ["", "q\n", "QUIT\n", "exit"])
-def test_leaving_at_once(answers: str) -> None:
-    done = piped(answers)
-    assert done.returncode == 0
-    assert done.stdout.decode().splitlines()[-1] == "No hand was finished."
+    assert again.stdout == done.stdout  # the same seed
 
 
 # Child processes of a background job ignore Ctrl-C.
@@ -189,22 +167,16 @@ def test_the_documentation_shows_the_real_output(monkeypatch, capsys):
     assert f"Hand 1{hand}" == shown
 
 
-def sitting(source, *answers):
-    said = iter(answers)
-    return terminal.Sitting(
-        opponent(source).policy, random.Random(1), lambda _: next(said), lambda _: None
-    )
-
-
 def test_the_bot_plays_its_own_card():
-    bot = sitting("heuristic")  # which never mixes
+    bot = terminal.Sitting(opponent("heuristic").policy, random.Random(1), input, print)
     for state in nodes():
         if state.actor is not None:
             row = bot.policy[information_state(state.cards[state.actor], state.letters)]
-            assert row[bot.bot_action(state)] == 1
+            assert row[bot.bot_action(state)] == 1  # this policy never mixes
 
 
-@pytest.mark.parametrize("answer", ["q", "quit", "exit", " Q "])
-def test_a_person_may_leave(answer):
-    with pytest.raises(terminal.Leave):
-        sitting("uniform", answer).decide(State.new("K", "J"))
+@pytest.mark.parametrize("answers", ["", "q\n", "QUIT\n", " exit "])
+def test_leaving_at_once(answers, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+    assert play.main(["--terminal"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "No hand was finished."

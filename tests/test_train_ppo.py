@@ -240,10 +240,10 @@ def test_ctrl_c_saves_and_says_so(
     with monkeypatch.context() as patch:
         note = train_ppo._note
 
-        def press(point: Point, **options: Any) -> str:
+        def press(point: Point, *, bounded: bool) -> str:
             if point.steps == 6144:
                 signal.raise_signal(signal.SIGINT)
-            return note(point, **options)
+            return note(point, bounded=bounded)
 
         patch.setattr(train_ppo, "_note", press)
         assert main([*out, *SMALL, "--save", "average"]) == 130

@@ -15,11 +15,11 @@ import pytest
 
 from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
 from algorithms.exact.values import evaluate_policy
-from algorithms.export_onnx import export
 from algorithms.games.kuhn import kuhn, kuhn_tree
 from algorithms.playing import page
 from algorithms.playing.opponents import PERFECT_ALPHA
 from algorithms.policies import load_policy
+from algorithms.policies.onnx_writer import export
 from kuhn_bridge import Action, Card, Policy, State
 from kuhn_bridge.web import check
 

@@ -17,7 +17,7 @@ For each seat:
 1. Per seed two networks are trained, one from scratch, and one that first imitates
    0.8 p + 0.2 uniform play, so that it begins near u_i(p) even if p is hard to beat.
 2. Candidates are each network greedy and sampled, and p itself, whose gain is 0 exactly. All play
-   the same hands, and the one that gains most is chosen.
+   the same hands, a quarter as many as in step 3, and the one that gains most is chosen.
 3. The chosen one plays fresh hands, once, and as many as was fixed before. To choose and measure on
    the same hands would overstate the gain: the largest of several noisy figures is too large on
    average.
@@ -35,8 +35,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from algorithms.games import Game
 from algorithms.learning.common_hands import hand_streams
 from algorithms.learning.response_training import (
@@ -47,6 +45,7 @@ from algorithms.learning.response_training import (
     train_response,
 )
 from algorithms.learning.states import StatePolicy
+from algorithms.learning.training import one_thread
 from algorithms.support import budget
 from algorithms.support.arrays import Float64Array, UInt64Array
 from algorithms.support.progress import Advance
@@ -147,7 +146,7 @@ def lower_bound(  # noqa: PLR0913  # options by name
             observations `(n, size)` and masks `(n, A)` to probabilities `(n, A)` on OpenSpiel's
             states.
         decisions: that each run learns from.
-        hands: to choose a response by, and the same number again to measure it.
+        hands: that measure each seat's response; a quarter as many others choose it.
         seeds: each one adds two runs per seat.
         cpus: how many runs at a time; more than one run on Ray.
         address: of a Ray cluster.
@@ -185,6 +184,7 @@ def total_decisions(
 # ---------------------------------------------------------------------------------------------
 
 
+@one_thread()
 def _measured(trained: Sequence[tuple[Run, Trained]], *, hands: int) -> SeatBound:
     """The best response of one seat's runs."""
     run = trained[0][0]
@@ -201,8 +201,9 @@ def _measured(trained: Sequence[tuple[Run, Trained]], *, hands: int) -> SeatBoun
 def choose_and_measure(
     target: Target, seat: int, responses: Mapping[str, Any], *, hands: int, seed: int
 ) -> Gain:
-    """Choose the response that gains most on some hands, and measure it on as many fresh ones."""
-    choosing, fresh = (hand_streams((seed, seat, part), hands) for part in (0, 1))
+    """Choose the response that gains most, on a quarter as many hands; measure it on fresh ones."""
+    choosing = hand_streams((seed, seat, 0), hands // 4)
+    fresh = hand_streams((seed, seat, 1), hands)
     best = max(response_gains(target, seat, responses, choosing), key=lambda found: found.gain)
     if best.gain <= 0:
         return NO_GAIN
@@ -248,15 +249,10 @@ def _train_on_ray(
     with connected(address, cpus):
         import ray
 
-        train = ray.remote(num_cpus=1)(_train_on_one_core)
+        train = ray.remote(num_cpus=1)(train_response)
         waiting = {train.remote(run): run for run in runs}
         while waiting:
             (ready,), _ = ray.wait(list(waiting))
             trained[waiting.pop(ready)] = ray.get(ready)
             progress(sum(run.decisions for run in trained), f"{len(trained)} of {len(runs)} runs")
     return trained
-
-
-def _train_on_one_core(run: Run) -> Trained:
-    torch.set_num_threads(1)
-    return train_response(run)

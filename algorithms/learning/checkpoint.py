@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from algorithms.support.checksummed import read_checksummed, write_checksummed
 from algorithms.support.errors import UsageError
+from algorithms.support.files import read_checksummed, write_checksummed
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from algorithms.learning.common_hands import state_returns, tree_returns
 from algorithms.learning.environments import Backend, SelfPlayVecEnv
 from algorithms.learning.learner import ILLEGAL
 from algorithms.learning.states import StatePolicy
-from algorithms.learning.training import unchecked_distributions
+from algorithms.learning.training import one_thread, unchecked_distributions
 from algorithms.policies.network import as_network, network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, UInt64Array
@@ -126,6 +126,7 @@ class Trained:
     cpu_seconds: float
 
 
+@one_thread()
 def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: None) -> Trained:
     """Train a response; `watch` is called with the number of decisions so far."""
     began = time.process_time()

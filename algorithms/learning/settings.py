@@ -62,7 +62,7 @@ class Settings:
     n_steps: int = _setting(
         8,
         "decisions of each hand between updates; more by default where a game has more "
-        "information sets",
+        "information sets, and in longer runs of a table",
         least=1,
         most=2**16,
         states=32,
@@ -93,7 +93,7 @@ class Settings:
         most=10**6,
         table=None,
         network=6e-3,
-        states=1e-3,
+        states=2e-3,
         usual=3e-4,
     )
     kl: float = _setting(
@@ -174,10 +174,15 @@ def kl_end_after(kind: Kind, steps: int) -> float:
     return end * min(1.0, (WEAKER_PULL_AFTER / steps) ** 0.5) if kind == "network" else end
 
 
-def enough_steps(kind: Kind, infosets: int, n_envs: int) -> int:
-    """The default of `n_steps`: playing takes as long as an update does per information set."""
+def enough_steps(kind: Kind, infosets: int, *, n_envs: int, steps: int) -> int:
+    """The default of `n_steps`: playing takes as long as an update does per information set.
+
+    A table has at most as many updates as in a run of default length. A longer run has larger
+    rollouts instead, because more updates from noisy gradients would not come closer.
+    """
     work = infosets * (35 if kind == "network" else 1)
-    return min(128, max(8, round(work / n_envs)))
+    least = 8 * (max(1.0, steps / default("steps", kind)) if kind == "table" else 1)
+    return min(128, round(max(least, work / n_envs)))
 
 
 def default_points(game: Game, *, bounds: bool = False) -> int:
@@ -232,7 +237,9 @@ def configure(given: Mapping[str, Any]) -> Settings:
         "points": default_points(game, bounds=bool(values["bound_decisions"])),
     }
     if kind != "states":
-        by_rule["n_steps"] = enough_steps(kind, len(game.tree.keys), values["n_envs"])
+        by_rule["n_steps"] = enough_steps(
+            kind, len(game.tree.keys), n_envs=values["n_envs"], steps=values["steps"]
+        )
     return Settings(**{**values, **by_rule, **given, "env": env, "net": net})
 
 

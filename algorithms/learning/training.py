@@ -29,9 +29,9 @@ from algorithms.learning.models import imitate, save_model
 from algorithms.learning.settings import Settings, is_bounded, is_measured
 from algorithms.learning.usual_recipe import MeasureOnly, usual_model
 from algorithms.policies import Policy, load_policy
-from algorithms.policies.models import load_model
 from algorithms.policies.network import as_network, network_table
 from algorithms.policies.sb3 import actor_of
+from algorithms.policies.sources import load_model
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError, first_line
 
@@ -345,3 +345,14 @@ def unchecked_distributions() -> Iterator[None]:
         yield
     finally:
         Distribution.set_default_validate_args(before)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread: with small networks, more threads mostly wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

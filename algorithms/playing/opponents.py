@@ -7,7 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from algorithms.games import kuhn
-from algorithms.policies import Policy, load_policy, sources
+from algorithms.policies import Policy
+from algorithms.policies.sources import Source, is_file, open_source
 
 # The equilibrium in the middle reaches every information set, so every mistake against it costs.
 PERFECT_ALPHA = Fraction(1, 6)
@@ -31,11 +32,11 @@ class Opponent:
     policy: Policy
 
 
-def opponent(source: str, *, trust: bool = False) -> Opponent:
+def opponent(source: str | Source) -> Opponent:
     """The opponent that `source` names; a file is described by its name only."""
-    policy = load_policy(source, kuhn(), trust=trust)
-    name, about = _DESCRIPTIONS.get(source) or (_name(source), "")
-    return Opponent(name, about, policy)
+    opened = open_source(source)
+    name, about = _DESCRIPTIONS.get(opened.name) or (_name(opened.name), "")
+    return Opponent(name, about, opened.policy(kuhn()))
 
 
 def usual() -> list[Opponent]:
@@ -45,7 +46,7 @@ def usual() -> list[Opponent]:
 
 def _name(source: str) -> str:
     kind, _, argument = source.partition(":")
-    if sources.is_file(source):
+    if is_file(source):
         return Path(source).name
     if kind == "nash":
         return f"Perfect play (alpha {argument})"

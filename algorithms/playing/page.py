@@ -1,4 +1,4 @@
-"""What the browser page is served: its files, the opponents, and the equilibria."""
+"""What the browser page gets: its files, the opponents, and the equilibria."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from algorithms.exact.kuhn import (
     move_costs,
     nash,
 )
-from algorithms.playing.opponents import PERFECT, PERFECT_ALPHA, Opponent, opponent, usual
+from algorithms.playing.opponents import PERFECT_ALPHA, Opponent, opponent, usual
 from algorithms.policies.kuhn import to_names
-from algorithms.support.server import Asset
+from algorithms.policies.sources import Source
 
 PAGE = (
     "index.html",
@@ -44,23 +44,23 @@ RUNTIME = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
 _PROJECTS = (Path(__file__).parents[2], Path())
 
 
-def assets(source: str, *, trust: bool = False) -> dict[str, Asset]:
-    """Everything that is served, by path."""
+def assets(source: str | Source) -> dict[str, bytes]:
+    """The files of the page for a game against `source`, by path."""
     web = resources.files("kuhn_bridge.web")
     files = {f"/{name}": (web / name).read_bytes() for name in PAGE}
     runtime = runtime_files()
     files |= {f"/ort/{name}": path.read_bytes() for name, path in runtime.items()}
-    given = _as_json(opponent(source, trust=trust))
-    if Path(source).suffix == ".onnx":
-        files["/policy.onnx"] = Path(source).read_bytes()
+    given = _as_json(opponent(source))
+    path = Path(source if isinstance(source, str) else source.name)
+    if path.suffix == ".onnx":
+        files["/policy.onnx"] = path.read_bytes()
         given["onnx"] = "policy.onnx"
-    files["/game.json"] = json.dumps(briefing(given, runtime=bool(runtime))).encode()
-    served = {path: Asset.named(path, body) for path, body in files.items()}
-    return {"/": served["/index.html"], **served}
+    files["/game.json"] = json.dumps(_game_document(given, runtime=bool(runtime))).encode()
+    return files
 
 
-def briefing(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
-    """The document that the page starts with.
+def _game_document(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
+    """What the page reads when it starts.
 
     Args:
         given: the first opponent, as JSON; the usual ones follow.
@@ -71,7 +71,7 @@ def briefing(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
         "opponents": [given, *(one for one in others if one["policy"] != given["policy"])],
         "runtime": runtime,
         "equilibrium": _bands(),
-        "perfect": to_names(opponent(PERFECT).policy.table),
+        "perfect": to_names(nash(PERFECT_ALPHA)),
         "costs": {
             name: {action.name: float(cost) for action, cost in row.items()}
             for name, row in move_costs(exact_nash(PERFECT_ALPHA)).items()
@@ -91,22 +91,17 @@ def runtime_files() -> dict[str, Path]:
 
 
 def _as_json(one: Opponent) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "about": one.about,
-        "policy": to_names(one.policy.table),
-        "onnx": None,
-    }
+    policy = to_names(one.policy.table)
+    return {"name": one.name, "about": one.about, "policy": policy, "onnx": None}
 
 
 def _bands() -> dict[str, dict[str, tuple[float, float]]]:
     """The lowest and highest probability of each action over all equilibria; linear in alpha."""
-    ends = [to_names(nash(alpha)) for alpha in (Fraction(0), LARGEST_ALPHA)]
+    first, last = (to_names(nash(alpha)) for alpha in (Fraction(0), LARGEST_ALPHA))
     return {
         name: {
-            action: (min(shares), max(shares))
-            for action in row
-            for shares in [[end[name][action] for end in ends]]
+            action: (min(share, last[name][action]), max(share, last[name][action]))
+            for action, share in row.items()
         }
-        for name, row in ends[0].items()
+        for name, row in first.items()
     }

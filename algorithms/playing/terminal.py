@@ -89,7 +89,7 @@ class Sitting:
                 self.tell(f"Please answer {wanted}, h for the rules or q to quit.")
 
     def bot_action(self, state: State) -> Action:
-        """Drawn from the policy at the bot's information state."""
+        """A move drawn from the policy at the bot's information state."""
         row = self.policy[information_state(state.cards[state.actor or 0], state.letters)]
         return Action(self.chance.choices(list(row), list(row.values()))[0])
 
@@ -116,7 +116,7 @@ def play(opponent: Opponent, *, seed: int | None = None) -> None:
 
 
 def accept_strange_bytes() -> None:
-    """Make bytes that are no text a wrong answer instead of an error; before the first read."""
+    """Make undecodable input a wrong answer instead of an error; call it before the first read."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
 

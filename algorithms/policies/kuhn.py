@@ -85,31 +85,23 @@ def to_percentages(table: Float64Array) -> Percentages:
 def to_names(table: Float64Array) -> dict[str, dict[str, float]]:
     """`{"2pb": {"CHECK_OR_CALL": 1.0, "FOLD": 0.0}, ...}`: the legal actions of every row."""
     return {
-        name: {action.name: float(row[action]) for action in legal_actions(name)}
+        name: {action.name: float(row[action]) for action in BETTING[name[1:]].after}
         for name, row in zip(INFORMATION_STATES, table, strict=True)
     }
 
 
-def legal_actions(information_state: str) -> tuple[Action, ...]:
-    """The legal actions of an information state such as `"2pb"`."""
-    return tuple(BETTING[parse_information_state(information_state)[1]].after)
-
-
 def as_text(table: Float64Array) -> str:
     """A table as text, one line per information state."""
-    return "\n".join(_lines(table))
-
-
-def _lines(table: Float64Array) -> Iterator[str]:
-    yield f"{'state':<6}{'seat':<10}{'card':<6}{'after':<12}  check/call     bet    fold"
+    lines = [f"{'state':<6}{'seat':<10}{'card':<6}{'after':<12}  check/call     bet    fold"]
     for name, row in zip(INFORMATION_STATES, table, strict=True):
         card, letters = parse_information_state(name)
         betting = BETTING[letters]
         cells = [f"{row[action]:.4f}" if action in betting.after else "-" for action in Action]
-        yield (
+        lines.append(
             f"{name:<6}{AGENTS[betting.actor or 0]:<10}{card.name:<6}"
             f"{'-'.join(betting.words) or 'start':<12}{cells[0]:>12}{cells[1]:>8}{cells[2]:>8}"
         )
+    return "\n".join(lines)
 
 
 def _pairs() -> Iterator[tuple[tuple[int, int, int], int]]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.games import LONGEST_NAME, Game, as_game, kuhn, load_game, same_game
+from algorithms.games import Game, as_game
 from algorithms.games.native import NativeGame
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.errors import first_line
-from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
+from kuhn_bridge.errors import PolicyError
 
 BATCH = 4_096  # rows evaluated at a time
 NATIVE_BATCH = 2**16  # information sets whose observations are made at a time
@@ -78,24 +76,6 @@ def uniform_network(game: Game) -> Network:
     return Network(lambda inputs, legal: legal, *sizes, output="probabilities")
 
 
-def model_game(network: Network, game: Game | None = None) -> Game:
-    """The game that a network's file names, which must be `game` if that is given.
-
-    A file that names no game is taken to be of `game`, or of `kuhn`.
-    """
-    name = network.game
-    if name is None:
-        found = game or kuhn()
-    elif not isinstance(name, str) or len(name) > LONGEST_NAME:
-        raise PolicyError(f"{short_repr(name)} is not the name of a game")
-    else:
-        found = game or load_game(name)
-        if not same_game(name, found.name):
-            raise PolicyError(f"a model of {name}, not of {found.name}")
-    require_fits(network, found)
-    return found
-
-
 def require_fits(network: Network, game: Game) -> None:
     """Raise an error if the network's input or output has another size than the game's."""
     sizes = game.observation_size, game.observation_size + game.num_players
@@ -105,17 +85,6 @@ def require_fits(network: Network, game: Game) -> None:
             f"actions; {game.name} has {sizes[0]} inputs, or {sizes[1]} with a one-hot of the "
             f"seat, and {game.num_actions} actions"
         )
-
-
-@contextmanager
-def naming(path: str | Path) -> Iterator[None]:
-    """Turn an error in the block into a `PolicyError` that begins with the name of the file."""
-    try:
-        yield
-    except OSError as error:
-        raise PolicyError(f"{path}: {error.strerror or error}") from None
-    except BridgeError as error:
-        raise PolicyError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def network_table(
@@ -163,17 +132,7 @@ def as_network(function: Callable[[Any], Any], game: Game, *, output: Output = "
     """
     if output not in ("logits", "probabilities"):
         raise PolicyError(f"output {output!r}: want 'logits' or 'probabilities'")
-    torch = sys.modules.get("torch")  # a torch module cannot exist before torch is imported
-
-    def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
-        if torch is None:
-            return np.asarray(function(inputs))
-        with torch.no_grad():
-            is_module = isinstance(function, torch.nn.Module)
-            found = function(torch.from_numpy(inputs) if is_module else inputs)
-        is_tensor = isinstance(found, torch.Tensor)
-        return np.asarray(found.double().cpu().numpy() if is_tensor else found)
-
+    evaluate = evaluation(function)
     sizes = [game.observation_size, game.observation_size + game.num_players]
     for size in reversed(sizes) if game.appends_seat else sizes:
         try:
@@ -181,12 +140,32 @@ def as_network(function: Callable[[Any], Any], game: Game, *, output: Output = "
         except Exception as error:  # a function may fail in any way
             reason = error
             continue
-        module = function if torch and isinstance(function, torch.nn.Module) else None
+        module = function if _is_module(function) else None
         return Network(evaluate, size, game.num_actions, output, module=module)
     raise PolicyError(
         f"the network cannot be called with {sizes[0]} inputs, {game.name}'s observation, nor "
         f"with {sizes[1]}, which has a one-hot of the seat behind it ({first_line(reason)})"
     ) from reason
+
+
+def evaluation(function: Callable[[Any], Any]) -> Callable[[Float32Array, BoolArray], Any]:
+    """`Network.evaluate` for a torch module or another function of the inputs alone."""
+    torch = sys.modules.get("torch")  # nothing needs it before it is imported
+
+    def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
+        if torch is None:
+            return np.asarray(function(inputs))
+        with torch.no_grad():
+            found = function(torch.from_numpy(inputs) if _is_module(function) else inputs)
+        is_tensor = isinstance(found, torch.Tensor)
+        return np.asarray(found.double().cpu().numpy() if is_tensor else found)
+
+    return evaluate
+
+
+def _is_module(function: object) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(function, torch.nn.Module)
 
 
 def masked(weights: Float64Array, legal: BoolArray) -> Float64Array:

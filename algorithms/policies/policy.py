@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,9 +14,8 @@ import numpy.typing as npt
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import ROW_SUM_TOLERANCE, Measure
 from algorithms.games import KUHN, Game, as_game, kuhn, same_game
-from algorithms.policies import json_format
+from algorithms.policies import formats
 from algorithms.policies import kuhn as kuhn_policies
-from algorithms.policies.npz_format import write_npz
 from algorithms.support import budget, files
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.progress import Advance
@@ -209,20 +209,19 @@ class Policy:
 
     def to_document(self) -> dict[str, Any]:
         """The policy as the JSON object that `save` writes."""
-        return json_format.to_document(self.game, self.table)
+        return formats.to_document(self.game, self.table)
 
     @classmethod
     def from_document(
         cls, document: dict[str, Any] | str, game: Game | str | None = None
     ) -> Policy:
-        """From the JSON object of `to_document`, or its text."""
+        """The policy of a JSON object that `to_document` returned, or of its text."""
         text = document if isinstance(document, str) else json.dumps(document)
-        parsed = json_format.parse(text)
-        own = json_format.game_name(parsed)
-        loaded = as_game(own if game is None else game)
-        if not same_game(own, loaded.name):
-            raise PolicyError(f"a policy of {own}, not of {loaded.name}")
-        return cls(loaded, json_format.to_table(parsed, loaded))
+        name, parsed = formats.parse(text)
+        loaded = as_game(name if game is None else game)
+        if not same_game(name, loaded.name):
+            raise PolicyError(f"a policy of {name}, not of {loaded.name}")
+        return cls(loaded, formats.to_table(parsed, loaded))
 
     def save(self, path: str | Path) -> None:
         """Write a file that `load_policy` reads back exactly, whole or not at all.
@@ -235,7 +234,7 @@ class Policy:
         if self.game.fits_tree:
             files.write_text(path, json.dumps(self.to_document()) + "\n")
         else:
-            write_npz(path, self.game.name, self.table)
+            formats.write_npz(path, self.game.name, self.table)
 
     def __getitem__(self, key: str | tuple[int, str]) -> dict[Any, float]:
         """The legal actions and their probabilities at an information state, e.g. `policy["2pb"]`.
@@ -260,8 +259,8 @@ class Policy:
     def __hash__(self) -> int:
         return hash((self.game.name, *(table.tobytes() for table in _tables(self))))
 
-    def __reduce__(self) -> tuple[Any, tuple[Game, Any, Network | None]]:
-        return _restored, (self.game, self._table, self.network)
+    def __reduce__(self) -> tuple[Any, tuple[Game, Any]]:
+        return partial(Policy, network=self.network), (self.game, self._table)
 
     def __repr__(self) -> str:
         if self._table is None:
@@ -273,10 +272,6 @@ class Policy:
         return kuhn_policies.as_text(self.table) if self.game.name == KUHN else repr(self)
 
 
-def _restored(game: Game, table: Any, network: Network | None) -> Policy:
-    return Policy(game, table, network=network)
-
-
 def _tables(policy: Policy) -> tuple[npt.NDArray[Any], ...]:
     """The tables of a policy: one, or one per player in a native large game."""
     return (policy.table,) if policy.game.fits_tree else policy.table
@@ -284,9 +279,7 @@ def _tables(policy: Policy) -> tuple[npt.NDArray[Any], ...]:
 
 def _greedy(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """1 for the most probable action of each row `(I, A)`, 0 for the others."""
-    greedy = np.zeros_like(table)
-    greedy[np.arange(len(table)), table.argmax(axis=1)] = 1
-    return greedy
+    return np.asarray(np.eye(table.shape[1], dtype=table.dtype)[table.argmax(axis=1)])
 
 
 def _validated(game: Game, table: Any) -> Any:

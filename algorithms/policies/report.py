@@ -1,22 +1,29 @@
-"""The report on one policy that `nashconv` prints: its measure, its losses, and more for Kuhn."""
+"""The report on a policy that `nashconv` prints: its measure, its losses, and more for Kuhn."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from algorithms.exact.elimination import Elimination, Exposure, eliminate, exposures
 from algorithms.exact.kuhn import Nearest, nearest_nash
 from algorithms.exact.values import Loss, Measure
 from algorithms.games import KUHN, Game, kuhn
-from algorithms.policies.json_format import to_players
+from algorithms.policies.formats import to_players
 from algorithms.policies.kuhn import to_names
 from algorithms.policies.openspiel import OpenSpielMeasure, measured_by_openspiel
 from algorithms.policies.policy import Policy
+from algorithms.support.command import shortened, table
 from kuhn_bridge.rules import Action
 
 ROUNDING = 1e-9  # chips per hand: a smaller NashConv is 0 up to rounding
+OPENSPIEL_TOLERANCE = 1e-10  # between our numbers and OpenSpiel's, per chip at stake
+MIN_PROBABILITY = 5e-5  # that four decimals show
+MAX_LABEL = 120  # characters of an information set's label; JSON has all of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,6 @@ class Report:
     source: str
     policy: Policy
     measure: Measure
-    losses: tuple[Loss, ...]
     uniform: float
     kuhn: KuhnReport | None = None
     theirs: OpenSpielMeasure | None = None
@@ -57,23 +63,27 @@ class Report:
         return self.policy.game
 
     @property
-    def verdict(self) -> str:
-        """The NashConv in words."""
-        return verdict(self.measure.nash_conv, self.uniform)
+    def agrees(self) -> bool:
+        """Whether OpenSpiel's numbers, if there are any, are ours up to rounding."""
+        if self.theirs is None:
+            return True
+        stakes = max(1.0, float(np.abs(self.game.tree.returns).max()))
+        return self.theirs.gap(self.measure) <= OPENSPIEL_TOLERANCE * stakes
 
 
 def report(source: str, policy: Policy, *, openspiel: bool = False) -> Report:
     """The report on a policy; with `openspiel`, OpenSpiel's measure too."""
-    measure = policy.measure()
-    return Report(
-        source,
-        policy,
-        measure,
-        measure.losses,
-        uniform_nash_conv(policy.game),
-        _kuhn_report(policy) if policy.game.name == KUHN else None,
-        measured_by_openspiel(policy.game, policy.table) if openspiel else None,
-    )
+    game, known = policy.game, None
+    if game.name == KUHN:
+        found = exposures(game.tree, policy.table, _elimination())
+        known = KuhnReport(nearest_nash(policy.table), found)
+    theirs = measured_by_openspiel(game, policy.table) if openspiel else None
+    return Report(source, policy, policy.measure(), uniform_nash_conv(game), known, theirs)
+
+
+@cache
+def _elimination() -> Elimination:
+    return eliminate(kuhn().tree)
 
 
 def uniform_nash_conv(game: Game) -> float:
@@ -95,7 +105,12 @@ def verdict(nash_conv: float, uniform: float) -> str:
     return f"{share:.1%} of the way from uniform play ({uniform:.4f}) to equilibrium (0)"
 
 
-def as_json(item: Report) -> dict[str, Any]:
+# ---------------------------------------------------------------------------------------------
+# As JSON
+# ---------------------------------------------------------------------------------------------
+
+
+def to_json(item: Report) -> dict[str, Any]:
     """The JSON object of a report."""
     measure, game, theirs = item.measure, item.game, item.theirs
     found: dict[str, Any] = {
@@ -107,12 +122,18 @@ def as_json(item: Report) -> dict[str, Any]:
         "values": measure.values,
         "best_response_values": measure.best_values,
         "uniform_nash_conv": item.uniform,
-        "verdict": item.verdict,
-        "losses": [_loss_as_json(game, loss) for loss in item.losses],
+        "verdict": verdict(measure.nash_conv, item.uniform),
+        "losses": [_loss_as_json(game, loss) for loss in measure.losses],
     }
     if game.fits_tree:
         found["players"] = to_players(game.tree, item.policy.table)
-        found["best_response_players"] = _responses(game, measure)
+        responses: list[dict[str, int]] = [{} for _ in range(game.num_players)]
+        actions = measure.best_responses.tolist()
+        for owner, key, action in zip(
+            game.tree.owner.tolist(), game.tree.keys, actions, strict=True
+        ):
+            responses[owner][key] = action
+        found["best_response_players"] = responses
     if theirs:
         found["openspiel"] = asdict(theirs) | {"gap": theirs.gap(measure)}
     if item.kuhn:
@@ -121,9 +142,12 @@ def as_json(item: Report) -> dict[str, Any]:
 
 
 def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
+    """A loss by the information state string, or by a native game's label."""
+    native = game.native is not None
+    key = game.infoset_label(loss.infoset, loss.player) if native else game.tree.keys[loss.infoset]
     return {
         "player": loss.player,
-        "key": _infoset_key(game, loss),
+        "key": key,
         "reach": loss.reach,
         "played": loss.played,
         "probability": loss.probability,
@@ -132,35 +156,10 @@ def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
     }
 
 
-def _infoset_key(game: Game, loss: Loss) -> str:
-    """The information state string, or a native game's label."""
-    if game.native:
-        return game.infoset_label(loss.infoset, loss.player)
-    return game.tree.keys[loss.infoset]
-
-
-def _responses(game: Game, measure: Measure) -> list[dict[str, int]]:
-    """One map per player, from information state to the ID of the best response's action."""
-    players: list[dict[str, int]] = [{} for _ in range(game.num_players)]
-    actions = measure.best_responses.tolist()
-    for owner, key, action in zip(game.tree.owner.tolist(), game.tree.keys, actions, strict=True):
-        players[owner][key] = action
-    return players
-
-
-def _kuhn_report(policy: Policy) -> KuhnReport:
-    found = exposures(policy.game.tree, policy.table, _elimination())
-    return KuhnReport(nearest_nash(policy.table), found)
-
-
-@cache
-def _elimination() -> Elimination:
-    return eliminate(kuhn().tree)
-
-
 def _kuhn_as_json(item: Report, known: KuhnReport) -> dict[str, Any]:
     """The entries for Kuhn alone."""
-    responses = zip(item.game.tree.keys, item.measure.best_responses.tolist(), strict=True)
+    keys = item.game.tree.keys
+    responses = zip(keys, item.measure.best_responses.tolist(), strict=True)
     return {
         "value": item.measure.values[0],
         "policy": to_names(item.policy.table),
@@ -168,11 +167,129 @@ def _kuhn_as_json(item: Report, known: KuhnReport) -> dict[str, Any]:
         "distance": known.nearest.distance,
         "alpha": known.nearest.alpha,
         "dominated": [
-            {
-                "key": item.game.tree.keys[e.infoset],
-                "action": Action(e.action).name,
-                "probability": e.probability,
-            }
+            {"key": keys[e.infoset], "action": Action(e.action).name, "probability": e.probability}
             for e in known.exposures
         ],
     }
+
+
+# ---------------------------------------------------------------------------------------------
+# As text
+# ---------------------------------------------------------------------------------------------
+
+
+def overview(reports: Sequence[Report]) -> str:
+    """Several reports on policies of one game as a table, one row per policy."""
+    first = reports[0]
+    header = ["policy", "NashConv", *(f"gain {agent}" for agent in first.game.agents)]
+    if first.kuhn:
+        header += ["value", "distance", "dominated"]
+    else:
+        header += [f"value {agent}" for agent in first.game.agents]
+    rows = []
+    for item in reports:
+        measure = item.measure
+        row = [item.source, *(f"{x:.6f}" for x in (measure.nash_conv, *measure.gains))]
+        if item.kuhn:
+            row += [f"{measure.values[0]:+.6f}", f"{item.kuhn.nearest.distance:.4f}"]
+            row += [f"{item.kuhn.dominated:.4f}"]
+        else:
+            row += [f"{value:+.6f}" for value in measure.values]
+        rows.append([*row, *([f"{item.theirs.nash_conv:z.6f}"] if item.theirs else [])])
+    header += ["OpenSpiel"] if first.theirs else []
+    note = f"uniform play has NashConv {first.uniform:.6f}, an equilibrium 0"
+    return f"{table(header, rows)}\n{note}"
+
+
+def to_text(item: Report, *, max_losses: int) -> str:
+    """A report in detail, with the `max_losses` largest losses."""
+    return "\n".join(_lines(item, max_losses))
+
+
+def _lines(item: Report, max_losses: int) -> Iterator[str]:
+    measure, theirs, players = item.measure, item.theirs, item.game.num_players
+    words = verdict(measure.nash_conv, item.uniform)
+    yield f"{item.source}: NashConv {measure.nash_conv:.6g}, {words}"
+    if item.kuhn is None:
+        yield item.game.size_label
+    else:
+        yield ""
+        yield _kuhn_table(item, item.kuhn)
+    yield ""
+    numbers = {
+        "value": measure.values,
+        "value of a best response": measure.best_values,
+        "gain": measure.gains,
+    }
+    if theirs:
+        numbers["gain, by OpenSpiel"] = theirs.gains
+    yield table(
+        ("chips per hand", *item.game.agents),
+        [(name, *(f"{x:+z.9f}" for x in row)) for name, row in numbers.items()],
+    )
+    yield ""
+    if item.kuhn is not None:
+        yield from _kuhn_lines(item, item.kuhn)
+    yield f"exploitability       {measure.exploitability:.6g} (NashConv / {players} players)"
+    if theirs:
+        word = "agrees" if item.agrees else "DISAGREES"
+        values = ", ".join(f"{value:+.6f}" for value in theirs.values)
+        yield f"OpenSpiel            NashConv {theirs.nash_conv:.6g}, value {values}"
+        yield f"                     {word}: the largest difference is {theirs.gap(measure):.1e}"
+    if measure.losses and max_losses:
+        yield ""
+        yield from _losses(item.game, measure, max_losses)
+
+
+def _losses(game: Game, measure: Measure, count: int) -> Iterator[str]:
+    """The information sets where the policy loses most, and what it should do there."""
+    total = measure.nash_conv
+    rows = [
+        (
+            shortened(game.infoset_label(loss.infoset, loss.player), MAX_LABEL),
+            f"{loss.reach:.4f}",
+            f"{game.action_label(loss.infoset, loss.played, loss.player)} {loss.probability:.2f}",
+            game.action_label(loss.infoset, loss.best, loss.player),
+            f"{loss.lost:.6f}",
+            f"{loss.lost / total:.0%}" if total else "-",
+        )
+        for loss in measure.losses[:count]
+    ]
+    header = ("where chips are lost", "reached", "plays", "best", "chips per hand", "share")
+    yield table(header, rows)
+    if len(measure.losses) > count:
+        rest = total - sum(loss.lost for loss in measure.losses[:count])
+        more = f"{len(measure.losses) - count:,} more" if game.fits_tree else "others"
+        yield f"... and {more} that lose {rest:.6f} together"
+
+
+def _kuhn_lines(item: Report, known: KuhnReport) -> Iterator[str]:
+    near, game = known.nearest, item.game
+    if game.closed_form:
+        value = game.closed_form.value
+        yield f"value against {value}  {item.measure.values[0] - float(value):+.6f}"
+    yield f"distance             {near.distance:.6f} to the equilibrium of alpha {near.alpha:.4f}"
+    shown = [exposure for exposure in known.exposures if exposure.probability > MIN_PROBABILITY]
+    if not shown:
+        yield "dominated actions    none played"
+    for exposure in shown:
+        where = game.infoset_label(exposure.infoset)
+        action = game.action_label(exposure.infoset, exposure.action)
+        yield f"dominated            {exposure.probability:.4f} on {where}: {action}"
+
+
+def _kuhn_table(item: Report, known: KuhnReport) -> str:
+    """Probabilities of the policy and of the nearest equilibrium, and the best response."""
+    names, tree = ("check/call", "bet", "fold"), item.game.tree
+    header = ("state", *names, *(f"~{name}" for name in names), "best response")
+    both = np.hstack([item.policy.table, known.nearest.table])
+    legal = np.hstack([tree.legal, tree.legal])
+    rows = [
+        (
+            key,
+            *(f"{p:.4f}" if ok else "-" for p, ok in zip(both[row], legal[row], strict=True)),
+            item.game.action_label(row, int(item.measure.best_responses[row])),
+        )
+        for row, key in enumerate(tree.keys)
+    ]
+    return f"{table(header, rows)}\n(~ is the nearest equilibrium)"

@@ -1,24 +1,47 @@
-"""The networks of SB3 models, rebuilt without running code from the file.
+"""The networks of SB3 models, rebuilt without running code from the file and within size limits.
 
 SB3's own loader unpickles. Here the network is rebuilt from the JSON and the tensors in the zip; a
-model for which that is not enough is refused.
+model for which that is not enough is refused. Sizes are checked in the zip's directory before
+anything is unpacked. `torch.load(weights_only=True)` reads the tensors. That alone would not bound
+memory, because it calls `bytearray(10**11)` if the file asks for it. So the pickle may name only
+what a state dict consists of.
 """
 
 from __future__ import annotations
 
+import io
+import json
+import pickletools
+import shutil
+import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy.typing as npt
 import torch
 from torch import nn
 
-from algorithms.policies.archive import NotOnlyTensorsError, Tensors, read_zip
-from algorithms.policies.network import Network
-from algorithms.support.arrays import BoolArray, Float32Array
+from algorithms.policies.network import Network, evaluation
 from algorithms.support.errors import first_line
-from kuhn_bridge.errors import PolicyError
+from algorithms.support.files import read_bytes
+from kuhn_bridge.errors import BridgeError, PolicyError
 
+MAX_BYTES = 256 * 2**20  # of the file, of what is unpacked from a zip, and of the tensors
+MAX_DIRECTORY_BYTES = 2**18  # about 5,000 members; `zipfile` needs quadratic time for long entries
+MAX_JSON_BYTES = 16 * 2**20
+MAX_JSON_CONTAINERS = 100_000  # maps and lists: each needs memory of its own
+MAX_PICKLE_BYTES = 2**20
+MAX_OPCODES = 10_000  # of the pickle; a tensor takes about 35
+
+Tensors: TypeAlias = dict[str, torch.Tensor]
+
+_PICKLED_NAMES = {
+    "collections OrderedDict",
+    "torch._utils _rebuild_tensor_v2",
+    "torch FloatStorage",
+    "torch DoubleStorage",
+    "torch HalfStorage",
+    "torch BFloat16Storage",
+}
 _POLICY_MODULES = (
     "algorithms.",
     "sb3_contrib.common.maskable.policies",
@@ -51,25 +74,35 @@ def actor_of(policy: Any) -> nn.Module:
     return nn.Sequential(*parts)
 
 
-def torch_network(
-    module: nn.Module, input_size: int, num_actions: int, *, game: Any = None
-) -> Network:
-    """The `Network` of a torch module from float32 `(n, input_size)` to logits."""
-    module.eval()
+def _trusted(path: Path) -> Network:
+    """The actor of a model opened by SB3's own loader, which runs code from the file."""
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3 import PPO
 
-    def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
-        with torch.no_grad():
-            return module(torch.from_numpy(inputs)).double().numpy()  # type: ignore[no-any-return]
-
-    return Network(evaluate, input_size, num_actions, game=game, module=module)
+    reasons = []
+    for algorithm in (MaskablePPO, PPO):
+        try:
+            model: Any = algorithm.load(path, device="cpu")
+            size, actions = int(model.observation_space.shape[0]), int(model.action_space.n)
+            actor = actor_of(model.policy).eval()
+            actor(torch.zeros(1, size))
+            game = getattr(model, "game", None)
+            return Network(evaluation(actor), size, actions, game=game, module=actor)
+        except Exception as error:  # a trusted file may fail in any way
+            reasons.append(first_line(error))
+    raise PolicyError(f"SB3 cannot load it either: {'; '.join(reasons)}")
 
 
 def _rebuilt(path: Path) -> Network:
     """The actor, from the JSON and the tensors of an SB3 zip."""
+    content = read_bytes(path, max_bytes=MAX_BYTES)
     try:
-        data, tensors = read_zip(path)
-    except NotOnlyTensorsError as error:
-        raise _needs_trust(f"a policy.pth that is not only tensors ({error})") from None
+        members = _unpacked(content, ("data", "policy.pth"))
+        data, tensors = _json(members["data"]), _state_dict(members["policy.pth"])
+    except BridgeError:
+        raise
+    except Exception as error:  # a broken file can fail anywhere
+        raise PolicyError(f"not a complete SB3 model ({first_line(error)})") from None
     module = str(_entry(data, "policy_class").get("__module__"))[:100]
     kwargs = _entry(data, "policy_kwargs")
     extractor = _class_name(kwargs.get("features_extractor_class", _FLATTEN))
@@ -87,8 +120,8 @@ def _rebuilt(path: Path) -> Network:
         network.module(torch.zeros(1, network.input_size))
     except (IndexError, KeyError, RuntimeError, TypeError, ValueError):
         raise _needs_trust("a network whose layers do not follow from its tensors") from None
-    spaces = _entry(data, "observation_space").get("_shape"), _entry(data, "action_space").get("n")
-    if spaces[0] != [network.input_size] or str(spaces[1])[:20] != str(network.num_actions):
+    shape, count = _entry(data, "observation_space").get("_shape"), _entry(data, "action_space")
+    if shape != [network.input_size] or str(count.get("n"))[:20] != str(network.num_actions):
         raise _needs_trust("a network whose layers do not follow from its spaces")
     return network
 
@@ -107,25 +140,82 @@ def _actor(tensors: Tensors, activation: type[nn.Module], *, game: Any) -> Netwo
     nn.Sequential(*layers).load_state_dict(hidden, assign=True)
     last.load_state_dict(head, assign=True)
     size = widths[0][1] if widths else features
-    return torch_network(nn.Sequential(nn.Flatten(), *layers, last), size, actions, game=game)
+    module = nn.Sequential(nn.Flatten(), *layers, last).eval()
+    return Network(evaluation(module), size, actions, game=game, module=module)
 
 
-def _trusted(path: Path) -> Network:
-    """The actor of a model opened by SB3's own loader, which runs code from the file."""
-    from sb3_contrib import MaskablePPO
-    from stable_baselines3 import PPO
+def _unpacked(content: bytes, names: tuple[str, ...] = ()) -> dict[str, bytes]:
+    """These members of a zip, or all of them; an error if they have more than `MAX_BYTES`."""
+    with zipfile.ZipFile(_LimitedReads(content)) as archive:
+        members = [archive.getinfo(name) for name in names or archive.namelist()]
+        if sum(member.file_size for member in members) > MAX_BYTES:
+            raise ValueError(f"it unpacks to more than {MAX_BYTES:,} bytes")
+        found = {}
+        for member in members:
+            # Other methods can unpack a few bytes to gigabytes at once.
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError("it is compressed by a method that SB3 does not use")
+            with archive.open(member) as packed:  # reads no more than the size that was checked
+                shutil.copyfileobj(packed, plain := io.BytesIO(), 2**16)
+            found[member.filename] = plain.getvalue()
+    return found
 
-    reasons = []
-    for algorithm in (MaskablePPO, PPO):
-        try:
-            model: Any = algorithm.load(path, device="cpu")
-            size, actions = int(model.observation_space.shape[0]), int(model.action_space.n)
-            actor = actor_of(model.policy)
-            actor(torch.zeros(1, size))
-            return torch_network(actor, size, actions, game=getattr(model, "game", None))
-        except Exception as error:  # a trusted file may fail in any way
-            reasons.append(first_line(error))
-    raise PolicyError(f"SB3 cannot load it either: {'; '.join(reasons)}")
+
+class _LimitedReads(io.BytesIO):
+    """A file that refuses long reads: here the only one is that of a zip's directory."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """The next bytes."""
+        if size is not None and size > MAX_DIRECTORY_BYTES:
+            raise ValueError(f"its directory has more than {MAX_DIRECTORY_BYTES:,} bytes")
+        return super().read(size)
+
+
+def _json(text: bytes) -> dict[str, Any]:
+    """A JSON object whose size is checked before it is parsed."""
+    if len(text) > MAX_JSON_BYTES or text.count(b"{") + text.count(b"[") > MAX_JSON_CONTAINERS:
+        raise ValueError(
+            f"data has more than {MAX_JSON_BYTES:,} bytes or {MAX_JSON_CONTAINERS:,} maps and lists"
+        )
+    data = json.loads(text)
+    if not isinstance(data, dict):
+        raise ValueError("data is not a map")
+    return data
+
+
+def _state_dict(content: bytes) -> Tensors:
+    """The tensors in a file that `torch.save` wrote, as float32."""
+    records = _unpacked(content)
+    for name, record in records.items():
+        if name.lower().endswith("data.pkl"):  # torch ignores the case of names
+            _require_only_tensors(record)
+    # Written anew, so that torch reads the records that were checked and nothing else.
+    with zipfile.ZipFile(checked := io.BytesIO(), "w") as archive:
+        for name, record in records.items():
+            archive.writestr(name, record)
+    checked.seek(0)
+    tensors = torch.load(checked, map_location="cpu", weights_only=True)
+    if not isinstance(tensors, dict) or not all(
+        isinstance(key, str) and isinstance(tensor, torch.Tensor) for key, tensor in tensors.items()
+    ):
+        raise ValueError("policy.pth is not a map from names to tensors")
+    # A tensor can be larger than its storage: `expand` repeats elements.
+    if 4 * sum(tensor.numel() for tensor in tensors.values()) > MAX_BYTES:
+        raise ValueError(f"its tensors have more than {MAX_BYTES:,} bytes")
+    return {key: tensor.float() for key, tensor in tensors.items()}
+
+
+def _require_only_tensors(pickled: bytes) -> None:
+    """Raise an error if a pickle names anything but dictionaries and tensors, or is too long."""
+    if len(pickled) > MAX_PICKLE_BYTES:
+        raise ValueError(f"data.pkl has more than {MAX_PICKLE_BYTES:,} bytes")
+    for count, (opcode, argument, _) in enumerate(pickletools.genops(pickled)):
+        if count > MAX_OPCODES:
+            raise ValueError(f"data.pkl has more than {MAX_OPCODES:,} opcodes")
+        # torch itself refuses the other opcodes that look names up
+        if opcode.name == "GLOBAL" and argument not in _PICKLED_NAMES:
+            named = str(argument)[:100]
+            raise _needs_trust(f"a policy.pth that is not only tensors (names {named})")
 
 
 def _entry(data: dict[str, Any], key: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,15 +16,13 @@ from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.values import pure_policy
 from algorithms.games import KUHN, Game, as_game, load_game, make_solver, same_game
-from algorithms.policies import json_format
+from algorithms.policies import formats
 from algorithms.policies.kuhn import STYLES, style
-from algorithms.policies.models import read_model
-from algorithms.policies.network import naming, network_table, require_fits
-from algorithms.policies.npz_format import read_npz
+from algorithms.policies.network import Network, network_table, require_fits
 from algorithms.policies.policy import Policy
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_bytes
-from kuhn_bridge.errors import PolicyError, short_repr
+from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
 T = TypeVar("T", int, Fraction)
 
@@ -53,9 +52,11 @@ class Source:
 
     def policy(self, game: Game, *, against: Policy | None = None) -> Policy:
         """The policy of `game`; an error if the file names another one."""
-        if self.game is not None and not same_game(self.game, game.name):
-            raise PolicyError(f"{self.name}: a policy of {self.game}, not of {game.name}")
-        return self.build(game, against)
+        if not is_file(self.name):
+            return self.build(game, against)
+        with _naming(self.name):
+            _require_same_game("policy", self.game, game)
+            return self.build(game, against)
 
 
 def load_policy(
@@ -72,7 +73,7 @@ def load_policy(
 
 
 def load_policies(
-    names: Sequence[str],
+    given: Sequence[str | Source],
     game: Game | str | None = None,
     *,
     trust: bool = False,
@@ -83,32 +84,70 @@ def load_policies(
     `best-response` is the best response to the first other policy; `deterministic` takes the most
     probable action of each policy.
     """
-    sources = [open_source(name, trust=trust) for name in names]
+    sources = [open_source(one, trust=trust) for one in given]
     loaded = game_of(sources, game)
     policies: dict[str, Policy] = {}
     for source in sorted(sources, key=lambda source: source.name == BEST_RESPONSE):
         policy = source.policy(loaded, against=next(iter(policies.values()), None))
         policies[source.name] = policy.greedy() if deterministic else policy
-    return [policies[name] for name in names]
+    return [policies[source.name] for source in sources]
+
+
+def load_model(
+    path: str | Path, *, game: Game | None = None, trust: bool = False
+) -> tuple[Network, Game]:
+    """The network in a model file, and its game: `game`, or that of the file, or `kuhn`."""
+    network = read_model(path, trust=trust)
+    with _naming(path):
+        found = game or load_game(network.game or KUHN)
+        _require_same_game("model", network.game, found)
+        require_fits(network, found)
+    return network, found
+
+
+def read_model(path: str | Path, *, trust: bool = False) -> Network:
+    """The network in a `.zip` or an `.onnx` file, without running code from the file.
+
+    Args:
+        path: the file.
+        trust: let SB3 load a zip, which runs code from it; do not limit what an ONNX file computes.
+    """
+    with _naming(path):
+        if Path(path).suffix == ".onnx":
+            from algorithms.policies.onnx import read_onnx
+
+            network = read_onnx(Path(path), trust=trust)
+        else:
+            from algorithms.policies.sb3 import read_sb3
+
+            network = read_sb3(Path(path), trust=trust)
+        if not isinstance(network.game, str | None):
+            raise PolicyError(f"{short_repr(network.game)} is not the name of a game")
+    return network
 
 
 def game_of(sources: Sequence[Source], game: Game | str | None = None) -> Game:
     """`game`, or the game of the first file, or `kuhn`."""
     if game is not None:
         return as_game(game)
-    return load_game(next((source.game for source in sources if source.game), KUHN))
+    for source in sources:
+        if source.game is not None:
+            with _naming(source.name):
+                return load_game(source.game)
+    return load_game(KUHN)
 
 
-def open_source(name: str, *, trust: bool = False) -> Source:
+def open_source(given: str | Source, *, trust: bool = False) -> Source:
     """The source of a name or a file; a file is opened here, once."""
-    suffix = Path(name).suffix
-    if suffix == ".json":
-        return _open_json(name)
-    if suffix == ".npz":
-        return _open_npz(name)
-    if suffix in FILES:
-        return _open_model(name, trust=trust)
-    return Source(name, None, lambda game, other: _named(name, game, other))
+    if isinstance(given, Source):
+        return given
+    if not is_file(given):
+        return Source(given, None, lambda game, other: _named(given, game, other))
+    with _naming(given):
+        suffix = Path(given).suffix
+        if suffix == ".json":
+            return _open_json(given)
+        return _open_npz(given) if suffix == ".npz" else _open_model(given, trust=trust)
 
 
 def is_file(name: str) -> bool:
@@ -140,42 +179,54 @@ def best_response(policy: Policy) -> Policy:
     return Policy(game, tuple(np.eye(game.num_actions, dtype=np.float32)[own] for own in actions))
 
 
+@contextmanager
+def _naming(path: str | Path) -> Iterator[None]:
+    """Turn an error in the block into a `PolicyError` that begins with the name of the file."""
+    try:
+        yield
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror or error}") from None
+    except BridgeError as error:
+        raise PolicyError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+
+
+def _require_same_game(what: str, name: str | None, game: Game) -> None:
+    """Raise an error if a file names another game than `game`."""
+    if name is not None and not same_game(name, game.name):
+        raise PolicyError(f"a {what} of {name}, not of {game.name}")
+
+
 def _open_json(path: str) -> Source:
-    with naming(path):
-        document = json_format.parse(read_bytes(path, max_bytes=json_format.MAX_BYTES))
+    name, document = formats.parse(read_bytes(path, max_bytes=formats.MAX_BYTES))
 
     def build(game: Game, _: Policy | None) -> Policy:
-        with naming(path):
-            if not game.fits_tree:
-                kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
-                raise PolicyError(f"{game.name} is too large for a tree; want {kinds}")
-            return Policy(game, json_format.to_table(document, game))
+        if not game.fits_tree:
+            kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
+            raise PolicyError(f"{game.name} is too large for a tree; want {kinds}")
+        return Policy(game, formats.to_table(document, game))
 
-    return Source(path, json_format.game_name(document), build)
+    return Source(path, name, build)
 
 
 def _open_npz(path: str) -> Source:
-    with naming(path):
-        game, tables = read_npz(path)
+    name, tables = formats.read_npz(path)
 
     def build(game: Game, _: Policy | None) -> Policy:
-        with naming(path):
-            if game.fits_tree:
-                raise PolicyError(f"{game.name} has a tree; its policies are .json")
-            return Policy(game, tables)
+        if game.fits_tree:
+            raise PolicyError(f"{game.name} has a tree; its policies are .json")
+        return Policy(game, tables)
 
-    return Source(path, game, build)
+    return Source(path, name, build)
 
 
 def _open_model(path: str, *, trust: bool) -> Source:
     network = read_model(path, trust=trust)
 
     def build(game: Game, _: Policy | None) -> Policy:
-        with naming(path):
-            require_fits(network, game)
-            if game.fits_tree:
-                return Policy(game, network_table(network, game))
-            return Policy(game, network=network)
+        require_fits(network, game)
+        if game.fits_tree:
+            return Policy(game, network_table(network, game))
+        return Policy(game, network=network)
 
     return Source(path, network.game, build)
 

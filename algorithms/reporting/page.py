@@ -14,8 +14,6 @@ import re
 from importlib import resources
 from typing import Any
 
-from algorithms.support.server import Asset
-
 HOME = "report/"  # of the page, below `kuhn_bridge.web`
 STYLES = ("common.css", f"{HOME}report.css")
 MAIN = f"{HOME}main.js"
@@ -47,7 +45,7 @@ def page_html(document: dict[str, Any]) -> str:
     return _filled(parts)
 
 
-def page_assets(document: dict[str, Any]) -> dict[str, Asset]:
+def page_assets(document: dict[str, Any]) -> dict[str, bytes]:
     """The page as a server answers with it: each file by its path, and the document apart."""
     links = "".join(f'<link rel="stylesheet" href="/{name}" />' for name in STYLES)
     parts = {
@@ -59,8 +57,7 @@ def page_assets(document: dict[str, Any]) -> dict[str, Asset]:
     files["/index.html"] = _filled(parts).encode()
     files[f"/{DATA}"] = json.dumps(document).encode()
     files["/favicon.svg"] = _text("favicon.svg").encode()
-    served = {path: Asset.named(path, body) for path, body in files.items()}
-    return {"/": served["/index.html"], **served}
+    return files
 
 
 def joined(main: str) -> str:

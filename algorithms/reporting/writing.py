@@ -7,6 +7,7 @@ from pathlib import Path
 
 from algorithms.games import KUHN, Game
 from algorithms.policies import load_policies, load_policy
+from algorithms.policies.sources import Source, open_source
 from algorithms.reporting.document import MAX_NODES, Json, Mode, game_document
 from algorithms.reporting.entries import entry, policy_names
 from algorithms.reporting.page import page_html
@@ -28,7 +29,7 @@ def usual_reference(game: Game) -> str:
 
 
 def report_document(  # noqa: PLR0913  # options by name
-    given: Sequence[str],
+    given: Sequence[str | Source],
     game: Game | str | None = None,
     *,
     equilibrium: str | None = None,
@@ -48,7 +49,8 @@ def report_document(  # noqa: PLR0913  # options by name
             policies are not measured there.
         mode: whether the page opens as a report or at the table.
     """
-    policies = dict(zip(given, load_policies(given, game, trust=trust), strict=True))
+    opened = [open_source(one, trust=trust) for one in given]
+    policies = dict(zip([one.name for one in opened], load_policies(opened, game), strict=True))
     game = next(iter(policies.values())).game
     beside = equilibrium or usual_reference(game)
     if beside != NO_REFERENCE:

@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, files, progress, compilation, random numbers."""
+"""Used by all other packages: errors, files, progress, compilation, random numbers."""

@@ -32,5 +32,5 @@ def part(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """A piece of compiled functions that is copied into them: many arrays are slow to pass."""
+    """A function copied into the compiled functions that call it: passing many arrays is slow."""
     return cast(F, njit(inline="always", **_OPTIONS)(function))

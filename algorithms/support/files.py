@@ -1,7 +1,8 @@
-"""Files that are written whole or not at all, and reading up to a size limit."""
+"""Files that are written whole or not at all, and read up to a size limit; checksums."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import stat
@@ -13,6 +14,9 @@ from pathlib import Path
 
 from algorithms.support.errors import UsageError
 
+MAX_CHECKSUMMED_BYTES = 2**30
+_MAGIC = b"kuhn-bridge checksum 1\n"
+_HEADER_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _CHUNK = 2**20  # bytes read at a time
 
@@ -75,6 +79,22 @@ def read_bytes(path: str | Path, *, max_bytes: int) -> bytes:
             if len(content) > max_bytes:
                 raise UsageError(f"{path}: larger than {max_bytes:,} bytes")
     return bytes(content)
+
+
+def write_checksummed(path: str | Path, content: bytes) -> None:
+    """Write a header, the SHA-256 of `content` and `content`: the whole file or nothing."""
+    write_bytes(path, _MAGIC + hashlib.sha256(content).digest() + content)
+
+
+def read_checksummed(path: str | Path, *, max_bytes: int = MAX_CHECKSUMMED_BYTES) -> bytes:
+    """The content that `write_checksummed` wrote; an error if the file is damaged or truncated."""
+    whole = read_bytes(path, max_bytes=max_bytes + _HEADER_BYTES)
+    checksum, content = whole[len(_MAGIC) : _HEADER_BYTES], whole[_HEADER_BYTES:]
+    if not whole.startswith(_MAGIC):
+        raise UsageError(f"{path}: not a file that kuhn-bridge wrote")
+    if hashlib.sha256(content).digest() != checksum:
+        raise UsageError(f"{path}: damaged: its checksum does not match its content")
+    return content
 
 
 def _resolved(path: str | Path) -> Path:

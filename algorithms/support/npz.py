@@ -33,15 +33,15 @@ def read_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            raise UsageError("its arrays are compressed; write them with numpy.savez")
+            raise UsageError(f"{path}: its arrays are compressed; write them with numpy.savez")
         size = sum(member.file_size for member in members)
         if size > min(MAX_BYTES, Path(path).stat().st_size):
-            raise UsageError(f"larger than {MAX_BYTES:,} bytes, or than the file")
+            raise UsageError(f"{path}: larger than {MAX_BYTES:,} bytes, or than the file")
         with np.load(path, allow_pickle=False) as arrays:
             return dict(arrays)
+    except UsageError:
+        raise
     except (ValueError, EOFError, zipfile.BadZipFile, MemoryError) as error:
-        if isinstance(error, UsageError):
-            raise UsageError(f"{path}: {error}") from None
         raise UsageError(f"{path}: damaged, or not arrays in .npz form ({error})") from None
 
 

@@ -31,7 +31,7 @@ class _Done(ProgressColumn):
 
 @contextmanager
 def progress(description: str, total: int | None = None) -> Iterator[Advance]:
-    """A bar on standard error, updated by calling it; nothing is drawn if that is no terminal."""
+    """A function that updates a bar on standard error, drawn only if that is a terminal."""
     console = Console(stderr=True)
     columns = (  # narrow enough for 80 characters with the longest note
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""A server for one page, for this machine only: a fixed table of assets, nothing from disk.
+"""A server for one page, for this machine only: a fixed table of files, nothing from disk.
 
 A request can only name an entry of the table, so there is no path to traverse and no directory to
 list. The `Host` header must name this machine, so that another site cannot read the page by
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import PurePath
@@ -52,24 +51,11 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
-    """The response to a path."""
-
-    mime_type: str
-    body: bytes
-
-    @classmethod
-    def named(cls, name: str, body: bytes) -> Asset:
-        """An asset with the MIME type of its file name."""
-        return cls(MIME_TYPES[PurePath(name).suffix], body)
-
-
 class Server(ThreadingHTTPServer):
-    """Serves `assets`, a map from paths such as `/index.html`, on the loopback interface."""
+    """Serves `files`, the contents by paths such as `/index.html`, on the loopback interface."""
 
-    def __init__(self, assets: Mapping[str, Asset], *, port: int = 0) -> None:
-        self.assets = assets
+    def __init__(self, files: Mapping[str, bytes], *, port: int = 0) -> None:
+        self.files = files
         try:
             super().__init__((LOOPBACK, port), _Handler)
         except OverflowError:
@@ -119,16 +105,19 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_own_host():
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Only for this machine")
             return
-        asset = self.server.assets.get(self.path.partition("?")[0])
-        if asset is None:
+        path = self.path.partition("?")[0]
+        if path == "/":
+            path = "/index.html"
+        body = self.server.files.get(path)
+        if body is None:
             self.send_error(HTTPStatus.NOT_FOUND)
             return
         self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", asset.mime_type)
-        self.send_header("Content-Length", str(len(asset.body)))
+        self.send_header("Content-Type", MIME_TYPES[PurePath(path).suffix])
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if with_body:
-            self.wfile.write(asset.body)
+            self.wfile.write(body)
 
     def _is_own_host(self) -> bool:
         hosts = self.headers.get_all("Host", [])

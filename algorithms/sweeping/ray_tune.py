@@ -18,7 +18,7 @@ from ray import tune
 from ray.util.queue import Queue
 
 from algorithms.support import files
-from algorithms.support.garbage import collect_seldom
+from algorithms.support.command import collect_seldom
 from algorithms.sweeping.plan import FAILURE_FILE, TRIAL_FILE, Trial
 
 CHECKPOINTS_KEPT = 2  # Ray's own state of a sweep may name the one before the last

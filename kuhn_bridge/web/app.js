@@ -1,4 +1,4 @@
-// The page: deals, asks the person and the bot in turn, and says what happened.
+// The page: deals hands, asks the person and the bot in turn, and shows the results.
 
 import { points, showChart } from "./chart.js";
 import { byId, make } from "./dom.js";

@@ -8,8 +8,8 @@ const MAX_POINTS = 300; // more are not visible
 
 /** @typedef {{hands: number, chips: number, share: number, margin: number}} Point */
 
-/** The chips after each hand (or every few of them), what two perfect players would have on
- * average from the same seats, and how far 95 of 100 such players are from that at most.
+/** The chips after each hand (or every few of them), what perfect play would have won on average
+ * from the same seats, and the margin around that which contains 95% of perfect players.
  * @param {readonly import("./score.js").Result[]} results @param {number} value player_0's, per hand
  * @param {number} variance of one hand @returns {Point[]} */
 export function points(results, value, variance) {

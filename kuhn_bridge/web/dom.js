@@ -1,4 +1,4 @@
-// Small helpers around the document.
+// Helpers that find and create elements of the page.
 
 /** @param {string} id */
 export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));

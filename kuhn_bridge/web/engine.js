@@ -1,5 +1,5 @@
-// The rules of Kuhn poker, as kuhn_bridge/rules.py and encoding.py have them: one table of nine
-// betting histories, everything else looked up. tests/web/vectors.json holds both sides equal.
+// The rules of Kuhn poker, the same as in kuhn_bridge/rules.py and encoding.py: one table of nine
+// betting histories in which everything else is looked up. check.js compares the two.
 
 /** @typedef {0 | 1} Seat */
 /** @typedef {"" | "p" | "b" | "pb" | "pp" | "bp" | "bb" | "pbp" | "pbb"} Letters */

@@ -1,6 +1,6 @@
 // The mean of independent hands, and how far off it may be.
 
-export const WITHIN_95 = 1.96; // standard errors on either side of a mean: 95 of 100
+export const WITHIN_95 = 1.96; // standard errors on either side of the mean
 
 /** Total and mean of chips per hand with their standard errors, null below two hands.
  * @param {readonly number[]} chips */

@@ -19,7 +19,7 @@ const MISSING =
   "(run “npm install onnxruntime-web@1.30.0” in the folder you play from)";
 const CANNOT_RUN = "The page could not run this ONNX file (docs/onnx.md says what it needs)";
 const RAN = "The ONNX model was run in this page";
-const MAX_BYTES = 64 * 2 ** 20; // bytes
+const MAX_BYTES = 64 * 2 ** 20;
 const TIMEOUT = 10; // seconds for a model
 
 /** An opponent as the server describes it: an ONNX model runs here if it can, or its table plays.

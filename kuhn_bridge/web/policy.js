@@ -53,7 +53,7 @@ export async function onnxPolicy(bytes, ort) {
   return { probabilities };
 }
 
-/** The table in a policy file, version 1 or 2, as the README describes them.
+/** The table in a policy file, version 1 or 2, as docs/games.md describes them.
  * @param {string} text @returns {Table} */
 export function readTable(text) {
   const data = parsed(text);

@@ -1,4 +1,4 @@
-// What the hands so far say, and what equilibrium would have done: numbers and words, no page.
+// Totals of the hands so far, and how moves compare with perfect play, as numbers and words.
 
 import { ACTIONS, BETTING, CARDS, informationState } from "./engine.js";
 import { estimate, sum } from "./estimate.js";

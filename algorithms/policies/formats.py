@@ -1,27 +1,32 @@
-"""Policies as JSON: version 1 for Kuhn, version 2 for every other game with a tree.
+"""Policies as files: JSON for games with a tree, `.npz` for native large games.
 
-Version 1 maps the 12 information states to names of actions, version 2 has one map per player from
-the information state string to action IDs. Numbers are written so that they read back exactly.
+Version 1 of the JSON is Kuhn's: it maps the 12 information states to names of actions. Version 2 is
+that of every other game: one map per player from the information state string to action IDs.
+Numbers are written so that they read back exactly. A `.npz` file has the game's name and one table
+per player.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from algorithms.exact.native import Tables
 from algorithms.exact.tree import Tree
 from algorithms.games import KUHN, Game
 from algorithms.policies.kuhn import to_names
 from algorithms.support.arrays import Float64Array
+from algorithms.support.npz import read_arrays, write_arrays
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import Action
 
 FORMAT, KUHN_VERSION, VERSION = "kuhn-bridge-policy", 1, 2
-MAX_BYTES = 512 * 2**20  # of a file
-MAX_CONTAINERS = 4_000_000  # of its JSON: one map per information set
+MAX_BYTES = 512 * 2**20  # of a JSON file
+MAX_CONTAINERS = 4_000_000  # of the JSON: one map per information set
 
 
 def to_document(game: Game, table: Float64Array) -> dict[str, Any]:
@@ -42,8 +47,8 @@ def to_players(tree: Tree, table: Float64Array) -> list[dict[str, dict[str, floa
     return players
 
 
-def parse(text: str | bytes) -> dict[str, Any]:
-    """The JSON object of a policy file, whose game is not loaded yet."""
+def parse(text: str | bytes) -> tuple[str, dict[str, Any]]:
+    """The name of the game, and the JSON object, of a policy file; the game is not loaded."""
     raw = text.encode() if isinstance(text, str) else text
     if raw.count(b"{") + raw.count(b"[") > MAX_CONTAINERS:  # each takes memory of its own
         raise PolicyError(f"not a policy: more than {MAX_CONTAINERS:,} maps and lists")
@@ -55,56 +60,66 @@ def parse(text: str | bytes) -> dict[str, Any]:
         raise PolicyError(f"not a policy: the JSON is broken ({error})") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise PolicyError(f'not a policy: want an object with "format": "{FORMAT}"')
-    if document.get("version") not in (KUHN_VERSION, VERSION):
-        version = short_repr(document.get("version"))
-        raise PolicyError(f"policy version {version}; this reads {KUHN_VERSION} and {VERSION}")
-    if not isinstance(game_name(document), str):
+    version = document.get("version")
+    if version not in (KUHN_VERSION, VERSION):
+        raise PolicyError(
+            f"policy version {short_repr(version)}; this reads {KUHN_VERSION} and {VERSION}"
+        )
+    game = KUHN if version == KUHN_VERSION else document.get("game")
+    if not isinstance(game, str):
         raise PolicyError('not a policy: "game" must name its game')
-    return document
-
-
-def game_name(document: Mapping[str, Any]) -> Any:
-    """The name of the game of a parsed policy."""
-    return KUHN if document["version"] == KUHN_VERSION else document.get("game")
+    return game, document
 
 
 def to_table(document: Mapping[str, Any], game: Game) -> Float64Array:
     """The probabilities `(I, A)` of a parsed policy of `game`; their sums are not checked."""
     tree, table = game.tree, np.zeros(game.tree.legal.shape)
+    groups: list[tuple[str, list[int], Any]]
     if document["version"] == KUHN_VERSION:
-        names = {int(action): action.name for action in Action}
-        reader = _Reader(tree, table, names.__getitem__)
-        reader.read(range(len(tree.keys)), document.get("policy"), "")
-        return table
-    players = document.get("players")
-    if not isinstance(players, list) or len(players) != tree.num_players:
-        raise PolicyError(
-            f'"players" must be a list of {tree.num_players} maps, one per player of {game.name}'
-        )
-    for player, rows in enumerate(players):
-        infosets = np.flatnonzero(tree.owner == player).tolist()
-        _Reader(tree, table, str).read(infosets, rows, f" of player_{player}")
-    return table
-
-
-class _Reader(NamedTuple):
-    """Fills in a table from maps of maps whose inner keys are `action_key(action ID)`."""
-
-    tree: Tree
-    table: Float64Array
-    action_key: Callable[[int], str]
-
-    def read(self, infosets: Iterable[int], rows: Any, whose: str) -> None:
-        """Fill in the rows of `infosets`; `whose` names the player in errors."""
-        keys = {self.tree.keys[infoset]: infoset for infoset in infosets}
+        action_names = [action.name for action in Action]
+        groups = [("", list(range(len(tree.keys))), document.get("policy"))]
+    else:
+        action_names = [str(action) for action in range(game.num_actions)]
+        groups = [
+            (f" of player_{player}", np.flatnonzero(tree.owner == player).tolist(), rows)
+            for player, rows in enumerate(_players(document, game))
+        ]
+    for whose, infosets, rows in groups:
+        keys = {tree.keys[infoset]: infoset for infoset in infosets}
         _require_keys(f"information states{whose}", rows, keys)
         for key, infoset in keys.items():
-            legal = np.flatnonzero(self.tree.legal[infoset]).tolist()
-            actions = {self.action_key(action): action for action in legal}
+            legal = np.flatnonzero(tree.legal[infoset]).tolist()
+            actions = {action_names[action]: action for action in legal}
             _require_keys(f"actions{whose} at {key!r}", rows[key], actions)
             for name, action in actions.items():
                 where = f"{key!r}, action {name}"
-                self.table[infoset, action] = _probability(rows[key][name], where)
+                table[infoset, action] = _probability(rows[key][name], where)
+    return table
+
+
+def write_npz(path: str | Path, game: str, tables: Tables) -> None:
+    """Write the tables of a game, whole or not at all."""
+    named = {f"player_{player}": table for player, table in enumerate(tables)}
+    write_arrays(path, {**named, "game": np.array(game)})
+
+
+def read_npz(path: str | Path) -> tuple[str, Tables]:
+    """The game's name and its tables; no code from the file runs."""
+    arrays = read_arrays(path)
+    try:
+        names = [f"player_{player}" for player in range(len(arrays) - 1)]
+        return str(arrays["game"]), tuple(np.asarray(arrays[name], np.float32) for name in names)
+    except (KeyError, ValueError, TypeError) as error:
+        raise PolicyError(f"not a policy in .npz form ({error})") from None
+
+
+def _players(document: Mapping[str, Any], game: Game) -> Sequence[Any]:
+    players = document.get("players")
+    if not isinstance(players, list) or len(players) != game.num_players:
+        raise PolicyError(
+            f'"players" must be a list of {game.num_players} maps, one per player of {game.name}'
+        )
+    return players
 
 
 def _require_keys(what: str, given: Any, wanted: Mapping[str, int]) -> None:
