@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from algorithms import dominance, export_onnx, nashconv, solve, train_ppo
+from algorithms import curves, dominance, export_onnx, nashconv, solve, train_ppo
 from algorithms.learning import training
 from kuhn_bridge import Policy, load_game, load_policy
 
@@ -38,7 +38,9 @@ def test_classical_dark_hex_on_small_boards_is_measured_by_its_native_form(rows,
     assert Policy.uniform(game).nash_conv() == pytest.approx(nash_conv, abs=1e-12)
 
 
-def test_a_curve_has_bounds_only_if_asked_for_and_never_calls_them_nash_conv(tmp_path, monkeypatch):
+def test_a_curve_has_bounds_only_if_asked_for_and_never_calls_them_nash_conv(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(training, "BOUND_HANDS", 1_000)
     plain = trained(tmp_path / "plain.zip")
     bounded = trained(tmp_path / "bounded.zip", "--bound-decisions", "500", "--points", "1")
@@ -52,6 +54,8 @@ def test_a_curve_has_bounds_only_if_asked_for_and_never_calls_them_nash_conv(tmp
     header, *points = (tmp_path / "bounded.csv").read_text().splitlines()
     assert header == "steps,seconds,nash_conv_at_least,nash_conv_at_least_average"
     assert len(points) == 2
+    assert curves.main([str(tmp_path / "bounded.csv")]) == 2
+    assert "not a learning curve" in capsys.readouterr().err
     one, other = (load_policy(tmp_path / name) for name in ("plain.zip", "bounded.zip"))
     inputs, legal = np.eye(224, dtype=np.float32), np.ones((224, 8), np.bool_)
     both = [policy.probabilities(inputs, legal) for policy in (one, other)]
