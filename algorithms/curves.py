@@ -33,7 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add("--band", action="store_true", help="draw all curves as one line with a band")
     add("--game", help=f"the game of the curves (default: as in the .json beside them, or {KUHN})")
-    add("--out", type=Path, default=Path("training.png"), metavar="PNG", help="the picture (%(default)s)")
+    add(
+        "--out",
+        type=Path,
+        default=Path("training.png"),
+        metavar="PNG",
+        help="the picture (%(default)s)",
+    )
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 

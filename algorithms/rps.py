@@ -27,7 +27,7 @@ TOLERANCE = 0.05  # points per round that the average policy may fall short
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Averages:
-    """A player's average policy `(3,)`, and the shortfall: how much more per round the best policy wins."""
+    """A player's average policy `(3,)`, and how much more the best policy wins per round."""
 
     average: Float64Array
     shortfall: float

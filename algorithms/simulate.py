@@ -28,7 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "policies", nargs=2, metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}"
     )
     parser.add_argument("--game", metavar="NAME", help=sources.GAME_HELP)
-    parser.add_argument("--hands", type=int, default=100_000, help="number of hands per seat (%(default)s)")
+    parser.add_argument(
+        "--hands", type=int, default=100_000, help="number of hands per seat (%(default)s)"
+    )
     parser.add_argument(
         "--seed", type=int, default=0, help="random seed of deals and draws (%(default)s)"
     )

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     games = f"{KUHN}, a small OpenSpiel game or a native large one (%(default)s)"
     add("--game", default=KUHN, metavar="NAME", help=games)
     add("--variant", default=DEFAULT_VARIANT, help=f"{', '.join(NAMES)} (%(default)s)")
-    most = f"run at most N iterations in all ({DEFAULT_ITERATIONS:,}, with --until {MAX_ITERATIONS:,})"
+    most = f"at most N iterations in all ({DEFAULT_ITERATIONS:,}, with --until {MAX_ITERATIONS:,})"
     add("--iterations", type=int, metavar="N", help=most)
     add("--until", type=float, metavar="NASHCONV", help="run until NashConv is at most this")
     exponents = "alpha, beta and gamma of discounted CFR instead of the variant's own"
@@ -141,7 +141,7 @@ class _Checkpoint:
         self._written = time.monotonic()
 
     def keeping(self, show: Callable[[int, str], None]) -> Callable[[int, str], None]:
-        """A function that calls `show`, and writes the file every few minutes."""
+        """A function that calls `show`, and writes the file every `CHECKPOINT_SECONDS`."""
 
         def advance(done: int, note: str) -> None:
             show(done, note)

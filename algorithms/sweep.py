@@ -54,7 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--confirm", type=int, metavar="K", help="then run the K best settings on new seeds")
     add("--fresh-seeds", type=int, metavar="M", help="the number of new seeds (as many as --seeds)")
     add("--cpus", type=int, metavar="N", help="number of runs at a time, one core each (all cores)")
-    add("--address", help="address of a Ray cluster: auto, host:port or ray://host:port (RAY_ADDRESS)")
+    address = "address of a Ray cluster: auto, host:port or ray://host:port (RAY_ADDRESS)"
+    add("--address", help=address)
     add(
         "--storage",
         help="a folder or URI that all nodes of the cluster can read and write (in --out)",

@@ -64,7 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     for setting in fields(Settings):
         flag, text = f"--{setting.name.replace('_', '-')}", describe(setting.name)
         add(flag, type=types[setting.name], help=text.replace("%", "%%"), metavar=_metavar(setting))
-    add("--checkpoint-every", type=int, metavar="STEPS", default=1_000_000, help="steps between checkpoints (1,000,000)")
+    add(
+        "--checkpoint-every",
+        type=int,
+        metavar="STEPS",
+        default=1_000_000,
+        help="steps between checkpoints (1,000,000)",
+    )
     add("--html", action="store_true", default=False, help="write a report as well: *.html")
     add(
         "--tensorboard",

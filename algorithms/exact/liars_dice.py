@@ -326,7 +326,7 @@ def call_values(stack: Stack, depth: int, rules: Rules, calls: bool) -> None:
 
 @inlined
 def _call(stack: Stack, values: _Values, depth: int, rules: Rules) -> float:
-    """Set both players' values of calling the last bid; return what the policy's call wins."""
+    """Set both players' values of calling the last bid; return the value of the policy's call."""
     bids = len(rules.quantity)
     matches = rules.matches[rules.face[bids - 1 - stack.left[depth]]]
     call_values(stack, depth, rules, False)

@@ -33,7 +33,7 @@ CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
 
 
 class Visit(NamedTuple):
-    """One node of a depth-first walk; `probability` is chance's of the step that leads here."""
+    """One node of a depth-first walk; `probability` is that of chance's step to it."""
 
     depth: int
     player: int

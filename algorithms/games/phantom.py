@@ -73,7 +73,7 @@ class Phantom:
 
     Observation:
 
-    | index | what |
+    | index | meaning |
     |---|---|
     | `face.views[player]` | 1 for each cell: untried, taken, or failed |
     | C * C from `face.view_size` | one-hot of the cell of each own action, in order |

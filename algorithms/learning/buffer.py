@@ -34,9 +34,9 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
 
         A_k = R_k + gamma V_(k+1) - V_k + gamma lambda A_(k+1)
 
-    where k + 1 is the *same seat's* next decision. R_k is the seat's reward until then: its return if
-    the hand ends, and then V_(k+1) = A_(k+1) = 0. When the rollout ends, V_(k+1) is known for the
-    seat to act. It is not known for another seat's last decision in an unfinished hand: that
+    where k + 1 is the *same seat's* next decision. R_k is the seat's reward until then: its return
+    if the hand ends, and then V_(k+1) = A_(k+1) = 0. When the rollout ends, V_(k+1) is known for
+    the seat to act. It is not known for another seat's last decision in an unfinished hand: that
     decision is carried over to the next rollout, which continues the hand. The buffer therefore has
     P - 1 more rows than steps; PPO's ratio accounts for the update in between.
 
@@ -136,7 +136,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         return {name: torch.as_tensor(values) for name, values in self._carried.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self._carried = {name: values.numpy() for name, values in state.items()}
 
 

@@ -104,7 +104,7 @@ class Recorder:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self.points = [Point(*point) for point in state["points"]]
         self.seconds, self.cpu_seconds, self.measuring_cpu_seconds = state["clocks"]
 
@@ -138,7 +138,7 @@ def from_csv(path: Path) -> list[Point]:
         text = files.read_bytes(path, max_bytes=MAX_BYTES).decode()
         header, *rows = csv.reader(text.splitlines())
         points = [Point(int(s), float(t), float(last), float(mean)) for s, t, last, mean in rows]
-        _ = [float(point.steps) for point in points]  # an integer too large for a picture raises an error
+        _ = [float(point.steps) for point in points]  # raises if one is too large to draw
     except (ValueError, OverflowError, csv.Error):
         header, points = [], []
     if tuple(header) != COLUMNS or not points:

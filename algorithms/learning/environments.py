@@ -143,11 +143,11 @@ class SelfPlayVecEnv(VecEnv):
         return observations, rewards, ended, self._infos[ended.astype(np.intp)].tolist()
 
     def get_state(self) -> dict[str, Any]:
-        """All that the next step depends on, besides the opponents."""
+        """Everything that the next step depends on, besides the opponents."""
         return self.simulator.get_state()
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self.simulator.set_state(state)
 
     def close(self) -> None:
@@ -278,7 +278,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         return np.zeros(self.game.num_actions, np.bool_) if ended else self._face.mask()
 
     def last_step(self) -> LastStep:
-        """The seat that acted in the last step, its result, and the seat to act next, for one slot."""
+        """The seat that acted in the last step, its result, and the seat to act next."""
         return LastStep(
             np.array([self._acted], np.int8),
             np.array([self._returns], np.float32),
@@ -287,7 +287,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         )
 
     def get_state(self) -> dict[str, Any]:
-        """All that the next step depends on."""
+        """Everything that the next step depends on."""
         return {
             "hand": self._hand,
             "actions": [*self._actions],
@@ -295,7 +295,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self._hand = state["hand"]
         self._stream.set_state(state["stream_at_deal"])
         self._deal()

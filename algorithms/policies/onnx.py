@@ -55,8 +55,8 @@ def read_onnx(path: Path, *, trust: bool = False) -> Network:
     """The network of an ONNX file; errors do not name the file.
 
     Args:
-        path: the file.
-        trust: allow all operators and sizes.
+        path: file to read.
+        trust: whether all operators and sizes are allowed.
     """
     content = read_bytes(path, max_bytes=MAX_TRUSTED_BYTES if trust else MAX_BYTES)
     try:

@@ -131,7 +131,7 @@ def _visit(
     tries: tuple[Int32Array, Int32Array, Int64Array],
     numbers: tuple[_Numbers, _Numbers],
 ) -> int:
-    """Walk over all histories from a position; how many there are, or 0 if there is no room left.
+    """Walk over all histories from a position; return their number, or 0 if there is no room left.
 
     New nodes are added to the tries, children and sizes `(2,)`. `numbers` are reach probabilities
     and counterfactual values by sequence: unless they are empty, every terminal history adds the
