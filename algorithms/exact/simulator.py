@@ -48,7 +48,7 @@ class Rules(NamedTuple):
     returns: Float32Array  # (N, P)
     deals: Int32Array  # (D, 2) nodes after chance's first moves: a cell's own, and its alias
     own_share: UInt64Array  # (D,) the share of a cell that is its own, times 2^32 (Vose 1991)
-    first_acts: bool  # whether no opponent is to act before the first action of a hand
+    first_acts: bool  # whether no opponent acts before the first action of a hand
 
 
 class Hands(NamedTuple):

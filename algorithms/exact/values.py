@@ -105,7 +105,7 @@ class Measure:
 
     @cached_property
     def best_responses(self) -> Any:
-        """The best response's action at each information set: int32 `(I,)`, the lowest of equals.
+        """The best response's action at each information set: int32 `(I,)`, the lowest ID in a tie.
 
         At each information set its owner responds to all other players.
         """
@@ -239,7 +239,7 @@ def _losses(tree: Tree, table: Float64Array, action_values: Float64Array) -> tup
 
 
 def _as_float64(numbers: npt.ArrayLike) -> Float64Array:
-    """As float64, writable and in C order: one type to compile for."""
+    """The numbers as writable float64 in C order: one type to compile for."""
     if type(numbers) is np.ndarray and numbers.dtype is _FLOAT64 and numbers.flags.carray:
         return numbers
     return np.array(numbers, np.float64, order="C")

@@ -122,7 +122,7 @@ class LowerBound:
 
     @property
     def nash_conv_at_least(self) -> float:
-        """The sum of the gains; never below 0, as NashConv is not."""
+        """The sum of the gains, or 0 if it is negative: NashConv is never negative."""
         return max(0.0, sum(self.gains))
 
     @property
@@ -137,7 +137,7 @@ class LowerBound:
 
     @property
     def found(self) -> bool:
-        """Whether any seat has a response that gains."""
+        """Whether a response was chosen rather than the policy itself, in any seat."""
         return any(seat.found for seat in self.seats)
 
 

@@ -44,7 +44,7 @@ class CreditError(BridgeError):
 
 
 class SelfPlayVecEnv(VecEnv):
-    """Many hands at once, one decision of each per step.
+    """Plays many hands at once; a step is one decision in each of them.
 
     | space | meaning |
     |---|---|

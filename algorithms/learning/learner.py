@@ -105,7 +105,7 @@ class SelfPlay(BaseCallback):
         points: number of points of the learning curve after the first one.
         measure: function that measures a network in a game without a tree; without it the learning
             curve has no figures there.
-        measure_name: name of the figures of the learning curve.
+        measure_name: name of the figures of the learning curve (`nash_conv` by default).
         watch: function that is called with each point of the learning curve, and in between with
             the latest figures.
     """

@@ -153,7 +153,7 @@ class Settings:
 
     @property
     def kind(self) -> Kind:
-        """What is trained."""
+        """The kind of the run, which determines the defaults."""
         if self.recipe == "usual":
             return "usual"
         if self.env == "states":

@@ -99,7 +99,7 @@ def _require_few_parts(model: Any) -> None:
 
 
 def _bounded(model: Any, rows: int) -> Any:
-    """A copy with nothing but nodes and weights, all of which are within the limits."""
+    """A copy with only nodes and weights, all within the limits."""
     graph = model.graph
     for node in graph.node:
         kinds = {attribute.type for attribute in node.attribute}

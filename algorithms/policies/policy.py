@@ -203,7 +203,7 @@ class Policy:
         )
 
     def greedy(self) -> Policy:
-        """The policy that always plays the most probable action, the lowest ID of equals."""
+        """The policy that always plays the most probable action, the lowest ID in a tie."""
         if self.game.fits_tree:
             return Policy(self.game, _greedy(self.table))
         table = None if self._table is None else tuple(map(_greedy, self._table))

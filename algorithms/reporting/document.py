@@ -144,7 +144,7 @@ def _role(facts: Json, reference: Entry) -> str:
 
 
 def _measure(facts: Json, one: Entry) -> Json:
-    """How good a policy is; a lower bound is not called NashConv."""
+    """The measure of a policy; a lower bound is not called NashConv."""
     found: Json = {"interval": None, "gains": (), "values": (), "best_values": (), "verdict": ""}
     measure = one.measure
     if measure is None:
@@ -183,7 +183,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """As it would be typed; a number that was measured has six digits."""
+    """A setting as it would be typed; measured numbers have six digits."""
     text = str(value)
     return f"{value:.6g}" if isinstance(value, float) and len(text) > 8 else text
 

@@ -80,7 +80,7 @@ def _text(name: str) -> str:
 
 
 def _filled(parts: dict[str, str]) -> str:
-    """The page's HTML with its marks, each of which occurs once, replaced."""
+    """The page's HTML with its marks replaced; each mark occurs once."""
     html = _text(f"{HOME}report.html")
     for mark, part in parts.items():
         before, after = html.split(mark)

@@ -286,9 +286,9 @@ def write_order(factorials: Int64Array, cells: int, rank: int, order: Int64Array
 
 @compiled
 def histories(sequences: Sequences, start: int, stop: int) -> tuple[Int8Array, Int16Array]:
-    """The actions of information sets `start` to `stop - 1` `(n, cells)`, -1 behind the last one.
+    """The actions of information sets `start` to `stop - 1` `(n, cells)`, -1 after the last one.
 
-    And their outcomes `(n,)`.
+    The second array has their outcomes `(n,)`.
     """
     actions = np.full((stop - start, sequences.cells), -1, np.int8)
     outcomes = np.empty(stop - start, np.int16)

@@ -40,7 +40,7 @@ class Tries(NamedTuple):
     position: int
     histories: int  # how many there are from the position on, including its own
     children: _Children  # (N_p, cells, 2): the node after failure or success; 0: none
-    actions: tuple[Int8Array, Int8Array]  # (N_p, cells): from the first move on, -1 behind the last
+    actions: tuple[Int8Array, Int8Array]  # (N_p, cells): from the first move on, -1 after the last
     outcomes: tuple[Int16Array, Int16Array]  # (N_p,), as in `algorithms.exact.phantom.sequences`
 
 
