@@ -37,10 +37,9 @@ GAMES = MappingProxyType(
         "ADH3": "dark_hex(gameversion=adh,board_size=3,obstype=reveal-nothing)",
     }
 )
-TRAINED = ("PTTT", "DH3", "LD2D5")
+TRAINED = (("PTTT", 10), ("PTTT", 40), ("DH3", 10), ("LD2D5", 10))  # millions of decisions
 SOLVED = (("cfr+", "PTTT"), ("dcfr", "PTTT"), ("cfr+", "DH3"))
 MEASURED_AFTER = (10, 30, 100, 300)  # iterations
-DECISIONS = 10_000_000
 SEEDS = range(5)
 T_97_5 = 2.776  # the 97.5% quantile of Student's t with four degrees of freedom
 HEADER = ("what", "game", "NashConv", "exploitability", "CPU s", "GiB", "remarks")
@@ -163,25 +162,26 @@ def solved(
         yield Row(what, short, found, seconds, _peak_gib())
 
 
-def trained(short: str, *, steps: int = DECISIONS, seeds: Sequence[int] = SEEDS) -> Iterator[Row]:
-    """`train_ppo` with its defaults, once per seed; the model as it is saved."""
+def trained(short: str, steps: int, *, seeds: Sequence[int] = SEEDS) -> Iterator[Row]:
+    """`train_ppo` without measures, once per seed; then the models as they were saved."""
     from algorithms import train_ppo
 
-    found, start = [], time.process_time()
+    start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        for seed in seeds:
-            out = str(Path(folder, f"{seed}.zip"))
-            asked = {"--game": GAMES[short], "--steps": steps, "--seed": seed, "--out": out}
-            train_ppo.main([*(str(x) for pair in asked.items() for x in pair), "--quiet"])
-            found.append(load_policy(out).nash_conv())
-    seconds = (time.process_time() - start) / len(seeds)
+        models = [Path(folder, f"{seed}.zip") for seed in seeds]
+        for seed, out in zip(seeds, models, strict=True):
+            options = {"game": GAMES[short], "steps": steps, "seed": seed, "points": 0, "out": out}
+            given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+            train_ppo.main([*given, "--quiet"])
+        seconds, gib = (time.process_time() - start) / len(seeds), _peak_gib()
+        found = [load_policy(model).nash_conv() for model in models]
     yield Row(
         f"train_ppo, {steps // 10**6} million decisions",
         short,
         mean(found),
         seconds,
-        _peak_gib(),
-        f"seeds {seeds[0]} to {seeds[-1]}; CPU s per seed",
+        gib,
+        f"seeds {seeds[0]} to {seeds[-1]}; CPU s per seed, training alone",
         T_97_5 * stdev(found) / len(found) ** 0.5,
     )
 
@@ -189,7 +189,7 @@ def trained(short: str, *, steps: int = DECISIONS, seeds: Sequence[int] = SEEDS)
 BENCHMARKS: MappingProxyType[str, Callable[[], Iterator[Row]]] = MappingProxyType(
     {f"uniform {short}": partial(uniform, short) for short in GAMES}
     | {f"{variant} {short}": partial(solved, variant, short) for variant, short in SOLVED}
-    | {f"train_ppo {short}": partial(trained, short) for short in TRAINED}
+    | {f"train_ppo {short} {n}M": partial(trained, short, n * 10**6) for short, n in TRAINED}
 )
 
 

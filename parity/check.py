@@ -13,7 +13,6 @@ from algorithms.policies import load_policy
 from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
-from kuhn_bridge.errors import GameError
 from parity.registry import (
     CHECKS,
     GAME,
@@ -23,7 +22,6 @@ from parity.registry import (
     Check,
     Result,
     Settings,
-    Tally,
 )
 from parity.registry import run as run_check
 
@@ -78,15 +76,13 @@ def _main(arguments: argparse.Namespace) -> int:
         print(json.dumps(as_dicts) if arguments.json else table(header, rows, left=3))
         return EXIT_OK
     settings = Settings(quick=arguments.quick, model=arguments.model, game=game)
-    no_tree = _why_no_tree(game, chosen)
+    if any(item.group == GAME for item in chosen):
+        _ = game.tree  # a tree that cannot be built is not a mismatch
     results = []
     with progress("checking", len(chosen)) as show:
         for done, item in enumerate(chosen):
             show(done, item.name)
-            if no_tree and item.group == GAME:
-                results.append(Result(item, "skipped", Tally(), 0.0, no_tree))
-            else:
-                results.append(run_check(item, settings))
+            results.append(run_check(item, settings))
     if arguments.json:
         print(json.dumps([result.as_dict() for result in results], indent=2))
     else:
@@ -118,22 +114,6 @@ def _chosen(names: Sequence[str] | None, known: Mapping[str, Check]) -> list[Che
             raise unknown("check", name, known)
     chosen = [item for name, item in known.items() if not names or name in names]
     return sorted(chosen, key=lambda item: GROUPS.index(item.group))
-
-
-def _why_no_tree(game: Game, chosen: Sequence[Check]) -> str:
-    """Why the tree cannot be built, if checks of the native form are left; empty if it can.
-
-    OpenSpiel's strings of classical dark hex do not have perfect recall on all boards.
-    """
-    of_tree = [item for item in chosen if item.group == GAME]
-    try:
-        if of_tree:
-            _ = game.tree
-    except GameError as error:
-        if len(of_tree) == len(chosen):
-            raise
-        return str(error)
-    return ""
 
 
 def _print(results: Sequence[Result]) -> None:

@@ -36,6 +36,15 @@ def test_a_solver_is_measured_along_the_way():
     assert all(one.cpu_seconds < two.cpu_seconds for one, two in pairwise(rows))
 
 
+def test_trained_models_are_measured_over_seeds(monkeypatch):
+    monkeypatch.setattr(benchmark, "GAMES", {"small": "dark_hex(num_rows=2,num_cols=3)"})
+    (row,) = benchmark.trained("small", 3_000, seeds=range(2))
+    assert 0 < row.nash_conv < 2
+    assert row.half_width > 0
+    assert row.cpu_seconds > 0
+    assert row.remarks.startswith("seeds 0 to 1")
+
+
 def test_rows_replace_those_of_the_same_name(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(PAGE)

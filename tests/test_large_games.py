@@ -7,7 +7,7 @@ import pytest
 
 from algorithms import dominance, export_onnx, nashconv, solve, train_ppo
 from algorithms.learning import training
-from kuhn_bridge import load_policy
+from kuhn_bridge import Policy, load_game, load_policy
 
 UNMEASURED = "dark_hex(num_rows=2,num_cols=4,obstype=reveal-numturns)"
 NATIVE = "dark_hex(num_rows=2,num_cols=4)"
@@ -28,6 +28,14 @@ def test_commands_that_need_a_tree_name_those_that_do_not(command, capsys):
     assert error.count("\n") == 1
     assert "is too large for a tree" in error
     assert error.endswith("; training, matches and nashconv need no tree\n")
+
+
+@pytest.mark.parametrize(("rows", "cols", "nash_conv"), [(2, 3, 0.75), (3, 2, 1.6)])
+def test_classical_dark_hex_on_small_boards_is_measured_by_its_native_form(rows, cols, nash_conv):
+    """The figures are those of a walk over OpenSpiel's states, keyed by own sequences."""
+    game = load_game(f"dark_hex(num_rows={rows},num_cols={cols})")
+    assert game.native is not None
+    assert Policy.uniform(game).nash_conv() == pytest.approx(nash_conv, abs=1e-12)
 
 
 def test_a_curve_has_bounds_only_if_asked_for_and_never_calls_them_nash_conv(tmp_path, monkeypatch):

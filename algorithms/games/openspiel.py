@@ -59,7 +59,7 @@ def openspiel_game(
         return walked
 
     def fits_tree() -> bool:
-        return estimated_nodes(game, enough=2 * max_nodes) <= max_nodes
+        return not _forgets(game) and estimated_nodes(game, enough=2 * max_nodes) <= max_nodes
 
     def observations(tree: Tree) -> Float32Array:
         return _observations(name, game, tree)
@@ -100,6 +100,20 @@ def openspiel_game(
         Source(tree, fits_tree, observations, infoset_label, action_label, chance_labels, native),
         game.information_state_tensor_size() if has_tensor else 0,
         origin=game,
+    )
+
+
+def _forgets(game: Any) -> bool:
+    """Whether this is classical dark hex on more than four cells.
+
+    Its strings show how many actions there were in all, but not how many at the player's earlier
+    moves: they lack perfect recall. Its native form has information sets that do not.
+    """
+    settings = game.get_parameters()
+    return (
+        game.get_type().short_name == "dark_hex"
+        and (settings["gameversion"], settings["obstype"]) == ("cdh", "reveal-nothing")
+        and settings["num_rows"] * settings["num_cols"] > 4
     )
 
 
