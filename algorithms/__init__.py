@@ -1,1 +1,1 @@
-"""What runs on the game: solvers, measures, training and their commands."""
+"""Solvers, measures and training for games, and their commands."""

@@ -1,7 +1,7 @@
 """Draw learning curves: NashConv over steps.
 
-`python -m algorithms.curves model.csv usual.csv --out training.png` draws two training runs. A
-folder stands for all training runs in it, such as one setting of a sweep: one line with a band.
+`python -m algorithms.curves model.csv usual.csv --out training.png` draws two training runs. All
+training runs in a folder, e.g. those of one setting of a sweep, are drawn as one line with a band.
 """
 
 from __future__ import annotations
@@ -33,7 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add("--band", action="store_true", help="draw all curves as one line with a band")
     add("--game", help=f"the game of the curves (default: as in the .json beside them, or {KUHN})")
-    add("--out", type=Path, default=Path("training.png"), metavar="PNG", help="(%(default)s)")
+    add(
+        "--out",
+        type=Path,
+        default=Path("training.png"),
+        metavar="PNG",
+        help="the picture (%(default)s)",
+    )
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 
@@ -58,20 +64,20 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _named(paths: Sequence[Path]) -> dict[str, Path]:
-    """By the last part of their names, if those are distinct."""
+    """The paths by the last part of their names, or by the whole path if those are not distinct."""
     names = [path.name if path.is_dir() else path.stem for path in paths]
     distinct = len({*names}) == len(names)
     return {name if distinct else str(path): path for name, path in zip(names, paths, strict=True)}
 
 
 def _files(path: Path) -> list[Path]:
-    """A file, or the curves of all training runs in a folder; hidden ones are incomplete copies."""
+    """The file itself, or all curves in a folder except in hidden folders (incomplete copies)."""
     if not path.is_dir():
         return [path]
     inside = sorted(p.relative_to(path) for p in path.rglob("model.csv"))
     found = [path / p for p in inside if not any(part.startswith(".") for part in p.parts)]
     if not found:
-        raise UsageError(f"{path}: no learning curve in it (no model.csv)")
+        raise UsageError(f"{path}: it contains no learning curve (no model.csv)")
     return found
 
 

@@ -40,15 +40,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="OPPONENT",
         help=f"any POLICY, or {sources.BEST_RESPONSE} (to the policy); by default "
         f"{' '.join(OPPONENTS)}, for {KUHN} {' '.join(KUHN_OPPONENTS)}, for games without a tree "
-        "those that take only seconds to find",
+        "those that are found within seconds",
     )
-    add("--hands", type=int, default=100_000, help="per seat (%(default)s)")
-    add("--seed", type=int, default=0, help="of the deals and draws (%(default)s)")
+    add("--hands", type=int, default=100_000, help="number of hands per seat (%(default)s)")
+    add("--seed", type=int, default=0, help="random seed of deals and draws (%(default)s)")
     add(
         "--deterministic", action="store_true", help="always play the policy's most probable action"
     )
     add("--trust", action="store_true", help="let a model's file run code")
-    add("--json", action="store_true", help="one JSON object")
+    add("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 

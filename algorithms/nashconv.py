@@ -1,7 +1,7 @@
 """Measure policies exactly: NashConv, gains, values, and where they lose chips.
 
-In a game that is too large for that, and with `--respond` in any game, best responses are trained,
-which gives a lower bound of NashConv.
+In games that are too large for that, and with `--respond` in any game, best responses are trained
+to find a lower bound of NashConv.
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         "trained best responses",
         "a lower bound of NashConv; the default in a game that has no exact measure",
     ).add_argument
-    add("--respond", action="store_true", help="find a lower bound too, and the share it finds")
-    decisions = f"that each training run learns from ({budget.DECISIONS:,})"
+    add("--respond", action="store_true", help="find a lower bound too, and its share of NashConv")
+    decisions = f"number of decisions that each training run learns from ({budget.DECISIONS:,})"
     add("--decisions", type=int, metavar="N", help=decisions)
-    hands = f"on which each player's response is measured ({budget.HANDS:,})"
+    hands = f"number of hands on which each player's response is measured ({budget.HANDS:,})"
     add("--hands", type=int, metavar="N", help=hands)
-    add("--seeds", metavar="SEEDS", help=f"0-2, or 0,3,7, or a count ({len(budget.SEEDS)})")
-    add("--cpus", type=int, metavar="N", help="training runs at a time; more than 1 on Ray (1)")
-    add("--address", help="a Ray cluster: auto, host:port or ray://host:port")
+    seeds = f"random seeds: 0-2, or 0,3,7, or a count ({len(budget.SEEDS)})"
+    add("--seeds", metavar="SEEDS", help=seeds)
+    cpus = "number of training runs at a time; more than 1 run on Ray (1)"
+    add("--cpus", type=int, metavar="N", help=cpus)
+    add("--address", help="address of a Ray cluster: auto, host:port or ray://host:port")
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 

@@ -21,13 +21,13 @@ from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 
 NAMES = ("rock", "paper", "scissors")
-PAYOFF = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # of the row against the column
+PAYOFF = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # the row's payoff against the column
 TOLERANCE = 0.05  # points per round that the average policy may fall short
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Averages:
-    """A player's average policy `(3,)`, and how much more per round the best policy would win."""
+    """A player's average policy `(3,)`, and how much more the best policy wins per round."""
 
     average: Float64Array
     shortfall: float

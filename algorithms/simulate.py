@@ -19,7 +19,7 @@ from algorithms.support.progress import progress
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; exit 1 if the exact value is too far from the result of the hands."""
+    """The command; exit 1 if the mean of the hands is too far from the exact value."""
     parser = command.Parser(
         prog="python -m algorithms.simulate",
         description=command.summary(__doc__),
@@ -28,10 +28,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         "policies", nargs=2, metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}"
     )
     parser.add_argument("--game", metavar="NAME", help=sources.GAME_HELP)
-    parser.add_argument("--hands", type=int, default=100_000, help="per seat (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the deals and draws (%(default)s)")
+    parser.add_argument(
+        "--hands", type=int, default=100_000, help="number of hands per seat (%(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed of deals and draws (%(default)s)"
+    )
     parser.add_argument("--trust", action="store_true", help="let a model's file run code")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 

@@ -31,11 +31,11 @@ from algorithms.support.npz import read_arrays, write_arrays
 from algorithms.support.progress import progress
 from kuhn_bridge.rules import AGENTS
 
-MAX_ITERATIONS = 20_000_000  # after which --until gives up
-MAX_ROWS = 24  # information sets printed
+MAX_ITERATIONS = 20_000_000  # iterations after which --until gives up
+MAX_ROWS = 24  # information sets that are printed
 MAX_LABEL = 120  # characters of an information set's label
-CHECKPOINT = ".ckpt"  # instead of the policy's suffix
-CHECKPOINT_SECONDS = 600  # between checkpoints, which take a second per GiB or so
+CHECKPOINT = ".ckpt"  # replaces the policy's suffix
+CHECKPOINT_SECONDS = 600  # between checkpoints, each of which takes about a second per GiB
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     games = f"{KUHN}, a small OpenSpiel game or a native large one (%(default)s)"
     add("--game", default=KUHN, metavar="NAME", help=games)
     add("--variant", default=DEFAULT_VARIANT, help=f"{', '.join(NAMES)} (%(default)s)")
-    most = f"at most N in all ({DEFAULT_ITERATIONS:,}, with --until {MAX_ITERATIONS:,})"
+    most = f"at most N iterations in all ({DEFAULT_ITERATIONS:,}, with --until {MAX_ITERATIONS:,})"
     add("--iterations", type=int, metavar="N", help=most)
     add("--until", type=float, metavar="NASHCONV", help="run until NashConv is at most this")
     exponents = "alpha, beta and gamma of discounted CFR instead of the variant's own"
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     modes = "exact: OpenSpiel's iterates bit for bit; fast: the same up to rounding (fast)"
     add("--mode", choices=MODES, help=modes)
     add("--seed", type=int, help="random seed of a sampling variant (0)")
-    add("--max-nodes", type=int, default=MAX_NODES, help="refuse larger games (%(default)s)")
+    add("--max-nodes", type=int, default=MAX_NODES, help="largest tree that is built (%(default)s)")
     add("--no-cache", action="store_true", help="neither read nor write the cached tree")
     add("--out", metavar="FILE", help="write the average policy: .json, .npz for a native game")
     resume = "continue from the checkpoint beside --out, for a native large game"
@@ -141,7 +141,7 @@ class _Checkpoint:
         self._written = time.monotonic()
 
     def keeping(self, show: Callable[[int, str], None]) -> Callable[[int, str], None]:
-        """`show`, which also writes the file now and then."""
+        """A function that calls `show`, and writes the file every `CHECKPOINT_SECONDS`."""
 
         def advance(done: int, note: str) -> None:
             show(done, note)

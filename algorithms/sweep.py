@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = command.Parser(prog="python -m algorithms.sweep", description=command.summary(__doc__))
     add = parser.add_argument
     add("--game", help="the game, as for train_ppo")
-    add("--seeds", metavar="SEEDS", help="0-9, or 0,3,7, or a count (10)")
+    add("--seeds", metavar="SEEDS", help="random seeds: 0-9, or 0,3,7, or a count (10)")
     add(
         "--set",
         action="append",
@@ -53,8 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--report", type=Path, metavar="DIR", help="only print the results of a finished sweep")
     add("--confirm", type=int, metavar="K", help="then run the K best settings on new seeds")
     add("--fresh-seeds", type=int, metavar="M", help="the number of new seeds (as many as --seeds)")
-    add("--cpus", type=int, metavar="N", help="runs at a time, one core each (all cores)")
-    add("--address", help="a Ray cluster: auto, host:port or ray://host:port (RAY_ADDRESS)")
+    add("--cpus", type=int, metavar="N", help="number of runs at a time, one core each (all cores)")
+    address = "address of a Ray cluster: auto, host:port or ray://host:port (RAY_ADDRESS)"
+    add("--address", help=address)
     add(
         "--storage",
         help="a folder or URI that all nodes of the cluster can read and write (in --out)",
@@ -64,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=3,
         metavar="N",
-        help="retries of a run that breaks off (%(default)s)",
+        help="number of retries of a run that crashes (%(default)s)",
     )
     add(
         "--checkpoint-every",
@@ -116,7 +117,7 @@ def _run(args: argparse.Namespace) -> int:
 def _require_one_game(args: argparse.Namespace, plan: Plan) -> None:
     games = {config.game for config in plan.settings.values()}
     if args.html and len(games) > 1:
-        raise UsageError(f"--html: a report is of one game, this sweep of {len(games)}")
+        raise UsageError(f"--html: a report covers one game, but this sweep has {len(games)}")
 
 
 def _write_html(path: Path, models: Sequence[Path]) -> None:
@@ -205,7 +206,7 @@ def _storage(given: str | None) -> str:
 
 
 def _sweep(args: argparse.Namespace, plan: Plan, folder: Path) -> tuple[Plan, bool]:
-    """Run the plan; the plan with the chosen settings, and whether all runs ended."""
+    """Run the plan; return it with the chosen settings, and whether all runs ended."""
     from algorithms.sweeping.running import Resources, run_sweep
 
     if args.cpus is not None and args.cpus < 1:

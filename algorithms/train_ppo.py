@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = command.Parser(
         prog="python -m algorithms.train_ppo",
         description=command.summary(__doc__),
-        argument_default=argparse.SUPPRESS,  # a setting that is not given has its default
+        argument_default=argparse.SUPPRESS,  # settings that are not given have their defaults
     )
     add = parser.add_argument
     add("--out", type=Path, default=Path("model.zip"), help="the model (model.zip)")
@@ -64,7 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     for setting in fields(Settings):
         flag, text = f"--{setting.name.replace('_', '-')}", describe(setting.name)
         add(flag, type=types[setting.name], help=text.replace("%", "%%"), metavar=_metavar(setting))
-    add("--checkpoint-every", type=int, metavar="STEPS", default=1_000_000, help="(1,000,000)")
+    add(
+        "--checkpoint-every",
+        type=int,
+        metavar="STEPS",
+        default=1_000_000,
+        help="steps between checkpoints (1,000,000)",
+    )
     add("--html", action="store_true", default=False, help="write a report as well: *.html")
     add(
         "--tensorboard",
@@ -148,7 +154,7 @@ def _settings(args: argparse.Namespace, path: Path) -> tuple[Settings, dict[str,
 def _require_possible(args: argparse.Namespace) -> None:
     """Refuse, before the training run, options that would fail after it."""
     out = args.out
-    if out.suffix != ".zip" or (out.exists() and not out.is_file()):  # it is read again
+    if out.suffix != ".zip" or (out.exists() and not out.is_file()):  # the model is read again
         raise UsageError(f"--out {out}: give a file whose name ends in .zip")
     for suffix in (*WRITTEN, *((HTML,) if args.html else ())):
         files.require_writable(out.with_suffix(suffix))
@@ -161,7 +167,7 @@ def _require_possible(args: argparse.Namespace) -> None:
 def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Settings:
     """The settings of a checkpoint; given ones that differ are refused."""
     if set(stored) != {f.name for f in fields(Settings)}:
-        raise UsageError("--resume: the checkpoint is of another version of this program")
+        raise UsageError("--resume: the checkpoint was written by another version of this program")
     for name, value in given.items():
         if value != stored[name]:
             raise UsageError(

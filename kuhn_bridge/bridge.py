@@ -120,14 +120,14 @@ class KuhnPoker:
         return betting(history).is_terminal
 
     def get_current_player(self, history: str) -> int:
-        """Who is to act, 0 or 1."""
+        """The player to act, 0 or 1."""
         actor = betting(history).actor
         if actor is None:
             raise HistoryError(f"nobody acts after {history!r}: the hand is over")
         return actor
 
     def get_payoff(self, cards: Sequence[Any], history: str) -> int:
-        """What player_0 wins in a finished hand, in chips."""
+        """The return of player_0 in a finished hand, in chips."""
         row = betting(history)
         if not row.is_terminal:
             raise HistoryError(f"there is no payoff after {history!r}: the hand is not over")

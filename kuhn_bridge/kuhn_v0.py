@@ -38,7 +38,7 @@ class AgentInfo(TypedDict):
 
 
 class AgentObservation(AgentInfo):
-    """What an agent observes: float32 `(10,)`, and its mask."""
+    """An agent's observation, float32 `(10,)`, and its mask."""
 
     observation: Observation
 
@@ -242,7 +242,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         return None
 
     def close(self) -> None:
-        """No-op: no resources are open. PettingZoo's API test asks for it beside `render`."""
+        """No-op: no resources are open. PettingZoo's API test requires it beside `render`."""
 
     def _turn(self, hand: State) -> None:
         """Make `hand` the current state, and select the agent to act or, at the end, player_0."""

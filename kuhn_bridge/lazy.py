@@ -18,8 +18,8 @@ def lazy_names(
     """`__getattr__` and `__dir__` for the module `owner`, whose names are those of `modules`.
 
     Args:
-        owner: the name of the module.
-        modules: the module that defines each name.
+        owner: name of the module.
+        modules: module that defines each name.
     """
 
     def load(name: str) -> Any:

@@ -61,7 +61,7 @@ class KuhnBridgeGame(pyspiel.Game):
         iig_obs_type: pyspiel.IIGObservationType | None = None,
         params: dict[str, Any] | None = None,
     ) -> KuhnBridgeObserver:
-        """An observer of what `iig_obs_type` asks for; by default the observation `(10,)`."""
+        """An observer of type `iig_obs_type`; by default of the observation `(10,)`."""
         default = pyspiel.IIGObservationType(perfect_recall=False)
         return KuhnBridgeObserver(iig_obs_type or default, params)
 

@@ -93,7 +93,7 @@ check("values", GAME, "the values of random policies, by OpenSpiel's own walk")(
 def check_best_response(
     tally: Tally, settings: Settings, *, evaluate: Callable[..., Any] = values.evaluate_policy
 ) -> None:
-    """The best values of all players, and what our best responses win when they are played."""
+    """The best values of all players, and the values of our best responses when they are played."""
     for where, policy in random_policies(settings):
         theirs, tree = policy.to_openspiel(), policy.game.tree
         measure = evaluate(tree, policy.table)
@@ -235,7 +235,7 @@ def check_environment(
 
 
 class Step(NamedTuple):
-    """One slot's step: who acted where, the next decision, and what all players were paid."""
+    """One slot's step: the seat that acted and where, the next decision, and all returns."""
 
     seat: int
     node: int

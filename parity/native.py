@@ -50,7 +50,7 @@ Reference: TypeAlias = Callable[[Sequence[PolicyRows]], Any]
 
 
 class Position(NamedTuple):
-    """What our rules say after some actions, chance's included."""
+    """The position after some actions, chance's included, by our rules."""
 
     player: int  # to act; CHANCE or TERMINAL
     legal: list[int]
@@ -73,7 +73,7 @@ def check_rules(tally: Tally, settings: Settings) -> None:
 
 
 def position(native: Phantom | LiarsDice, history: Sequence[int]) -> Position:
-    """What our rules say after a history of OpenSpiel."""
+    """The position after a history of OpenSpiel, by our rules."""
     if isinstance(native, LiarsDice):
         return _dice_position(native, history)
     return _phantom_position(native, history)
@@ -147,10 +147,10 @@ def check_infosets(tally: Tally, settings: Settings) -> None:
 
 
 def _knowledge(native: NativeGame, state: Any, player: int) -> Any:
-    """What a player has seen and done.
+    """A player's observations and actions so far.
 
-    In phantom games its own cells, each taken or found to be held; not OpenSpiel's string, which
-    in classical dark hex also has the number of all actions.
+    In phantom games these are the cells that it tried, each taken or found to be held. OpenSpiel's
+    string is not used: in classical dark hex it also has the number of all actions.
     """
     if not isinstance(native, Phantom):
         return state.information_state_string(player)

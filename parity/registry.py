@@ -94,8 +94,8 @@ class KnownFault(Exception):  # noqa: N818  # an outcome, not an error
 
 
 Body: TypeAlias = Callable[..., None]
-"""Takes a tally and settings. What it checks are keyword arguments, so that a test can pass
-something wrong instead."""
+"""Takes a tally and settings. The objects that it checks are keyword arguments, which allows a
+test to pass a wrong one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""A side: any implementation of Kuhn poker as a function from nodes to what happens there.
+"""A side: any implementation of Kuhn poker as a function from nodes to views.
 
-`view(deal, letters)` gives who acts at a node, the legal moves and the returns. Any two sides can
-be compared node by node.
+`view(deal, letters)` gives the player to act at a node, the legal moves and the returns. Any two
+sides can be compared node by node.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def test_flipped_bits_cuts_and_other_files_are_refused(tmp_path: Path) -> None:
     others = (b"", b"junk", file.getvalue())
     for content in (*damaged, whole[:-1], whole[:1000], whole + b"\0", *others):
         path.write_bytes(content)
-        with pytest.raises(BridgeError, match="not a whole checkpoint"):
+        with pytest.raises(BridgeError, match="not a complete checkpoint"):
             read_checkpoint(path)
 
 

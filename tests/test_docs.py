@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import kuhn_bridge
+from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, NAMES
+from algorithms.games import MAX_NODES
 from algorithms.learning.settings import KINDS, Settings, default
+from algorithms.support import budget
 from parity.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -99,6 +103,18 @@ def test_settings_are_as_documented():
     text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     section = re.split(r"^## ", text.partition("\n## Settings\n")[2], flags=re.MULTILINE)[0]
     assert [line for line in section.splitlines() if line.startswith("|")] == [*settings_table()]
+
+
+def test_docstrings_state_the_defaults():
+    assert f"`{DEFAULT_VARIANT}` (the default)" in kuhn_bridge.solve.__doc__
+    assert f"({DEFAULT_ITERATIONS:,} by default)" in kuhn_bridge.solve.__doc__
+    assert all(f"`{name}`" in kuhn_bridge.solve.__doc__ for name in NAMES)
+    assert f"({MAX_NODES:,} by default)" in kuhn_bridge.load_game.__doc__
+    bound = " ".join(kuhn_bridge.Policy.lower_bound.__doc__.split())
+    assert f"({budget.DECISIONS:,} by default)" in bound
+    assert f"({budget.HANDS:,} by default)" in bound
+    assert f"(only {budget.SEEDS[0]} by default)" in bound
+    assert len(budget.SEEDS) == 1
 
 
 SHOWN = re.compile(r"^\$ python -m ([\w.]+) ?(.*)$")

@@ -305,7 +305,7 @@ class Changed(VecEnvWrapper):
 
 
 def test_a_strange_observation_is_refused_and_a_negative_zero_is_a_zero() -> None:
-    with pytest.raises(BridgeError, match="no player to act has in this game"):
+    with pytest.raises(BridgeError, match="no decision of this game has"):
         learn(Changed(SelfPlayVecEnv(64), lambda seen: 2 * seen), SelfPlay(), 512)
     signed = Changed(SelfPlayVecEnv(64), lambda seen: np.where(seen, seen, np.float32(-0.0)))
     learn(signed, SelfPlay(), 512)

@@ -312,7 +312,7 @@ def test_a_sweep_ends_with_a_report_of_each_settings_best_run(tmp_path, capsys):
 def test_a_sweep_over_several_games_has_no_report(tmp_path, capsys):
     sweep_of(tmp_path, ("kuhn", LEDUC))
     assert sweep.main(["--report", str(tmp_path), "--html"]) == 2
-    assert "--html: a report is of one game, this sweep of 2" in capsys.readouterr().err
+    assert "--html: a report covers one game, but this sweep has 2" in capsys.readouterr().err
 
 
 def test_facts_of_a_game():

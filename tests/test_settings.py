@@ -96,5 +96,7 @@ def test_impossible_settings_are_refused(given: dict[str, Any], word: str) -> No
 
 
 def test_every_setting_says_what_it_is() -> None:
-    assert describe("steps").startswith("decisions to learn from (20,000,000; on states 10,000,000")
+    assert describe("steps").startswith(
+        "number of decisions to learn from (20,000,000; on states 10,000,000"
+    )
     assert all(len(describe(f.name)) > 15 for f in fields(Settings))

@@ -146,7 +146,7 @@ def test_an_illegal_action_is_refused_and_changes_nothing(action: int) -> None:
     before = hands.get_state()
     with pytest.raises(IllegalActionError, match=f"action {action} is illegal in hand 2"):
         hands.step(np.array([0, 0, action, 0]))
-    with pytest.raises(IllegalActionError, match="4 hands take as many actions"):
+    with pytest.raises(IllegalActionError, match="4 hands need as many actions"):
         hands.step(np.array([0, 0]))
     assert hands.get_state() == before
 

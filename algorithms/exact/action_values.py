@@ -36,7 +36,7 @@ ROUNDING = 1e-12  # of the largest return: actions whose values differ by less a
 class ActionValues:
     """All of the module's quantities for one joint policy.
 
-    NaN stands for a quotient by 0: where the other players and chance never arrive.
+    Quotients are NaN where the other players and chance never arrive.
     """
 
     values: Float64Array  # (S,)

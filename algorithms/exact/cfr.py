@@ -155,7 +155,7 @@ def _frozen(table: Float64Array) -> Float64Array:
     return table
 
 
-# What the kernel reads, each list in the order in which it is used:
+# The kernel's inputs, each list in the order in which it is used:
 #   nodes with children, last first: number, first child, number of children, first probability
 #   decision nodes as in `Tree.members`: number, first child, sequences (P, nodes), chance's reach
 #   information sets by owner: first slot, end of slots, parent sequence, first member, end of
@@ -166,8 +166,9 @@ _Infosets: TypeAlias = tuple[
     UInt32Array, UInt32Array, UInt32Array, UInt32Array, UInt32Array, UInt32Array
 ]
 _Arrays: TypeAlias = tuple[_Nodes, _Members, _Infosets]
-# What it writes. The policy: probabilities by slot, then by chance's edges; reach probabilities by
-# sequence; values by player and node. Sums: regrets, those of the last iteration, policies.
+# The kernel's outputs. The policy: probabilities by slot, then by chance's edges; reach
+# probabilities by sequence; values by player and node. Sums: regrets, those of the last
+# iteration, policies.
 _Policy: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 _Sums: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 

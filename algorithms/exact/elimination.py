@@ -115,7 +115,7 @@ def exposures(
             owner = int(tree.owner[infoset])
             better = policy.copy()
             better[infoset] = cleaned[infoset]
-            # What the owner gains, by the opponent's sequence.
+            # The owner's gain, by the opponent's sequence.
             gained = (reach_probabilities(tree, better) - reach) @ payoff_matrix(tree, owner)
             cost = float(gained @ reach)
             worst = float((reduced_strategies(tree, 1 - owner) @ gained).max())

@@ -7,7 +7,7 @@ Two ideas make it fast. First, with perfect recall the counterfactual value of a
 
 so no nodes but the terminal ones are needed (the sequence form, von Stengel 1996). Second, many
 information sets differ only in the cards dealt. They form a *group*, each in a *lane* of its own. A
-*position* is one slot of a group in all lanes: what a player has done, whatever its cards. All
+*position* is one slot of a group in all lanes: a player's actions so far, for any cards. All
 terminals between two players' positions are then one small matrix, lanes by lanes (a *block*), and
 one vector instruction handles several hands.
 
@@ -72,13 +72,13 @@ class FastSolver(BaseSolver):
         return self._normalized(np.maximum(predicted, 0))
 
 
-# What the kernel reads. Groups: first position of each (and the end), parent position. Blocks: the
+# The kernel's inputs. Groups: first position of each (and the end), parent position. Blocks: the
 # player's position, the others' positions, the number of the matrix between them. Then the matrices
 # `[matrix, opponent's lane, player's lane]`, and each player's first group and first block.
 _Groups: TypeAlias = tuple[UInt32Array, UInt32Array]
 _Blocks: TypeAlias = tuple[UInt32Array, UInt32Array, UInt32Array]
 _Arrays: TypeAlias = tuple[_Groups, _Blocks, Float64Array, IntpArray, IntpArray]
-# What it writes, by position and lane: regrets; predicted regrets (the same array unless the
+# The kernel's outputs, by position and lane: regrets; predicted regrets (the same array unless the
 # variant is predictive); by group and lane the scale of regret matching, 1 / the sum of predicted
 # regrets above 0; counterfactual values; reach probabilities; policy sums.
 _Tables: TypeAlias = tuple[

@@ -75,10 +75,10 @@ def from_exact(policy: Exact) -> Float64Array:
 
 
 def move_costs(policy: Exact) -> dict[str, dict[Action, Fraction]]:
-    """What each action loses against `policy` compared with the best action, in chips.
+    """The cost of each action against `policy` compared with the best action, in chips.
 
-    The average over the hands that reach the information state, with best play afterwards; 0 where
-    `policy` never lets the player arrive.
+    It is the average over the hands that reach the information state, with best play afterwards; 0
+    where `policy` never lets the player arrive.
     """
     costs: dict[str, dict[Action, Fraction]] = {}
     for seat in PLAYERS:

@@ -1,9 +1,9 @@
 """Liar's Dice between two players, measured exactly by its public states, without a game tree.
 
 Bids are public and dice are private. A *public state* is the sequence of bids so far; a *private
-state* is a player's roll, as a sorted multiset. An information set is a pair of both, so whatever
-belongs to one is an array (public states, private states), and the walk over histories becomes a
-walk over public states with vectors over private states.
+state* is a player's roll, as a sorted multiset. An information set is a pair of both, so values
+per information set are an array (public states, private states), and the walk over histories
+becomes a walk over public states with vectors over private states.
 
 **Public states.** Each bid is higher than the one before, so a sequence is a set: a *code* of B
 bits for B bids, bid k at bit B - 1 - k. The next bid of a code is one of the zeros below its lowest
@@ -326,7 +326,7 @@ def call_values(stack: Stack, depth: int, rules: Rules, calls: bool) -> None:
 
 @inlined
 def _call(stack: Stack, values: _Values, depth: int, rules: Rules) -> float:
-    """Set both players' values of calling the last bid; return what the policy's call wins."""
+    """Set both players' values of calling the last bid; return the value of the policy's call."""
     bids = len(rules.quantity)
     matches = rules.matches[rules.face[bids - 1 - stack.left[depth]]]
     call_values(stack, depth, rules, False)

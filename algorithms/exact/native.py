@@ -1,4 +1,4 @@
-"""What the native large games share: checks of their tables, losses, and solvers of the CFR family.
+"""Shared by native large games: checks of their tables, losses, and solvers of the CFR family.
 
 A policy is one table of float32 probabilities `(I_p, A)` per player p, with I_p information sets.
 """

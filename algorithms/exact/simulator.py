@@ -48,7 +48,7 @@ class Rules(NamedTuple):
     returns: Float32Array  # (N, P)
     deals: Int32Array  # (D, 2) nodes after chance's first moves: a cell's own, and its alias
     own_share: UInt64Array  # (D,) the share of a cell that is its own, times 2^32 (Vose 1991)
-    first_acts: bool  # whether no opponent is to act before the first action of a hand
+    first_acts: bool  # whether no opponent acts before the first action of a hand
 
 
 class Hands(NamedTuple):
@@ -67,10 +67,10 @@ class Simulator:
     probability says, with less noise than random deals. Chance later in a hand is random.
 
     Args:
-        tree: the game.
-        hands: n.
-        seed: of the random stream.
-        opponents: tables `(I, A)` that play some of the seats, but not all.
+        tree: tree of the game.
+        hands: number of hands n.
+        seed: seed of the random stream.
+        opponents: tables `(I, A)` that play some seats, but not all.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class Simulator:
 
     @property
     def seats(self) -> Int8Array:
-        """Who is to act: `(n,)`."""
+        """The player to act in each hand: `(n,)`."""
         return self._rules.player[self._hands.node]
 
     @property
     def infosets(self) -> Int32Array:
-        """Where they are to act: `(n,)`."""
+        """The information set of each player to act: `(n,)`."""
         return self._rules.infoset[self._hands.node]
 
     @property
@@ -111,7 +111,7 @@ class Simulator:
 
     @property
     def acted(self) -> Int8Array:
-        """Who acted in the last step: `(n,)`."""
+        """The player who acted in the last step of each hand: `(n,)`."""
         return self._hands.acted
 
     @property
@@ -137,7 +137,7 @@ class Simulator:
         """Play one action per hand `(n,)`; illegal ones raise an error and change nothing."""
         if np.shape(actions) != self._hands.node.shape:
             raise IllegalActionError(
-                f"{len(self._hands.node):,} hands take as many actions; got {np.shape(actions)}"
+                f"{len(self._hands.node):,} hands need as many actions; got {np.shape(actions)}"
             )
         if not _all_legal(self._rules, self._hands.node, actions):
             raise self._illegal(actions)
@@ -153,7 +153,7 @@ class Simulator:
         raise AssertionError
 
     def look_up(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The rows of a table `(I, width)` at which the hands are to act: `(n, width)`."""
+        """The rows of a table `(I, width)` at the hands' information sets: `(n, width)`."""
         return _look_up(table, self._rules.infoset, self._hands.node)
 
     def random_actions(self) -> UInt8Array:
@@ -196,7 +196,7 @@ def _first_state(seed: int) -> np.uint64:
 
 
 def play_out(rules: Rules, hands: int, stream: Stream) -> Int64Array:
-    """How many of `hands` end at each node; opponents play all seats: `(N,)`."""
+    """The number of `hands` that end at each node if opponents play all seats: `(N,)`."""
     counts = np.zeros(len(rules.player), np.int64)
     _play_out(rules, hands, stream.state, counts)
     return counts
@@ -260,7 +260,7 @@ def _deals(tree: Tree) -> Int32Array:
 
 
 def _alias_table(probabilities: Float64Array) -> tuple[Float64Array, IntpArray]:
-    """D cells of equal size: the share of each that is its own, and whose the rest is."""
+    """D cells of equal size: the share of each that is its own, and the index that has the rest."""
     count = len(probabilities)
     share, alias = probabilities * count / probabilities.sum(), np.arange(count)
     small = [i for i in range(count) if share[i] < 1]
@@ -295,7 +295,7 @@ def draw(stream: UInt64Array) -> float:
 def _all_legal(rules: Rules, node: Int32Array, actions: npt.NDArray[Any]) -> bool:
     legal, width = True, np.uint64(rules.child.shape[1])
     for i in range(len(node)):
-        action = np.uint64(actions[i])  # below 0 is far above `width`
+        action = np.uint64(actions[i])  # a negative number becomes far larger than `width`
         known = min(action, width - np.uint64(1))
         infoset = np.uint64(rules.infoset[np.uint64(node[i])])
         legal &= (action == known) & (rules.child[infoset, known] >= 0)

@@ -38,7 +38,7 @@ class Solved:
 
     @property
     def iterations(self) -> int:
-        """How many iterations were run."""
+        """The number of iterations that were run."""
         return self.curve[-1][0]
 
 
@@ -53,10 +53,10 @@ def make_solver(
     """The solver of a variant, by name or by value.
 
     Args:
-        tree: the game.
+        tree: tree of the game.
         variant: one of `NAMES`, or a `Variant`.
         discounts: alpha, beta and gamma instead of the variant's own; not for sampling.
-        seed: for sampling.
+        seed: random seed of a sampling variant.
         mode: `exact` gives OpenSpiel's iterates bit for bit, `fast` the same up to rounding;
             sampling has one mode.
     """

@@ -33,7 +33,7 @@ CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
 
 
 class Visit(NamedTuple):
-    """One node of a depth-first walk; `probability` is chance's of the step that leads here."""
+    """One node of a depth-first walk; `probability` is that of chance's step to it."""
 
     depth: int
     player: int
@@ -280,7 +280,7 @@ def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> IntpArray:
 
 
 def unsigned(values: npt.ArrayLike) -> UInt32Array:
-    """As uint32: unsigned indices spare compiled code a test for negative ones."""
+    """The values as uint32: compiled code tests signed indices for negative ones."""
     return np.ascontiguousarray(values, np.uint32)
 
 

@@ -48,22 +48,38 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 class Loss(NamedTuple):
-    """What a policy loses to a best response at one information set."""
+    """The loss of a policy to a best response at one information set.
+
+    Attributes:
+        player: player who acts.
+        infoset: number of the information set, for `Game.infoset_label`.
+        reach: probability that a hand arrives there.
+        played: most probable action of the policy.
+        probability: probability of that action.
+        best: action of the best response.
+        lost: loss in chips per hand, averaged over all hands.
+    """
 
     player: int
     infoset: int
-    reach: float  # the probability that a hand arrives here
-    played: int  # the likeliest action
-    probability: float  # of that action
-    best: int  # the best response's action
-    lost: float  # chips per hand, of all hands
+    reach: float
+    played: int
+    probability: float
+    best: int
+    lost: float
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What each player wins, and would win by best-responding to the others, in chips per hand.
+    """Values of a policy and of best responses to it, in chips per hand.
 
     Best responses and losses are computed when they are first read.
+
+    Attributes:
+        values: value of the policy for each player.
+        best_values: value of each player's best response to the other players.
+        compute_best_responses: function that returns `best_responses`.
+        compute_losses: function that returns `losses`.
     """
 
     values: tuple[float, ...]
@@ -89,7 +105,7 @@ class Measure:
 
     @cached_property
     def best_responses(self) -> Any:
-        """The best response's action at each information set: int32 `(I,)`, the lowest of equals.
+        """The best response's action at each information set: int32 `(I,)`, the lowest ID in a tie.
 
         At each information set its owner responds to all other players.
         """
@@ -152,7 +168,7 @@ def _evaluated(tree: Tree, table: Float64Array) -> tuple[Float64Array, Float64Ar
 
 
 def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
-    """What each player wins on average, in chips per hand, under a joint policy `(I, A)`."""
+    """Each player's expected return, in chips per hand, under a joint policy `(I, A)`."""
     return evaluate_policy(tree, policy).values
 
 
@@ -223,7 +239,7 @@ def _losses(tree: Tree, table: Float64Array, action_values: Float64Array) -> tup
 
 
 def _as_float64(numbers: npt.ArrayLike) -> Float64Array:
-    """As float64, writable and in C order: one type to compile for."""
+    """The numbers as writable float64 in C order: one type to compile for."""
     if type(numbers) is np.ndarray and numbers.dtype is _FLOAT64 and numbers.flags.carray:
         return numbers
     return np.array(numbers, np.float64, order="C")

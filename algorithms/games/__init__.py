@@ -41,9 +41,12 @@ NATIVE_VARIANTS = [name for name, variant in VARIANTS.items() if variant.alterna
 
 @lru_cache(maxsize=4)
 def load_game(name: str, *, max_nodes: int = MAX_NODES, cached: bool = True) -> Game:
-    """`kuhn` or an OpenSpiel game, e.g. `leduc_poker` or `kuhn_poker(players=3)`.
+    """Load `kuhn` or an OpenSpiel game, e.g. `leduc_poker` or `kuhn_poker(players=3)`.
 
-    Large trees are cached on disk unless `cached` is false.
+    Args:
+        name: name of the game, with its parameters.
+        max_nodes: largest number of nodes of a tree (10,000,000 by default).
+        cached: whether large trees are cached on disk.
     """
     if name == KUHN:
         return kuhn()
@@ -54,7 +57,7 @@ copyreg.pickle(Game, lambda game: (load_game, (game.name,)))
 
 
 def as_game(game: Any) -> Game:
-    """A `Game`, from one, from its name, or from a `pyspiel.Game`."""
+    """The `Game` of a `Game`, a name or a `pyspiel.Game`."""
     if isinstance(game, Game):
         return game
     return load_game(game) if isinstance(game, str) else openspiel_game(game)

@@ -43,18 +43,27 @@ class Source:
 class Game:
     """A finite sequential game with perfect recall.
 
-    The tree is built when something needs it. A *table* is a joint policy: with a tree float64
-    `(I, A)`, one row per information set and one column per action ID; for a native large game
-    one float32 `(I_p, A)` per player.
+    The tree is built when it is first needed. A *table* is a joint policy. In a game with a tree it
+    is float64 `(I, A)`, with one row per information set and one column per action ID; in a native
+    large game it is one float32 `(I_p, A)` per player.
+
+    Attributes:
+        name: string that loads the game again.
+        num_players: number of players.
+        num_actions: number of action IDs A.
+        source: functions that compute the tree, observations and labels.
+        observation_size: size of an observation, without the one-hot of the seat.
+        closed_form: values that are known without solving the game, if any.
+        origin: `pyspiel.Game` that the game was made from, if any.
     """
 
-    name: str  # the string that loads the game again
+    name: str
     num_players: int
     num_actions: int
     source: Source
     observation_size: int
     closed_form: ClosedForm | None = None
-    origin: Any = None  # the `pyspiel.Game` it was made from, if any
+    origin: Any = None
 
     @cached_property
     def tree(self) -> Tree:
@@ -91,7 +100,7 @@ class Game:
     def measure(self, table: Any) -> Measure:
         """Exact values, gains, best responses and losses of a table.
 
-        Of a native game's losses only the largest are kept.
+        For a native game, only the largest losses are kept.
         """
         if self.native is None:
             return evaluate_policy(self.tree, table)
@@ -133,8 +142,8 @@ class Game:
     def network_inputs(self, size: int | None = None) -> Float32Array:
         """The inputs of a network at each information set: float32 `(I, size)`.
 
-        The observation, followed by a one-hot of the seat if `size` is larger by the number of
-        players. The default is the size that training uses.
+        They are the observation, followed by a one-hot of the seat if `size` is larger by the
+        number of players. The default is the size that training uses.
         """
         with_seat = self.observation_size + self.num_players
         if size is None:

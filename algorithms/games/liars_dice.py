@@ -52,7 +52,7 @@ class LiarsDice:
 
     Observation, for each player's `dice` of `sides`:
 
-    | index | what |
+    | index | meaning |
     |---|---|
     | 0, 1 | one-hot of the player |
     | then dice * sides | one-hot of each of its own dice, in ascending order |
@@ -122,7 +122,7 @@ class LiarsDice:
 
     def find_infosets(self, player: int, observations: Float32Array) -> Int64Array:
         """The information sets that have these observations, `(m, observation_size)`: `(m,)`."""
-        del player  # whose observation it is follows from the number of bids
+        del player  # the number of bids determines the player
         dice_end = 2 + self._dice_in.shape[1]
         rolls = (observations[:, 2:dice_end] @ self._dice_in.T).argmax(axis=1)
         bits = 1 << np.arange(self.num_actions - 1)[::-1]

@@ -1,4 +1,4 @@
-"""What every native large game offers: exact measures without a tree, and policies as tables."""
+"""The interface of native large games: exact measures without a tree, and policies as tables."""
 
 from __future__ import annotations
 

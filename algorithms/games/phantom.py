@@ -60,7 +60,7 @@ def _dark_hex(settings: Mapping[str, Any]) -> Phantom | None:
     rows, cols = settings["num_rows"], settings["num_cols"]
     if rows * cols > MAX_CELLS:
         return None
-    # Nine states per cell, of which a player to act sees three; player 0 is black.
+    # A cell has nine states, and a player to act sees three of them; player 0 is black.
     white, empty, black = (9 * np.arange(rows * cols) + state for state in (3, 4, 5))
     views = np.array([[empty, black, white], [empty, white, black]])
     labels = tuple(f"{chr(ord('a') + col)}{row + 1}" for row in range(rows) for col in range(cols))
@@ -73,7 +73,7 @@ class Phantom:
 
     Observation:
 
-    | index | what |
+    | index | meaning |
     |---|---|
     | `face.views[player]` | 1 for each cell: untried, taken, or failed |
     | C * C from `face.view_size` | one-hot of the cell of each own action, in order |

@@ -1,12 +1,12 @@
 """Trained best responses: a lower bound of NashConv in games of any size.
 
-NashConv sums over seats i what the best policy of that seat gains against the others:
+NashConv is the sum, over seats i, of the gain of that seat's best policy against the others:
 
     NashConv(p) = sum_i max_b [u_i(b, p_-i) - u_i(p)]
 
-Where the maximum cannot be computed, any single b in its place gives a bound from below. Here b is
-trained: p is frozen in the other seats, which leaves a problem for a single agent, and stock
-`MaskablePPO` learns it (`response_training`). How much of the maximum it finds is unknown, so
+Where the maximum cannot be computed, any single b in its place gives a lower bound. Here b is
+trained: p is frozen in the other seats, which leaves a single-agent problem for stock
+`MaskablePPO` (`response_training`). How much of the maximum it finds is unknown, so
 
 - a small bound does not show that NashConv is small, and
 - bounds do not rank policies: the smaller one may belong to the policy that is harder to learn
@@ -14,12 +14,12 @@ trained: p is frozen in the other seats, which leaves a problem for a single age
 
 For each seat:
 
-1. Per seed two networks are trained, one from scratch, and one that first imitates
-   0.8 p + 0.2 uniform play, so that it begins near u_i(p) even if p is hard to beat.
+1. Two networks are trained per seed: one from scratch, and one that first imitates 0.8 p + 0.2
+   uniform play, to begin near u_i(p) even if p is hard to beat.
 2. Candidates are each network greedy and sampled, and p itself, whose gain is 0 exactly. All play
    the same hands, a quarter as many as in step 3, and the one that gains most is chosen.
-3. The chosen one plays fresh hands, once, and as many as was fixed before. To choose and measure on
-   the same hands would overstate the gain: the largest of several noisy figures is too large on
+3. The chosen one is measured once, on a fixed number of fresh hands. Choosing and measuring on the
+   same hands would overstate the gain: the largest of several noisy figures is too large on
    average.
 
 The estimate is therefore unbiased for the chosen response, and its 95% interval contains
@@ -74,12 +74,19 @@ NO_GAIN = Gain(ITSELF, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class SeatBound:
-    """The gain of one seat's chosen response on fresh hands, and the runs that found it."""
+    """The gain of one seat's chosen response on fresh hands, and the runs that found it.
+
+    Attributes:
+        seat: number of the seat.
+        chosen: name and gain of the chosen response.
+        runs: number of training runs.
+        cpu_seconds: CPU time of all training runs.
+    """
 
     seat: int
     chosen: Gain
     runs: int
-    cpu_seconds: float  # of all runs
+    cpu_seconds: float
 
     @property
     def found(self) -> bool:
@@ -89,31 +96,38 @@ class SeatBound:
 
 @dataclass(frozen=True, slots=True)
 class LowerBound:
-    """A lower bound of a policy's NashConv, in chips per hand."""
+    """A lower bound of a policy's NashConv, in chips per hand.
+
+    Attributes:
+        game: name of the game.
+        seats: chosen response of each seat, with its gain and standard error.
+        hands: number of hands on which each seat's response was measured.
+        decisions: number of decisions that each training run learned from.
+    """
 
     game: str
     seats: tuple[SeatBound, ...]
-    hands: int  # on which each seat's response was measured
-    decisions: int  # that each run learned from
+    hands: int
+    decisions: int
 
     @property
     def gains(self) -> tuple[float, ...]:
-        """What each seat's response gains; by chance it may be slightly below 0."""
+        """The gain of each seat's response; by chance it may be slightly below 0."""
         return tuple(seat.chosen.gain for seat in self.seats)
 
     @property
     def standard_error(self) -> float:
-        """Of the sum of the gains: seats are measured on different hands."""
+        """The standard error of the sum of the gains; seats are measured on different hands."""
         return math.hypot(*(seat.chosen.standard_error for seat in self.seats))
 
     @property
     def nash_conv_at_least(self) -> float:
-        """The sum of the gains; never below 0, as NashConv is not."""
+        """The sum of the gains, or 0 if it is negative: NashConv is never negative."""
         return max(0.0, sum(self.gains))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95% of such intervals contain the sum of what the responses gain."""
+        """The 95% interval of the sum of the gains, cut off at 0."""
         reach = QUANTILE * self.standard_error
         return max(0.0, sum(self.gains) - reach), max(0.0, sum(self.gains) + reach)
 
@@ -123,7 +137,7 @@ class LowerBound:
 
     @property
     def found(self) -> bool:
-        """Whether any seat has a response that gains."""
+        """Whether a response was chosen rather than the policy itself, in any seat."""
         return any(seat.found for seat in self.seats)
 
 
@@ -141,17 +155,18 @@ def lower_bound(  # noqa: PLR0913  # options by name
     """Train responses to a policy in every seat, and measure the best one of each.
 
     Args:
-        game: what is played.
-        policy: what all seats play. A table `(I, A)` is played on the game's tree; a function from
-            observations `(n, size)` and masks `(n, A)` to probabilities `(n, A)` on OpenSpiel's
-            states.
-        decisions: that each run learns from.
-        hands: that measure each seat's response; a quarter as many others choose it.
-        seeds: each one adds two runs per seat.
-        cpus: how many runs at a time; more than one run on Ray.
-        address: of a Ray cluster.
-        progress: called with the number of decisions of all runs so far, out of `total_decisions`,
-            and a note.
+        game: the game.
+        policy: joint policy of all seats. A table `(I, A)` is played on the game's tree; a function
+            from observations `(n, size)` and masks `(n, A)` to probabilities `(n, A)` is played on
+            OpenSpiel's states.
+        decisions: number of decisions that each training run learns from.
+        hands: number of hands on which each seat's response is measured. It is chosen on a quarter
+            as many other hands.
+        seeds: random seeds; each one adds two training runs per seat.
+        cpus: number of training runs at a time; more than one run on Ray.
+        address: address of a Ray cluster.
+        progress: function that is called with the number of decisions of all runs so far, out of
+            `total_decisions`, and a note.
     """
     budget.require_budget(decisions=decisions, hands=hands, seeds=seeds, cpus=cpus)
     target, show = Target(game, policy), progress or (lambda done, note: None)
@@ -175,7 +190,7 @@ def lower_bound(  # noqa: PLR0913  # options by name
 def total_decisions(
     game: Game, *, decisions: int = budget.DECISIONS, seeds: Sequence[int] = budget.SEEDS
 ) -> int:
-    """How many decisions all runs of `lower_bound` learn from."""
+    """The number of decisions that all runs of `lower_bound` learn from."""
     return game.num_players * len(seeds) * len(STARTS) * decisions
 
 

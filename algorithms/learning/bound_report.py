@@ -1,4 +1,4 @@
-"""Lower bounds in words, as JSON, and as exit codes: never as if they were NashConv itself."""
+"""Lower bounds in words, as JSON, and as exit codes: never presented as NashConv itself."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def to_text(
     """The bound, the chosen responses, and the budget that found them.
 
     Args:
-        source: the name of the policy.
-        bound: what was found.
-        uniform: the bound of uniform play, found in the same way.
-        exact: each player's exact gain where it is known, to print which share was found.
+        source: name of the policy.
+        bound: lower bound of the policy.
+        uniform: lower bound of uniform play, found in the same way.
+        exact: each player's exact gain, if known, to print the share that was found.
     """
     header = ["seat", "chosen response", "gain", "95% interval", "runs", "CPU time"]
     rows = [_row(seat) for seat in bound.seats]

@@ -13,17 +13,17 @@ from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer
 from algorithms.support.arrays import BoolArray, Float32Array, Int8Array
 from algorithms.support.compiled import compiled
 
-# What `MaskableRolloutBuffer` keeps of a decision before its advantage is known.
+# The arrays of `MaskableRolloutBuffer` that are filled before advantages are known.
 _STORED = ("observations", "actions", "values", "log_probs", "action_masks")
 
 
 class LastStep(NamedTuple):
     """The last step of n hands with P players."""
 
-    acted: Int8Array  # (n,) who acted
-    returns: Float32Array  # (n, P) where a hand ended, else 0
-    ended: BoolArray  # (n,)
-    seats: Int8Array  # (n,) who is to act now
+    acted: Int8Array  # (n,) the seat that acted
+    returns: Float32Array  # (n, P) the returns where a hand ended, else 0
+    ended: BoolArray  # (n,) whether the hand ended
+    seats: Int8Array  # (n,) the seat to act next
 
 
 class SeatRolloutBuffer(MaskableRolloutBuffer):
@@ -34,26 +34,26 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
 
         A_k = R_k + gamma V_(k+1) - V_k + gamma lambda A_(k+1)
 
-    where k + 1 is the *same seat's* next decision and R_k what the seat is paid until then: its
-    return if the hand ends, and then V_(k+1) = A_(k+1) = 0. The seat that is to act when the
-    rollout ends has a known V_(k+1). For another seat's last decision in an unfinished hand it is
-    not known: the decision is carried over to the next rollout, which continues the hand. So there
-    are P - 1 more rows than steps; PPO's ratio accounts for the update in between.
+    where k + 1 is the *same seat's* next decision. R_k is the seat's reward until then: its return
+    if the hand ends, and then V_(k+1) = A_(k+1) = 0. When the rollout ends, V_(k+1) is known for
+    the seat to act. It is not known for another seat's last decision in an unfinished hand: that
+    decision is carried over to the next rollout, which continues the hand. The buffer therefore has
+    P - 1 more rows than steps; PPO's ratio accounts for the update in between.
 
     Args:
-        n_steps: steps of a rollout.
-        args: the spaces.
-        players: P.
-        last_step: returns the environment's last step.
-        scale: the unit of returns, which are divided by it.
-        kwargs: as for `MaskableRolloutBuffer`.
+        n_steps: number of steps of a rollout.
+        args: observation space and action space.
+        players: number of players P.
+        last_step: function that returns the environment's last step.
+        scale: number that returns are divided by.
+        kwargs: further arguments of `MaskableRolloutBuffer`.
     """
 
     acted: Int8Array  # (rows, n)
     returned: Float32Array  # (rows, n, P)
     ended: BoolArray  # (rows, n)
-    included: BoolArray  # (rows, n) whether a decision is learned from now
-    batch: Any  # the latest batch that `get` gave
+    included: BoolArray  # (rows, n) whether this update learns from the decision
+    batch: Any  # the latest batch that `get` yielded
     generator_ready: bool
 
     def __init__(
@@ -87,7 +87,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
                 getattr(self, name)[place] = self._carried[name]
 
     def add(self, *args: Any, **kwargs: Any) -> None:
-        """Store a step, with who acted and what all players won."""
+        """Store a step, the seats that acted, and all players' returns."""
         step = self._last_step()
         self.acted[self.pos], self.ended[self.pos] = step.acted, step.ended
         self.returned[self.pos] = step.returns / self._scale
@@ -108,7 +108,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         if not self.included.any():  # too few steps for any seat's next decision: SB3 needs a batch
             self.included = stored
         self.returns = self.advantages + self.values
-        hands, rows = np.nonzero((stored & ~self.included).T)  # by hand
+        hands, rows = np.nonzero((stored & ~self.included).T)  # sorted by hand
         self._carried = {name: getattr(self, name)[rows, hands] for name in (*_STORED, "acted")}
         self._carried |= {
             "hand": hands,
@@ -132,11 +132,11 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
             yield self.batch
 
     def get_state(self) -> dict[str, Any]:
-        """What is carried over to the next rollout."""
+        """The decisions that are carried over to the next rollout."""
         return {name: torch.as_tensor(values) for name, values in self._carried.items()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self._carried = {name: values.numpy() for name, values in state.items()}
 
 
@@ -153,7 +153,7 @@ def _seat_advantages(
     (last_values, seats), (gamma, gae_lambda) = now, discounts
     rows, hands, players = returned.shape
     next_value, next_advantage, reward = np.zeros((3, players))
-    known = np.zeros(players, np.bool_)  # whether the value after the seat's decision is
+    known = np.zeros(players, np.bool_)  # whether the value after the seat's decision is known
     for hand in range(hands):
         next_advantage[:], reward[:], known[:] = 0.0, 0.0, False
         next_value[seats[hand]], known[seats[hand]] = last_values[hand], True

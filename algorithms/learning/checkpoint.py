@@ -20,16 +20,16 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """What `write_checkpoint` wrote, to the last bit, loaded without running code."""
+    """The state that `write_checkpoint` wrote, bit for bit, loaded without running code."""
     try:
         content = read_checksummed(path)
     except FileNotFoundError:
         raise UsageError(f"{path}: there is nothing to resume") from None
     except UsageError as error:
-        raise UsageError(f"not a whole checkpoint of a training run: {error}") from None
+        raise UsageError(f"not a complete checkpoint of a training run: {error}") from None
     try:
         state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
         _ = state["settings"], state["steps"]
-    except Exception:  # the checksum matched, so it is something else
+    except Exception:  # the checksum matched, so it is another kind of file
         raise UsageError(f"{path}: not a checkpoint of a training run") from None
     return state

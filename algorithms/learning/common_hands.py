@@ -1,9 +1,9 @@
 """The same hands played by several policies: common random numbers.
 
-Hand k has a stream of random numbers of its own, and its j-th move, be it chance's or a player's,
-takes the j-th of them. Each policy alone plays hands that are independent and distributed as they
-should be. Two policies play a hand alike until they choose different actions, so the difference of
-their returns, averaged over hands, is unbiased and varies less than between different hands.
+Every hand has its own stream of random numbers, and its j-th move, of chance or of a player, uses
+the j-th number. The hands of each policy are independent and correctly distributed. Two policies
+play a hand identically until they choose different actions. The mean difference of their returns is
+therefore unbiased, and has a smaller variance than with independent hands.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from algorithms.learning.states import Observer, StatePolicy, draw_actions, draw
 from algorithms.support.arrays import Float64Array, UInt64Array
 from algorithms.support.draws import STEP, mixed
 
-AT_ONCE = 4096  # hands on states: enough for a network's batches
+AT_ONCE = 4096  # hands played at a time on states: enough for a network's batches
 
 
 def hand_streams(seed: int | Sequence[int], hands: int) -> UInt64Array:
@@ -30,7 +30,7 @@ def hand_streams(seed: int | Sequence[int], hands: int) -> UInt64Array:
 
 
 def tree_returns(tree: Tree, policy: npt.ArrayLike, streams: UInt64Array) -> Float64Array:
-    """What all players win in each hand under a joint policy `(I, A)`: `(hands, P)`."""
+    """All players' returns in each hand under a joint policy `(I, A)`: `(hands, P)`."""
     return np.asarray(tree.returns.T[play_hands(tree, policy, streams)], np.float64)
 
 
@@ -40,7 +40,7 @@ def state_returns(
     streams: UInt64Array,
     progress: Callable[[int], None] = lambda hands: None,
 ) -> Float64Array:
-    """What all players win in each hand with one policy per seat, on states: `(hands, P)`."""
+    """All players' returns in each hand with one policy per seat, on states: `(hands, P)`."""
     won = np.empty((len(streams), game.num_players))
     for start in range(0, len(streams), AT_ONCE):
         part = slice(start, start + AT_ONCE)
@@ -50,7 +50,7 @@ def state_returns(
 
 
 def _play_states(game: Game, policies: Sequence[StatePolicy], streams: UInt64Array) -> Float64Array:
-    """The returns `(n, P)` of n hands, each of which makes one move at a time."""
+    """The returns `(n, P)` of n hands that are played move by move, in parallel."""
     new_state, observe = origin(game).new_initial_state, Observer(game)
     states = [new_state() for _ in streams]
     waiting, streams = np.arange(len(states)), streams.copy()

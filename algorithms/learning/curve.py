@@ -1,4 +1,4 @@
-"""Learning curves: NashConv over steps, recorded, in a file and as a picture."""
+"""Learning curves: NashConv over steps, recorded, stored in files and drawn as pictures."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from algorithms.support import files
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 
-COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")  # of a curve's file
+COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")  # columns of a curve's file
 BOUND = "nash_conv_at_least"  # instead of nash_conv where a curve has lower bounds
 CFR_ITERATIONS = (100, 1000)
-MAX_VISITS = 100_000_000  # of nodes, that CFR may make for the sake of a picture
-MAX_BYTES = 2**24  # of a file: a curve takes one thousandth of it
-MAX_LINES = 10  # in a picture: there are ten distinct colours
+MAX_VISITS = 100_000_000  # of nodes that CFR may make for a picture
+MAX_BYTES = 2**24  # of a file; a curve takes a thousandth of that
+MAX_LINES = 10  # in a picture, which has ten distinct colours
 
 
 class Point(NamedTuple):
     """NashConv of the last policy and of the average after `steps` decisions; NaN: not measured."""
 
     steps: int
-    seconds: float  # of training alone
+    seconds: float  # of training, without measuring
     last: float
     average: float
 
@@ -43,17 +43,17 @@ Curve: TypeAlias = Sequence[Point]
 
 
 class Recorder:
-    """A learning curve in the making, and its clocks.
+    """Records a learning curve, and the time spent on training and on measuring.
 
     Args:
-        watch: called with each point, and in between with the latest figures.
-        measure: the name of the figures, as columns and logs have it.
+        watch: function that is called with each point, and in between with the latest figures.
+        measure: name of the figures in columns and logs.
 
     Attributes:
-        points: the curve so far.
-        seconds: of training so far, without measuring.
-        cpu_seconds: the same of this process's CPU time.
-        measuring_cpu_seconds: CPU time that measuring took.
+        points: points of the curve so far.
+        seconds: time spent on training so far, without measuring.
+        cpu_seconds: CPU time of this process spent on training so far.
+        measuring_cpu_seconds: CPU time of this process spent on measuring so far.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Recorder:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self.points = [Point(*point) for point in state["points"]]
         self.seconds, self.cpu_seconds, self.measuring_cpu_seconds = state["clocks"]
 
@@ -138,7 +138,7 @@ def from_csv(path: Path) -> list[Point]:
         text = files.read_bytes(path, max_bytes=MAX_BYTES).decode()
         header, *rows = csv.reader(text.splitlines())
         points = [Point(int(s), float(t), float(last), float(mean)) for s, t, last, mean in rows]
-        _ = [float(point.steps) for point in points]  # a picture has no other numbers
+        _ = [float(point.steps) for point in points]  # raises if one is too large to draw
     except (ValueError, OverflowError, csv.Error):
         header, points = [], []
     if tuple(header) != COLUMNS or not points:
@@ -194,7 +194,7 @@ def _levels(game: Game) -> dict[str, float]:
 
 
 def _cfr_levels(tree: Tree) -> dict[str, float]:
-    """NashConv that CFR reaches, unless that would take long."""
+    """NashConv of CFR after some iterations; empty if that would take long."""
     solver, levels, done = Solver(tree), dict[str, float](), 0
     for iterations in CFR_ITERATIONS:
         if iterations * tree.num_nodes > MAX_VISITS:
@@ -227,7 +227,7 @@ class Band(NamedTuple):
 
 
 def iqm(values: npt.ArrayLike, axis: int = 0) -> Any:
-    """The interquartile mean: without the highest and the lowest quarter."""
+    """The interquartile mean: the mean without the highest and the lowest quarter."""
     from scipy.stats import trim_mean
 
     return trim_mean(values, 0.25, axis)
@@ -252,13 +252,13 @@ def interval(
         confidence_level=0.95,
         method="percentile",
         vectorized=True,
-        rng=np.random.default_rng(0),  # the same report every time
+        rng=np.random.default_rng(0),  # so that a report can be repeated
     )
     return Interval(*found.confidence_interval)
 
 
 def band(curves: Sequence[Curve]) -> Band:
-    """The band of several curves; each stands for its better policy, last or average."""
+    """The band of several curves, each of its better policy, last or average."""
     steps = np.unique([point.steps for curve in curves for point in curve]).astype(float)
     steps = steps[steps <= min(curve[-1].steps for curve in curves)]
     values = np.stack([_at(steps, curve) for curve in curves])
@@ -285,6 +285,6 @@ def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
 
 
 def _at(steps: Float64Array, curve: Curve) -> Float64Array:
-    """The curve `(steps,)`, straight between its points."""
+    """The curve at `steps`, linear between its points: `(steps,)`."""
     values = [min(point.last, point.average) for point in curve]
     return np.interp(steps, [point.steps for point in curve], values)

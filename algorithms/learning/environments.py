@@ -1,12 +1,13 @@
 """Self-play environments for Stable-Baselines3: every decision of every seat is a step.
 
-One policy plays all seats. The step of a slot is the decision of whoever is to act in its hand,
-and the next observation is that of whoever acts next. SB3's own rollout buffer would treat a slot
-as one agent and carry credit from one seat to another with the wrong sign, so these environments
-refuse to step without `SelfPlay()`, which replaces it with `SeatRolloutBuffer`.
+One policy plays all seats. Each slot of the environment plays a hand. In a step the player to act
+decides, and the next observation is that of the next player to act. SB3's own rollout buffer would
+treat a slot as one agent and carry credit from one seat to another with the wrong sign. These
+environments therefore refuse to step without `SelfPlay()`, which replaces the buffer with
+`SeatRolloutBuffer`.
 
 `SelfPlayVecEnv` plays thousands of hands at once, on the game's tree or on OpenSpiel's states.
-`SelfPlayEnv` plays the PettingZoo face move by move: slow, readable, and equal draw by draw.
+`SelfPlayEnv` plays the PettingZoo face move by move: slow, readable, and with the same draws.
 """
 
 from __future__ import annotations
@@ -43,28 +44,29 @@ class CreditError(BridgeError):
 
 
 class SelfPlayVecEnv(VecEnv):
-    """Many hands at once, one decision of each per step.
+    """Plays many hands at once; a step is one decision in each of them.
 
-    | space | what |
+    | space | meaning |
     |---|---|
     | observation | float32 `(n_envs, size)`: the information state tensor of the player to act |
-    | | and a one-hot of the seat behind it if `game.appends_seat`; `(n_envs, 1)` if `numbered` |
     | action | the game's action IDs; `action_masks()` gives the legal ones, bool `(n_envs, A)` |
-    | reward | what the player who acted wins if the hand ends, else 0 |
+    | reward | the return of the player who acted if the hand ends, else 0 |
 
-    When a hand ends, the next one is dealt at once.
+    If `game.appends_seat`, a one-hot of the seat follows the information state tensor. When a hand
+    ends, the next one is dealt at once.
 
     Args:
-        n_envs: how many hands.
-        game: a `Game` or its name.
-        seed: of deals and draws.
-        on: play on the game's `tree` (compiled) or on OpenSpiel's `states`; by default on the tree
-            where the game fits one.
+        n_envs: number of hands that are played at once.
+        game: a `Game` or its name; by default `kuhn`.
+        seed: random seed of deals and draws.
+        on: `"tree"` plays on the game's tree (compiled), `"states"` on OpenSpiel's states; by
+            default the tree if the game fits one.
         opponents: policies that play some seats inside the environment. On the tree a policy is a
             table `(I, A)`; on states a function from observations `(n, size)` and masks `(n, A)` to
-            probabilities `(n, A)`. With one seat left, no `SelfPlay()` is needed.
-        numbered: observations are numbers of information sets (on the tree), for `InfosetPolicy`;
-            SB3's loops skip the `dones` and infos (`UnloopedInfos`).
+            probabilities `(n, A)`. `SelfPlay()` is not needed if one seat is left.
+        numbered: whether observations are numbers of information sets, float32 `(n_envs, 1)`, for
+            `InfosetPolicy` on the tree; SB3's loops over `dones` and infos then do nothing
+            (`UnloopedInfos`).
     """
 
     def __init__(  # noqa: PLR0913  # keyword options
@@ -99,7 +101,7 @@ class SelfPlayVecEnv(VecEnv):
         self._slots = np.arange(n_envs)
         self._actions = np.zeros(n_envs, np.int64)
         end = {"terminal_observation": np.zeros(space.shape, np.float32)}
-        self._infos = np.array([{}, end], object)  # SB3 only reads them, so slots may share one
+        self._infos = np.array([{}, end], object)  # slots share these, since SB3 only reads them
 
     def action_masks(self) -> BoolArray:
         """The legal actions of every slot: bool `(n_envs, A)`."""
@@ -109,7 +111,7 @@ class SelfPlayVecEnv(VecEnv):
         return hands.tree.legal[hands.infosets]
 
     def last_step(self) -> LastStep:
-        """Who acted in the last step, its result, and who is to act now."""
+        """The seats that acted in the last step, its results, and the seats to act next."""
         hands = self.simulator
         return LastStep(hands.acted, hands.returns, hands.ended, hands.seats)
 
@@ -125,11 +127,11 @@ class SelfPlayVecEnv(VecEnv):
         return self._observations()
 
     def step_async(self, actions: Int64Array) -> None:
-        """Remember every slot's action."""
+        """Store every slot's action."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Float32Array, Float32Array, BoolArray, Any]:
-        """Play them."""
+        """Play the stored actions: observations, rewards, dones and infos."""
         if not self.per_seat_credit:
             raise CreditError
         hands = self.simulator
@@ -141,18 +143,18 @@ class SelfPlayVecEnv(VecEnv):
         return observations, rewards, ended, self._infos[ended.astype(np.intp)].tolist()
 
     def get_state(self) -> dict[str, Any]:
-        """All that the next step depends on, besides the opponents."""
+        """Everything that the next step depends on, besides the opponents."""
         return self.simulator.get_state()
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self.simulator.set_state(state)
 
     def close(self) -> None:
-        """No-op: nothing is open."""
+        """No-op: no resources are open."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """An attribute, which all slots share, once per slot."""
+        """The value of an attribute that all slots share, once per slot."""
         return [getattr(self, attr_name)] * self.num_envs
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
@@ -162,7 +164,7 @@ class SelfPlayVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
     ) -> list[Any]:
-        """One answer for all slots, e.g. one block of masks: thousands would be slow to stack."""
+        """One result for all slots, e.g. one array of masks: thousands would be slow to stack."""
         return [getattr(self, method_name)(*args, **kwargs)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
@@ -183,7 +185,7 @@ class UnloopedInfos(list[dict[str, Any]]):
 
     After every step SB3 loops over `infos` and `dones`, for the statistics of a `Monitor` and for
     truncated episodes. There are neither here, and with thousands of slots the loops would take
-    longer than everything else together.
+    longer than the rest of a step.
     """
 
     def __init__(self, n_envs: int) -> None:
@@ -194,14 +196,14 @@ class UnloopedInfos(list[dict[str, Any]]):
 
 
 class UnloopedArray(np.ndarray[Any, Any]):
-    """An array that a loop skips, for the same reason."""
+    """An array that a loop skips, for the reason given in `UnloopedInfos`."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 
 
 class LegalActions(spaces.Discrete):
-    """An environment's action IDs; a sample is legal now. Pickled, it is a plain `Discrete`."""
+    """An environment's action IDs; `sample` draws a legal one. Pickled as a plain `Discrete`."""
 
     def __init__(self, env: SelfPlayEnv) -> None:
         super().__init__(env.game.num_actions)
@@ -218,14 +220,15 @@ class LegalActions(spaces.Discrete):
 
 
 class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
-    """One hand at a time on the PettingZoo face, all seats' decisions: the readable reference.
+    """The readable reference: one hand at a time on the PettingZoo face, with all seats' decisions.
 
-    Spaces are those of `SelfPlayVecEnv`. One slot of it with the same seed plays the same hands.
+    It has the spaces of `SelfPlayVecEnv`, and plays the same hands as one slot of that environment
+    with the same seed.
 
     Args:
-        game: a `Game` with a tree, or its name.
-        seed: of the draws.
-        numbered: observations are numbers of information sets, float32 `(1,)`.
+        game: a `Game` with a tree, or its name; by default `kuhn`.
+        seed: random seed of deals and draws.
+        numbered: whether observations are numbers of information sets, float32 `(1,)`.
     """
 
     def __init__(self, game: Game | str = KUHN, *, seed: int = 0, numbered: bool = False) -> None:
@@ -275,7 +278,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         return np.zeros(self.game.num_actions, np.bool_) if ended else self._face.mask()
 
     def last_step(self) -> LastStep:
-        """Who acted in the last step, its result, and who is to act now, for one slot."""
+        """The seat that acted in the last step, its result, and the seat to act next."""
         return LastStep(
             np.array([self._acted], np.int8),
             np.array([self._returns], np.float32),
@@ -284,7 +287,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         )
 
     def get_state(self) -> dict[str, Any]:
-        """All that the next step depends on."""
+        """Everything that the next step depends on."""
         return {
             "hand": self._hand,
             "actions": [*self._actions],
@@ -292,7 +295,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self._hand = state["hand"]
         self._stream.set_state(state["stream_at_deal"])
         self._deal()
@@ -309,7 +312,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         self._actions.append(action)
 
     def _observation(self) -> Float32Array:
-        """What the player to act observes; zeros after the end."""
+        """The observation of the player to act; zeros after the end."""
         seat = self._face.actor()
         if seat == NOBODY:
             return np.zeros(self.observation_space.shape, np.float32)
@@ -333,7 +336,7 @@ def observation_space(game: Game, *, numbered: bool = False) -> spaces.Box:
 
 
 def _one_seat_left(game: Game, opponents: Mapping[int, Any] | None) -> bool:
-    """Whether only one seat decides, so that credit cannot cross; wrong seats are refused."""
+    """Whether one seat is left, so credit cannot cross seats; an error if seats are wrong."""
     taken = set(opponents or ())
     if not taken < set(range(game.num_players)):
         seats = f"0 to {game.num_players - 1}"

@@ -34,15 +34,15 @@ class Face:
         self._env.step(action)
 
     def actor(self) -> int:
-        """Who is to act, or NOBODY at the end."""
+        """The player to act, or NOBODY at the end."""
         over = any(self._env.terminations.values())
         return NOBODY if over else int(self._env.possible_agents.index(self._env.agent_selection))
 
     def observation(self) -> Float32Array:
-        """What the player to act observes: `(size,)`."""
+        """The observation of the player to act: `(size,)`."""
         if self._is_kuhn:
             return np.asarray(self._observed()["observation"])
-        # The wrapper itself shows the observation tensor wherever a game has one as well.
+        # The wrapper itself returns the observation tensor if the game has one.
         return np.array(self._env.game_state.information_state_tensor(self.actor()), np.float32)
 
     def mask(self) -> BoolArray:
@@ -51,7 +51,7 @@ class Face:
         return np.asarray(shown["action_mask"], bool)
 
     def returns(self) -> list[float]:
-        """What each player has won by the end of the hand."""
+        """Each player's return at the end of the hand."""
         if self._is_kuhn:
             return [float(self._env.rewards[agent]) for agent in self._env.possible_agents]
         return list(self._env.game_state.returns())
@@ -60,7 +60,7 @@ class Face:
         return self._env.observe(self._env.agent_selection)
 
     def _play_chance(self, state: Any) -> None:
-        """Chance's next move in an OpenSpiel state: as dealt, then as drawn."""
+        """Apply chance's next move to an OpenSpiel state: first those dealt, then drawn ones."""
         outcome = next(self._dealt, None)
         if outcome is None:
             outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
@@ -73,7 +73,7 @@ def _shimmy_env(game: Game, play_chance: Callable[[Any], None]) -> Any:
     from kuhn_bridge.shimmy import WholeHands
 
     class GivenChance(WholeHands):
-        """Whole hands whose chance moves are given."""
+        """Shimmy's wrapper with given chance moves."""
 
         def _execute_chance_node(self) -> None:
             while self.game_state.is_chance_node():

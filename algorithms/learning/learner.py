@@ -8,12 +8,12 @@ an equilibrium. A pull towards a magnet m, a slow copy of the policy p, damps th
 
     L + kl * sigma * mean over decisions of KL(p || m),    log m += magnet_rate * (log p - log m)
 
-sigma is the standard deviation of returns under uniform play, so that `kl` fits games of any
-stakes. As m follows p, the pull does not keep p away from the equilibrium, as an entropy bonus
-would. The kl weight falls geometrically from `kl` to `kl_end`.
+sigma is the standard deviation of returns under uniform play, which makes `kl` independent of the
+game's stakes. Since m follows p, the pull does not keep p away from the equilibrium, as an entropy
+bonus would. The kl weight falls geometrically from `kl` to `kl_end`.
 
 **2. A preconditioned gradient per information set** (games with a tree). PPO's gradient of the
-logits z(s, a) is proportional to how often s is met and to how probable a is, so rare information
+logits z(s, a) is proportional to the frequency of s and the probability of a, so rare information
 sets and improbable actions hardly learn. With w(s) the share of decisions at s, and n(s) its
 samples in a batch, the step is
 
@@ -28,12 +28,13 @@ little momentum (0.5), since momentum from the last fit makes the policy rotate.
 
     average(a|s) = sum_t t^2 r_t(s) p_t(a|s) / sum_t t^2 r_t(s)
 
-where r_t(s) is the probability that the player's own choices under p_t allow s: the average plays
-like one p_t drawn for the whole hand.
+where r_t(s) is the player's own reach probability of s under p_t: the average plays like one p_t
+that is drawn for the whole hand.
 
 **4. Networks without statistics per information set** (games without a tree). PPO's own gradient,
 an entropy bonus that falls from `ent_coef` to `ent_coef_end`, the KL pull of (1), and instead of
-(3) an average of the weights, sum_t t(t+1) theta_t / sum_t t(t+1), whose network is the magnet too.
+(3) an average of the weights, sum_t t(t+1) theta_t / sum_t t(t+1). The averaged network is also the
+magnet.
 """
 
 from __future__ import annotations
@@ -69,15 +70,15 @@ from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
 from algorithms.support.compiled import compiled
 from algorithms.support.errors import UsageError
 
-FULL_STEP_SAMPLES = 1000.0  # in a batch, with which an information set takes its full step
+FULL_STEP_SAMPLES = 1000.0  # samples per batch with which an information set takes a full step
 PROBABILITY_FLOOR = 0.05  # added to probabilities before dividing by them
 MAGNET_POWER = 0.7  # the magnet's rate falls with the samples of an information set to this power
 SHARE_RATE = 0.01  # weight of the latest batch in the shares w(s), after the first 1 / SHARE_RATE
 VALUE_SAMPLES = 3000.0  # a table's value is the mean of about this many of the latest returns
-LOWEST = 0.02  # the share of the step size and of the magnet's rate that is left at the end
+LOWEST = 0.02  # the step size and the magnet's rate fall to this share at the end
 LOWEST_FITTED = 0.1  # the same for a network: smaller steps would be lost in errors of the fit
 ILLEGAL = -1e8  # the logit of an illegal action, as in sb3_contrib
-UNIFORM_HANDS = 5_000  # from which sigma is estimated in games without a tree
+UNIFORM_HANDS = 5_000  # hands that estimate sigma in games without a tree
 
 # Measures a network, (n, size) -> logits (n, A), in a game without a tree.
 Measure: TypeAlias = Callable[[nn.Module], float]
@@ -89,20 +90,28 @@ class SelfPlay(BaseCallback):
         model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(1024, "leduc_poker"), n_steps=8)
         model.learn(1_000_000, callback=SelfPlay())
 
-    It puts `SeatRolloutBuffer` in place, changes PPO's gradients by hooks as this module's
-    equations say, averages the policies, and measures them. PPO's code, loss and optimizer stay.
+    It installs `SeatRolloutBuffer`, changes PPO's gradients with hooks as in this module's
+    equations, averages the policies, and measures them. PPO's code, loss and optimizer stay the
+    same. Settings that are None have the defaults of `algorithms.train_ppo`.
 
     Args:
-        step_size, kl, kl_end, magnet_rate, ent_coef_end: as in `Settings`, with its defaults.
-        total_steps: of the run that the schedules span; by default each call of `learn`.
-        points: how many points the curve has after the first.
-        measure: measures a network in a game without a tree; without it the curve has no figures.
-        measure_name: the name of those figures.
-        watch: called with each point of the curve, and in between with the latest figures.
+        step_size: step of an information set per update, in games with a tree.
+        kl: weight of the KL divergence from the magnet at the start.
+        kl_end: weight of the KL divergence from the magnet at the end.
+        magnet_rate: rate at which the magnet follows the policy; 0 keeps it fixed.
+        ent_coef_end: weight of the entropy at the end, in games without a tree.
+        total_steps: number of steps that the schedules span; by default those of the call of
+            `learn`.
+        points: number of points of the learning curve after the first one.
+        measure: function that measures a network in a game without a tree; without it the learning
+            curve has no figures there.
+        measure_name: name of the figures of the learning curve (`nash_conv` by default).
+        watch: function that is called with each point of the learning curve, and in between with
+            the latest figures.
     """
 
     model: Any  # a MaskablePPO; SB3 types it as any algorithm
-    learner: TreeLearner | NetworkLearner  # there as soon as there is a model
+    learner: TreeLearner | NetworkLearner  # set when the callback gets its model
 
     def __init__(  # noqa: PLR0913  # keyword options
         self,
@@ -185,7 +194,7 @@ class SelfPlay(BaseCallback):
         self.training_env.set_attr("per_seat_credit", value=False)
 
     def _progress(self) -> float:
-        """How much of the run is done, from 0 to 1."""
+        """The fraction of the run that is done, from 0 to 1."""
         if self._total_steps:
             return min(1.0, float(self.model.num_timesteps) / self._total_steps)
         start, end = self.model._num_timesteps_at_start, self.model._total_timesteps
@@ -200,7 +209,7 @@ class SelfPlay(BaseCallback):
             self.recorder.show(steps)
 
     def get_state(self) -> dict[str, Any]:
-        """All that later updates and figures depend on."""
+        """Everything that later updates and figures depend on."""
         return {
             "learner": self.learner.get_state(),
             "curve": self.recorder.get_state(),
@@ -208,7 +217,7 @@ class SelfPlay(BaseCallback):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self.learner.set_state(state["learner"])
         self.recorder.set_state(state["curve"])
         self._buffer.set_state(state["carried"])
@@ -240,7 +249,7 @@ def _schedule(given: dict[str, float | None], kind: Kind, total_steps: int) -> _
 
 
 def _between(first: float, last: float, progress: float) -> float:
-    """Geometric between both ends, linear if one of them is 0."""
+    """A geometric interpolation between both ends, linear if one of them is 0."""
     if first > 0 and last > 0:
         return float(first ** (1 - progress) * last**progress)
     return float(first + (last - first) * progress)
@@ -268,7 +277,7 @@ class TreeLearner:
 
     @property
     def last(self) -> Float64Array:
-        """What the model plays now, `(I, A)`."""
+        """The model's current policy, `(I, A)`."""
         policy = self._model.policy
         if isinstance(policy, InfosetPolicy):
             return policy.outputs()[0]
@@ -307,7 +316,7 @@ class TreeLearner:
         self._average.add(self.last)
 
     def before_rollout(self, progress: float) -> float:
-        """Set step size and pull, and move the magnet; returns PPO's entropy coefficient.
+        """Set the step size and the pull, and move the magnet; return PPO's entropy coefficient.
 
         kl * sigma * KL(p || m) is an entropy bonus of that weight, which PPO adds by itself, and a
         gradient towards log m, which `InfosetStatistics.target_step` adds.
@@ -322,17 +331,17 @@ class TreeLearner:
         return statistics.kl * statistics.sigma
 
     def get_state(self) -> dict[str, Any]:
-        """All that later updates depend on."""
+        """Everything that later updates depend on."""
         return {"average": self._average.get_state(), "statistics": self.statistics.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self._average.set_state(state["average"])
         self.statistics.set_state(state["statistics"])
 
 
 class TableAverage:
-    """The average of a sequence of policies, of which the t-th counts t^2 times: equation 3."""
+    """The average of a sequence of policies, the t-th with weight t^2: equation 3."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree, self._total, self.count = tree, np.zeros(tree.legal.shape), 0
@@ -351,11 +360,11 @@ class TableAverage:
             return np.where(weight > 0, self._total / weight, self._tree.uniform())
 
     def get_state(self) -> dict[str, Any]:
-        """All that later averages depend on."""
+        """Everything that later averages depend on."""
         return {"total": torch.tensor(self._total), "count": self.count}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self._total, self.count = state["total"].numpy().copy(), state["count"]
 
 
@@ -363,10 +372,10 @@ class InfosetStatistics:
     """Shares w(s) and the magnet m(s), and the steps that follow from them: equations 1 and 2.
 
     Attributes:
-        step_size: how far an information set with `FULL_STEP_SAMPLES` samples moves.
-        kl: the weight of the pull towards the magnet, in units of sigma.
-        sigma: what advantages are measured in: the standard deviation of returns under uniform
-            play, or 1 where PPO normalises advantages.
+        step_size: step of an information set with `FULL_STEP_SAMPLES` samples.
+        kl: weight of the pull towards the magnet, in units of sigma.
+        sigma: unit of advantages: the standard deviation of returns under uniform play, or 1 where
+            PPO normalises advantages.
     """
 
     def __init__(self, tree: Tree, *, sigma: float = 1.0) -> None:
@@ -376,7 +385,10 @@ class InfosetStatistics:
         self._batches, self._batch_size = 0, 0
 
     def move_magnet(self, table: Float64Array, *, rate: float | None) -> None:
-        """Move the magnet to a policy `(I, A)`: by `rate`, less where samples are few, or fully."""
+        """Move the magnet towards a policy `(I, A)`, fully if `rate` is None.
+
+        Otherwise it moves by `rate`, and less where samples are few.
+        """
         log_policy = torch.as_tensor(np.log(np.maximum(table, 1e-30))).float()
         samples = (self._share * self._batch_size / FULL_STEP_SAMPLES).clamp(max=1)
         rates = torch.ones(1) if rate is None else (rate * samples**MAGNET_POWER)[:, None].float()
@@ -384,18 +396,18 @@ class InfosetStatistics:
         self._log_magnet = self._log_magnet + rates * way
 
     def count(self, infosets: Any, counts: torch.Tensor) -> None:
-        """Update the shares with how often `infosets` were met in a batch."""
+        """Update the shares with the `counts` of `infosets` in a batch."""
         self._batches, self._batch_size = self._batches + 1, int(counts.sum())
         rate = max(1 / self._batches, SHARE_RATE)
         self._share *= 1 - rate
         self._share[infosets] += rate * counts / self._batch_size
 
     def samples_so_far(self, infosets: Any) -> torch.Tensor:
-        """About how often information sets were met since the start: `(R,)`."""
+        """The approximate number of samples of information sets since the start: `(R,)`."""
         return self._share[infosets] * self._batch_size * self._batches
 
     def weights(self, infosets: Any) -> torch.Tensor:
-        """Weights sqrt(w(s)) where a network cannot serve all: `(R, 1)`, summing to 1."""
+        """Weights sqrt(w(s)) in the fit of a network: `(R, 1)`, summing to 1."""
         weights = self._share[infosets] ** 0.5
         return (weights / weights.sum()).float()[:, None]
 
@@ -416,12 +428,12 @@ class InfosetStatistics:
         return torch.where(legal, step * scale[:, None].float(), 0.0)
 
     def get_state(self) -> dict[str, Any]:
-        """All that later steps depend on."""
+        """Everything that later steps depend on."""
         tensors = {"share": self._share, "log_magnet": self._log_magnet}
         return {**tensors, "batches": self._batches, "batch_size": self._batch_size}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self._share, self._log_magnet = state["share"].clone(), state["log_magnet"].clone()
         self._batches, self._batch_size = state["batches"], state["batch_size"]
 
@@ -433,8 +445,8 @@ def _change_gradient(tensor: torch.Tensor, change: Callable[[torch.Tensor], torc
 class _InfosetHooks:
     """Gradient hooks per information set, for an `InfosetPolicy`, whose batches are whole rollouts.
 
-    The first gradient of a rollout decides where each information set should go. A table goes there
-    at once, by gradient descent with rate 1; a network is fitted in the epochs that follow.
+    The first gradient of a rollout determines the target logits of each information set. A table
+    takes them at once, by gradient descent with rate 1; a network is fitted to them in all epochs.
     """
 
     def __init__(
@@ -449,7 +461,7 @@ class _InfosetHooks:
         self._policy.on_evaluation = None
 
     def new_rollout(self) -> None:
-        """The next gradient is the first of a rollout."""
+        """Treat the next gradient as the first of a rollout."""
         self._first = True
 
     def _on_evaluation(
@@ -460,7 +472,7 @@ class _InfosetHooks:
         fixed = logits.detach()
         _change_gradient(logits, lambda g: self._towards_target(g, fixed, infosets, counts))
         if self._policy.tabular and self._vf_coef:
-            # PPO's gradient of the value loss becomes a step of 1 / samples: the mean of returns.
+            # Scale PPO's gradient of the value loss to a step of 1 / samples: the mean of returns.
             samples = self._statistics.samples_so_far(infosets).clamp(min=1, max=VALUE_SAMPLES)
             scale = counts.sum() / (2 * self._vf_coef * torch.maximum(samples, counts))
             _change_gradient(values, lambda gradient: gradient * scale[:, None].float())
@@ -500,7 +512,7 @@ class _SampleHooks:
         try:
             met = [self._infoset_of[observed.tobytes()] for observed in _no_sign(inputs[0].numpy())]
         except KeyError:
-            raise UsageError("an observation that no player to act has in this game") from None
+            raise UsageError("an observation that no decision of this game has") from None
         self._infosets = torch.tensor(met)
 
     def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
@@ -561,7 +573,9 @@ class NetworkLearner:
         """Install the gradient hooks."""
         self._schedule = _schedule(self._given, "states", total_steps)
         if self._given["ent_coef_end"] is None and self._ent_coef != default("ent_coef", "states"):
-            self._schedule = self._schedule._replace(ent_coef_end=self._ent_coef)  # the user's own
+            self._schedule = self._schedule._replace(
+                ent_coef_end=self._ent_coef
+            )  # constant, as the user set it
         if self._schedule.kl:
             self._hook = self._model.policy.action_net.register_forward_hook(self._on_logits)
 
@@ -571,7 +585,7 @@ class NetworkLearner:
             self._hook.remove()
 
     def add_to_average(self) -> None:
-        """Add the current weights to the average: the t-th network counts t(t+1) times."""
+        """Add the current weights to the average: the t-th network has weight t(t+1)."""
         self._count += 1
         weight = 3 / (self._count + 2)  # t(t+1) / (1*2 + 2*3 + ... + t(t+1))
         with torch.no_grad():
@@ -579,16 +593,16 @@ class NetworkLearner:
                 mean.lerp_(now, weight)
 
     def before_rollout(self, progress: float) -> float:
-        """Set the pull; returns PPO's entropy coefficient."""
+        """Set the pull; return PPO's entropy coefficient."""
         self._kl = _between(self._schedule.kl, self._schedule.kl_end, progress)
         return _between(self._ent_coef, self._schedule.ent_coef_end, progress)
 
     def get_state(self) -> dict[str, Any]:
-        """All that later updates depend on."""
+        """Everything that later updates depend on."""
         return {"average": self.average.state_dict(), "count": self._count}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self.average.load_state_dict(state["average"])
         self._count = state["count"]
 
@@ -628,19 +642,19 @@ def uniform_return_scale(game: Game, hands: int = UNIFORM_HANDS) -> float:
 class InfosetPolicy(MaskableActorCriticPolicy):
     """SB3's policy for observations that are numbers of information sets.
 
-    Hands on a tree meet the same information sets again and again. So networks run once per
-    information set, and while hands are played their outputs are looked up. Losses and gradients
+    Hands on a tree visit the same information sets many times. Networks therefore run once per
+    information set, and their outputs are looked up while hands are played. Losses and gradients
     are SB3's own, unless a learner changes them in `on_evaluation`.
 
     Args:
         observation_space, action_space, lr_schedule: as for SB3's policies.
-        game: the game of the information sets.
-        table: one weight per information set and action instead of a network.
-        kwargs: as for SB3's policies.
+        game: game of the information sets.
+        table: whether there is one weight per information set and action instead of a network.
+        kwargs: further arguments of SB3's policies.
 
     Attributes:
-        on_evaluation: called with logits `(R, A)` and values `(R, 1)` of information sets, these,
-            and how often each was met in the batch, before they are differentiated.
+        on_evaluation: function that is called before logits `(R, A)` and values `(R, 1)` are
+            differentiated, with both, their information sets, and the counts of these in the batch.
     """
 
     on_evaluation: Callable[[torch.Tensor, torch.Tensor, Any, torch.Tensor], None] | None = None
@@ -671,7 +685,7 @@ class InfosetPolicy(MaskableActorCriticPolicy):
             )
 
     def set_training_mode(self, mode: bool) -> None:
-        """SB3 calls this before it plays or learns: the stored outputs are out of date."""
+        """Discard the stored outputs; SB3 calls this before it plays or learns."""
         self._lookup = None
         super().set_training_mode(mode)
 
@@ -703,13 +717,13 @@ class InfosetPolicy(MaskableActorCriticPolicy):
         return values.index_select(0, which), chosen, entropy.index_select(0, which)
 
     def outputs(self) -> tuple[Float64Array, torch.Tensor]:
-        """What the policy plays now, float64 `(I, A)`, and the returns it expects, `(I, 1)`."""
+        """The current policy, float64 `(I, A)`, and its values `(I, 1)`."""
         with torch.no_grad():
             logits, values = self._run(slice(None))
         return masked_softmax(logits.double().numpy(), self._legal.numpy()), values
 
     def set_table(self, table: Float64Array) -> None:
-        """Play `table` `(I, A)` from now on; for tables only."""
+        """Set the weights of a tabular policy to play `table` `(I, A)`."""
         with torch.no_grad():
             logs = np.log(np.maximum(table, 1e-9))
             logs = np.where(self._legal, logs - logs.mean(1, keepdims=True, where=self._legal), 0)
@@ -725,8 +739,8 @@ class InfosetPolicy(MaskableActorCriticPolicy):
     def _distinct(self, infosets: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor]:
         """The distinct information sets, the index of each sample among them, and their counts.
 
-        All of the game's if a batch could hold them: then the fit of a network also keeps those in
-        place that were not met.
+        If a batch could contain all information sets of the game, all are used: the fit of a
+        network then also preserves its outputs where there are no samples.
         """
         if len(self._legal) <= len(infosets):
             return slice(None), infosets, torch.bincount(infosets, minlength=len(self._legal))
@@ -744,10 +758,10 @@ class InfosetPolicy(MaskableActorCriticPolicy):
 
 
 class _LookUp(NamedTuple):
-    """The outputs of a policy per information set, until it learns again."""
+    """The outputs of a policy per information set, stored until it learns again."""
 
     sums: Float64Array  # (I, A) running sums of probabilities
-    logs: torch.Tensor  # (I, A) their logarithms
+    logs: torch.Tensor  # (I, A) logarithms of probabilities
     values: torch.Tensor  # (I,)
 
 
@@ -766,7 +780,7 @@ class _Table(nn.Module):
 
 @compiled
 def _draw_actions(sums: Float64Array, infosets: Int64Array, draws: Float64Array) -> Int64Array:
-    """The action that each draw means at its information set."""
+    """The action that each draw selects at its information set."""
     actions = np.zeros(len(infosets), np.int64)
     for i in range(len(infosets)):
         while sums[infosets[i], actions[i]] <= draws[i]:

@@ -17,7 +17,7 @@ from algorithms.support.progress import Advance
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a policy won in each seat with another one in all others, and in all seats together."""
+    """The results of a policy in each seat against another policy, and in all seats together."""
 
     seats: tuple[Sample, ...]
     together: Sample
@@ -26,16 +26,16 @@ class Match:
 def play_match(
     policies: tuple[Policy, Policy], *, hands: int, seed: int = 0, progress: Advance | None = None
 ) -> Match:
-    """What the first policy wins in each seat against the second one in all others.
+    """The results of the first policy in each seat, with the second policy in all others.
 
-    On states all seatings play the same hands (`common_hands`), so the mean over seats varies less
-    than that of different hands; on the tree, where hands cost nothing, they play different ones.
+    On states all seatings play the same hands (`common_hands`), which reduces the variance of the
+    mean over seats. On the tree, where hands cost almost nothing, they play different hands.
 
     Args:
-        policies: of one game.
-        hands: in each seat.
-        seed: of deals and draws.
-        progress: called with the number of hands so far, and a note.
+        policies: two policies of one game.
+        hands: number of hands in each seat.
+        seed: random seed of deals and draws.
+        progress: function that is called with the number of hands so far, and a note.
     """
     game = policies[0].game
     if game.fits_tree:
@@ -63,6 +63,6 @@ def _show(progress: Advance | None, before: int, hands: int) -> None:
 
 
 def _sample(won: Float64Array, exact: float | None) -> Sample:
-    """The mean over hands `(n,)`, which are independent."""
+    """The mean over independent hands `(n,)`, and its standard error."""
     error = float(won.std(ddof=1)) / math.sqrt(len(won))
     return Sample(len(won), float(won.mean()), error, exact)

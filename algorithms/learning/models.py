@@ -1,4 +1,4 @@
-"""Trained policies as SB3 zips that open anywhere: SB3's own classes and numbers, nothing else."""
+"""Trained policies as SB3 zips that load anywhere: only SB3's own classes and numbers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import Float64Array
 from algorithms.support.files import replacing
 
-NEVER = 1e-9  # the probability that a network gives to actions that are never played
+NEVER = 1e-9  # a network's probability of an action that is never played
 MAX_PLACED_WEIGHTS = 10_000_000  # of a layer with one unit per information set
 HIDDEN = (128, 128)
 
-# How to go on learning from a saved model: PPO's settings of our training, with small steps.
+# PPO's settings to continue learning from a saved model: those of our training, with small steps.
 FINE_TUNING = {
     "learning_rate": 3e-4,
     "n_steps": 8,
@@ -54,11 +54,11 @@ def save_model(
     """Write a zip with SB3's `MlpPolicy` that plays a table or a network, whole or not at all.
 
     Args:
-        path: the file.
-        game: whose policy it is; its name is an attribute of the saved model.
-        plays: what to play: a table `(I, A)`, or a network, whose weights are copied.
-        trained: the model of the run.
-        holds: which policy it is; an attribute of the saved model.
+        path: file to write.
+        game: game of the policy; its name is an attribute of the saved model.
+        plays: policy to save: a table `(I, A)`, or a network, whose weights are copied.
+        trained: model of the training run.
+        holds: `last` or `average`; an attribute of the saved model.
     """
     policy = trained.policy
     if isinstance(policy, InfosetPolicy) and policy.tabular:
@@ -71,7 +71,7 @@ def save_model(
 
 
 def _table_model(game: Game, table: Any, *, values: torch.Tensor) -> Any:
-    """A model that plays `table` `(I, A)` and expects `values` `(I, 1)`."""
+    """A model that plays `table` `(I, A)` and has `values` `(I, 1)`."""
     placed = _can_be_placed(game)
     kwargs = {"net_arch": [len(table)] if placed else list(HIDDEN), "activation_fn": nn.ReLU}
     env = SelfPlayVecEnv(1, game, on="tree")
@@ -111,9 +111,9 @@ def _can_be_placed(game: Game) -> bool:
 def _place(policy: Any, game: Game, table: Float64Array, values: torch.Tensor) -> None:
     """Give each information set a hidden unit that is active at its observation alone.
 
-    For observations `x` and `y` of 0 and 1, `(2y - 1) x` is `sum(y)` if they are equal and else
-    less, by 1 at least. So with the bias `1 - sum(y)` and a ReLU the unit is 1 at `y` and 0 at all
-    others: what follows is a table, exact for every policy.
+    For binary observations `x` and `y`, `(2y - 1) x` is `sum(y)` if they are equal, and less by at
+    least 1 otherwise. With the bias `1 - sum(y)` and a ReLU the unit is 1 at `y` and 0 at all other
+    observations. The next layer is therefore a table, exact for every policy.
     """
     inputs = torch.tensor(game.network_inputs())
     logs = torch.as_tensor(np.log(np.maximum(table, NEVER))).float()
@@ -128,7 +128,7 @@ def _place(policy: Any, game: Game, table: Float64Array, values: torch.Tensor) -
 
 
 def imitate(actor: nn.Module, game: Game, table: Float64Array) -> None:
-    """Fit a network's weights to play `table` `(I, A)`, without masks never an illegal action.
+    """Fit a network's weights to play `table` `(I, A)`, with no illegal actions even without masks.
 
     L-BFGS minimises the KL divergence; a dozen information sets take half a second, to about 1e-5.
     """

@@ -1,7 +1,7 @@
 """Training one response: stock `MaskablePPO` as a single agent against a frozen policy.
 
 The policy plays all other seats inside the environment, so the problem is stationary: unlike in
-self-play (`learner`) nothing has to be averaged, and learning rate and entropy bonus fall to 0.
+self-play (`learner`) no average is needed. The learning rate and the entropy bonus fall to 0.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from algorithms.policies.network import as_network, network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, UInt64Array
 
-# Where a network begins: with what it learned by imitating the policy, or with random weights.
+# How a network starts: after imitating the policy, or with random weights.
 Start: TypeAlias = Literal["imitation", "scratch"]
 STARTS: tuple[Start, ...] = ("imitation", "scratch")
 
-N_ENVS, MIN_ENVS = 1024, 64  # fewer than N_ENVS in a short run, for the sake of MIN_UPDATES
+N_ENVS, MIN_ENVS = 1024, 64  # fewer than N_ENVS in a short run, to reach MIN_UPDATES
 MIN_UPDATES = 32
 N_STEPS, BATCH_SIZE = 8, 1024
 LEARNING_RATE = 3e-3  # falls to 0
-ENT_COEF = 0.2  # keeps all actions in play until it is known what follows them
+ENT_COEF = 0.2  # keeps all actions in play until their values are known
 ENT_COEF_END = 0.002  # falls geometrically
 HIDDEN = (128, 128)
-IMITATED_SHARE = 0.8  # of the policy, in a mixture with uniform play
+IMITATED_SHARE = 0.8  # share of the policy in a mixture with uniform play
 IMITATED_DECISIONS = 100_000
 IMITATION_EPOCHS = 3
 IMITATION_RATE = 3e-3  # falls to 1%
@@ -57,9 +57,9 @@ class Target:
     """The policy of all seats that a response is trained against.
 
     Attributes:
-        game: what is played.
-        policy: a table `(I, A)`, whose hands are played on the game's tree, or a function of
-            observations and masks, whose hands are played on OpenSpiel's states.
+        game: the game.
+        policy: a table `(I, A)`, played on the game's tree, or a function of observations and
+            masks, played on OpenSpiel's states.
     """
 
     game: Game
@@ -72,14 +72,14 @@ class Target:
         return SelfPlayVecEnv(n_envs, self.game, seed=seed, on=on, opponents=others)
 
     def probabilities(self, env: SelfPlayVecEnv) -> Float64Array:
-        """What the policy would do in the environment's hands now: `(n, A)`."""
+        """The policy's probabilities in the environment's current hands: `(n, A)`."""
         hands: Any = env.simulator
         if callable(self.policy):
             return np.asarray(self.policy(hands.observations, hands.masks), np.float64)
         return np.asarray(self.policy[hands.infosets])
 
     def response(self, network: nn.Module, *, greedy: bool) -> Float64Array | StatePolicy:
-        """What a network of logits plays, as a table or a function like `policy`."""
+        """The policy of a network of logits, as a table or a function like `policy`."""
         player = as_network(network, self.game)
         player = player.greedy() if greedy else player
         return player.probabilities if callable(self.policy) else network_table(player, self.game)
@@ -87,7 +87,7 @@ class Target:
     def returns(
         self, seat: int, response: Float64Array | StatePolicy | None, streams: UInt64Array
     ) -> Float64Array:
-        """What a seat wins in each hand with a response; None: with the policy. `(hands,)`."""
+        """A seat's return in each hand with a response, or with the policy if None: `(hands,)`."""
         policies: list[Any] = [self.policy] * self.game.num_players
         if response is not None:
             policies[seat] = response
@@ -114,7 +114,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Which run of its seat it is."""
+        """The name of the run among those of its seat."""
         return f"{self.start}, seed {self.seed}"
 
 
@@ -155,7 +155,7 @@ def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: No
 
 
 class _ScaledRewards(VecEnvWrapper):
-    """Rewards divided by their spread, so that the value loss fits games of any stakes."""
+    """Divides rewards by their spread, which makes the value loss independent of the stakes."""
 
     def __init__(self, venv: SelfPlayVecEnv, spread: float) -> None:
         super().__init__(venv)
@@ -230,7 +230,7 @@ def _play_mixture(target: Target, hands: SelfPlayVecEnv, *, decisions: int) -> _
 
 
 def _hand_returns(rewards: Float32Array, ended: BoolArray) -> tuple[Float32Array, BoolArray]:
-    """What the hand of each decision `(steps, n)` pays at its end, and whether it has ended."""
+    """The return of each decision's hand `(steps, n)`, and whether that hand has ended."""
     returns, finished = np.zeros_like(rewards), np.zeros_like(ended)
     paid, known = np.zeros_like(rewards[0]), np.zeros_like(ended[0])
     for step in reversed(range(len(rewards))):

@@ -26,7 +26,7 @@ LAST = ".last.zip"  # the suffix of the last policy if both are saved
 
 
 def holds_models(game: Game) -> bool:
-    """Whether a network can play this game, so that a policy fits into a model.zip."""
+    """Whether a network can play this game; only then is a policy saved as model.zip."""
     if not game.fits_tree:
         return bool(game.observation_size)
     try:
@@ -38,7 +38,7 @@ def holds_models(game: Game) -> bool:
 def save_results(
     training: Training, out: Path, *, which: str = "best", picture: bool = True
 ) -> dict[str, Any]:
-    """Write the model, its curve, settings and results; the results, measured on the saved file."""
+    """Write the model, curve, settings and results; return the results, measured on the file."""
     recorder, game = training.callback.recorder, training.game
     end = recorder.points[-1]
     best = _better(end) if is_measured(training.settings, game) else "average"

@@ -1,4 +1,4 @@
-"""The settings of a training run: their defaults, their meaning, and what is impossible."""
+"""The settings of a training run: their defaults, meanings and limits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from algorithms.learning.states import origin
 from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.errors import short_repr
 
-# What is trained decides the defaults. table, network: on the game's tree, with statistics per
+# Defaults depend on what is trained. table, network: on the game's tree, with statistics per
 # information set. states: a network without them. usual: the recipe found in tutorials.
 Kind: TypeAlias = Literal["table", "network", "states", "usual"]
 KINDS: tuple[Kind, ...] = ("table", "network", "states", "usual")
 RECIPES = ("self-play", "usual")
 ENVS = ("tree", "states", "aec")
 NETS = ("table", "mlp")
-AUTO = "auto"  # stands for what follows from the game
+AUTO = "auto"  # replaced by a value that depends on the game
 CURVE_POINTS, LARGE_TREE_POINTS, NATIVE_POINTS = 200, 50, 5  # measuring large games takes longer
 LARGE_TREE = 100_000  # nodes
 WEAKER_PULL_AFTER = 4_000_000  # decisions: a network that trains longer ends with a weaker pull
@@ -33,16 +33,18 @@ def _setting(
     most: float = sys.float_info.max,
     **by_kind: Any,
 ) -> Any:
-    """A field with its meaning, its range, and its defaults by kind; None: it has no effect."""
+    """A field with its meaning, range, and defaults by kind; None if it has no effect on a kind."""
     metadata = {"help": meaning, "least": least, "most": most, "by_kind": by_kind}
     return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All that a training run depends on: equal settings train the same policy on one machine."""
+    """All settings of a training run: on one machine, equal settings train the same policy."""
 
-    recipe: str = _setting("self-play", "self-play, or usual: the recipe that fails, to compare")
+    recipe: str = _setting(
+        "self-play", "self-play, or usual: the recipe that fails, for comparison"
+    )
     game: str = _setting(KUHN, "kuhn, or any OpenSpiel game such as leduc_poker or phantom_ttt")
     env: str = _setting(
         AUTO,
@@ -55,13 +57,15 @@ class Settings:
         "the game fits a tree",
     )
     steps: int = _setting(
-        20_000_000, "decisions to learn from", least=1, states=10_000_000, usual=30_000
+        20_000_000, "number of decisions to learn from", least=1, states=10_000_000, usual=30_000
     )
-    seed: int = _setting(0, "decides deals, draws and weights", most=2**32 - 1)
-    n_envs: int = _setting(1024, "hands at a time", least=1, most=2**20, states=512, usual=1)
+    seed: int = _setting(0, "random seed of deals, draws and initial weights", most=2**32 - 1)
+    n_envs: int = _setting(
+        1024, "number of hands that are played at once", least=1, most=2**20, states=512, usual=1
+    )
     n_steps: int = _setting(
         8,
-        "decisions of each hand between updates; more by default where a game has more "
+        "decisions per hand between two updates; more by default where a game has more "
         "information sets, and in longer runs of a table",
         least=1,
         most=2**16,
@@ -82,14 +86,15 @@ class Settings:
     )
     step_size: float = _setting(
         1.0,
-        "step of an information set per update, relative to its possible gain; falls",
+        "step of an information set per update, relative to its possible gain; decreases during "
+        "the run",
         network=2.0,
         states=None,
         usual=None,
     )
     learning_rate: float = _setting(
         1.0,
-        "Adam's learning rate; falls",
+        "Adam's learning rate; decreases during the run",
         most=10**6,
         table=None,
         network=6e-3,
@@ -105,13 +110,13 @@ class Settings:
     )
     kl_end: float = _setting(
         0.1,
-        "the same at the end; by default smaller the longer a network trains",
+        "weight of the KL divergence at the end; by default smaller in longer runs of a network",
         states=0.1,
         usual=None,
     )
     magnet_rate: float = _setting(
         0.01,
-        "how far the magnet follows the policy per update; 0: it stays where it begins",
+        "rate at which the magnet follows the policy per update; 0: it does not move",
         most=1,
         states=None,
         usual=None,
@@ -120,7 +125,7 @@ class Settings:
         0.0, "weight of the entropy at the start", table=None, network=None, states=0.1
     )
     ent_coef_end: float = _setting(
-        0.0, "the same at the end", table=None, network=None, states=0.03, usual=None
+        0.0, "weight of the entropy at the end", table=None, network=None, states=0.03, usual=None
     )
     clip_range: float = _setting(
         0.2, "PPO's clip range", least=1e-6, table=None, network=None, states=0.1
@@ -148,7 +153,7 @@ class Settings:
 
     @property
     def kind(self) -> Kind:
-        """What is trained."""
+        """The kind of the run, which determines the defaults."""
         if self.recipe == "usual":
             return "usual"
         if self.env == "states":
@@ -178,7 +183,8 @@ def enough_steps(kind: Kind, infosets: int, *, n_envs: int, steps: int) -> int:
     """The default of `n_steps`: playing takes as long as an update does per information set.
 
     A table has at most as many updates as in a run of default length. A longer run has larger
-    rollouts instead, because more updates from noisy gradients would not come closer.
+    rollouts instead, because more updates from noisy gradients would not come closer to
+    equilibrium.
     """
     work = infosets * (35 if kind == "network" else 1)
     least = 8 * (max(1.0, steps / default("steps", kind)) if kind == "table" else 1)
@@ -186,7 +192,7 @@ def enough_steps(kind: Kind, infosets: int, *, n_envs: int, steps: int) -> int:
 
 
 def default_points(game: Game, *, bounds: bool = False) -> int:
-    """The default of `points`: a handful where a point takes many seconds."""
+    """The default of `points`: few where a point takes many seconds."""
     if game.native or bounds:
         return NATIVE_POINTS
     large = game.fits_tree and game.tree.num_nodes >= LARGE_TREE
@@ -194,7 +200,7 @@ def default_points(game: Game, *, bounds: bool = False) -> int:
 
 
 def is_measured(settings: Settings, game: Game) -> bool:
-    """Whether the learning curve has figures: exact ones, where the game has them."""
+    """Whether the learning curve has exact NashConv or lower bounds of it."""
     return game.fits_tree or (bool(settings.points) and game.native is not None)
 
 

@@ -24,7 +24,7 @@ from kuhn_bridge.errors import GameError, IllegalActionError
 # Observations (n, size) float32 and masks (n, A) bool -> probabilities (n, A).
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Any]
 
-RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # random ones, at most, to test perfect recall
+RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # at most, in the test of perfect recall
 
 
 class StateSimulator:
@@ -32,15 +32,15 @@ class StateSimulator:
 
     Args:
         game: an OpenSpiel game with an information state tensor.
-        hands: n.
-        seed: of chance, and of the opponents' actions.
-        opponents: policies that play some of the seats; at least one seat is left.
+        hands: number of hands n.
+        seed: random seed of chance and of the opponents' actions.
+        opponents: policies that play some seats, but not all.
 
     Attributes:
-        seats: who is to act, int8 `(n,)`.
-        observations: what they observe, float32 `(n, size)`, as `Observer` gives it.
-        masks: their legal actions, bool `(n, A)`.
-        acted: who acted in the last step, int8 `(n,)`.
+        seats: the seat to act in each hand, int8 `(n,)`.
+        observations: the observations of these seats by `Observer`, float32 `(n, size)`.
+        masks: the legal actions of these seats, bool `(n, A)`.
+        acted: the seat that acted in the last step, int8 `(n,)`.
         returns: every player's returns where a hand ended in the last step, else 0: `(n, P)`.
         ended: whether a hand ended in the last step, `(n,)`.
     """
@@ -75,7 +75,7 @@ class StateSimulator:
         """Play one legal action per hand `(n,)`."""
         if np.shape(actions) != self.seats.shape:
             raise IllegalActionError(
-                f"{len(self.seats):,} hands take as many actions; got {np.shape(actions)}"
+                f"{len(self.seats):,} hands need as many actions; got {np.shape(actions)}"
             )
         self._require_legal(actions)
         self.acted = self.seats
@@ -86,13 +86,13 @@ class StateSimulator:
         self._observe_and_play_opponents()
 
     def get_state(self) -> dict[str, Any]:
-        """All that the next step depends on, besides the opponents."""
+        """Everything that the next step depends on, besides the opponents."""
         version, numbers, gauss = self._random.getstate()
         histories = [state.history() for state in self._states]
         return {"histories": histories, "random": [version, list(numbers), gauss]}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         for i, history in enumerate(state["histories"]):
             self._states[i] = self._new_state()
             for action in history:
@@ -110,19 +110,19 @@ class StateSimulator:
             raise IllegalActionError(f"action {actions[hand]} is illegal in hand {hand}")
 
     def _new_hand(self) -> tuple[Any, int]:
-        """A dealt state, and who is to act."""
+        """A dealt state, and the player to act."""
         state = self._new_state()
         return state, self._play_chance(state, state.current_player())
 
     def _play_chance(self, state: Any, player: int) -> int:
-        """Who is to act, or TERMINAL, once chance has moved."""
+        """Play chance's moves; return the player to act, or TERMINAL."""
         while player == CHANCE:
             state.apply_action(draw_outcome(state.chance_outcomes(), self._random.random()))
             player = state.current_player()
         return player
 
     def _apply(self, i: int, action: int) -> int:
-        """Play an action in hand i; who is to act then, in the next hand if this one ends."""
+        """Play an action in hand i; return the player to act next, in a new hand if it ends."""
         state = self._states[i]
         state.apply_action(action)
         player: int = state.current_player()
@@ -148,7 +148,7 @@ class StateSimulator:
                     actions = draw_actions(self._opponents[seat], *observed, numbers)
                     for i, action in zip(hands, actions, strict=True):
                         self.seats[i] = self._apply(i, action)
-            # Only the hand in which the caller acted counts, not one that was dealt after it.
+            # Only the result of the hand in which the caller acted counts, not of a later hand.
             self.returns[ended], self.ended[ended] = returns[ended], True
             states = [self._states[i] for i in waiting]
             observations, masks = self._observer(states, self.seats[waiting])
@@ -158,7 +158,7 @@ class StateSimulator:
 def draw_actions(
     policy: StatePolicy, observations: Float32Array, masks: BoolArray, numbers: Float64Array
 ) -> list[int]:
-    """The actions that a policy draws with numbers in [0, 1) `(n,)`."""
+    """The actions that numbers in [0, 1) `(n,)` draw from a policy."""
     sums = running_sums(np.asarray(policy(observations, masks), np.float64) * masks)
     actions: list[int] = (sums <= numbers[:, None]).sum(axis=1).tolist()
     return actions
@@ -204,7 +204,7 @@ def _require_recall(game: Game) -> None:
 
 
 class Observer:
-    """What players observe in states of a game, as networks are trained on it."""
+    """The observations of players in states of a game, as networks receive them."""
 
     def __init__(self, game: Game) -> None:
         self._tensor, self._write = _tensor_writer(game)
@@ -214,7 +214,7 @@ class Observer:
     def __call__(self, states: Sequence[Any], seats: Int8Array) -> tuple[Float32Array, BoolArray]:
         """Observations `(n, size)` and legal actions `(n, A)` of seats `(n,)`, one per state.
 
-        Behind the information state tensor is a one-hot of the seat if the game appends it.
+        If the game appends the seat, its one-hot follows the information state tensor.
         """
         tensor, write, size = self._tensor, self._write, len(self._tensor)
         observations = np.zeros((len(states), size + len(self._seats)), np.float32)

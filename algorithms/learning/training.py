@@ -37,18 +37,19 @@ from algorithms.support.errors import UsageError, first_line
 
 # Momentum from the last rollout would make the policy rotate.
 ADAM = {"betas": (0.5, 0.999), "eps": 1e-5}
-BOUND_HANDS = 20_000  # on which a response at a point of the curve is measured
+BOUND_HANDS = 20_000  # hands that measure a response at a point of the curve
 
 
 class Training:
     """One training run, from settings to a policy.
 
     Args:
-        settings: of the run.
-        tensorboard: a folder to log to.
-        watch: called with each point of the curve, and in between with the latest figures.
-        checkpoint: the file of checkpoints; none are written without it.
-        checkpoint_every: decisions between checkpoints.
+        settings: all settings of the run.
+        tensorboard: folder for TensorBoard logs.
+        watch: function that is called with each point of the learning curve, and in between with
+            the latest figures.
+        checkpoint: file for checkpoints; without it none are written.
+        checkpoint_every: number of decisions between checkpoints.
 
     Attributes:
         model: the `MaskablePPO`.
@@ -85,7 +86,7 @@ class Training:
 
     @property
     def last(self) -> Float64Array | nn.Module:
-        """What the model plays now: a table `(I, A)`, or a network where there are no tables."""
+        """The current policy: a table `(I, A)`, or a network where there are no tables."""
         return self.callback.learner.last
 
     @property
@@ -117,12 +118,12 @@ class Training:
                 raise diverged(self.model) from None
 
     def save_model(self, path: Path, *, holds: str) -> None:
-        """An SB3 zip that plays the `last` or the `average` policy; the zip says which."""
+        """Write an SB3 zip that plays the `last` or the `average` policy, as `holds` names it."""
         plays = self.average if holds == "average" else self.last
         save_model(path, self.game, plays, trained=self.model, holds=holds)
 
     def get_state(self) -> dict[str, Any]:
-        """Everything the next update depends on, in types that load without running code."""
+        """Everything that the next update depends on, in types that load without running code."""
         model, callback = self.model, self.callback
         return {
             "settings": asdict(self.settings),
@@ -140,7 +141,7 @@ class Training:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `get_state` gave."""
+        """Continue from a state of `get_state`."""
         try:
             self._restore(state)
         except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
@@ -275,7 +276,7 @@ def _exact_nash_conv(game: Game, network: nn.Module) -> float:
 
 
 def _nash_conv_at_least(game: Game, decisions: int, network: nn.Module) -> float:
-    """A lower bound from trained best responses; the run's own random numbers stay."""
+    """A lower bound from trained best responses, without changing the run's random state."""
     policy, before = Policy(game, network=as_network(network, game)), np.random.get_state()
     with torch.random.fork_rng(devices=[]):
         bound = policy.lower_bound(decisions=decisions, hands=BOUND_HANDS)

@@ -1,4 +1,4 @@
-"""The usual recipe, a baseline that fails: one environment, whoever is to act is "the agent".
+"""The usual recipe, a baseline that fails: one environment whose "agent" is the player to act.
 
 Its fault is in one place: the reward of the last actor ends a trajectory in which the seats took
 turns, so whatever comes before is credited to the *other* seat with the same sign. In a zero-sum
@@ -38,13 +38,13 @@ class TurnsEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """A new hand, seen by player_0."""
+        """Deal a new hand; the observation is player_0's."""
         super().reset(seed=seed)
         self._env.reset(seed=seed, options=options)
         return self._observation(), {}
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """The actor's own reward, but the next actor's view: here the sign is lost."""
+        """The actor's own reward with the next actor's observation: here the sign is lost."""
         actor = self._env.agent_selection
         self._env.step(int(action))
         reward, ended = self._env.rewards[actor], self._env.terminations[actor]

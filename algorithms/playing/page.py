@@ -1,4 +1,4 @@
-"""What the browser page gets: its files, the opponents, and the equilibria."""
+"""The files and data of the browser page, with the opponents and the equilibria."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def assets(source: str | Source) -> dict[str, bytes]:
 
 
 def _game_document(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
-    """What the page reads when it starts.
+    """The JSON object that the page reads when it starts.
 
     Args:
-        given: the first opponent, as JSON; the usual ones follow.
+        given: first opponent, as JSON; the usual ones follow.
         runtime: whether onnxruntime-web is served.
     """
     others = [_as_json(one) for one in usual()]

@@ -137,7 +137,7 @@ _COSTS = move_costs(exact_nash(PERFECT_ALPHA))
 
 
 def _cost(state: State, action: Action) -> float:
-    """What the actor's move gives away against perfect play."""
+    """The cost of the actor's move against perfect play."""
     return float(_COSTS[information_state(state.cards[state.actor or 0], state.letters)][action])
 
 

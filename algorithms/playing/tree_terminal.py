@@ -22,14 +22,14 @@ WITHIN_95 = 1.96  # standard errors on either side of a mean
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judge:
-    """A policy by whose action values moves are judged."""
+    """A policy whose action values give the costs of moves."""
 
     name: str
     table: Float64Array  # (I, A)
     values: ActionValues
 
     def cost(self, slot: int) -> float:
-        """What a move costs against this policy; NaN where the policy never arrives."""
+        """The cost of a move against this policy; NaN where the policy never arrives."""
         return float(self.values.costs[slot])
 
 
@@ -50,7 +50,7 @@ class TreeSitting:
     costs: dict[str, float] = field(default_factory=dict)  # by the name of a judge
 
     def play(self) -> None:
-        """Hand after hand, seat after seat, until the person leaves."""
+        """Play hands, with changing seats, until the person leaves."""
         try:
             for number in count():
                 self.hand(number)
@@ -72,7 +72,7 @@ class TreeSitting:
         self.tell(f"{result} The hand: {', '.join(steps)}.")
 
     def decide(self, node: int) -> int:
-        """The person's move at a node: the place of a child, asked for until it is one."""
+        """Ask the person for a move at a node until it is legal; return the index of the child."""
         infoset = int(self.game.tree.infoset[node])
         labels = self._labels(infoset)
         self.tell(f"You are {self.game.infoset_label(infoset)}.")
@@ -87,7 +87,7 @@ class TreeSitting:
             self.tell(HELP)
 
     def drawn(self, node: int) -> int:
-        """The place of the child that chance or the policy takes."""
+        """The index of the child that chance or the policy chooses."""
         tree = self.game.tree
         infoset = int(tree.infoset[node])
         if infoset < 0:
@@ -105,7 +105,7 @@ class TreeSitting:
         return f"player_{player}: {self._labels(int(self.game.tree.infoset[node]))[child]}"
 
     def summary(self) -> str:
-        """How the game went: totals with a 95% interval, and what the moves cost."""
+        """The total with a 95% interval, and the cost of the moves."""
         if not self.results:
             return "\nNo hand was finished."
         number = len(self.results)
@@ -120,7 +120,7 @@ class TreeSitting:
         return [self.game.action_label(infoset, action) for action in actions]
 
     def _judge(self, infoset: int, place: int, label: str) -> None:
-        """Tell what a move cost, and add it up."""
+        """Print the cost of a move, and add it to the totals."""
         slot, said = int(self.game.tree.first_slot[infoset]) + place, []
         for judge in [self.opponent, *([self.reference] if self.reference else [])]:
             cost = judge.cost(slot)
@@ -144,7 +144,7 @@ def play(
 
 
 def _chosen(answer: str, labels: list[str]) -> int | None:
-    """The place that an answer names: by number, by label, or by the start of one label alone."""
+    """The index of the move that an answer names: by number, label, or unique start of a label."""
     if answer.isascii() and answer.isdigit():
         return int(answer) - 1 if 1 <= int(answer) <= len(labels) else None
     names = [" ".join(label.lower().split()) for label in labels]

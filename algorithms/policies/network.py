@@ -98,7 +98,7 @@ def network_table(
         network: a `Network`, or a torch module or another function from float32 `(n, size)` to
             `output` `(n, A)`, where `size` is that of the observation with or without the seat.
         game: a game with a tree or a native form.
-        output: what a function returns.
+        output: whether a function returns `logits` or `probabilities`.
     """
     loaded = as_game(game)
     if not isinstance(network, Network):
@@ -144,7 +144,7 @@ def as_network(function: Callable[[Any], Any], game: Game, *, output: Output = "
         return Network(evaluate, size, game.num_actions, output, module=module)
     raise PolicyError(
         f"the network cannot be called with {sizes[0]} inputs, {game.name}'s observation, nor "
-        f"with {sizes[1]}, which has a one-hot of the seat behind it ({first_line(reason)})"
+        f"with {sizes[1]}, which includes a one-hot of the seat ({first_line(reason)})"
     ) from reason
 
 

@@ -55,8 +55,8 @@ def read_onnx(path: Path, *, trust: bool = False) -> Network:
     """The network of an ONNX file; errors do not name the file.
 
     Args:
-        path: the file.
-        trust: allow all operators and sizes.
+        path: file to read.
+        trust: whether all operators and sizes are allowed.
     """
     content = read_bytes(path, max_bytes=MAX_TRUSTED_BYTES if trust else MAX_BYTES)
     try:
@@ -99,7 +99,7 @@ def _require_few_parts(model: Any) -> None:
 
 
 def _bounded(model: Any, rows: int) -> Any:
-    """A copy with nothing but nodes and weights, all of which are within the limits."""
+    """A copy with only nodes and weights, all within the limits."""
     graph = model.graph
     for node in graph.node:
         kinds = {attribute.type for attribute in node.attribute}

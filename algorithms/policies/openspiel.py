@@ -45,7 +45,7 @@ def read_policy(policy: Any, game: Any = None) -> tuple[Game, Float64Array]:
     Args:
         policy: has `action_probabilities(state)`, or is called with a state; both return a map or
             pairs from action to probability, or probabilities by action ID.
-        game: a `Game`, its name or a `pyspiel.Game`; needed if the policy has no `game`.
+        game: a `Game`, its name or a `pyspiel.Game`; required if the policy has no `game`.
     """
     own = getattr(policy, "game", None)
     if game is None and own is None:

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class Policy:
-    """What every player does at each information set of a game: immutable and validated.
+    """A joint policy of all players of a game: immutable and validated.
 
     A policy has a table, or in a game without a tree a network, or both.
 
     Attributes:
-        game: the `Game`.
-        network: the `Network` that plays a game without a tree, if there is one.
+        game: game of the policy.
+        network: `Network` that plays a game without a tree, if there is one.
     """
 
     __slots__ = ("_table", "game", "network")
@@ -69,11 +69,11 @@ class Policy:
         return self._table
 
     def probabilities(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
-        """What is played in a game without a tree where players observe `(n, size)`: `(n, A)`.
+        """Probabilities of actions `(n, A)` at observations `(n, size)`, in a game without a tree.
 
         Args:
-            observations: information state tensors, with a one-hot of the seat behind them.
-            legal: the legal actions, bool `(n, A)`.
+            observations: information state tensors, each followed by a one-hot of the seat.
+            legal: legal actions, bool `(n, A)`.
         """
         if self.network is not None:
             return self.network.probabilities(observations[:, : self.network.input_size], legal)
@@ -94,7 +94,7 @@ class Policy:
 
     @classmethod
     def uniform(cls, game: Game | str) -> Policy:
-        """Every legal action equally often."""
+        """The policy that plays every legal action with equal probability."""
         from algorithms.policies.network import uniform_network
 
         loaded = as_game(game)
@@ -116,7 +116,7 @@ class Policy:
         Args:
             policy: an OpenSpiel policy for all players, or a function of a state that returns a map
                 or a list of probabilities.
-            game: a `Game`, a name or a `pyspiel.Game`; needed if the policy has no `game`.
+            game: a `Game`, a name or a `pyspiel.Game`; required if the policy has no `game`.
         """
         from algorithms.policies import openspiel
 
@@ -180,12 +180,14 @@ class Policy:
         It does not show that NashConv is small, and bounds do not rank policies.
 
         Args:
-            decisions: that each training run learns from.
-            hands: on which each player's response is measured.
-            seeds: each one adds two runs per player.
-            cpus: how many runs at a time; more than one run on Ray.
-            address: of a Ray cluster.
-            progress: called with the number of decisions of all runs so far, and a note.
+            decisions: number of decisions that each training run learns from (5,000,000 by
+                default).
+            hands: number of hands on which each player's response is measured (200,000 by default).
+            seeds: random seeds (only 0 by default); each one adds two training runs per player.
+            cpus: number of training runs at a time; more than one run on Ray.
+            address: address of a Ray cluster: `auto`, `host:port` or `ray://host:port`.
+            progress: function that is called with the number of decisions of all training runs so
+                far, and a note.
         """
         from kuhn_bridge.sb3 import lower_bound
 
@@ -201,7 +203,7 @@ class Policy:
         )
 
     def greedy(self) -> Policy:
-        """The policy that always plays the most probable action, the lowest ID of equals."""
+        """The policy that always plays the most probable action, the lowest ID in a tie."""
         if self.game.fits_tree:
             return Policy(self.game, _greedy(self.table))
         table = None if self._table is None else tuple(map(_greedy, self._table))

@@ -28,7 +28,7 @@ MAX_LABEL = 120  # characters of an information set's label; JSON has all of it
 
 @dataclass(frozen=True, slots=True)
 class KuhnReport:
-    """What is known for Kuhn alone: the nearest equilibrium, and dominated actions."""
+    """Additional results for Kuhn: the nearest equilibrium, and dominated actions."""
 
     nearest: Nearest
     exposures: tuple[Exposure, ...]
@@ -44,10 +44,10 @@ class Report:
     """One policy and its measure.
 
     Attributes:
-        source: the name or the file of the policy.
+        source: name or file of the policy.
         uniform: NashConv of uniform play in this game.
-        kuhn: for Kuhn alone.
-        theirs: OpenSpiel's own measure of the policy, if it was asked for.
+        kuhn: additional results for Kuhn, if that is the game.
+        theirs: OpenSpiel's own measure of the policy, if requested.
     """
 
     source: str
@@ -242,7 +242,7 @@ def _lines(item: Report, max_losses: int) -> Iterator[str]:
 
 
 def _losses(game: Game, measure: Measure, count: int) -> Iterator[str]:
-    """The information sets where the policy loses most, and what it should do there."""
+    """The information sets where the policy loses most, and the best actions there."""
     total = measure.nash_conv
     rows = [
         (

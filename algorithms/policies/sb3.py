@@ -3,8 +3,8 @@
 SB3's own loader unpickles. Here the network is rebuilt from the JSON and the tensors in the zip; a
 model for which that is not enough is refused. Sizes are checked in the zip's directory before
 anything is unpacked. `torch.load(weights_only=True)` reads the tensors. That alone would not bound
-memory, because it calls `bytearray(10**11)` if the file asks for it. So the pickle may name only
-what a state dict consists of.
+memory, because it calls `bytearray(10**11)` if the file contains that. So the pickle may name only
+the types in a state dict.
 """
 
 from __future__ import annotations

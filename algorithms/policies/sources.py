@@ -65,9 +65,9 @@ def load_policy(
     """A policy by name, such as `cfr+:1000`, or from a `.json`, `.npz`, `.zip` or `.onnx` file.
 
     Args:
-        source: the file or the name.
-        game: whose policy it must be; the file's own game by default, or `kuhn`.
-        trust: load a model with SB3's own loader, which runs code from the file.
+        source: name or file of the policy.
+        game: game of the policy; by default the game that the file names, or `kuhn`.
+        trust: whether to load a model with SB3's own loader, which runs code from the file.
     """
     return load_policies([str(source)], game, trust=trust)[0]
 
@@ -109,8 +109,9 @@ def read_model(path: str | Path, *, trust: bool = False) -> Network:
     """The network in a `.zip` or an `.onnx` file, without running code from the file.
 
     Args:
-        path: the file.
-        trust: let SB3 load a zip, which runs code from it; do not limit what an ONNX file computes.
+        path: file to read.
+        trust: whether SB3 may load a zip, which runs code from it, and an ONNX file may have any
+            operators and sizes.
     """
     with _naming(path):
         if Path(path).suffix == ".onnx":
@@ -158,12 +159,13 @@ def is_file(name: str) -> bool:
 def solve(
     game: Game | str, variant: str = DEFAULT_VARIANT, *, iterations: int = DEFAULT_ITERATIONS
 ) -> Policy:
-    """The average policy of a solver of the CFR family after `iterations`.
+    """The average policy of a run of the CFR family.
 
     Args:
         game: a `Game` or its name.
-        variant: `cfr`, `cfr+`, `lcfr`, `dcfr`, ...; an unknown name gives the list.
-        iterations: how many.
+        variant: `cfr+` (the default), `cfr`, `lcfr`, `dcfr`, `pcfr+`, `cfr-simultaneous`,
+            `es-mccfr` or `os-mccfr`.
+        iterations: number of iterations (1,000 by default).
     """
     loaded = as_game(game)
     solver = make_solver(loaded, variant)

@@ -25,8 +25,8 @@ information set), `tree` has
 and the `tables` of a policy have, as `algorithms.exact.action_values` defines them,
 `probabilities`, `values` and `costs` (S,), `reach` and `losses` (I,), `beliefs` (D,), and
 `ranking`: the information sets that lose chips, the largest loss first. The `seats` of a policy
-have for each player what a best response and what the reference win per hand when all others play
-the policy.
+have, for each player, the values of a best response and of the reference when all others play the
+policy.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def game_document(
     """The document of policies of a game, with its tree up to `MAX_NODES` nodes.
 
     Args:
-        game: the game of all entries.
-        entries: the policies in the order in which they are shown.
-        reference: the entry, if any, that the others are compared with: an equilibrium, say.
+        game: game of all entries.
+        entries: policies in the order in which they are shown.
+        reference: entry that the others are compared with, if any, e.g. an equilibrium.
         mode: whether the page opens as a report or at the table.
     """
     facts = game_facts(game)
@@ -100,7 +100,7 @@ def game_document(
 
 
 def game_facts(game: Game) -> Json:
-    """What the page says about a game; None stands for what is not known."""
+    """Facts about a game for the page; None if unknown."""
     tree = game.tree if game.fits_tree else None
     infosets = sum(game.native.num_infosets) if game.native else None
     return {
@@ -135,7 +135,7 @@ def _versions() -> dict[str, str]:
 
 
 def _role(facts: Json, reference: Entry) -> str:
-    """What the reference is called: CFR approaches equilibria of two-player constant-sum games."""
+    """The name of the reference: CFR approaches equilibria of two-player constant-sum games."""
     kind = reference.name.partition(":")[0]
     if kind not in (*VARIANTS, "nash"):
         return "reference"
@@ -144,7 +144,7 @@ def _role(facts: Json, reference: Entry) -> str:
 
 
 def _measure(facts: Json, one: Entry) -> Json:
-    """How good a policy is; a lower bound is not called NashConv."""
+    """The measure of a policy; a lower bound is not called NashConv."""
     found: Json = {"interval": None, "gains": (), "values": (), "best_values": (), "verdict": ""}
     measure = one.measure
     if measure is None:
@@ -183,7 +183,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """As it would be typed; a number that was measured has six digits."""
+    """A setting as it would be typed; measured numbers have six digits."""
     text = str(value)
     return f"{value:.6g}" if isinstance(value, float) and len(text) > 8 else text
 
@@ -207,7 +207,7 @@ def _loss(game: Game, loss: Loss) -> Json:
 
 
 def _tables(tree: Tree, one: Entry) -> Json:
-    """What the explorer and the table show of one policy."""
+    """The data of one policy that the explorer and the table show."""
     table = one.policy.table
     found = action_values(tree, table)
     order = np.argsort(-found.losses, kind="stable")
@@ -223,7 +223,7 @@ def _tables(tree: Tree, one: Entry) -> Json:
 
 
 def _seats(tree: Tree, one: Entry, reference: Entry | None) -> list[Json]:
-    """What others win in each seat, in chips per hand, when all other seats play the policy."""
+    """Values of others in each seat, in chips per hand, when all other seats play the policy."""
     assert isinstance(one.measure, Measure)  # noqa: S101  # a game with a tree has an exact measure
     return [
         {

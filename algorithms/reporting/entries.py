@@ -1,4 +1,4 @@
-"""What a report knows of one policy: its measure, its learning curve, and how it was made."""
+"""The data of one policy in a report: its measure, its learning curve, and how it was made."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Entry:
 def entry(
     source: str, policy: Policy, *, name: str | None = None, decisions: int | None = None
 ) -> Entry:
-    """A policy with its measure and with what lies beside the file that it was loaded from.
+    """A policy with its measure, and with the curve and settings stored beside its file.
 
     Args:
-        source: the file or the name of the policy.
-        policy: what was loaded from it.
-        name: what the report calls it; `source` by default.
-        decisions: that best responses learn from in a game without an exact measure; with 0 the
-            policy is not measured there.
+        source: name or file of the policy.
+        policy: policy that was loaded from it.
+        name: name of the policy in the report; `source` by default.
+        decisions: number of decisions that best responses learn from in a game without an exact
+            measure; with 0 the policy is not measured there.
     """
     name, notes = name or source, notes_beside(source)
     measure: Measure | LowerBound | None = None
@@ -80,7 +80,7 @@ def _responses(bound: LowerBound) -> dict[str, Any]:
 
 
 def policy_names(sources: Sequence[str]) -> list[str]:
-    """What a report calls policies: files without folders, or without those that all share."""
+    """Names of policies in a report: files without folders, or without those that all share."""
     names = [Path(source).name if is_file(source) else source for source in sources]
     if len(set(names)) == len(names):
         return names

@@ -23,7 +23,7 @@ _EXPORT = re.compile(r"^export (?=const |function |async function )", re.MULTILI
 
 
 def page_html(document: dict[str, Any]) -> str:
-    """The whole page in one file: nothing is loaded, and its policy allows nothing else to run."""
+    """The whole page in one file, whose security policy allows no other code and loads nothing."""
     style = "\n".join(_text(name) for name in STYLES)
     script = joined(MAIN)
     policy = "; ".join(
@@ -46,7 +46,7 @@ def page_html(document: dict[str, Any]) -> str:
 
 
 def page_assets(document: dict[str, Any]) -> dict[str, bytes]:
-    """The page as a server answers with it: each file by its path, and the document apart."""
+    """The files of the page for a server, by path, with the document as a file of its own."""
     links = "".join(f'<link rel="stylesheet" href="/{name}" />' for name in STYLES)
     parts = {
         "<!-- policy -->": "",  # the server's headers have it
@@ -80,7 +80,7 @@ def _text(name: str) -> str:
 
 
 def _filled(parts: dict[str, str]) -> str:
-    """The page's HTML with its marks, each of which occurs once, replaced."""
+    """The page's HTML with its marks replaced; each mark occurs once."""
     html = _text(f"{HOME}report.html")
     for mark, part in parts.items():
         before, after = html.split(mark)

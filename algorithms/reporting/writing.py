@@ -19,9 +19,9 @@ KUHN_REFERENCE = "nash:1/6"  # the middle one of Kuhn's equilibria: it reaches e
 
 
 def usual_reference(game: Game) -> str:
-    """What policies are shown beside: an equilibrium where one is known, or else CFR+.
+    """The default reference of a report: an equilibrium where one is known, or else CFR+.
 
-    Nothing in large games, where it takes minutes.
+    None in large games, where solving takes minutes.
     """
     if not game.fits_tree or game.tree.num_nodes > MAX_NODES:
         return NO_REFERENCE
@@ -40,13 +40,13 @@ def report_document(  # noqa: PLR0913  # options by name
     """The document of the policies that `given` names.
 
     Args:
-        given: forms of `sources.HELP`.
-        game: whose policies they are; that of the first file, or `kuhn`, where it is not given.
-        equilibrium: the policy shown beside them, `usual_reference` where it is not given, or
-            `none`. If it is one of `given`, it is not shown twice.
-        trust: lets a model's file run code.
-        decisions: that best responses learn from in a game without an exact measure; with 0
-            policies are not measured there.
+        given: names or files of policies, as in `sources.HELP`.
+        game: game of the policies; by default that of the first file, or `kuhn`.
+        equilibrium: policy that is shown beside them, by default `usual_reference`; `none` shows
+            no such policy. If it is one of `given`, it is not shown twice.
+        trust: whether a model's file may run code.
+        decisions: number of decisions that best responses learn from in a game without an exact
+            measure; with 0 policies are not measured there.
         mode: whether the page opens as a report or at the table.
     """
     opened = [open_source(one, trust=trust) for one in given]

@@ -1,4 +1,4 @@
-"""How much a trained best response may cost; here because help texts print the defaults."""
+"""The budget of trained best responses; here because help texts print the defaults."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from algorithms.support.errors import UsageError
 
-DECISIONS = 5_000_000  # that each training run learns from
-HANDS = 200_000  # on which each player's response is measured
-SEEDS = (0,)  # each one adds two training runs per player
-MIN_HANDS = 1_000  # fewer say too little about their own spread
+DECISIONS = 5_000_000  # decisions that each training run learns from
+HANDS = 200_000  # hands on which each player's response is measured
+SEEDS = (0,)  # each seed adds two training runs per player
+MIN_HANDS = 1_000  # fewer do not give a usable standard error
 
 
 def require_budget(

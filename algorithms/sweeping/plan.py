@@ -47,8 +47,8 @@ class Plan:
 
     settings: Mapping[str, Settings]  # by name; their seed is ignored
     seeds: tuple[int, ...]
-    confirm: int = 0  # how many of the best settings are confirmed
-    fresh_seeds: int = 0  # on how many seeds
+    confirm: int = 0  # number of the best settings that are confirmed
+    fresh_seeds: int = 0  # number of new seeds for that
     storage: str = ""  # Ray's; "" is a folder in the sweep's own
     checkpoint_every: int = 1_000_000
     chosen: tuple[str, ...] = ()  # the best settings, once known

@@ -52,11 +52,11 @@ class EventCallback(tune.Callback):
         self._handle(_event("progressed", trial))
 
     def on_trial_recover(self, *args: Any, trial: Any, **info: Any) -> None:
-        """It broke off and will continue from its last checkpoint."""
+        """It crashed, and will continue from its last checkpoint."""
         self._handle(_event("retrying", trial))
 
     def on_trial_error(self, *args: Any, trial: Any, **info: Any) -> None:
-        """It broke off too often."""
+        """It crashed too often."""
         self._handle(_event("failed", trial))
 
     def on_trial_complete(self, *args: Any, trial: Any, **info: Any) -> None:
@@ -84,15 +84,15 @@ class Stage:
 
     trials: Sequence[Trial]
     folder: Path  # for the results
-    storage: str  # for Ray's checkpoints and its own state of the trials,
-    name: str  # under this name
+    storage: str  # for Ray's checkpoints and its own state of the trials
+    name: str  # of the stage in the storage
     checkpoint_every: int  # steps
-    retries: int  # of a trial that breaks off
+    retries: int  # of a trial that crashes
     max_concurrent: int | None  # trials; none: one per core
 
 
 def run_stage(stage: Stage, handle: EventHandler) -> bool:
-    """Run the trials that have not ended, from Ray's last state; whether all are over."""
+    """Run the trials that have not ended, from Ray's last state; return whether all are over."""
     system, _ = FileSystem.from_uri(stage.storage)
     copied = (t.folder for t in stage.trials if (stage.folder / t.folder / TRIAL_FILE).exists())
     finished = frozenset(map(str, copied))
@@ -134,7 +134,9 @@ def copy_results(checkpoint: tune.Checkpoint, target: Path) -> None:
     """Copy a trial's results out of Ray's storage, completely or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{target.name}-"
-    for partial in target.parent.glob(f"{prefix}*"):  # of a sweep that was killed while it copied
+    for partial in target.parent.glob(
+        f"{prefix}*"
+    ):  # left by a sweep that was killed while it copied
         shutil.rmtree(partial, ignore_errors=True)
     temporary = Path(mkdtemp(prefix=prefix, dir=target.parent))
     try:
@@ -157,7 +159,7 @@ def _tasks(stage: Stage) -> list[dict[str, Any]]:
 
 
 def _finish(trial: Any, folder: Path) -> bool:
-    """Copy results that are not there yet, and write down failures; whether the trial is over.
+    """Copy missing results, and store failures; return whether the trial is over.
 
     Ray's status is not enough: after Ctrl-C it calls all trials terminated.
     """

@@ -28,7 +28,7 @@ class Resources:
 
     address: str | None  # of a cluster; none: this machine
     cpus: int | None  # trials at a time; none: one per core
-    retries: int  # of a trial that breaks off
+    retries: int  # of a trial that crashes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Outcome:
 
     plan: Plan
     ended: bool
-    effort: str  # time taken, in words
+    effort: str  # the time that the sweep took, in words
 
 
 def run_sweep(
@@ -67,7 +67,7 @@ def run_sweep(
 def _run_stages(
     plan: Plan, folder: Path, storage: str, resources: Resources, progress: Progress
 ) -> tuple[Plan, bool]:
-    """Run all trials; the plan with the chosen settings, and whether all trials ended."""
+    """Run all trials; return the plan with the chosen settings, and whether all trials ended."""
     from algorithms.sweeping.ray_tune import Stage, run_stage
 
     def run(trials: Sequence[Trial], name: str) -> bool:
@@ -111,7 +111,7 @@ class Progress:
         self._best: tuple[float, str] | None = None
 
     def add_trials(self, trials: Sequence[Trial], folder: Path) -> int:
-        """Count these trials too; returns how many of them have not ended."""
+        """Count these trials too; return how many of them have not ended."""
         for trial in trials:
             name, ended = str(trial.folder), _has_ended(trial, folder)
             self._trials[name] = trial

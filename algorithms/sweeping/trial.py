@@ -1,7 +1,7 @@
 """One training run of a sweep, on a worker of Ray.
 
-Its checkpoints go to Ray, so that another worker can continue if this one dies. Its results are the
-last checkpoint, so that they reach the sweep's folder through any storage that Ray uses.
+Its checkpoints go to Ray, so another worker can continue if this one dies. Its results are the last
+checkpoint, so they reach the sweep's folder through any storage that Ray uses.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ def run_trial(config: dict[str, Any], finished: frozenset[str] = frozenset()) ->
     """A Tune trainable: train to the end, from Ray's checkpoint if there is one.
 
     Args:
-        config: Tune's; its `task` has the trial's `folder`, `config` and `checkpoint_every`.
-        finished: the folders of trials whose results have been copied.
+        config: Tune's config; its `task` has the trial's `folder`, `config` and
+            `checkpoint_every`.
+        finished: folders of trials whose results have been copied.
     """
     task = config["task"]
     if task["folder"] in finished:
@@ -56,7 +57,7 @@ def run_trial(config: dict[str, Any], finished: frozenset[str] = frozenset()) ->
 
 
 def _train(config: Settings, every: int, results: Path, checkpoints: Path) -> float:
-    """Train and save the results; the CPU seconds on all workers."""
+    """Train and save the results; return the CPU seconds on all workers."""
     reporter = _Reporter(checkpoints)
     training = Training(
         config,
@@ -99,7 +100,7 @@ class _Reporter:
 
 
 def _restore(training: Training) -> float:
-    """Continue from Ray's checkpoint, if it can be read; the CPU seconds spent before it."""
+    """Continue from Ray's checkpoint, if it can be read; return the CPU seconds spent before."""
     checkpoint = tune.get_checkpoint()
     try:
         with checkpoint.as_directory() if checkpoint else nullcontext() as name:
@@ -108,5 +109,5 @@ def _restore(training: Training) -> float:
                 training.set_state(read_checkpoint(Path(name) / CHECKPOINT_FILE))
                 return float(seconds)
     except OSError:
-        pass  # from the start, with the same result
+        pass  # start again, with the same result
     return 0.0

@@ -34,9 +34,9 @@ def report(
     """The output of `check.js` under node: `nodes`, `compared` and `mismatches` of `engine.js`.
 
     Args:
-        text: the vectors to compare the engine with, by default `to_json()`.
-        onnx: an exported policy; the report then has `probabilities` of `policy.js`, 12 x 3.
-        runtime: the module of onnxruntime-web.
+        text: vectors to compare the engine with, by default `to_json()`.
+        onnx: exported policy; the report then has `probabilities` of `policy.js`, 12 x 3.
+        runtime: module of onnxruntime-web.
     """
     node = shutil.which("node")
     if node is None:

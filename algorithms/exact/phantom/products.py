@@ -77,7 +77,7 @@ class Side(NamedTuple):
     """One player of a product: G groups of P patterns in all.
 
     Patterns of a group have the same times of taken cells. Their failures are at cells of the other
-    player's set, the orders of which fall into classes.
+    player's set. The orders of that set fall into classes.
     """
 
     size: int  # of the set of taken cells
@@ -106,7 +106,7 @@ class Product(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """What the products of a game share: tables, and arrays large enough for all of them."""
+    """Tables that the products of a game share, and buffers large enough for all of them."""
 
     lists: UInt16Array  # consistent failures per class (source), or classes per failures (target)
     spread: Int16Array  # (2**cells, 2**cells): the cells of a set that a mask within it selects
@@ -191,7 +191,7 @@ def _patterns(
 
 
 def _pairs(rules: Rules, winner: int, sizes: Sequence[int]) -> Int64Array:
-    """Pairs of disjoint sets of these sizes, of which the winner's has just won: `(N, 2)`."""
+    """Pairs of disjoint sets of these sizes with which the winner has just won: `(N, 2)`."""
     sets = np.arange(2**rules.cells)
     held = []
     for player, size in enumerate(sizes):

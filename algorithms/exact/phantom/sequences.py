@@ -3,8 +3,8 @@
 A player knows its own sequence of cells tried, each taken (success) or failed. Sequences with the
 same outcomes in the same order, the same set of taken cells and the same set of failed cells form a
 *block*. A block of `k` taken and `f` failed cells contains all `f! * k!` sequences that order the
-two sets, or none: what is possible for one order is possible for another, because the opponent's
-cells can be permuted in the same way. Hence a sequence's number is computed:
+two sets, or none: if one order is possible, so is every other one, because the opponent's cells can
+be permuted in the same way. Hence a sequence's number is computed:
 
     node = first node of the block + rank(order of failed) * k! + rank(order of taken)
 
@@ -270,7 +270,7 @@ def block_of(sequences: Sequences, outcomes: int, taken: int, failed: int) -> in
 
 @part
 def write_order(factorials: Int64Array, cells: int, rank: int, order: Int64Array) -> int:
-    """Write the order of that rank of a set of cells; the size of the set."""
+    """Write the order of that rank of a set of cells; return the size of the set."""
     size = left = size_of(cells)
     while left:
         left -= 1
@@ -286,9 +286,9 @@ def write_order(factorials: Int64Array, cells: int, rank: int, order: Int64Array
 
 @compiled
 def histories(sequences: Sequences, start: int, stop: int) -> tuple[Int8Array, Int16Array]:
-    """The actions of information sets `start` to `stop - 1` `(n, cells)`, -1 behind the last one.
+    """The actions of information sets `start` to `stop - 1` `(n, cells)`, -1 after the last one.
 
-    And their outcomes `(n,)`.
+    The second array has their outcomes `(n,)`.
     """
     actions = np.full((stop - start, sequences.cells), -1, np.int8)
     outcomes = np.empty(stop - start, np.int16)

@@ -40,7 +40,7 @@ class Tries(NamedTuple):
     position: int
     histories: int  # how many there are from the position on, including its own
     children: _Children  # (N_p, cells, 2): the node after failure or success; 0: none
-    actions: tuple[Int8Array, Int8Array]  # (N_p, cells): from the first move on, -1 behind the last
+    actions: tuple[Int8Array, Int8Array]  # (N_p, cells): from the first move on, -1 after the last
     outcomes: tuple[Int16Array, Int16Array]  # (N_p,), as in `algorithms.exact.phantom.sequences`
 
 
@@ -131,7 +131,7 @@ def _visit(
     tries: tuple[Int32Array, Int32Array, Int64Array],
     numbers: tuple[_Numbers, _Numbers],
 ) -> int:
-    """Walk over all histories from a position; how many there are, or 0 if there is no room left.
+    """Walk over all histories from a position; return their number, or 0 if there is no room left.
 
     New nodes are added to the tries, children and sizes `(2,)`. `numbers` are reach probabilities
     and counterfactual values by sequence: unless they are empty, every terminal history adds the
