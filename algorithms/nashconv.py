@@ -46,7 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--respond", action="store_true", help="find a lower bound too, and its share of NashConv")
     decisions = f"number of decisions that each training run learns from ({budget.DECISIONS:,})"
     add("--decisions", type=int, metavar="N", help=decisions)
-    hands = f"number of hands on which each player's response is measured ({budget.HANDS:,})"
+    hands = (
+        "number of hands on which each player's response is measured "
+        f"({budget.HANDS:,}; with a tree {budget.TREE_HANDS:,})"
+    )
     add("--hands", type=int, metavar="N", help=hands)
     seeds = f"random seeds: 0-2, or 0,3,7, or a count ({len(budget.SEEDS)})"
     add("--seeds", metavar="SEEDS", help=seeds)

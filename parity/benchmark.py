@@ -72,7 +72,7 @@ class Row:
 
 
 def _number(value: float, half_width: float | None) -> str:
-    return f"{value:.6f}" if half_width is None else f"{value:.3f} ± {half_width:.3f}"
+    return f"{value:.6f}" if half_width is None else f"{value:.4f} ± {half_width:.4f}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

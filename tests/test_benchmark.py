@@ -54,7 +54,7 @@ def test_rows_replace_those_of_the_same_name(tmp_path):
     )
     update(page, [Row("a", "b", 0.25, 12.4, 1, "", 0.02)])
     lines = page.read_text().splitlines()
-    assert lines[4] == "| a | b | 0.250 ± 0.020 | 0.125 ± 0.010 | 12 | 1.0 |  |"
+    assert lines[4] == "| a | b | 0.2500 ± 0.0200 | 0.1250 ± 0.0100 | 12 | 1.0 |  |"
     assert cells_of(lines[5])[:2] == ROW.cells[:2]
     assert lines[6:] == ["", "Text."]
 

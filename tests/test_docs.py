@@ -112,7 +112,8 @@ def test_docstrings_state_the_defaults():
     assert f"({MAX_NODES:,} by default)" in kuhn_bridge.load_game.__doc__
     bound = " ".join(kuhn_bridge.Policy.lower_bound.__doc__.split())
     assert f"({budget.DECISIONS:,} by default)" in bound
-    assert f"({budget.HANDS:,} by default)" in bound
+    assert f"({budget.HANDS:,} by default" in bound
+    assert f"and {budget.TREE_HANDS:,} in games with a tree)" in bound
     assert f"(only {budget.SEEDS[0]} by default)" in bound
     assert len(budget.SEEDS) == 1
 

@@ -146,7 +146,7 @@ def lower_bound(  # noqa: PLR0913  # options by name
     policy: Float64Array | StatePolicy,
     *,
     decisions: int = budget.DECISIONS,
-    hands: int = budget.HANDS,
+    hands: int | None = None,
     seeds: Sequence[int] = budget.SEEDS,
     cpus: int = 1,
     address: str | None = None,
@@ -168,6 +168,8 @@ def lower_bound(  # noqa: PLR0913  # options by name
         progress: function that is called with the number of decisions of all runs so far, out of
             `total_decisions`, and a note.
     """
+    if hands is None:
+        hands = budget.HANDS if callable(policy) else budget.TREE_HANDS
     budget.require_budget(decisions=decisions, hands=hands, seeds=seeds, cpus=cpus)
     target, show = Target(game, policy), progress or (lambda done, note: None)
     runs = [

@@ -169,7 +169,7 @@ class Policy:
         self,
         *,
         decisions: int = budget.DECISIONS,
-        hands: int = budget.HANDS,
+        hands: int | None = None,
         seeds: Sequence[int] = budget.SEEDS,
         cpus: int = 1,
         address: str | None = None,
@@ -182,7 +182,8 @@ class Policy:
         Args:
             decisions: number of decisions that each training run learns from (5,000,000 by
                 default).
-            hands: number of hands on which each player's response is measured (200,000 by default).
+            hands: number of hands on which each player's response is measured (200,000 by default,
+                and 2,000,000 in games with a tree).
             seeds: random seeds (only 0 by default); each one adds two training runs per player.
             cpus: number of training runs at a time; more than one run on Ray.
             address: address of a Ray cluster: `auto`, `host:port` or `ray://host:port`.
