@@ -24,7 +24,7 @@ from algorithms.learning.bound_report import exit_code, to_json, to_text
 from algorithms.learning.common_hands import hand_streams, state_returns, tree_returns
 from algorithms.learning.response_training import STARTS, Target
 from algorithms.policies.network import uniform_network
-from algorithms.support import command
+from algorithms.support import budget, command
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import GameError
 
@@ -143,7 +143,8 @@ def test_the_policy_itself_is_chosen_if_every_response_loses():
 
 def test_uniform_play_in_kuhn_is_found_out():
     game = load_game("kuhn")
-    bound = lower_bound(game, game.tree.uniform(), decisions=60_000, hands=20_000)
+    bound = lower_bound(game, game.tree.uniform(), decisions=60_000)
+    assert bound.hands == budget.TREE_HANDS
     exact = evaluate_policy(game.tree, game.tree.uniform()).gains
     for seat, gain in zip(bound.seats, exact, strict=True):
         assert 0.9 * gain < seat.chosen.gain < gain + 4 * seat.chosen.standard_error
