@@ -150,10 +150,10 @@ def _short(number: float) -> str:
 
 
 def draw(ratios: Iterable[Ratio], path: Path) -> None:
-    """A bar per ratio on a log axis; 1 is the peer's own speed."""
+    """A bar per measured ratio on a log axis; 1 is the peer's own speed."""
     from matplotlib.figure import Figure
 
-    found = list(ratios)[::-1]
+    found = [ratio for ratio in ratios if ratio.measured][::-1]
     figure = Figure(figsize=(8, 0.42 * len(found) + 1), layout="constrained")
     axes = figure.subplots()
     labels = [f"{ratio.contest}  vs  {ratio.peer}" for ratio in found]
@@ -164,7 +164,7 @@ def draw(ratios: Iterable[Ratio], path: Path) -> None:
             axes.plot([ratio.target] * 2, [place - 0.31, place + 0.31], color="#222222", lw=1.5)
     highest = max(ratio.ratio for ratio in found)
     axes.set(xscale="log", xlim=(1, 2 * highest))
-    axes.set_xlabel("times the peer's speed (black: the target)")
+    axes.set_xlabel("times the peer's speed\n(black: the target)")
     axes.spines[["top", "right"]].set_visible(False)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=140)
