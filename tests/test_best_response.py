@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from algorithms.exact.kuhn import nash
 from algorithms.exact.values import evaluate_policy, expected_values, joint_policy, pure_policy
@@ -150,6 +151,23 @@ def test_uniform_play_in_kuhn_is_found_out():
         assert 0.9 * gain < seat.chosen.gain < gain + 4 * seat.chosen.standard_error
     assert bound.interval[0] < KUHN_UNIFORM
     assert bound.interval[0] < bound.nash_conv_at_least < bound.interval[1]
+
+
+def test_responses_are_trained_on_one_thread():
+    game, before, seen = load_game("kuhn"), torch.get_num_threads(), []
+    torch.set_num_threads(2)
+    try:
+        lower_bound(
+            game,
+            game.tree.uniform(),
+            decisions=500,
+            hands=1_000,
+            progress=lambda done, note: seen.append(torch.get_num_threads()),
+        )
+        assert set(seen) == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_nothing_is_found_against_an_equilibrium_and_nothing_is_below_0():
