@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from math import inf
 from typing import Any
 
@@ -19,6 +16,7 @@ from algorithms.games.leduc import leduc_labels
 from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from algorithms.support.errors import UsageError, first_line, unknown
+from algorithms.support.files import silent_stderr
 from algorithms.support.progress import Advance
 from algorithms.support.progress import progress as progress_bar
 from kuhn_bridge.errors import BridgeError, GameError, short_repr
@@ -143,7 +141,7 @@ def load_pyspiel(name: str) -> Any:
     if short not in known:
         raise unknown("game", name, ["kuhn", *known], kind=GameError)
     try:
-        with _quiet():
+        with silent_stderr():  # OpenSpiel prints there what it also raises
             return pyspiel.load_game(name)
     except Exception as error:  # not only SpielError: nfg_game raises an IndexError
         raise UsageError(f"{name}: OpenSpiel cannot load it ({first_line(error)})") from None
@@ -301,17 +299,3 @@ def _observations(name: str, game: Any, tree: Tree) -> Float32Array:
         for infoset, player in enumerate(tree.owner.tolist())
     ]
     return np.array(tensors, np.float32)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence standard error of C++: OpenSpiel prints there what it also raises."""
-    sys.stderr.flush()
-    saved, devnull = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, 2)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(devnull)

@@ -140,3 +140,17 @@ def _system_errors(path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+@contextmanager
+def silent_stderr() -> Iterator[None]:
+    """Discard file descriptor 2: compiled libraries do not write to `sys.stderr`."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with Path(os.devnull).open("w") as devnull:
+            os.dup2(devnull.fileno(), 2)
+            yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
 
 from algorithms.support.errors import UsageError, first_line
+from algorithms.support.files import silent_stderr
 
 CONNECT_TIMEOUT = 10.0  # seconds
 NODE_TIMEOUT = 120.0  # seconds for a node's first task: it may have to start Python
@@ -58,7 +58,7 @@ def _start(address: str | None, cpus: int | None) -> None:
     try:
         if address:
             _require_grpc(address)
-        with _silent_stderr():
+        with silent_stderr():
             if address:
                 ray.init(address, **quiet)
             else:
@@ -120,20 +120,6 @@ def sees_storage(storage: str) -> bool:
     system, path = fs.FileSystem.from_uri(storage)
     found: bool = system.get_file_info(f"{path}/{MARKER}").type == fs.FileType.File
     return found
-
-
-@contextmanager
-def _silent_stderr() -> Iterator[None]:
-    """Discard file descriptor 2: the compiled part of Ray does not write to `sys.stderr`."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    try:
-        with Path(os.devnull).open("w") as devnull:
-            os.dup2(devnull.fileno(), 2)
-            yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
 
 
 def _require_grpc(address: str) -> None:
