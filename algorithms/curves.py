@@ -4,8 +4,6 @@
 training runs in a folder, e.g. those of one setting of a sweep, are drawn as one line with a band.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

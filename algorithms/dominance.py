@@ -1,7 +1,5 @@
 """Eliminate dominated strategies, and report where a policy plays dominated actions."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

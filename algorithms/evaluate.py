@@ -3,8 +3,6 @@
 `python -m algorithms.evaluate model.zip --against heuristic nash:1/3 other.zip --hands 100000`
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """`python -m algorithms.export_onnx model.zip`: write a trained policy as a checked ONNX file."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

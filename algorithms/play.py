@@ -1,7 +1,5 @@
 """`python -m algorithms.play [POLICY]`: play a small game in the browser or the terminal."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import threading

@@ -3,8 +3,6 @@
 The file needs no network and no server. Beside the policies it shows an equilibrium.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ self-play the average policy converges to 1/3 each; against a biased opponent it
 best response (Hart and Mas-Colell 2000; Neller and Lanctot 2013 is an introduction).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -3,8 +3,6 @@
 `python -m algorithms.simulate A B --hands N` plays N hands with A in each seat and B in the others.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

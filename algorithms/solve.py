@@ -4,8 +4,6 @@ Ctrl-C ends the run as if its iterations were complete. A native large game also
 beside the policy, from which `--resume` continues.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

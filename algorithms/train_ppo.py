@@ -63,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     types = get_type_hints(Settings)
     for setting in fields(Settings):
         flag, text = f"--{setting.name.replace('_', '-')}", describe(setting.name)
-        add(flag, type=types[setting.name], help=text.replace("%", "%%"), metavar=_metavar(setting))
+        kind = types[setting.name]
+        metavar = {int: "N", float: "X"}.get(kind, setting.name.upper())
+        add(flag, type=kind, help=text.replace("%", "%%"), metavar=metavar)
     add(
         "--checkpoint-every",
         type=int,
@@ -82,10 +84,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--quiet", action="store_true", default=False, help="print nothing")
     add("--json", action="store_true", default=False, help="print the result as one JSON object")
     return parser
-
-
-def _metavar(setting: Any) -> str:
-    return {"int": "N", "float": "X"}.get(str(setting.type), str(setting.name).upper())
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -6,8 +6,6 @@ algorithms. `import kuhn_bridge.openspiel` registers the game with OpenSpiel, an
 has the environments and the callback for Stable-Baselines3.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from kuhn_bridge.bridge import INFORMATION_STATES, KuhnPoker, from_openspiel, to_openspiel

@@ -10,8 +10,6 @@ bet; the meaning of our three does not:
 | `FOLD` | illegal | Pass (0) |
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cards and histories as arrays: the observation of 10 numbers and the action mask."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar

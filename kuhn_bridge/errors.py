@@ -1,7 +1,5 @@
 """The errors that are raised for a user's mistake: subclasses of `BridgeError`, a `ValueError`."""
 
-from __future__ import annotations
-
 MAX_REPR = 80  # characters
 
 

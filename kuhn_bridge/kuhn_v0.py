@@ -4,8 +4,6 @@
 `reset`, an illegal action or an action of a finished agent, and then stays as it was.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, SupportsIndex, TypedDict, overload

@@ -4,8 +4,6 @@ Phase, actor, legal actions, stake and winner are looked up in `BETTING` and com
 so they cannot disagree.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ model.learn(1_000_000, callback=SelfPlay())
 ```
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from kuhn_bridge.lazy import lazy_names

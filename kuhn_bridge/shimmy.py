@@ -9,8 +9,6 @@ The errors of `shimmy.OpenSpielCompatibilityV0` 2.0.1 on games with chance nodes
 - `reset` loads the game again by its short name and so loses its parameters.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyspiel

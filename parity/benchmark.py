@@ -4,8 +4,6 @@ The games of Rudolph et al., "Reevaluating Policy Gradient Methods for Imperfect
 (ICLR 2026). A benchmark gives one or more rows of the table in `docs/benchmark.md`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

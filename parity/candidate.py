@@ -1,7 +1,5 @@
 """`python -m parity.check --candidate WHERE:WHAT`: compare any Kuhn poker with OpenSpiel's."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """`python -m parity.check`: compare everything with OpenSpiel, check by check."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """`kuhn-bridge COMMAND`: all commands in one script, independent of the working directory."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib import import_module

@@ -3,8 +3,6 @@
 A contender takes a number n, does about n units of work, and returns how many it did.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import io

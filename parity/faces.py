@@ -1,7 +1,5 @@
 """The checks of the faces: the OpenSpiel game, the PettingZoo environment, Shimmy, the page."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import warnings

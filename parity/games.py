@@ -1,7 +1,5 @@
 """The checks of `--game NAME`: our tree of an OpenSpiel game against OpenSpiel's states."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """`python -m parity.growth`: time and memory per node, from Kuhn to millions of nodes."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

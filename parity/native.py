@@ -5,8 +5,6 @@ of a large game are measured *after an opening*: random actions that both player
 with certainty, after which few enough histories are left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias

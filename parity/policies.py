@@ -1,7 +1,5 @@
 """The checks of policies: converted, trained, exported to ONNX, and run in JavaScript."""
 
-from __future__ import annotations
-
 import atexit
 import shutil
 import tempfile

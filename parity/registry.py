@@ -1,7 +1,5 @@
 """The list of checks, and the tally that counts the comparisons of each."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

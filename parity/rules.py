@@ -1,7 +1,5 @@
 """The checks of the rules: every node of the core against OpenSpiel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any

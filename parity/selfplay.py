@@ -1,7 +1,5 @@
 """The checks of the environments that learners train on, against the PettingZoo face."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, TypeAlias

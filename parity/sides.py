@@ -4,8 +4,6 @@
 sides can be compared node by node.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The checks of the algorithms: CFR, values, best responses and equilibria."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial

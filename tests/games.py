@@ -1,7 +1,5 @@
 """OpenSpiel's games and policies, for the tests that hold ours against them."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

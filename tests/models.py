@@ -1,7 +1,5 @@
 """Model files for tests: small SB3 zips and ONNX graphs, and changed copies of them."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

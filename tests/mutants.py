@@ -4,8 +4,6 @@ A mutant has one comparison, operator, number, condition or call changed. Tests 
 do not notice the change: it is printed. Some mutants change nothing that a user could notice.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os

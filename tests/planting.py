@@ -1,7 +1,5 @@
 """Plant an error in what a check of `parity.check` compares, and require that it fails."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

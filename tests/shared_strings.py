@@ -4,8 +4,6 @@ Chance is loaded and moves in the middle too, a player moves twice in a row, and
 general-sum: what no game of cards shows at once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pyspiel
 

@@ -1,7 +1,5 @@
 """Shared Hypothesis strategies."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 

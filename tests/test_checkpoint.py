@@ -1,7 +1,5 @@
 """Checkpoints: a damaged one is refused, none runs code, a full disk keeps the last."""
 
-from __future__ import annotations
-
 import io
 import os
 import random

@@ -1,7 +1,5 @@
 """The self-play environments: on the tree, on states, and move by move on the PettingZoo face."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`algorithms.export_onnx`: from a saved model to one checked file, and back."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -4,8 +4,6 @@ The whole runs take too long for a test. A run depends on its settings and its s
 that begins like the stored curve also ends like it.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The learner: credit per seat, steps per information set, the magnet, averages, `SelfPlay`."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A game of one's own, from its rules in Python to the NashConv of a trained model."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from pathlib import Path

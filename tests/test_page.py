@@ -1,7 +1,5 @@
 """The whole page in a real browser, against the same hands in the core."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """`algorithms.play`: the command, the page's document, and the security of its server."""
 
-from __future__ import annotations
-
 import http.client
 import io
 import json

@@ -1,7 +1,5 @@
 """`algorithms.report`: the document beside `nashconv --json`, the page around it, the command."""
 
-from __future__ import annotations
-
 import base64
 import json
 import posixpath

@@ -1,7 +1,5 @@
 """The report in a real browser: its numbers, its states, the keyboard, and what it never does."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

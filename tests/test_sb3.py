@@ -1,7 +1,5 @@
 """Models from files and functions: what they play."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Settings: what follows from what is given, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, fields
 from typing import Any
 

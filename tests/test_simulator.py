@@ -1,7 +1,5 @@
 """Many hands at once on a tree: every one of them a hand of the game."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

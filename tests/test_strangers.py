@@ -1,7 +1,5 @@
 """Files from strangers: no code from them runs, and time and memory are limited."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

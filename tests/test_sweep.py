@@ -1,7 +1,5 @@
 """Sweeps: plans, results that no killed process changes, and their summaries."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """`algorithms.play --terminal`: whole games through a pipe and a terminal, against the core."""
 
-from __future__ import annotations
-
 import io
 import os
 import random

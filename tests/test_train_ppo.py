@@ -1,7 +1,5 @@
 """The training command: what it writes, that it repeats itself, and that it can be stopped."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

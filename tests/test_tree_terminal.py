@@ -1,7 +1,5 @@
 """`algorithms.play --game NAME --terminal`: whole hands through a pipe, beside the tree."""
 
-from __future__ import annotations
-
 import random
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The page's modules under node: the engine against the core, policies against onnxruntime."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ bad input that raises anything but our own one-line error, a command that ends i
 killed run that cannot be resumed to the same end, a damaged checkpoint that is accepted.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -18,8 +18,6 @@ Values and costs are in chips at the information set, losses in chips per hand; 
 sum to its best-response gain.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

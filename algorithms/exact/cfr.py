@@ -20,8 +20,6 @@ CFR+ equal OpenSpiel's to the last bit. That matters in ties: regrets of 0 play 
 rounding error above 0 always plays one action.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf

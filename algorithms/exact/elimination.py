@@ -1,7 +1,5 @@
 """Iterated elimination of dominated strategies, and where a policy plays dominated actions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -20,8 +20,6 @@ rounding error above 0 (always one action) in the other, the iterates differ; bo
 docs/solving.md.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 

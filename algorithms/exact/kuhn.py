@@ -5,8 +5,6 @@ player_1 (H. W. Kuhn, A simplified two-person poker, 1950). At alpha = 1/3 playe
 so its response with K to a bet after a check is free.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

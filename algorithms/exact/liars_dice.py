@@ -31,8 +31,6 @@ Best responses are computed in the same walk: at its own public states a player 
 private state, the largest value of its actions; at the opponent's it adds the values up.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import combinations_with_replacement
 from math import factorial, prod

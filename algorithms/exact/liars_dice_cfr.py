@@ -13,8 +13,6 @@ its lowest one, and those numbers sum to m - ones(m) over the codes 1 .. m: the 
 (B + 1) + 2 (c - 1) - ones(c - 1). (The first public state has an unused vector for "liar".)
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Equilibria of two-player zero-sum trees by linear programs in sequence form."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 A policy is one table of float32 probabilities `(I_p, A)` per player p, with I_p information sets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 

@@ -5,8 +5,6 @@ Outcome sampling plays single hands and divides by their probability. Both add r
 expectation is CFR's (see `algorithms.exact.cfr` for the equations).
 """
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 import numpy as np

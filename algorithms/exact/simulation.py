@@ -1,7 +1,5 @@
 """Matches between policies: hands played out, next to their exact value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

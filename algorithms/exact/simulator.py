@@ -4,8 +4,6 @@ Chance, and seats that a fixed policy plays, move inside `step`. When a hand end
 dealt. Everything is drawn from one stream of random bits, so equal seeds give equal hands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Solvers by the name of their variant, and runs that measure NashConv along the way."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ perfect recall the last slot determines it, so sequence 0 is the empty one, and 
 ends in `slot` (the sequence form, von Stengel 1996).
 """
 
-from __future__ import annotations
-
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence

@@ -14,8 +14,6 @@ With perfect recall no nodes but the terminal ones are needed. A player's losses
 (the performance difference lemma, Kakade and Langford 2002): they show where chips are lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial

@@ -3,8 +3,6 @@
 A `Game` has a tree, observations and labels.
 """
 
-from __future__ import annotations
-
 import copyreg
 from functools import lru_cache
 from typing import Any

@@ -4,8 +4,6 @@ A file is named by a hash of the game's string, OpenSpiel's version and `FORMAT`
 ignored and replaced. All files may be deleted at any time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

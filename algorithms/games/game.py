@@ -1,7 +1,5 @@
 """A game: its name, its tree if it fits into memory, observations, and labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Kuhn poker as a `Game`, from the native core."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Labels of Leduc poker: cards, board and bets instead of OpenSpiel's information state string."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

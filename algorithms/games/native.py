@@ -1,7 +1,5 @@
 """The interface of native large games: exact measures without a tree, and policies as tables."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 from algorithms.exact.cfr import Variant

@@ -1,7 +1,5 @@
 """OpenSpiel's games: sequential, or simultaneous and made turn-based by OpenSpiel."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator
 from math import inf

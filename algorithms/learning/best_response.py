@@ -28,8 +28,6 @@ This is valid because each term alone is the mean of independent hands, and redu
 the difference because a response often agrees with p (`common_hands`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Lower bounds in words, as JSON, and as exit codes: never presented as NashConv itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rollout buffer of self-play: advantages along each seat's own decisions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 

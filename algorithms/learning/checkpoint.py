@@ -1,7 +1,5 @@
 """The state of a training run on disk, under a checksum."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

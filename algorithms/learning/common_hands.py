@@ -6,8 +6,6 @@ play a hand identically until they choose different actions. The mean difference
 therefore unbiased, and has a smaller variance than with independent hands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Learning curves: NashConv over steps, recorded, stored in files and drawn as pictures."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """One hand at a time on the PettingZoo face of any game; the caller decides the moves of chance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

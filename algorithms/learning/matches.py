@@ -1,7 +1,5 @@
 """Matches between two policies in games of any size: on the tree, or on OpenSpiel's states."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import partial

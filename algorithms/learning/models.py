@@ -1,7 +1,5 @@
 """Trained policies as SB3 zips that load anywhere: only SB3's own classes and numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ The policy plays all other seats inside the environment, so the problem is stati
 self-play (`learner`) no average is needed. The learning rate and the entropy bonus fall to 0.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The files of a training run: the model, its learning curve, its settings and results."""
 
-from __future__ import annotations
-
 import json
 import platform
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """The settings of a training run: their defaults, meanings and limits."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

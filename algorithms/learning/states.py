@@ -1,7 +1,5 @@
 """Many hands at once on OpenSpiel states: for games that are too large for a tree."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """A training run: its model and callback, its state on disk, and how it is stopped."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ turns, so whatever comes before is credited to the *other* seat with the same si
 game that trains each seat to help its opponent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The opponents of a person, described for players."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The files and data of the browser page, with the opponents and the equilibria."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from importlib import resources

@@ -1,7 +1,5 @@
 """The game in a terminal, with the same words and verdicts as on the page."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Callable

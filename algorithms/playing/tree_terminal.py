@@ -1,7 +1,5 @@
 """Any game with a tree in a terminal: one seat for the person, the others for a policy."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable

@@ -6,8 +6,6 @@ Numbers are written so that they read back exactly. A `.npz` file has the game's
 per player.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 A table is float64 `(12, 3)`: rows as in `INFORMATION_STATES`, columns our action IDs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any, TypeAlias

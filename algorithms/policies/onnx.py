@@ -5,8 +5,6 @@ from the shapes of their inputs, and the shapes of all values are computed and a
 onnxruntime sees the graph. The batch has a fixed number of rows, so that all shapes are known.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

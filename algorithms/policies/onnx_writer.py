@@ -1,7 +1,5 @@
 """Write networks as ONNX files that are checked against torch; `docs/onnx.md` has the contract."""
 
-from __future__ import annotations
-
 import json
 import logging
 import warnings

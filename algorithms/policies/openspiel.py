@@ -4,8 +4,6 @@ Functions take a game and its table `(I, A)`. For `kuhn` the OpenSpiel game is `
 two action IDs are translated, or `python_kuhn_bridge`, which has ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The report on a policy that `nashconv` prints: its measure, its losses, and more for Kuhn."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache

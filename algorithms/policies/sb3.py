@@ -7,8 +7,6 @@ memory, because it calls `bytearray(10**11)` if the file contains that. So the p
 the types in a state dict.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import pickletools

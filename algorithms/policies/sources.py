@@ -1,7 +1,5 @@
 """Policies by name or from a file: what commands accept as POLICY."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

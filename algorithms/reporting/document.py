@@ -29,8 +29,6 @@ have, for each player, the values of a best response and of the reference when a
 policy.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping, Sequence
 from importlib import metadata

@@ -4,8 +4,6 @@ Browsers load no ES modules from `file://`. The modules are therefore joined int
 imports are removed and the exported names are declared once, in the order of their use.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

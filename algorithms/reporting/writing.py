@@ -1,7 +1,5 @@
 """Write reports: load the policies, solve for the reference, put both into one HTML file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

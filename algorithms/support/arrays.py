@@ -1,7 +1,5 @@
 """Array types, named by dtype; docstrings state the shapes."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The budget of trained best responses; here because help texts print the defaults."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from algorithms.support.errors import UsageError

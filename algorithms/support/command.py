@@ -1,7 +1,5 @@
 """Shared by all commands: one-line errors, exit codes, tables of plain text."""
 
-from __future__ import annotations
-
 import argparse
 import gc
 import io

@@ -1,7 +1,5 @@
 """Compilation with numba, cached on disk where a cache can be written."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar, cast

@@ -1,7 +1,5 @@
 """SplitMix64 (Steele, Lea and Flood 2014): random bits that compiled code draws in a nanosecond."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from algorithms.support.compiled import compiled

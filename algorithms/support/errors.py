@@ -1,7 +1,5 @@
 """Errors for a user's mistakes: one line that names what would be right."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Files that are written whole or not at all, and read up to a size limit; checksums."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets

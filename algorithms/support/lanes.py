@@ -5,8 +5,6 @@ instruction or two, and its result stays in registers. (A small array would be w
 read again at every step.) One lane gives scalar code. A `table` is always `(N, lanes)`.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

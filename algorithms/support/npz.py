@@ -4,8 +4,6 @@ The members of the file are stored as they are and have checksums: the file is a
 arrays, and damage is noticed.
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A progress bar on standard error, if that is a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias

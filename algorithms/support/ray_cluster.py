@@ -1,7 +1,5 @@
 """Ray, started on this machine or on a cluster, with checks before a sweep relies on it."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ list. The `Host` header must name this machine, so that another site cannot read
 pointing its own name here (DNS rebinding).
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from http import HTTPStatus

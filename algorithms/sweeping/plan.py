@@ -1,7 +1,5 @@
 """The plan of a sweep: settings and seeds, validated before anything starts, stored in a file."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

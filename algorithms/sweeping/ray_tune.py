@@ -1,7 +1,5 @@
 """Run trials with Ray Tune, and copy their results out of Ray's storage."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence

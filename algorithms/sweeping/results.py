@@ -1,7 +1,5 @@
 """The results of a sweep, read from the files in its folder."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

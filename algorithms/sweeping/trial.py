@@ -4,8 +4,6 @@ Its checkpoints go to Ray, so another worker can continue if this one dies. Its 
 checkpoint, so they reach the sweep's folder through any storage that Ray uses.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import time

@@ -1,7 +1,5 @@
 """Compare the page's engine with the core: all nodes of the core, and engine.js on them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

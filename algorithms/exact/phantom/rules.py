@@ -6,8 +6,6 @@ learns that, and either moves again (classical) or loses the turn (abrupt). The 
 winning set of cells wins 1 chip; a full board without one is a draw. Sets of cells are bit masks.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -21,8 +21,6 @@ hence by depth, then by taken and by failed cells.
 in the same order.
 """
 
-from __future__ import annotations
-
 from math import comb, factorial
 from typing import NamedTuple
 

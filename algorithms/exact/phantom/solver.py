@@ -12,8 +12,6 @@ are those of `algorithms.exact.cfr`, and so are the iterates, up to rounding: by
 averages are float32.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """Reach probabilities, values, best responses and losses of a joint policy of a phantom game."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple

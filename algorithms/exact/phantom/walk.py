@@ -5,8 +5,6 @@ and visits every terminal history. A history takes some nanoseconds, which is fa
 boards, and for large ones from a position some moves into the game.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
