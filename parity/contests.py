@@ -15,14 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyspiel
 
+from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.phantom.rules import with_public_stones
-from algorithms.exact.phantom.values import Evaluator, normalise
+from algorithms.exact.phantom.values import Evaluator, PhantomSolver
 from algorithms.exact.phantom.walk import find_tries, walk
 from algorithms.exact.solving import Mode, make_solver
 from algorithms.exact.values import nash_conv, nash_convs
 from algorithms.games import load_game
 from algorithms.games.openspiel import openspiel_tree
-from algorithms.games.phantom import Phantom
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State
@@ -301,22 +301,16 @@ def _restricted_nash_conv(name: str, game: str) -> Contest:
 
     @cache
     def evaluator() -> Evaluator:
-        native = load_game(game).native
-        if not isinstance(native, Phantom):
-            raise TypeError(f"{game} has no walk over histories")
+        native: Any = load_game(game).native
         return Evaluator(with_public_stones(native.rules, SHOWN_STONES))
 
     def ours() -> Contender:
-        tables = [np.zeros((s.num_infosets, s.cells), np.float32) for s in evaluator().sequences]
-        for sequences, rows in zip(evaluator().sequences, tables, strict=True):
-            normalise(sequences, rows)
-        return _repeated(partial(evaluator().evaluate, tables))
+        uniform = PhantomSolver(evaluator(), VARIANTS["cfr"]).average_policy()
+        return _repeated(partial(evaluator().evaluate, uniform))
 
     def walked() -> Contender:
-        rules = evaluator().rules
-        tries = find_tries(rules)
-        first, second = (np.ones(children.shape[:2]) for children in tries.children)
-        return _repeated(partial(walk, rules, tries, (first, second)))
+        tries = find_tries(evaluator().rules)
+        return _repeated(partial(walk, evaluator().rules, tries, np.ones(tries.actions.shape)))
 
     peers = {"a walk over all histories": walked}
     return Contest(f"NashConv, {name}, two stones shown", "policies", ours, peers)

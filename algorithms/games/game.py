@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.exact.native import NativeGame
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import Measure, evaluate_policy
-from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import GameError

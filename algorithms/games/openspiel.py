@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.exact.native import NativeGame
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Source
 from algorithms.games.leduc import leduc_labels
-from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.files import silent_stderr
@@ -82,11 +82,10 @@ def openspiel_game(
         return [str(state.action_to_string(CHANCE, outcome)) for outcome in outcomes]
 
     def native() -> NativeGame | None:
-        # Here, so that other games do not wait for these modules.
-        from algorithms.games.liars_dice import find_liars_dice
-        from algorithms.games.phantom import find_phantom
+        # Here, so that other games do not wait for this module.
+        from algorithms.games.native import find_native
 
-        return find_phantom(game) or find_liars_dice(game)
+        return find_native(game)
 
     has_tensor = game.get_type().provides_information_state_tensor
     return Game(

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from algorithms.exact.native import NativeGame
 from algorithms.games import Game, as_game
-from algorithms.games.native import NativeGame
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.errors import first_line
 from kuhn_bridge.errors import PolicyError
