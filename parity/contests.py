@@ -17,7 +17,7 @@ import pyspiel
 
 from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.phantom.rules import with_public_stones
-from algorithms.exact.phantom.values import Evaluator, PhantomSolver
+from algorithms.exact.phantom.values import Evaluator
 from algorithms.exact.phantom.walk import find_tries, walk
 from algorithms.exact.solving import Mode, make_solver
 from algorithms.exact.values import nash_conv, nash_convs
@@ -305,8 +305,8 @@ def _restricted_nash_conv(name: str, game: str) -> Contest:
         return Evaluator(with_public_stones(native.rules, SHOWN_STONES))
 
     def ours() -> Contender:
-        uniform = PhantomSolver(evaluator(), VARIANTS["cfr"]).average_policy()
-        return _repeated(partial(evaluator().evaluate, uniform))
+        uniform = evaluator().make_solver(VARIANTS["cfr"]).average_policy()
+        return _repeated(partial(evaluator().measure, uniform))
 
     def walked() -> Contender:
         tries = find_tries(evaluator().rules)

@@ -15,7 +15,7 @@ from algorithms.exact import values
 from algorithms.exact.liars_dice import legal_actions
 from algorithms.exact.native import NativeGame, Tables
 from algorithms.exact.phantom.rules import MAX_CELLS
-from algorithms.exact.phantom.walk import OPEN, WIN, Values, find_tries, move, policies_of, walk
+from algorithms.exact.phantom.walk import OPEN, WIN, find_tries, move, policies_of, walk
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from algorithms.games import Game
 from algorithms.games.native import LiarsDice, Phantom
@@ -38,7 +38,7 @@ PUBLISHED = {
 
 PolicyRows: TypeAlias = Callable[[Any], Any]
 """The rows `(n, A)` of one player's policy at information sets `(n,)`."""
-Reference: TypeAlias = Callable[[Sequence[PolicyRows]], Any]
+Reference: TypeAlias = Callable[[Sequence[PolicyRows]], values.Measure]
 """Measures two players' policies after an opening: `values` and `best_values`."""
 
 
@@ -93,18 +93,18 @@ def _dice_position(native: LiarsDice, history: Sequence[int]) -> tuple[int, list
 def check_tensors(tally: Tally, settings: Settings) -> None:
     """At every decision that is visited."""
     native = native_form(settings.game)
-    for state, player, infoset in _decisions(settings):
+    for where, state, player, infoset in _decisions(settings):
         ours = native.observations(player, infoset, infoset + 1)[0].tolist()
-        tally.same(_where(state), "observes {}", ours, state.information_state_tensor(player))
+        tally.same(where, "observes {}", ours, state.information_state_tensor(player))
 
 
 @check("masks", NATIVE, "legal actions of each information set")
 def check_masks(tally: Tally, settings: Settings) -> None:
     """At every decision that is visited."""
     native = native_form(settings.game)
-    for state, player, infoset in _decisions(settings):
+    for where, state, player, infoset in _decisions(settings):
         ours = np.flatnonzero(native.legal(player, infoset, infoset + 1)[0]).tolist()
-        tally.same(_where(state), "allows {}", ours, state.legal_actions())
+        tally.same(where, "allows {}", ours, state.legal_actions())
 
 
 @check("infosets", NATIVE, "one number per information set: what a player has seen and done")
@@ -113,8 +113,8 @@ def check_infosets(tally: Tally, settings: Settings) -> None:
     native = native_form(settings.game)
     keys: dict[tuple[int, int], Any] = {}
     numbers: dict[tuple[int, Any], int] = {}
-    for state, player, infoset in _decisions(settings):
-        where, key = _where(state), _knowledge(native, state, player)
+    for where, state, player, infoset in _decisions(settings):
+        key = _knowledge(native, state, player)
         known = keys.setdefault((player, infoset), key)
         tally.same(where, f"has {{}} as information set {infoset}", known, key)
         number = numbers.setdefault((player, key), infoset)
@@ -133,13 +133,8 @@ def _knowledge(native: Phantom | LiarsDice, state: Any, player: int) -> Any:
     """
     if isinstance(native, LiarsDice):
         return state.information_state_string(player)
-    held: set[int] = set()
-    own = []
-    for step in state.full_history():
-        if step.player == player:
-            own.append((step.action, step.action in held))
-        held.add(step.action)
-    return tuple(own)
+    cells, movers = state.history(), [step.player for step in state.full_history()]
+    return tuple((x, x in cells[:i]) for i, x in enumerate(cells) if movers[i] == player)
 
 
 @check("measure", NATIVE, "values and best responses against a walk over OpenSpiel's states")
@@ -158,10 +153,7 @@ def check_walk(tally: Tally, settings: Settings) -> None:
 
 
 def _compare_measures(
-    tally: Tally,
-    settings: Settings,
-    make_reference: Callable[[Game, Sequence[int]], Reference],
-    done: Callable[[Any], bool],
+    tally: Tally, settings: Settings, make: Callable[..., Reference], done: Callable[[Any], bool]
 ) -> None:
     """Compare random policies, in large games after an opening that ends when `done`."""
     game, native = settings.game, native_form(settings.game)
@@ -170,7 +162,7 @@ def _compare_measures(
         opening = [] if _is_small(native) else _opening(game, seed, done)
         tables = native.random(seed)
         _play_opening(game, opening, tables)
-        found, reference = native.measure(tables), make_reference(game, opening)
+        found, reference = native.measure(tables), make(game, opening)
         policies: list[PolicyRows] = [table.__getitem__ for table in tables]
         expected = reference(policies)
         where = f"random policy {seed}{f', after {opening}' if opening else ''}"
@@ -219,18 +211,18 @@ def tree_of_states(game: Game, opening: Sequence[int] = ()) -> Tree:
     walked = TreeBuilder(game.name, 2, native.num_actions)
 
     def visit(state: Any, depth: int, action: int, probability: float, left: Sequence[int]) -> None:
-        player = state.current_player()
+        player, moves = state.current_player(), []
         walked.add_node(depth, player, action, probability)
         if player == TERMINAL:
             walked.set_returns(state.returns())
         elif player == CHANCE:
-            for outcome, share in state.chance_outcomes():
-                visit(state.child(outcome), depth + 1, outcome, share, left)
+            moves = state.chance_outcomes()
         else:
             legal = left[:1] or state.legal_actions()
             walked.set_decision(player, str(infoset_of(native, state)), legal)
-            for move in legal:
-                visit(state.child(move), depth + 1, move, 1.0, left[1:])
+            moves, left = [(choice, 1.0) for choice in legal], left[1:]
+        for choice, share in moves:
+            visit(state.child(choice), depth + 1, choice, share, left)
 
     visit(game.origin.new_initial_state(), 0, -1, 1.0, opening)
     return walked.build()
@@ -256,7 +248,7 @@ def _walk_reference(game: Game, opening: Sequence[int]) -> Reference:
     native = native_form(game)
     tries = find_tries(native.rules, opening)
 
-    def measure(policies: Sequence[PolicyRows]) -> Values:
+    def measure(policies: Sequence[PolicyRows]) -> values.Measure:
         return walk(native.rules, tries, policies_of(tries, native.sequences, policies))
 
     return measure
@@ -294,21 +286,18 @@ def _states(settings: Settings) -> Iterator[Any]:
         yield state
 
 
-def _decisions(settings: Settings) -> Iterator[tuple[Any, int, int]]:
-    """States in which a player acts, with the player and our information set."""
+def _decisions(settings: Settings) -> Iterator[tuple[str, Any, int, int]]:
+    """States in which a player acts, each with its label, the player and our information set."""
     for state in _states(settings):
         if (player := state.current_player()) >= 0:
-            yield state, player, infoset_of(native_form(settings.game), state)
+            where = f"player {player} after {state.history()}"
+            yield where, state, player, infoset_of(native_form(settings.game), state)
 
 
 def infoset_of(native: NativeGame, state: Any) -> int:
     """The information set of the player to act in an OpenSpiel state."""
     tensor = np.array([state.information_state_tensor()], np.float32)
     return int(native.find_infosets(state.current_player(), tensor)[0])
-
-
-def _where(state: Any) -> str:
-    return f"player {state.current_player()} after {state.history()}"
 
 
 def _is_small(native: NativeGame) -> bool:

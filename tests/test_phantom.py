@@ -6,7 +6,7 @@ import pytest
 
 from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.phantom.rules import hex_board, tic_tac_toe, with_public_stones
-from algorithms.exact.phantom.values import Evaluator, normalise
+from algorithms.exact.phantom.values import Evaluator
 from algorithms.exact.phantom.walk import find_tries, policies_of, walk
 from algorithms.games import load_game
 from parity.native import infoset_of
@@ -33,15 +33,6 @@ def test_strings_of_classical_dark_hex_reveal_the_number_of_actions():
     assert np.bincount(load_game(name).tree.owner).tolist() == [33, 101]
 
 
-def random_tables(evaluator):
-    generator, tables = np.random.default_rng(0), []
-    for sequences in evaluator.sequences:
-        size = sequences.num_infosets, sequences.cells
-        tables.append(generator.standard_exponential(size, np.float32))
-        normalise(sequences, tables[-1])
-    return tables
-
-
 CENTRE_AND_CORNER = 1 << 4, 1 << 0
 BOARDS = {
     "hex 1x1": lambda **x: hex_board(1, 1, **x),
@@ -63,9 +54,9 @@ BOARDS = {
 @pytest.mark.parametrize("board", BOARDS)
 def test_the_products_agree_with_a_walk_over_all_histories(board, abrupt):
     evaluator = Evaluator(BOARDS[board](abrupt=abrupt))
-    tables, tries = random_tables(evaluator), find_tries(evaluator.rules)
+    tables, tries = evaluator.random(0), find_tries(evaluator.rules)
     policies = policies_of(tries, evaluator.sequences, [table.__getitem__ for table in tables])
-    expected, found = walk(evaluator.rules, tries, policies), evaluator.evaluate(tables)
+    expected, found = walk(evaluator.rules, tries, policies), evaluator.measure(tables)
     assert found.values == pytest.approx(expected.values, abs=1e-12)
     assert found.best_values == pytest.approx(expected.best_values, abs=1e-12)
 

@@ -43,28 +43,18 @@ its lowest one, and those numbers sum to m - ones(m) over the codes 1 .. m: the 
 (B + 1) + 2 (c - 1) - ones(c - 1). (The first public state has an unused vector for "liar".)
 """
 
-from functools import partial
 from itertools import combinations_with_replacement
 from math import factorial, prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from algorithms.exact import native
 from algorithms.exact.cfr import Variant, Weights
-from algorithms.exact.native import (
-    ROW_SUM_TOLERANCE,
-    NativeSolver,
-    Tables,
-    invalid_row,
-    largest_losses,
-    require_tables,
-)
+from algorithms.exact.native import NativeSolver, Tables
 from algorithms.exact.values import Measure
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
 from algorithms.support.compiled import compiled, inlined
-
-RESET_FACE = "reset-face"  # OpenSpiel's default; its other bidding rule is "reset-quantity"
-_NO_LOSSES = np.empty(0), np.empty(0)
 
 
 class Rules(NamedTuple):
@@ -78,12 +68,12 @@ class Rules(NamedTuple):
     matches: Int64Array  # (sides, n) how many dice of a private state show the face or are wild
 
 
-def liars_dice_rules(dice: int, sides: int, bidding_rule: str = RESET_FACE) -> Rules:
+def liars_dice_rules(dice: int, sides: int, bidding_rule: str) -> Rules:
     """The rules for `dice` per player; bids are numbered by rank, as OpenSpiel numbers them."""
     bids = np.arange(2 * dice * sides)
-    if bidding_rule == RESET_FACE:  # with two dice of six sides, 2-1 follows 1-6
+    if bidding_rule == "reset-face":  # with two dice of six sides, 2-1 follows 1-6
         quantity, face = bids // sides + 1, bids % sides
-    else:  # 1-2 follows 4-1
+    else:  # "reset-quantity": 1-2 follows 4-1
         quantity, face = bids % (2 * dice) + 1, bids // (2 * dice)
     rolls = list(combinations_with_replacement(range(1, sides + 1), dice))
     orders = [
@@ -95,9 +85,9 @@ def liars_dice_rules(dice: int, sides: int, bidding_rule: str = RESET_FACE) -> R
     return Rules(dice, quantity, face, dealt, np.array(orders) / sides**dice, matches)
 
 
-def num_infosets(rules: Rules) -> int:
-    """The number of information sets of each player: 2^(B - 1) * n."""
-    return len(rules.chance) << (len(rules.quantity) - 1)
+def table_shape(rules: Rules) -> tuple[int, int]:
+    """The information sets of each player, 2^(B - 1) * n, and the actions, B + 1."""
+    return len(rules.chance) << (len(rules.quantity) - 1), len(rules.quantity) + 1
 
 
 def public_codes(player: int, indices: Int64Array) -> Int64Array:
@@ -121,42 +111,31 @@ def legal_actions(rules: Rules, codes: Int64Array) -> BoolArray:
 
 def evaluate(rules: Rules, tables: Tables) -> Measure:
     """Values, best responses and losses of a joint policy; rows are normalised in float64."""
-    shape = num_infosets(rules), len(rules.quantity) + 1
-    tables = require_tables(tables, [shape, shape])
-    best, best_values = _no_responses(rules), np.zeros(2)
-    value, player, invalid = _walk(rules, tables, best, _NO_LOSSES, best_values)
+    tables = native.require_tables(tables, [table_shape(rules)] * 2)
+    (value, *best_values), best, _, (player, invalid) = _walk(rules, tables, False)
     if invalid >= 0:
-        raise invalid_row(tables, player, invalid)
+        raise native.invalid_row(tables, player, invalid)
+
+    def reach(player: int, infoset: int) -> float:
+        index, roll = divmod(infoset, len(rules.chance))
+        both = ranges(rules, tables, int(public_codes(player, np.array([index]))[0]))
+        return float(both[player, roll] * both[1 - player].sum())
+
     return Measure(
         (value, -value),
-        tuple(best_values.tolist()),
+        tuple(best_values),
         lambda: best,
-        lambda: largest_losses(
-            tables, best, losses(rules, tables), partial(_infoset_reach, rules, tables)
-        ),
+        lambda: native.largest_losses(tables, best, losses(rules, tables), reach),
     )
 
 
-def losses(rules: Rules, tables: Tables) -> tuple[Float64Array, Float64Array]:
+def losses(rules: Rules, tables: Tables) -> tuple[Float64Array, ...]:
     """The loss at each information set, as in `algorithms.exact.values`: one `(I_p,)` per player.
 
     The tables are those of a policy that `evaluate` accepts.
     """
-    lost = np.zeros(num_infosets(rules)), np.zeros(num_infosets(rules))
-    _walk(rules, tables, _no_responses(rules), lost, np.zeros(2))
+    _, _, lost, _ = _walk(rules, tables, True)
     return lost
-
-
-def _no_responses(rules: Rules) -> tuple[Int8Array, ...]:
-    """The action "liar" at every information set: the only one where no bid is left."""
-    return tuple(np.full(num_infosets(rules), len(rules.quantity), np.int8) for _ in range(2))
-
-
-def _infoset_reach(rules: Rules, tables: Tables, player: int, infoset: int) -> float:
-    """The probability that a hand arrives at an information set."""
-    index, roll = divmod(infoset, len(rules.chance))
-    reach = ranges(rules, tables, int(public_codes(player, np.array([index]))[0]))
-    return float(reach[player, roll] * reach[1 - player].sum())
 
 
 def ranges(rules: Rules, tables: Tables, code: int) -> Float64Array:
@@ -198,17 +177,20 @@ class _Values(NamedTuple):
 
 @compiled
 def _walk(
-    rules: Rules,
-    tables: Tables,
-    best: tuple[Int8Array, ...],
-    lost: tuple[Float64Array, Float64Array],
-    best_values: Float64Array,
-) -> tuple[float, int, int]:
-    """Visit all public states; return player 0's value, and an invalid row and its player, or -1.
+    rules: Rules, tables: Tables, with_losses: bool
+) -> tuple[tuple[float, ...], tuple[Int8Array, ...], tuple[Float64Array, ...], tuple[int, int]]:
+    """Visit all public states, unless an information set is invalid.
 
-    Writes the best responses' values and actions, and the losses unless `lost` is empty.
+    Returns player 0's value and those of the best responses; the actions of these, "liar" where no
+    bid is left, and the losses, empty unless `with_losses`, by player `(I_p,)`; and the player and
+    the number of the invalid information set, or -1.
     """
     bids, n = len(rules.quantity), len(rules.chance)
+    size, lossy = n << (bids - 1), n << (bids - 1) if with_losses else 0
+    best, lost = (
+        (np.full(size, bids, np.int8), np.full(size, bids, np.int8)),
+        (np.empty(lossy), np.empty(lossy)),
+    )
     stack = _new_stack(rules)
     mover, other, mixture = np.zeros((3, bids + 1, n))
     mover[0] = -np.inf  # there is nothing to call before the first bid
@@ -218,31 +200,25 @@ def _walk(
         depth = _enter(stack, code)
         invalid = _read_policy(stack, depth, tables[depth & 1])
         if invalid >= 0:
-            return 0.0, depth & 1, invalid
+            return (0.0, 0.0, 0.0), best, lost, (depth & 1, invalid)
         if code > 0:
             called = _call(stack, values, depth, rules)
             value += called if depth & 1 == 0 else -called
         for finished in range(depth, _next_depth(code, bids) - 1, -1):
             _leave(stack, values, finished, best[finished & 1], lost[finished & 1])
-    best_values[0] = (rules.chance * mover[0]).sum()
-    best_values[1] = (rules.chance * other[0]).sum()
-    return value, 0, -1
+    best_values = (rules.chance * mover[0]).sum(), (rules.chance * other[0]).sum()
+    return (value, best_values[0], best_values[1]), best, lost, (0, -1)
 
 
 @inlined
 def _new_stack(rules: Rules) -> _Stack:
     """A stack before the first public state; both ranges are chance's probabilities."""
     levels, n = len(rules.quantity) + 1, len(rules.chance)
+    code, left = np.zeros((2, levels), np.int64)
+    mass, result = np.zeros((2, rules.dice + 1))
     reach = np.zeros((levels + 2, n))
     reach[0] = reach[1] = rules.chance
-    return _Stack(
-        np.zeros(levels, np.int64),
-        np.zeros(levels, np.int64),
-        np.zeros((levels, levels, n)),
-        reach,
-        np.zeros(rules.dice + 1),
-        np.zeros(rules.dice + 1),
-    )
+    return _Stack(code, left, np.zeros((levels, levels, n)), reach, mass, result)
 
 
 @inlined
@@ -300,7 +276,7 @@ def _read_policy(stack: _Stack, depth: int, table: Float32Array) -> int:
             for i in range(len(row)):
                 total += row[i]
                 least = min(least, row[i])
-            if least < 0 or not abs(total - 1) <= ROW_SUM_TOLERANCE:
+            if least < 0 or not abs(total - 1) <= native.ROW_SUM_TOLERANCE:
                 return infoset
             scale = 1 / total
             for i in range(len(row)):
@@ -309,15 +285,14 @@ def _read_policy(stack: _Stack, depth: int, table: Float32Array) -> int:
 
 
 @inlined
-def _call_values(stack: _Stack, depth: int, rules: Rules, calls: bool) -> None:
-    """Set the value of "liar" by matching dice, for the caller (`calls`) or for the bidder.
+def _write_call(stack: _Stack, depth: int, rules: Rules, calls: bool, values: Float64Array) -> None:
+    """Write the values of "liar" `(n,)`, for the caller (`calls`) or for the bidder.
 
     A caller with m matching dice wins against the bidder's k where m + k < quantity:
     result(m) = sum of mass(k) where m + k < quantity - sum of mass(k) where m + k >= quantity.
     """
-    bid = len(rules.quantity) - 1 - stack.left[depth]
+    bid, mass = len(rules.quantity) - 1 - stack.left[depth], stack.mass
     quantity, matches = rules.quantity[bid], rules.matches[rules.face[bid]]
-    mass = stack.mass
     for m in range(len(mass)):
         mass[m] = 0.0
     for x in range(len(matches)):
@@ -330,23 +305,19 @@ def _call_values(stack: _Stack, depth: int, rules: Rules, calls: bool) -> None:
         for k in range(len(mass)):
             value += mass[k] if (m + k < quantity) == calls else -mass[k]
         stack.result[m] = value
+    for x in range(len(matches)):
+        values[x] = stack.result[matches[x]]
 
 
 @inlined
 def _call(stack: _Stack, values: _Values, depth: int, rules: Rules) -> float:
     """Set both players' values of calling the last bid; return the value of the policy's call."""
-    bids = len(rules.quantity)
-    matches = rules.matches[rules.face[bids - 1 - stack.left[depth]]]
-    _call_values(stack, depth, rules, False)
-    for x in range(len(matches)):
-        values.other[depth, x] = stack.result[matches[x]]
-    _call_values(stack, depth, rules, True)
+    _write_call(stack, depth, rules, False, values.other[depth])
+    _write_call(stack, depth, rules, True, values.mover[depth])
     won = 0.0
-    for x in range(len(matches)):
-        value = stack.result[matches[x]]
-        values.mover[depth, x] = value
-        values.action[depth, x] = bids
-        values.mixture[depth, x] = stack.policy[depth, 0, x] * value
+    for x in range(len(rules.chance)):
+        values.action[depth, x] = len(rules.quantity)
+        values.mixture[depth, x] = stack.policy[depth, 0, x] * values.mover[depth, x]
         won += stack.reach[depth, x] * values.mixture[depth, x]
     return won
 
@@ -378,6 +349,9 @@ def _leave(stack: _Stack, values: _Values, depth: int, best: Int8Array, lost: Fl
         values.other[before, x] += values.mover[depth, x]
 
 
+_Vectors: TypeAlias = tuple[Float32Array, Float32Array, Float32Array]
+
+
 class LiarsDiceSolver(NativeSolver):
     """A solver of Liar's Dice; two dice of five sides take 240 MiB, 50% more if predictive."""
 
@@ -392,7 +366,7 @@ class LiarsDiceSolver(NativeSolver):
 
     def average_policy(self) -> Tables:
         """The average policy, which converges; uniform where its owner never arrives."""
-        shape = num_infosets(self.rules), len(self.rules.quantity) + 1
+        shape = table_shape(self.rules)
         tables = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
         _write_policy(self._arrays("")[2], tables)
         return tables
@@ -406,30 +380,25 @@ def _first_vector(code: int, bids: int) -> int:
 
 @compiled
 def _iterate(
-    rules: Rules,
-    vectors: tuple[Float32Array, Float32Array, Float32Array],
-    player: int,
-    weights: Weights,
-    updates: Int64Array,
+    rules: Rules, vectors: _Vectors, player: int, weights: Weights, updates: Int64Array
 ) -> None:
     """Update one player's regrets, predicted regrets and average `(V, n)` in one walk."""
-    regret, predicted, average = vectors
     bids, n = len(rules.quantity), len(rules.chance)
     stack = _new_stack(rules)
     value = np.zeros((bids + 1, bids + 1, n))  # by depth and action, of the updated player
     for code in range(1 << bids):
         depth = _enter(stack, code)
-        first, least = _first_vector(code, bids), 0 if code > 0 else 1
-        _match(predicted, first, stack.left[depth], least, stack.policy[depth])
+        first, left = _first_vector(code, bids), stack.left[depth]
+        _match(vectors[1], first, left, depth == 0, stack.policy[depth])
         if depth & 1 == player:
-            _add_to_average(stack, depth, average, weights[2])
+            for j in range(left + 1):
+                for x in range(n):
+                    weighted = weights[2] * stack.reach[depth, x]
+                    vectors[2][first + j, x] += weighted * stack.policy[depth, j, x]
         if code > 0:
-            _call_values(stack, depth, rules, depth & 1 == player)
-            matches = rules.matches[rules.face[bids - 1 - stack.left[depth]]]
-            for x in range(n):
-                value[depth, 0, x] = stack.result[matches[x]]
+            _write_call(stack, depth, rules, depth & 1 == player, value[depth, 0])
         for finished in range(depth, _next_depth(code, bids) - 1, -1):
-            _update_and_leave(stack, value, finished, (regret, predicted), (player, weights))
+            _update_regrets(stack, value, finished, vectors, (player, weights))
     updates[0] += 1
 
 
@@ -451,24 +420,12 @@ def _match(weights: Float32Array, first: int, left: int, least: int, policy: Flo
 
 
 @inlined
-def _add_to_average(stack: _Stack, depth: int, average: Float32Array, weight: float) -> None:
-    first = _first_vector(stack.code[depth], len(stack.code) - 1)
-    for j in range(stack.left[depth] + 1):
-        for x in range(stack.reach.shape[1]):
-            average[first + j, x] += weight * stack.reach[depth, x] * stack.policy[depth, j, x]
-
-
-@inlined
-def _update_and_leave(
-    stack: _Stack,
-    value: Float64Array,
-    depth: int,
-    regrets: tuple[Float32Array, Float32Array],
-    update: tuple[int, Weights],
+def _update_regrets(
+    stack: _Stack, value: Float64Array, depth: int, vectors: _Vectors, update: tuple[int, Weights]
 ) -> None:
     """Update the player's regrets if it is the mover, and add its value to the state before."""
     n, left = stack.reach.shape[1], stack.left[depth]
-    regret, predicted = regrets
+    regret, predicted, _ = vectors
     player, (discount_positive, discount_negative, _, prediction) = update
     first = _first_vector(stack.code[depth], len(stack.code) - 1)
     least, predictive = 0 if depth > 0 else 1, prediction > 0

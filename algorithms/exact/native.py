@@ -95,9 +95,8 @@ def largest_losses(
     for negative, player, infoset in sorted(found)[:MAX_LOSSES]:
         row = tables[player][infoset].astype(np.float64)
         played, best = int(row.argmax()), int(best_responses[player][infoset])
-        probability = float(row[played] / row.sum())
-        arrival = reach(player, infoset)
-        losses.append(Loss(player, infoset, arrival, played, probability, best, -negative))
+        numbers = reach(player, infoset), played, float(row[played] / row.sum()), best, -negative
+        losses.append(Loss(player, infoset, *numbers))
     return tuple(losses)
 
 

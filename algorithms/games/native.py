@@ -7,7 +7,8 @@ also has the number of all actions so far, which reveals the other player's fail
 does not.)
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from algorithms.exact.cfr import Variant
 from algorithms.exact.native import NativeGame, Tables
 from algorithms.exact.phantom.rules import MAX_CELLS, Rules, hex_board, tic_tac_toe
 from algorithms.exact.phantom.sequences import histories, infosets_of
-from algorithms.exact.phantom.values import Evaluator, PhantomSolver, normalise
+from algorithms.exact.phantom.values import Evaluator
 from algorithms.exact.values import Measure
 from algorithms.support.arrays import BoolArray, Float32Array, Int8Array, Int16Array, Int64Array
 from algorithms.support.compiled import compiled
@@ -44,21 +45,13 @@ def find_native(game: Any) -> NativeGame | None:
     return None
 
 
-class Face(NamedTuple):
-    """OpenSpiel's tensors and labels on a board of C cells."""
-
-    views: Int64Array  # (2, 3, C): by player, the index of a cell that is untried, own, or failed
-    view_size: int
-    labels: tuple[tuple[str, ...], ...]  # (2, C): a player's actions
-
-
 def _phantom_tic_tac_toe(*, abrupt: bool) -> "Phantom":
     planes = np.arange(3 * 9).reshape(3, 9)  # empty, o, x; player 0 is x
     views = np.stack([planes[[0, 2, 1]], planes])
     labels = tuple(
         tuple(f"{mark}({row},{col})" for row in range(3) for col in range(3)) for mark in "xo"
     )
-    return Phantom(tic_tac_toe(abrupt=abrupt), Face(views, planes.size, labels))
+    return Phantom(tic_tac_toe(abrupt=abrupt), views, planes.size, labels)
 
 
 def _dark_hex(rows: int, cols: int, *, abrupt: bool) -> "Phantom":
@@ -66,8 +59,8 @@ def _dark_hex(rows: int, cols: int, *, abrupt: bool) -> "Phantom":
     white, empty, black = (9 * np.arange(rows * cols) + state for state in (3, 4, 5))
     views = np.array([[empty, black, white], [empty, white, black]])
     labels = tuple(f"{chr(ord('a') + col)}{row + 1}" for row in range(rows) for col in range(cols))
-    face = Face(views, 9 * rows * cols, (labels, labels))
-    return Phantom(hex_board(rows, cols, abrupt=abrupt), face)
+    rules = hex_board(rows, cols, abrupt=abrupt)
+    return Phantom(rules, views, 9 * rows * cols, (labels, labels))
 
 
 def _liars_dice(dice: int, sides: int, bidding_rule: str) -> "LiarsDice | None":
@@ -78,24 +71,25 @@ def _liars_dice(dice: int, sides: int, bidding_rule: str) -> "LiarsDice | None":
     return found if 4 * sum(found.num_infosets) * found.num_actions <= MAX_TABLE_BYTES else None
 
 
-class Phantom(NativeGame):
+class Phantom(Evaluator, NativeGame):
     """Phantom tic-tac-toe or dark hex, on a board of C cells.
 
     Observation:
 
     | index | meaning |
     |---|---|
-    | `face.views[player]` | 1 for each cell: untried, taken, or failed |
-    | C * C from `face.view_size` | one-hot of the cell of each own action, in order |
+    | `views[player]` | 1 for each cell: untried, taken, or failed |
+    | C * C from `view_size` | one-hot of the cell of each own action, in order |
+
+    `views` `(2, 3, C)` are, by player, the index of a cell that is untried, own, or failed.
     """
 
-    def __init__(self, rules: Rules, face: Face) -> None:
-        self.rules, self.face = rules, face
-        self.evaluator = Evaluator(rules)
-        self.sequences = self.evaluator.sequences
-        self.num_actions = rules.cells
-        self.observation_size = face.view_size + rules.cells**2
-        self.num_infosets = tuple(x.num_infosets for x in self.sequences)
+    def __init__(
+        self, rules: Rules, views: Int64Array, view_size: int, labels: Sequence[Sequence[str]]
+    ) -> None:
+        super().__init__(rules)
+        self._views, self._view_size, self._labels = views, view_size, labels
+        self.observation_size = view_size + rules.cells**2
 
     def legal(self, player: int, start: int, stop: int) -> BoolArray:
         """Which actions are legal at information sets `start` to `stop - 1`: `(n, A)`."""
@@ -109,40 +103,24 @@ class Phantom(NativeGame):
         """OpenSpiel's information state tensors of those: `(n, observation_size)`."""
         seen = np.zeros((stop - start, self.observation_size), np.float32)
         actions, outcomes = histories(self.sequences[player], start, stop)
-        _write_observations(actions, outcomes, self.face.views[player], self.face.view_size, seen)
+        _write_observations(actions, outcomes, self._views[player], self._view_size, seen)
         return seen
 
     def find_infosets(self, player: int, observations: Float32Array) -> Int64Array:
         """The information sets that have these observations, `(n, observation_size)`: `(n,)`."""
         cells, steps = self.num_actions, np.arange(self.num_actions)
-        tried = observations[:, self.face.view_size :].reshape(-1, cells, cells) > 0
+        tried = observations[:, self._view_size :].reshape(-1, cells, cells) > 0
         actions = np.where(tried.any(axis=2), tried.argmax(axis=2), -1).astype(np.int8)
-        taken = observations[:, self.face.views[player, 1]] > 0
+        taken = observations[:, self._views[player, 1]] > 0
         success = np.take_along_axis(taken, np.maximum(actions, 0).astype(np.int64), axis=1)
         codes = ((success & (actions >= 0)) << steps).sum(axis=1) | 1 << (actions >= 0).sum(axis=1)
         return infosets_of(self.sequences[player], actions, codes.astype(np.int16))
-
-    def random(self, seed: int) -> Tables:
-        """A policy drawn uniformly from all policies."""
-        draw = np.random.default_rng(seed).standard_exponential
-        tables = tuple(draw((count, self.num_actions), np.float32) for count in self.num_infosets)
-        for sequences, table in zip(self.sequences, tables, strict=True):
-            normalise(sequences, table)
-        return tables
-
-    def measure(self, tables: Tables) -> Measure:
-        """Exact values, best responses and losses of a joint policy."""
-        return self.evaluator.evaluate(tables)
-
-    def make_solver(self, variant: Variant) -> PhantomSolver:
-        """A solver of the CFR family; its updates and the measures share their arrays."""
-        return PhantomSolver(self.evaluator, variant)
 
     def infoset_label(self, player: int, infoset: int) -> str:
         """An information set in words, e.g. `player_0: took x(1,1), failed at x(0,0)`."""
         actions, outcomes = histories(self.sequences[player], infoset, infoset + 1)
         words = [
-            f"{'took' if outcomes[0] >> i & 1 else 'failed at'} {self.face.labels[player][cell]}"
+            f"{'took' if outcomes[0] >> i & 1 else 'failed at'} {self._labels[player][cell]}"
             for i, cell in enumerate(actions[0])
             if cell >= 0
         ]
@@ -151,16 +129,12 @@ class Phantom(NativeGame):
     def action_label(self, player: int, infoset: int, action: int) -> str:
         """An action in OpenSpiel's words, e.g. `x(1,1)` or `b2`."""
         del infoset  # an action means the same everywhere
-        return self.face.labels[player][action]
+        return self._labels[player][action]
 
 
 @compiled
 def _write_observations(
-    actions: Int8Array,
-    outcomes: Int16Array,
-    views: Int64Array,
-    view_size: int,
-    seen: Float32Array,
+    actions: Int8Array, outcomes: Int16Array, views: Int64Array, view_size: int, seen: Float32Array
 ) -> None:
     """Fill in zeroed tensors `(n, size)` from histories `(n, C)`."""
     cells = actions.shape[1]
@@ -191,8 +165,8 @@ class LiarsDice(NativeGame):
 
     def __init__(self, rules: liars_dice.Rules) -> None:
         self.rules = rules
-        self.num_actions = len(rules.quantity) + 1
-        self.num_infosets = (liars_dice.num_infosets(rules),) * 2
+        infosets, self.num_actions = liars_dice.table_shape(rules)
+        self.num_infosets = infosets, infosets
         dice_in = rules.rolls[:, :, None] == np.arange(1, len(rules.matches) + 1)
         self._dice_in = dice_in.reshape(len(rules.rolls), -1)  # (n, dice * sides)
         self._dice_end = 2 + self._dice_in.shape[1]
@@ -221,7 +195,7 @@ class LiarsDice(NativeGame):
 
     def random(self, seed: int) -> Tables:
         """A policy drawn uniformly from all policies."""
-        generator, shape = np.random.default_rng(seed), (self.num_infosets[0], self.num_actions)
+        generator, shape = np.random.default_rng(seed), liars_dice.table_shape(self.rules)
         tables = np.empty(shape, np.float32), np.empty(shape, np.float32)
         for player, table in enumerate(tables):
             for start in range(0, len(table), _BATCH):

@@ -54,7 +54,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from algorithms.exact.phantom.rules import Rules
-from algorithms.exact.phantom.sequences import Sequences, action_times, block_of, size_of
+from algorithms.exact.phantom.sequences import Sequences, action_times, block_of, set_pairs, size_of
 from algorithms.support.arrays import Float64Array, Int64Array, UInt16Array, UInt64Array
 from algorithms.support.compiled import compiled, part
 
@@ -69,6 +69,7 @@ _Patterns: TypeAlias = dict[_Times, list[tuple[_Times, int]]]
 _Group: TypeAlias = tuple[tuple[int, _Thresholds], ...]
 # Consistent groups of player 0 and of player 1.
 _Link: TypeAlias = tuple[_Group, _Group]
+_Key: TypeAlias = tuple[int, _Thresholds, _Thresholds, bool]  # arguments of `_consistent_failures`
 
 
 class Side(NamedTuple):
@@ -83,7 +84,7 @@ class Side(NamedTuple):
     first_pattern: Int64Array  # (G + 1,): the patterns of each group
     outcomes: Int64Array  # (P,)
     failures: Int64Array  # (P,): how many
-    lists: Int64Array  # (P, 3): where they begin in `Products.lists`, how many, the length of each
+    lists: Int64Array  # (P, 3): where they begin in `Product.lists`, how many, the length of each
     classes: Int64Array  # (G,): how many
     class_of: UInt16Array  # (G, orders of the other player's set)
     first_row: Int64Array  # (G + 1,): the number of classes of all groups before
@@ -99,21 +100,14 @@ class Product(NamedTuple):
     target: Side
     first_link: Int64Array  # (groups of the source + 1,)
     links: Int64Array  # groups of the target that are consistent with each group of the source
-
-
-class Products(NamedTuple):
-    """All terminal histories of a game, with player 0 and with player 1 as the target.
-
-    `lists` are consistent failures per class (source), or classes per such sequence (target).
-    """
-
-    by_target: tuple[list[Product], list[Product]]
+    # Consistent failures per class (source), classes per such sequence (target); all share them.
     lists: UInt16Array
 
 
-def make_products(rules: Rules, sequences: tuple[Sequences, Sequences]) -> Products:
-    """The products of a game, for either player as the target."""
-    lists, found = _Lists(), Products(([], []), np.empty(0, np.uint16))
+def make_products(rules: Rules, sequences: tuple[Sequences, Sequences]) -> list[list[Product]]:
+    """The products of a game, with player 0 and with player 1 as the target."""
+    found: tuple[list[Product], list[Product]] = [], []
+    lists = _Lists()
     for turn, winner in product(range(1, rules.cells + 1), (0, 1)):
         turns = turn, turn - (winner == 0)  # player 0 has moved once more if it moved last
         first, second = (
@@ -122,10 +116,11 @@ def make_products(rules: Rules, sequences: tuple[Sequences, Sequences]) -> Produ
         for sizes in product(first, second):
             pairs = _pairs(rules, winner, sizes)
             links = _links(first[sizes[0]], second[sizes[1]]) if len(pairs) else []
-            for target, products in enumerate(found.by_target if links else ()):
+            for target, products in enumerate(found if links else ()):
                 sign = 1.0 if target == winner else -1.0
                 products.append(_product(sign, pairs, links, target, lists))
-    return found._replace(lists=np.concatenate(lists.tables))
+    every = np.concatenate(lists.tables)
+    return [[x._replace(lists=every) for x in products] for products in found]
 
 
 def _patterns(
@@ -144,12 +139,9 @@ def _patterns(
 
 def _pairs(rules: Rules, winner: int, sizes: tuple[int, int]) -> Int64Array:
     """Pairs of disjoint sets of these sizes with which the winner has just won: `(N, 2)`."""
-    held = []
-    for player, size in enumerate(sizes):
-        possible = rules.just_won(player) if player == winner else ~rules.wins[player]
-        held.append(np.flatnonzero(possible & (np.bitwise_count(np.arange(len(possible))) == size)))
-    disjoint = np.nonzero(held[0][:, np.newaxis] & held[1] == 0)
-    return np.stack([held[player][disjoint[player]] for player in (0, 1)], axis=1)
+    sets = set_pairs(rules.cells, *sizes)
+    possible = [rules.just_won(p) if p == winner else ~rules.wins[p] for p in (0, 1)]
+    return np.stack(sets, axis=1)[possible[0][sets[0]] & possible[1][sets[1]]]
 
 
 def _links(*patterns: _Patterns) -> list[_Link]:
@@ -170,20 +162,15 @@ def _group(patterns: list[tuple[_Times, int]], times: _Times) -> _Group:
     return tuple(x for x in found if all(count > i for i, count in enumerate(x[1])))
 
 
-class _Lists(dict[tuple[int, _Thresholds, _Thresholds, bool], tuple[int, int, int]]):
-    """Where each table of `Products.lists` begins, how many lists it has, and their length.
-
-    The keys are the arguments of `_consistent_failures`.
-    """
+class _Lists(dict[_Key, tuple[int, int, int]]):
+    """Where each table of `Product.lists` begins, how many lists it has, and their length."""
 
     def __init__(self) -> None:
         self.tables: list[UInt16Array] = []
-        self._length = 0
 
-    def __missing__(self, key: tuple[int, _Thresholds, _Thresholds, bool]) -> tuple[int, int, int]:
+    def __missing__(self, key: _Key) -> tuple[int, int, int]:
         table = _consistent_failures(*key)
-        self[key] = self._length, *table.shape
-        self._length += table.size
+        self[key] = sum(map(len, self.tables)), *table.shape
         self.tables.append(table.ravel())
         return self[key]
 
@@ -205,6 +192,7 @@ def _product(
         _side(groups[target], sizes[target], sizes[source], lists, by_class=False),
         np.cumsum([0, *map(len, links_of.values())]),
         np.concatenate(list(links_of.values())),
+        np.empty(0, np.uint16),  # until all are known
     )
 
 
@@ -217,24 +205,17 @@ def _side(
     ]
     classes = [_classes(other_size, x) for x in distinct]
     counts = [len(firsts) for _, firsts in classes]
-    return Side(
-        size,
-        other_size,
-        np.cumsum([0, *map(len, groups)]),
-        np.array([outcomes for outcomes, _ in every]),
-        np.array([len(thresholds) for _, thresholds in every]),
-        np.array(
-            [
-                lists[other_size, x, thresholds, by_class]
-                for x, group in zip(distinct, groups, strict=True)
-                for _, thresholds in group
-            ]
-        ),
-        np.array(counts),
-        np.array([class_of for class_of, _ in classes]),
-        np.cumsum([0, *counts]),
-        np.arange(max(counts), dtype=np.uint64) * np.uint64(factorial(size)),
-    )
+    places = [
+        lists[other_size, x, thresholds, by_class]
+        for x, group in zip(distinct, groups, strict=True)
+        for _, thresholds in group
+    ]
+    failures = np.array([len(thresholds) for _, thresholds in every])
+    patterns = np.array([outcomes for outcomes, _ in every]), failures, np.array(places)
+    of_classes = np.array(counts), np.array([x for x, _ in classes]), np.cumsum([0, *counts])
+    row_starts = np.arange(max(counts), dtype=np.uint64) * np.uint64(factorial(size))
+    first_pattern = np.cumsum([0, *map(len, groups)])
+    return Side(size, other_size, first_pattern, *patterns, *of_classes, row_starts)
 
 
 def _consistent_failures(
@@ -307,7 +288,6 @@ class _Rows(NamedTuple):
 @compiled
 def add_terminal_values(
     product: Product,
-    all_lists: UInt16Array,
     sequences: tuple[Sequences, Sequences],
     reach: Float64Array,
     values: Float64Array,
@@ -330,7 +310,7 @@ def add_terminal_values(
             gathered = every_gathered[: ours.classes[group] * rows]
             gathered[:] = 0.0
             for pattern in range(ours.first_pattern[group], ours.first_pattern[group + 1]):
-                lists = _lists(ours, pattern, all_lists)
+                lists = _lists(ours, pattern, product.lists)
                 _locate(ours, pattern, sequences[0], (source_set, target_set), nodes)
                 _add_lists(lists, rows, _Rows(reach, nodes), _Rows(gathered, ours.row_starts))
             for link in range(product.first_link[group], product.first_link[group + 1]):
@@ -343,7 +323,7 @@ def add_terminal_values(
             sums = every_sums[first_row[group] * columns : first_row[group + 1] * columns]
             sums *= product.sign
             for pattern in range(theirs.first_pattern[group], theirs.first_pattern[group + 1]):
-                lists = _lists(theirs, pattern, all_lists)
+                lists = _lists(theirs, pattern, product.lists)
                 _locate(theirs, pattern, sequences[1], (target_set, source_set), nodes)
                 _add_lists(lists, columns, _Rows(sums, theirs.row_starts), _Rows(values, nodes))
 

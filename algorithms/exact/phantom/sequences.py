@@ -60,7 +60,7 @@ def make_sequences(rules: Rules, player: int) -> Sequences:
         held, failures = outcomes.bit_count() - 1, action_times(outcomes, player, rules.abrupt)[1]
         # Each failure comes when the other player may already hold a cell for it.
         if all(time // 2 > i for i, time in enumerate(failures)):
-            taken, failed = _disjoint_sets(cells, held, len(failures))
+            taken, failed = set_pairs(cells, held, len(failures))
             first_block[outcomes], place[taken, failed] = total, np.arange(len(taken))
             total += len(taken)
             roles = _roles(rules, player, outcomes, taken, most[taken, failed])
@@ -70,22 +70,11 @@ def make_sequences(rules: Rules, player: int) -> Sequences:
     sizes = factorials[np.bitwise_count(taken)] * factorials[np.bitwise_count(failed)]
     node_ends, infoset_ends = np.cumsum(sizes * is_node), np.cumsum(sizes * acts)
     decisions, first_infoset = np.flatnonzero(acts), np.where(acts, infoset_ends - sizes, -1)
-    return Sequences(
-        player,
-        cells,
-        int(node_ends[-1]),
-        int(infoset_ends[-1]),
-        codes,
-        taken,
-        failed,
-        np.where(is_node, node_ends - sizes, node_ends[-1]),
-        first_infoset,
-        decisions,
-        first_infoset[decisions],
-        first_block,
-        place,
-        factorials,
-    )
+    numbers = player, cells, int(node_ends[-1]), int(infoset_ends[-1])
+    firsts = np.where(is_node, node_ends - sizes, node_ends[-1]), first_infoset
+    acts_in = decisions, first_infoset[decisions]
+    sets = codes, taken, failed
+    return Sequences(*numbers, *sets, *firsts, *acts_in, first_block, place, factorials)
 
 
 def action_times(outcomes: int, player: int, abrupt: bool) -> tuple[list[int], list[int]]:
@@ -102,7 +91,7 @@ def action_times(outcomes: int, player: int, abrupt: bool) -> tuple[list[int], l
 
 
 @cache
-def _disjoint_sets(cells: int, size: int, other_size: int) -> tuple[Int64Array, Int64Array]:
+def set_pairs(cells: int, size: int, other_size: int) -> tuple[Int64Array, Int64Array]:
     """All pairs of disjoint sets of cells of these sizes."""
     sets = np.arange(2**cells)
     sizes = np.bitwise_count(sets)
@@ -138,8 +127,13 @@ def _roles(
     wins = rules.wins[player, taken]
 
     def fits(turns: int, room: int | Int64Array) -> BoolArray:
-        fewest = max(length - held, _fewest_stones(rules, player, outcomes, turns))
-        return np.asarray(fewest <= np.minimum(turns, np.minimum(limit, room)))
+        """Whether the other player can have had these turns, with stones that fit into the room."""
+        fewest = turns
+        if rules.abrupt:  # it fails in turn t only at cells that this player has taken before
+            before = [outcomes & ((1 << min(t - player, length)) - 1) for t in range(1, turns + 1)]
+            fewest = max((t - own.bit_count() for t, own in enumerate(before, 1)), default=0)
+        stones = np.minimum(turns, np.minimum(limit, room))
+        return np.asarray(max(fewest, length - held) <= stones)
 
     acts = ~wins & fits(turns, room)
     succeeds = bool(outcomes << 1 >> length & 1)  # the last action does, if there is one
@@ -147,26 +141,6 @@ def _roles(
         return acts, acts  # the turn goes on
     ends = fits(turns - 1, room + wins) & (~wins | (succeeds & rules.just_won(player)[taken]))
     return acts | ends, acts
-
-
-def _fewest_stones(rules: Rules, player: int, outcomes: int, turns: int) -> int:
-    """How many cells the other player takes at least in its turns.
-
-    It does best to take them first: it fails only at cells that this player has taken before.
-    """
-    if not rules.abrupt:
-        return turns
-    length = outcomes.bit_length() - 1
-
-    def possible(stones: int, failure: int) -> bool:
-        own_turns = min(stones + failure - player, length)  # before that failure
-        return (outcomes & ((1 << own_turns) - 1)).bit_count() >= failure
-
-    return next(
-        stones
-        for stones in range(turns + 1)
-        if all(possible(stones, failure) for failure in range(1, turns - stones + 1))
-    )
 
 
 @part
@@ -191,8 +165,7 @@ def length_of(outcomes: int) -> int:
 @part
 def block_of(sequences: Sequences, outcomes: int, taken: int, failed: int) -> int:
     """The number of a block."""
-    block: int = sequences.first_block[outcomes] + sequences.place[taken, failed]
-    return block
+    return int(sequences.first_block[outcomes] + sequences.place[taken, failed])
 
 
 @compiled

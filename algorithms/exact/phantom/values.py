@@ -12,23 +12,17 @@ are those of `algorithms.exact.cfr`, and so are the iterates, up to rounding: re
 are float32. The factored products give the sum over terminal histories.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from algorithms.exact import native
 from algorithms.exact.cfr import Variant, Weights
-from algorithms.exact.native import (
-    ROW_SUM_TOLERANCE,
-    NativeSolver,
-    Tables,
-    invalid_row,
-    largest_losses,
-    require_tables,
-)
-from algorithms.exact.phantom.products import Products, add_terminal_values, make_products
+from algorithms.exact.native import NativeSolver, Tables
+from algorithms.exact.phantom.products import Product, add_terminal_values, make_products
 from algorithms.exact.phantom.rules import Rules
 from algorithms.exact.phantom.sequences import (
     Sequences,
@@ -45,11 +39,12 @@ from algorithms.support.arrays import Float32Array, Float64Array, Int8Array, Int
 from algorithms.support.compiled import compiled, inlined, part
 
 Index: TypeAlias = np.uint64  # compiled code tests whether signed indices are negative
+_Responses: TypeAlias = tuple[Int8Array, ...]
 _NEVER = 99  # later than all times
 
 
 class Evaluator:
-    """A game's sequences and products, with arrays that all evaluations share.
+    """A phantom game's sequences and products, with arrays that all evaluations share.
 
     `reach[p]` has the probability of each node of player p by its own choices, `values[p]` its
     counterfactual values. Both end with two spare blocks: products find a block that cannot occur
@@ -58,36 +53,48 @@ class Evaluator:
     """
 
     def __init__(self, rules: Rules) -> None:
-        self.rules = rules
+        self.rules, self.num_actions = rules, rules.cells
         self.sequences = make_sequences(rules, 0), make_sequences(rules, 1)
+        self.num_infosets: tuple[int, ...] = tuple(x.num_infosets for x in self.sequences)
         self.holder: object = None  # the tables or the solver whose numbers the arrays hold
         sizes = [x.num_nodes + 2 * x.factorials[-1] for x in self.sequences]
         self.reach, self.values = ([np.zeros(size) for size in sizes] for _ in range(2))
 
     @cached_property
-    def products(self) -> Products:
-        """The terminal histories of the game."""
+    def products(self) -> list[list[Product]]:
+        """The terminal histories of the game, by the player whose values they give."""
         return make_products(self.rules, self.sequences)
 
-    def evaluate(self, tables: Sequence[Float32Array]) -> Measure:
+    def random(self, seed: int) -> Tables:
+        """A policy drawn uniformly from all policies."""
+        draw = np.random.default_rng(seed).standard_exponential
+        tables = tuple(draw((count, self.num_actions), np.float32) for count in self.num_infosets)
+        for sequences, table in zip(self.sequences, tables, strict=True):
+            _normalise(sequences, table)
+        return tables
+
+    def make_solver(self, variant: Variant) -> "PhantomSolver":
+        """A solver of the CFR family; its updates and the measures share their arrays."""
+        return PhantomSolver(self, variant)
+
+    def measure(self, tables: Tables) -> Measure:
         """Values, best responses and losses of a joint policy; rows are normalised in float64."""
-        tables = require_tables(tables, [(x.num_infosets, x.cells) for x in self.sequences])
+        shapes = [(count, self.num_actions) for count in self.num_infosets]
+        tables = native.require_tables(tables, shapes)
         for player, sequences in enumerate(self.sequences):
             if (invalid := _first_invalid(sequences, tables[player])) >= 0:
-                raise invalid_row(tables, player, invalid)
-        best = tuple(np.empty(sequences.num_infosets, np.int8) for sequences in self.sequences)
+                raise native.invalid_row(tables, player, invalid)
+        best = tuple(np.empty(count, np.int8) for count in self.num_infosets)
         value, best_values = self._respond(tables, best)
         return Measure(
             (value, -value), best_values, lambda: best, lambda: self._largest_losses(tables, best)
         )
 
-    def _respond(
-        self, tables: Tables, best: tuple[Int8Array, ...]
-    ) -> tuple[float, tuple[float, ...]]:
+    def _respond(self, tables: Tables, best: _Responses) -> tuple[float, tuple[float, ...]]:
         """Player 0's value and those of the best responses, whose actions are written to `best`."""
         self.holder = None
         for player in (0, 1):
-            write_reach(self.sequences[player], tables[player], self.reach[player])
+            _write_reach(self.sequences[player], tables[player], self.reach[player])
         self.set_terminal_values(0)
         self.set_terminal_values(1)
         nodes = self.sequences[0].num_nodes
@@ -101,16 +108,16 @@ class Evaluator:
         sequences = self.sequences[1 - player], self.sequences[player]
         reach, values = self.reach[1 - player], self.values[player]
         values[:] = 0.0
-        for product in self.products.by_target[player]:
-            add_terminal_values(product, self.products.lists, sequences, reach, values)
+        for product in self.products[player]:
+            add_terminal_values(product, sequences, reach, values)
 
-    def _largest_losses(self, tables: Tables, best: tuple[Int8Array, ...]) -> tuple[Loss, ...]:
+    def _largest_losses(self, tables: Tables, best: _Responses) -> tuple[Loss, ...]:
         if self.holder is not tables:
             self._respond(tables, best)
-        lost = [np.empty(sequences.num_infosets) for sequences in self.sequences]
+        lost = [np.empty(count) for count in self.num_infosets]
         for p, sequences in enumerate(self.sequences):
             _write_losses(sequences, (tables[p], self.reach[p], self.values[p], lost[p]))
-        return largest_losses(tables, best, lost, self.infoset_reach)
+        return native.largest_losses(tables, best, lost, self.infoset_reach)
 
     def infoset_reach(self, player: int, infoset: int) -> float:
         """The probability that a game arrives at an information set, by the last evaluation."""
@@ -124,7 +131,9 @@ class Evaluator:
             times[success, cell] = next(clocks[success])
         others, reach = self.sequences[1 - player], self.reach[1 - player]
         arrival = _consistent_reach(self.rules, others, reach, times, turns)
-        return float(self.reach[player][node_of(own, infoset)]) * arrival
+        block = own.decisions[np.searchsorted(own.starts, infoset, side="right") - 1]
+        node = own.first_node[block] + infoset - own.first_infoset[block]
+        return float(self.reach[player][node]) * arrival
 
 
 class PhantomSolver(NativeSolver):
@@ -140,7 +149,6 @@ class PhantomSolver(NativeSolver):
         if evaluator.holder is not self:
             self._write_reach(0)
             self._write_reach(1)
-            evaluator.holder = self
         evaluator.set_terminal_values(player)
         evaluator.holder = None
         numbers = evaluator.reach[player], evaluator.values[player], weights
@@ -150,13 +158,13 @@ class PhantomSolver(NativeSolver):
 
     def _write_reach(self, player: int) -> None:
         _, predicted, _ = self._arrays(f"_{player}")
-        write_reach(self._evaluator.sequences[player], predicted, self._evaluator.reach[player])
+        _write_reach(self._evaluator.sequences[player], predicted, self._evaluator.reach[player])
 
     def average_policy(self) -> Tables:
         """The average policy, which converges; uniform where its owner never arrives."""
         tables = tuple(self._arrays(f"_{p}")[2].copy() for p in (0, 1))
         for sequences, table in zip(self._evaluator.sequences, tables, strict=True):
-            normalise(sequences, table)
+            _normalise(sequences, table)
         return tables
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -176,7 +184,7 @@ class Children(NamedTuple):
 
 # Inlined together with `visit`: compiled code that passes functions could not be cached on disk.
 @inlined
-def for_each_infoset(
+def _for_each_infoset(
     sequences: Sequences, visit: Callable[..., None], arrays: Any, last_first: bool
 ) -> None:
     """Call `visit(arrays, node, infoset, children, i)` at every information set of a player.
@@ -233,15 +241,14 @@ def _find_children(
 def _first_node(sequences: Sequences, outcomes: int, taken: int, failed: int) -> int:
     """The first node of a block, or the second spare block if it cannot occur."""
     if sequences.first_block[outcomes] >= 0:
-        node: int = sequences.first_node[block_of(sequences, outcomes, taken, failed)]
+        node = sequences.first_node[block_of(sequences, outcomes, taken, failed)]
         if node < sequences.num_nodes:
-            return node
-    spare: int = sequences.num_nodes + sequences.factorials[-1]
-    return spare
+            return int(node)
+    return int(sequences.num_nodes + sequences.factorials[-1])
 
 
 @part
-def sum_positive(weights: Float32Array, infoset: Index, children: Children) -> float:
+def _sum_positive(weights: Float32Array, infoset: Index, children: Children) -> float:
     """The sum of the legal actions' weights above 0."""
     total = 0.0
     for k in range(children.num_actions):
@@ -250,19 +257,19 @@ def sum_positive(weights: Float32Array, infoset: Index, children: Children) -> f
 
 
 @compiled
-def write_reach(sequences: Sequences, weights: Float32Array, reach: Float64Array) -> None:
+def _write_reach(sequences: Sequences, weights: Float32Array, reach: Float64Array) -> None:
     """Write the probability of each node by its owner's choices.
 
     The policy is proportional to the weights `(I, A)` above 0, and uniform where there are none.
     """
     reach[0] = 1.0
-    for_each_infoset(sequences, _write_reach, (weights, reach), False)
+    _for_each_infoset(sequences, _reach_children, (weights, reach), False)
 
 
 @inlined
-def _write_reach(arrays: Any, node: Index, infoset: Index, children: Children, i: Index) -> None:
+def _reach_children(arrays: Any, node: Index, infoset: Index, children: Children, i: Index) -> None:
     weights, reach = arrays
-    total = sum_positive(weights, infoset, children)
+    total = _sum_positive(weights, infoset, children)
     slope = reach[node] / total if total > 0 else 0.0
     offset = 0.0 if total > 0 else reach[node] / np.int64(children.num_actions)
     for k in range(children.num_actions):
@@ -274,9 +281,8 @@ def _write_reach(arrays: Any, node: Index, infoset: Index, children: Children, i
 @compiled
 def _best_response(sequences: Sequences, values: Float64Array, best: Int8Array) -> float:
     """Add the values of best play to the nodes' values; write best actions `(I,)`."""
-    for_each_infoset(sequences, _add_best, (values, best), True)
-    best_value: float = values[0]
-    return best_value
+    _for_each_infoset(sequences, _add_best, (values, best), True)
+    return float(values[0])
 
 
 @inlined
@@ -294,13 +300,13 @@ def _add_best(arrays: Any, node: Index, infoset: Index, children: Children, i: I
 @compiled
 def _write_losses(sequences: Sequences, arrays: tuple[Any, ...]) -> None:
     """Write losses `(I,)`, given table, reach and values of best play; `arrays` are these four."""
-    for_each_infoset(sequences, _write_loss, arrays, False)
+    _for_each_infoset(sequences, _write_loss, arrays, False)
 
 
 @inlined
 def _write_loss(arrays: Any, node: Index, infoset: Index, children: Children, i: Index) -> None:
     table, reach, values, lost = arrays
-    total = sum_positive(table, infoset, children)
+    total = _sum_positive(table, infoset, children)
     highest, mean = -np.inf, 0.0
     for k in range(children.num_actions):
         value = values[children.success[k] + i] + values[children.failure[k] + i]
@@ -310,14 +316,14 @@ def _write_loss(arrays: Any, node: Index, infoset: Index, children: Children, i:
 
 
 @compiled
-def normalise(sequences: Sequences, table: Float32Array) -> None:
+def _normalise(sequences: Sequences, table: Float32Array) -> None:
     """Make rows `(I, A)` of weights probabilities of the legal actions, in place."""
-    for_each_infoset(sequences, _normalise_row, table, False)
+    _for_each_infoset(sequences, _normalise_row, table, False)
 
 
 @inlined
 def _normalise_row(table: Any, node: Index, infoset: Index, children: Children, i: Index) -> None:
-    total, k = sum_positive(table, infoset, children), Index(0)
+    total, k = _sum_positive(table, infoset, children), Index(0)
     for action in range(Index(table.shape[1])):
         if k < children.num_actions and children.actions[k] == action:
             weight = max(np.float64(table[infoset, action]), 0.0)
@@ -331,25 +337,17 @@ def _normalise_row(table: Any, node: Index, infoset: Index, children: Children, 
 @compiled
 def _first_invalid(sequences: Sequences, table: Float32Array) -> int:
     """The first information set whose row is not a distribution over legal actions, or -1."""
-    for block in sequences.decisions:
+    starts = sequences.starts
+    for d, block in enumerate(sequences.decisions):
         tried = sequences.taken[block] | sequences.failed[block]
-        infoset = sequences.first_infoset[block]
-        size = sequences.factorials[size_of(sequences.taken[block])]
-        size *= sequences.factorials[size_of(sequences.failed[block])]
-        for row in range(infoset, infoset + size):
+        for row in range(starts[d], starts[d + 1] if d + 1 < len(starts) else len(table)):
             legal = every = 0.0
             for action in range(sequences.cells):
                 every += abs(table[row, action])
                 legal += 0.0 if tried >> action & 1 else table[row, action]
-            if not (abs(legal - 1) <= ROW_SUM_TOLERANCE and every == legal):
+            if not (abs(legal - 1) <= native.ROW_SUM_TOLERANCE and every == legal):
                 return row
     return -1
-
-
-def node_of(sequences: Sequences, infoset: int) -> int:
-    """The node of an information set."""
-    block = sequences.decisions[np.searchsorted(sequences.starts, infoset, side="right") - 1]
-    return int(sequences.first_node[block] + infoset - sequences.first_infoset[block])
 
 
 @compiled
@@ -402,7 +400,7 @@ def _update_regrets(sequences: Sequences, arrays: tuple[Any, ...], updates: Int6
     `arrays` are these three, reach, the values of terminal histories, to which the values of the
     current policy are added, and the weights of the iteration.
     """
-    for_each_infoset(sequences, _update_row, arrays, True)
+    _for_each_infoset(sequences, _update_row, arrays, True)
     updates[0] += 1
 
 
@@ -410,7 +408,7 @@ def _update_regrets(sequences: Sequences, arrays: tuple[Any, ...], updates: Int6
 def _update_row(arrays: Any, node: Index, infoset: Index, children: Children, i: Index) -> None:
     regrets, predicted, average, reach, values, weights = arrays
     discount_positive, discount_negative, weight, prediction = weights
-    total = sum_positive(predicted, infoset, children)
+    total = _sum_positive(predicted, infoset, children)
     slope = 1.0 / total if total > 0 else 0.0
     offset = 0.0 if total > 0 else 1.0 / np.int64(children.num_actions)
     mean = 0.0

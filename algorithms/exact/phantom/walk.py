@@ -12,6 +12,7 @@ import numpy as np
 
 from algorithms.exact.phantom.rules import MAX_CELLS, Rules
 from algorithms.exact.phantom.sequences import Sequences, infosets_of, length_of
+from algorithms.exact.values import Measure
 from algorithms.support.arrays import Float64Array, Int8Array, Int16Array, Int32Array, Int64Array
 from algorithms.support.compiled import compiled, part
 
@@ -30,13 +31,6 @@ class Tries(NamedTuple):
     children: Int32Array  # (2, N, cells, 2): the node after failure or success; 0: none
     actions: Int8Array  # (2, N, cells): from the first move on, -1 after the last
     outcomes: Int16Array  # (2, N), as in `algorithms.exact.phantom.sequences`
-
-
-class Values(NamedTuple):
-    """The values of a joint policy from the position on, and those of best responses."""
-
-    values: tuple[float, float]
-    best_values: tuple[float, float]
 
 
 def find_tries(rules: Rules, opening: Sequence[int] = ()) -> Tries:
@@ -72,8 +66,8 @@ def policies_of(
     return policies
 
 
-def walk(rules: Rules, tries: Tries, policies: Float64Array) -> Values:
-    """Values and best responses of policies `(2, N, cells)`, by visiting every history.
+def walk(rules: Rules, tries: Tries, policies: Float64Array) -> Measure:
+    """The values of policies `(2, N, cells)` and of best responses, by visiting every history.
 
     Sequence 0 is node 0, and sequence n * cells + a + 1 ends in action a at node n.
     """
@@ -82,7 +76,7 @@ def walk(rules: Rules, tries: Tries, policies: Float64Array) -> Values:
     _visit(rules, tries, reach, values)
     value = float(reach[0] @ values[0])
     best0, best1 = (_best_value(tries.children[p], tries.actions[p], values[p]) for p in (0, 1))
-    return Values((value, -value), (best0, best1))
+    return Measure((value, -value), (best0, best1), tuple, tuple)
 
 
 @compiled
@@ -200,5 +194,4 @@ def _best_value(children: Int32Array, actions: Int8Array, terminal: Float64Array
                     value += values[child] if child > 0 else 0.0
                 best = max(best, value)
         values[node] = best
-    best_value: float = values[0] + terminal[0]
-    return best_value
+    return float(values[0] + terminal[0])
