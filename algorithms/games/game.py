@@ -12,7 +12,6 @@ from algorithms.exact.tree import Tree
 from algorithms.exact.values import Measure, evaluate_policy
 from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
-from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import GameError
 
 
@@ -125,7 +124,8 @@ class Game:
                 f"{self.name}: {len(observations):,} information sets, but only {distinct:,} "
                 "distinct information state tensors: a network cannot distinguish them; a table can"
             )
-        return frozen(observations)
+        observations.flags.writeable = False
+        return observations
 
     @cached_property
     def appends_seat(self) -> bool:

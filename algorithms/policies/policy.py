@@ -19,7 +19,6 @@ from algorithms.policies import kuhn as kuhn_policies
 from algorithms.support import budget, files
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.progress import Advance
-from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import Action, as_seed
 
@@ -318,7 +317,9 @@ def _validated_on_tree(tree: Tree, table: npt.ArrayLike) -> Float64Array:
             f"{short_repr(rows[infoset].tolist())} are not probabilities of the legal actions "
             f"{short_repr(legal)}, which sum to 1"
         )
-    return frozen(rows + 0.0)  # -0.0 becomes 0.0
+    copy = rows + 0.0  # -0.0 becomes 0.0
+    copy.flags.writeable = False
+    return copy
 
 
 def _find(game: Game, key: str | tuple[int, str]) -> int:
