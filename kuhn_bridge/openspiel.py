@@ -56,11 +56,7 @@ class KuhnBridgeGame(pyspiel.Game):
         """A hand before the deal."""
         return KuhnBridgeState(self)
 
-    def make_py_observer(
-        self,
-        iig_obs_type: pyspiel.IIGObservationType | None = None,
-        params: dict[str, Any] | None = None,
-    ) -> KuhnBridgeObserver:
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> KuhnBridgeObserver:
         """An observer of type `iig_obs_type`; by default of the observation `(10,)`."""
         default = pyspiel.IIGObservationType(perfect_recall=False)
         return KuhnBridgeObserver(iig_obs_type or default, params)
@@ -116,9 +112,7 @@ class KuhnBridgeState(pyspiel.State):
             self.cards = (as_card(action),)
 
     def _action_to_string(self, player: int, action: int) -> str:
-        if player == pyspiel.PlayerId.CHANCE:
-            return f"Deal:{Card(action).name}"
-        return Action(action).name
+        return f"Deal:{Card(action).name}" if player < 0 else Action(action).name
 
     def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> KuhnBridgeState:
         """A state of the same information state of `player`: the other card is drawn again.
