@@ -17,7 +17,7 @@ from algorithms.exact.tree import CHANCE, Tree
 from algorithms.games import Game
 from algorithms.learning.states import Observer, StatePolicy, draw_actions, draw_outcome, origin
 from algorithms.support.arrays import Float64Array, UInt64Array
-from algorithms.support.draws import STEP, mixed
+from algorithms.support.compiled import STEP, mixed
 
 AT_ONCE = 4096  # hands played at a time on states: enough for a network's batches
 
