@@ -1,7 +1,6 @@
 """Lower bounds from trained best responses: below the exact gain, never below 0, and honest."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,6 +29,7 @@ from algorithms.policies.network import uniform_network
 from algorithms.support import budget, command
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import GameError
+from tests.games import altered
 
 KUHN_UNIFORM = 11 / 12
 REPEATS = 400
@@ -68,10 +68,10 @@ def weakened(target, seat, response):
 def without_tree(game):
     """The same game as if it were too large for a tree."""
 
-    def too_large():
+    def too_large(game):
         raise GameError("too large")
 
-    return replace(game, source=replace(game.source, fits_tree=lambda: False, tree=too_large))
+    return altered(game, fits_tree=False, tree=property(too_large))
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def model_of(path, game):
 
 @pytest.mark.parametrize(
     "native",
-    [load_game(NATIVE).native, load_game("liars_dice(numdice=2,dice_sides=3)").source.native()],
+    [load_game(NATIVE).native, load_game("liars_dice(numdice=2,dice_sides=3)").find_native()],
 )
 def test_information_sets_are_found_by_their_observations(native):
     for player, count in enumerate(native.num_infosets):
