@@ -19,7 +19,6 @@ from threading import Thread
 from typing import Any, TypeAlias
 
 import ray
-from pyarrow.fs import FileSystem
 from ray import tune
 from ray.util.queue import Queue
 
@@ -53,7 +52,6 @@ def run_stage(  # noqa: PLR0913  # options by name
     finished = frozenset(trial.folder for trial in trials if trial.has_ended(folder))
     if len(finished) == len(trials):
         return True
-    system, _ = FileSystem.from_uri(storage)
     tasks = [
         {"folder": t.folder, "config": asdict(t.config), "checkpoint_every": checkpoint_every}
         for t in trials
@@ -61,7 +59,7 @@ def run_stage(  # noqa: PLR0913  # options by name
 
     def handle_and_copy(event: TrialEvent) -> None:
         if event.kind == "ended" and event.folder not in finished:
-            copy_results(tune.Checkpoint(event.checkpoint, system), folder / event.folder)
+            copy_results(event.checkpoint, folder / event.folder)
         progress.handle(event)
 
     with _event_queue(handle_and_copy) as send:
@@ -169,10 +167,9 @@ class TrialCallback(tune.Callback):
                 trial.max_failures = trial.run_metadata.num_failures + self._retries
 
     def _pass_on(self, kind: str, *, trial: Any, **info: Any) -> None:
-        last, checkpoint = trial.last_result or {}, trial.checkpoint
+        last, folder = trial.last_result or {}, trial.config["task"]["folder"]
         figures = last.get("steps", 0), last.get("nash_conv")
-        path = checkpoint.path if checkpoint else ""
-        self._send(TrialEvent(trial.config["task"]["folder"], kind, *figures, path))
+        self._send(TrialEvent(folder, kind, *figures, trial.checkpoint))
 
     on_trial_start = partialmethod(_pass_on, "started")
     on_trial_result = partialmethod(_pass_on, "progressed")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from algorithms.support import ray_cluster as cluster
 from algorithms.support.errors import UsageError
@@ -25,7 +25,7 @@ class TrialEvent(NamedTuple):
     kind: str
     steps: int = 0
     nash_conv: float | None = None
-    checkpoint: str = ""  # its path in Ray's storage
+    checkpoint: Any = None  # the last one of the trial, in Ray's storage
 
 
 class Progress:
