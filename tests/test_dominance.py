@@ -72,9 +72,8 @@ def test_json(capsys):
 
 
 @pytest.mark.parametrize("arguments", [["nowhere.json"], ["uniform", "--max", "nan"], ["--max=-1"]])
-def test_bad_input(arguments, capsys):
-    assert main(arguments) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+def test_bad_input(arguments, refused):
+    assert refused(main, arguments)
 
 
 def test_what_an_exposure_costs():

@@ -15,7 +15,6 @@ from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
 from algorithms.exact.values import evaluate_policy
 from algorithms.games.kuhn import kuhn, kuhn_tree
 from algorithms.playing import page
-from algorithms.playing.opponents import PERFECT_ALPHA
 from algorithms.policies import load_policy
 from algorithms.policies.onnx_writer import export
 from kuhn_bridge import Action, Card, Policy, State
@@ -55,7 +54,7 @@ def test_the_vectors_are_all_58_nodes_and_agree_with_the_openspiel_face() -> Non
     import kuhn_bridge.openspiel  # noqa: F401
 
     game = pyspiel.load_game("python_kuhn_bridge")
-    nodes = check.vectors()["nodes"]
+    nodes = json.loads(check.to_json())["nodes"]
     assert len({(*node["cards"], node["letters"]) for node in nodes}) == len(nodes) == 58
     for node in nodes:
         state = game.new_initial_state()
@@ -85,7 +84,7 @@ def test_the_engine_agrees_with_the_core() -> None:
 
 def test_a_mismatch_of_the_engine_is_described() -> None:
     need(shutil.which("node"), "node")
-    vectors = check.vectors()
+    vectors = json.loads(check.to_json())
     node = next(n for n in vectors["nodes"] if (n["cards"], n["letters"]) == ([2, 1], "pp"))
     node["returns"] = [2, -2]
     (mismatch,) = check.report(json.dumps(vectors))["mismatches"]
@@ -118,7 +117,7 @@ console.log(JSON.stringify(policies.map((rows) => replies(rows))));
 def test_action_values_agree_with_the_tree() -> None:
     """Best values of random policies, and the exact costs of every move against perfect play."""
     node = need(shutil.which("node"), "node")
-    perfect = exact_nash(PERFECT_ALPHA)
+    perfect = exact_nash(page.PERFECT_ALPHA)
     tables = [Policy.random("kuhn", seed).table for seed in range(30)] + [from_exact(perfect)]
     done = subprocess.run(
         [node, "--input-type=module", "--eval", REPLIES],
