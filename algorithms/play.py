@@ -10,15 +10,10 @@ from algorithms.games import KUHN, Game
 from algorithms.playing import page, terminal
 from algorithms.policies import sources
 from algorithms.policies.sources import Source, open_source
+from algorithms.reporting import writing
 from algorithms.reporting.document import MAX_NODES
 from algorithms.reporting.entries import policy_names
 from algorithms.reporting.page import page_assets
-from algorithms.reporting.writing import (
-    NO_REFERENCE,
-    USUAL_REFERENCE,
-    report_document,
-    usual_reference,
-)
 from algorithms.support import command
 from algorithms.support.errors import UsageError
 from algorithms.support.server import Server
@@ -30,12 +25,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = command.Parser(prog="python -m algorithms.play", description=__doc__)
     add = parser.add_argument
-    defaults = f"default {page.PERFECT}, perfect play; other games: {USUAL_REFERENCE}"
+    defaults = f"default {page.PERFECT}, perfect play; other games: {writing.USUAL_REFERENCE}"
     add("policy", nargs="?", help=f"{sources.HELP} ({defaults})")
     add("--game", metavar="NAME", help=sources.GAME_HELP)
     add("--terminal", action="store_true", help="play here instead of in the browser")
     add("--seed", type=int, help="the seed of cards and bot moves, with --terminal")
-    add("--port", type=int, help=f"the port to serve on ({PORT}, or any free one)")
+    port = f"the port to serve on ({PORT}, or any free one)"
+    add("--port", type=command.number(0, 65_535), help=port)
     add("--no-open", action="store_true", help="do not open the browser")
     add("--trust", action="store_true", help="let a model's file run code")
     return parser.run(_run, argv)
@@ -46,7 +42,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("--seed requires --terminal: the page draws its own cards")
     given = [open_source(args.policy, trust=args.trust)] if args.policy else []
     game = sources.game_of(given, args.game)
-    source = given[0] if given else open_source(usual_reference(game))
+    source = given[0] if given else open_source(writing.usual_reference(game))
     _require_playable(game, source, in_terminal=args.terminal)
     if args.terminal:
         _play_in_terminal(game, source, args.seed)
@@ -66,22 +62,19 @@ def _run(args: argparse.Namespace) -> int:
 def _require_playable(game: Game, source: Source, *, in_terminal: bool) -> None:
     """Refuse large games before anything is solved for them."""
     if not game.fits_tree:
-        raise UsageError(
-            f"{game.name} is too large to play here; evaluate plays policies against each other"
-        )
+        raise UsageError(f"{game.name} is too large to play; evaluate plays matches of policies")
     nodes = game.tree.num_nodes
+    size = f"{game.name} has {nodes:,} nodes"
     if nodes > MAX_NODES and not in_terminal:
-        raise UsageError(
-            f"{game.name} has {nodes:,} nodes, the page at most {MAX_NODES:,}; --terminal plays it"
-        )
-    if source.name == NO_REFERENCE:
-        raise UsageError(f"{game.name} has {nodes:,} nodes; name the POLICY to play against")
+        raise UsageError(f"{size}, the page at most {MAX_NODES:,}; --terminal plays it")
+    if source.name == writing.NO_REFERENCE:
+        raise UsageError(f"{size}; name the POLICY to play against")
 
 
 def _play_in_terminal(game: Game, source: Source, seed: int | None) -> None:
     """Play against `source`; the usual reference gives the costs of moves too."""
     opened = {source.name: source}
-    if (reference := usual_reference(game)) != NO_REFERENCE:
+    if (reference := writing.usual_reference(game)) != writing.NO_REFERENCE:
         opened.setdefault(reference, open_source(reference))
     told = {
         name: page.described(name) if game.name == KUHN else (policy_names([name])[0], "")
@@ -95,16 +88,16 @@ def _files(game: Game, source: Source) -> dict[str, bytes]:
     """Kuhn's own page, or the report's page opened at the table, with an easy second opponent."""
     if game.name == KUHN:
         return page.assets(source)
-    return page_assets(report_document([source, "uniform"], game, mode="play"))
+    return page_assets(writing.report_document([source, "uniform"], game, mode="play"))
 
 
 def _server(files: dict[str, bytes], port: int | None) -> Server:
     """A server on `port`; by default on the usual one, or on any free one if that is in use."""
-    if port is not None:
-        return Server(files, port=port)
     try:
-        return Server(files, port=PORT)
+        return Server(files, port=PORT if port is None else port)
     except UsageError:
+        if port is not None:
+            raise
         return Server(files)
 
 

@@ -99,10 +99,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.plot:
         with files.replacing(args.plot) as plot:
             _plot(plot, f"{args.variant} on {game.name}", solved.curve)
-    if args.json:
-        print(json.dumps(_summary(args, policy, solved)))
-    else:
-        print("\n".join(_report(args, policy, solved)))
+    shown = args, policy, solved
+    print(json.dumps(_summary(*shown)) if args.json else "\n".join(_report(*shown)))
     if solved.interrupted:
         saved = f", saved {args.out}" if args.out else ""
         more = "; --resume continues from there" if checkpoint else ""

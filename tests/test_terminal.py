@@ -13,7 +13,7 @@ import pytest
 
 from algorithms import play
 from algorithms.games import load_game
-from algorithms.playing.terminal import HELP, Leave, Sitting, chips
+from algorithms.playing.terminal import HELP, Sitting, chips
 from algorithms.policies import load_policy
 from tests.games import DICE, KUHN3, LEDUC
 
@@ -93,7 +93,7 @@ def test_a_move_by_number_by_name_or_by_its_first_letters(answer):
     if (place := ANSWERS[answer]) is not None:
         assert sitting.decide(node) == place
     else:
-        with pytest.raises(Leave):
+        with pytest.raises(EOFError):
             sitting.decide(node)
         assert lines[-1] == HELP
 

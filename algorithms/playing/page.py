@@ -6,14 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from algorithms.exact.kuhn import (
-    LARGEST_ALPHA,
-    UNIFORM_NASH_CONV,
-    VALUE,
-    exact_nash,
-    move_costs,
-    nash,
-)
+from algorithms.exact import kuhn as exact
 from algorithms.games import kuhn
 from algorithms.policies.kuhn import to_names
 from algorithms.policies.sources import Source, is_file, open_source
@@ -63,13 +56,13 @@ def assets(source: str | Source) -> dict[str, bytes]:
         "opponents": [given, *(one for one in others if one["policy"] != given["policy"])],
         "runtime": bool(runtime),
         "equilibrium": _bands(),
-        "perfect": to_names(nash(PERFECT_ALPHA)),
+        "perfect": to_names(exact.nash(PERFECT_ALPHA)),
         "costs": {
             name: {action.name: float(cost) for action, cost in row.items()}
-            for name, row in move_costs(exact_nash(PERFECT_ALPHA)).items()
+            for name, row in exact.move_costs(exact.exact_nash(PERFECT_ALPHA)).items()
         },
-        "value": float(VALUE),
-        "uniform_nash_conv": float(UNIFORM_NASH_CONV),
+        "value": float(exact.VALUE),
+        "uniform_nash_conv": float(exact.UNIFORM_NASH_CONV),
     }
     return files | {"/game.json": json.dumps(document).encode()}
 
@@ -91,7 +84,7 @@ def _opponent(source: Source) -> dict[str, Any]:
 
 def _bands() -> dict[str, dict[str, list[float]]]:
     """The lowest and highest probability of each action over all equilibria; linear in alpha."""
-    first, last = (to_names(nash(alpha)) for alpha in (Fraction(0), LARGEST_ALPHA))
+    first, last = (to_names(exact.nash(alpha)) for alpha in (Fraction(0), exact.LARGEST_ALPHA))
     return {
         name: {action: sorted((share, last[name][action])) for action, share in row.items()}
         for name, row in first.items()

@@ -25,10 +25,6 @@ HELP = "Answer with a move's number, name or first letters; h shows this again, 
 WITHIN_95 = 1.96  # standard errors on either side of a mean
 
 
-class Leave(Exception):  # noqa: N818  # not an error
-    """The person quits."""
-
-
 @dataclass
 class Sitting:
     """A person who plays against the first of some policies; all of them give the costs of moves.
@@ -56,7 +52,7 @@ class Sitting:
         try:
             for number in count():
                 self.hand(number)
-        except (Leave, EOFError, KeyboardInterrupt):
+        except (EOFError, KeyboardInterrupt):
             self.tell(self.summary())
 
     def hand(self, number: int) -> None:
@@ -75,14 +71,14 @@ class Sitting:
         self.tell(f"{result} The hand: {', '.join(steps)}.")
 
     def decide(self, node: int) -> int:
-        """Ask the person for a move at a node until it is legal; return the index of the child."""
+        """The index of the child that the person chooses; an `EOFError` to leave."""
         labels = self._labels(node)
         self.tell(f"You are {self.game.infoset_label(int(self.game.tree.infoset[node]))}.")
         question = ", ".join(f"{place} {label}" for place, label in enumerate(labels, 1))
         while True:
             answer = " ".join(self.ask(f"{question}? ").lower().split())
             if answer in ("q", "quit", "exit"):
-                raise Leave
+                raise EOFError
             if (child := _chosen(answer, labels)) is not None:
                 self._judge(node, child, labels[child])
                 return child
@@ -102,14 +98,17 @@ class Sitting:
         """The total with a 95% interval, what the seats are worth, and the cost of the moves."""
         if not self.results:
             return "\nNo hand was finished."
-        hands = f"{len(self.results)} hand{'' if len(self.results) == 1 else 's'}"
-        total = f"{chips(sum(self.results), signed=True)}{_interval(self.results)}"
+        number, total, interval = len(self.results), sum(self.results), ""
+        if number > 1:
+            margin = WITHIN_95 * statistics.stdev(self.results) * math.sqrt(number)
+            interval = f" (95% interval {total - margin:+.1f} to {total + margin:+.1f})"
+        result = f"{number} hand{'' if number == 1 else 's'}: {chips(total, signed=True)}{interval}"
         (*_, (name, policy)) = self.policies.items()
         values = policy.measure().values
-        worth = sum(values[hand % len(values)] for hand in range(len(self.results)))
+        worth = sum(values[hand % len(values)] for hand in range(number))
         fair = f"With {name} in every seat, yours are worth {worth:+z.2f}."
         costs = " and ".join(f"{chips(c)} against {n}" for n, c in self.given_away.items())
-        return f"\nAfter {hands}: {total}. {fair}{f' Your moves cost {costs}.' if costs else ''}"
+        return f"\nAfter {result}. {fair}{f' Your moves cost {costs}.' if costs else ''}"
 
     def _labels(self, node: int) -> list[str]:
         """The steps from a node in words, one per child."""
@@ -177,12 +176,3 @@ def chips(amount: float, *, signed: bool = False) -> str:
         return "nothing"
     number = f"{amount:{'+' if signed else ''}.2f}".removesuffix(".00")
     return f"{number} chip{'' if number.lstrip('+-') == '1' else 's'}"
-
-
-def _interval(results: list[float]) -> str:
-    """` (95% interval -3.1 to +9.1)`; empty below two hands."""
-    if len(results) < 2:
-        return ""
-    margin = WITHIN_95 * statistics.stdev(results) * math.sqrt(len(results))
-    low, high = sum(results) - margin, sum(results) + margin
-    return f" (95% interval {low:+.1f} to {high:+.1f})"

@@ -48,11 +48,8 @@ class Server(ThreadingHTTPServer):
         self.files = files
         try:
             super().__init__((LOOPBACK, port), _Handler)
-        except OverflowError:
-            raise UsageError(f"port {port} does not exist; ports are 0 (any) to 65535") from None
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise UsageError(f"cannot use port {port}: {reason}; choose another port") from None
+            raise UsageError(f"cannot use port {port}: {error.strerror}; choose another") from None
 
     def server_bind(self) -> None:
         """Bind without the name lookup of `HTTPServer`, which can take seconds offline."""
