@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -158,13 +156,6 @@ def test_json_of_several_is_a_list_and_a_best_response_is_measured_too(capsys):
     assert solved["nash_conv"] == pytest.approx(0.06537, abs=1e-5)
 
 
-def test_as_a_process():
-    command = [sys.executable, "-m", "algorithms.nashconv", "uniform", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["nash_conv"] == pytest.approx(11 / 12)
-    assert done.stderr == ""
-
-
 def test_a_file_names_its_game_and_a_flag_may_not_contradict_it(tmp_path, capsys):
     out = str(tmp_path / "leduc.json")
     solve(LEDUC, iterations=10).save(out)
@@ -225,8 +216,7 @@ def test_the_gap_to_openspiel_is_the_largest_difference_of_any_number():
 
 
 @pytest.mark.parametrize(
-    ("game", "off", "agrees"),
-    [("kuhn", 5e-10, False), (LEDUC, 5e-10, True), (LEDUC, 5e-9, False)],
+    ("game", "off", "agrees"), [("kuhn", 5e-10, False), (LEDUC, 5e-10, True), (LEDUC, 5e-9, False)]
 )
 def test_openspiel_disagrees_above_rounding_at_the_stakes_of_the_game(
     game, off, agrees, monkeypatch, capsys

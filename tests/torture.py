@@ -113,7 +113,7 @@ def onnx_files(count: int, draw: random.Random, folder: Path) -> Row:
 COMMANDS = {
     "algorithms.nashconv": ["POLICY", "--game", "--json", "--deterministic", "--openspiel"],
     "algorithms.solve": [
-        *("--iterations", "--variant", "--game", "--discounts", "--until", "--seed", "--out"),
+        *("--iterations", "--variant", "--game", "--discounts", "--until", "--seed", "--out")
     ],
     "algorithms.simulate": ["POLICY", "POLICY", "--hands", "--seed", "--game", "--json"],
     "algorithms.evaluate": ["POLICY", "--hands", "--seed", "--game", "--json"],
