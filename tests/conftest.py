@@ -35,6 +35,7 @@ def refused(capfd):
     """A function that runs a command's `main` and returns the one line of its exit 2."""
 
     def line(main, arguments):
+        capfd.readouterr()
         try:
             code = main(arguments)
         except SystemExit as stopped:  # by argparse

@@ -54,7 +54,10 @@ def test_whole_hands_with_costs_and_totals(name):
     game, person, sources = load_game(name), Person(30), ("random:1", "cfr+:50")
     sitting = seated(name, person.ask, person.tell, *sources)
     sitting.play()
-    assert len(sitting.results) == 30
+    told = re.findall(r"The hand: .+, player_0: ", "\n".join(person.lines))
+    assert len(sitting.results) == len(told) == 30
+    seats = [int(line.removesuffix(".")[-1]) for line in person.marked("Hand ")]
+    assert seats == [hand % game.num_players for hand in range(31)]
     labels = {game.infoset_label(infoset): infoset for infoset in range(len(game.tree.keys))}
     totals = dict.fromkeys(sources, 0.0)
     marks = (person.marked(mark) for mark in ("You are ", "> ", "Your "))
@@ -73,15 +76,6 @@ def test_whole_hands_with_costs_and_totals(name):
     worth = load_policy("cfr+:50", name).measure().values
     fair = sum(worth) * 30 / len(worth)
     assert f"With cfr+:50 in every seat, yours are worth {fair:+z.2f}." in last
-
-
-def test_seats_take_turns_and_the_hand_is_told_at_the_end():
-    person = Person(6)
-    seated(KUHN3, person.ask, person.tell, "uniform").play()
-    assert [line[-2] for line in person.marked("Hand ")[:6]] == [*"012012"]
-    told = [line for line in person.lines if "The hand: " in line]
-    assert len(told) == 6
-    assert all(re.search(r"The hand: Deal:\d, Deal:\d, Deal:\d, player_0: \w+, ", t) for t in told)
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
