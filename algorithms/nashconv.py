@@ -89,7 +89,7 @@ def _measure(args: argparse.Namespace, policies: Sequence[Policy], options: dict
     found = [report.to_json(item) for item in reports] if args.json else []
     texts = [_text(reports, args.losses)]
     if args.respond:
-        from algorithms.learning.bound_report import to_json, to_text
+        from algorithms.learning.best_response import to_json, to_text
 
         bounds = _lower_bounds(args.policies, policies, options)
         for place, (item, bound) in enumerate(zip(reports, bounds, strict=True)):
@@ -108,7 +108,7 @@ def _measure(args: argparse.Namespace, policies: Sequence[Policy], options: dict
 
 def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: dict[str, Any]) -> int:
     """Print lower bounds of the policies, beside that of uniform play."""
-    from algorithms.learning.bound_report import exit_code, to_json, to_text
+    from algorithms.learning.best_response import exit_code, to_json, to_text
     from algorithms.learning.states import origin
 
     game = policies[0].game

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kuhn_bridge.encoding import encode_card, encode_history
+from kuhn_bridge.encoding import encode_history, one_hot
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card, Phase
 from kuhn_bridge.state import State, nodes
@@ -66,7 +66,9 @@ def _dealt_node(state: State) -> dict[str, Any]:
 def _chance_node(dealt: tuple[Card, ...]) -> dict[str, Any]:
     """A node where no card or only player_0's is dealt: nobody acts there."""
     start, nobody = encode_history(BETTING[""]), np.zeros(len(AGENTS))
-    seen = [np.concatenate([encode_card(c), start, nobody]) for c in (*dealt, None, None)[:2]]
+    seen = [
+        np.concatenate([one_hot(c, len(Card)), start, nobody]) for c in (*dealt, None, None)[:2]
+    ]
     return {
         "cards": [int(card) for card in dealt],
         "letters": "",
