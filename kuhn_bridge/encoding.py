@@ -28,7 +28,7 @@ def encode_history(row: Betting) -> Observation:
 
 
 def encode(card: Card, letters: str) -> Observation:
-    """The observation `(10,)` of the holder of `card` after `letters`, as `KuhnEnv` describes it."""
+    """The observation of the holder of `card` after `letters`, as `KuhnEnv` describes it."""
     row = BETTING[letters]
     actor = one_hot(row.actor, len(AGENTS))
     return np.concatenate([one_hot(card, len(Card)), encode_history(row), actor])
