@@ -44,8 +44,7 @@ class SharedState(pyspiel.State):
         self.steps = []
 
     def current_player(self):
-        over = len(self.steps) == len(_TURNS)
-        return int(pyspiel.PlayerId.TERMINAL) if over else _TURNS[len(self.steps)]
+        return (*_TURNS, int(pyspiel.PlayerId.TERMINAL))[len(self.steps)]
 
     def is_terminal(self):
         return len(self.steps) == len(_TURNS)
@@ -81,11 +80,10 @@ class SharedObserver:
         self.dict = {"seen": self.tensor}
 
     def set_from(self, state, player):
-        self.tensor[:] = 0
         seen = self._seen(state, player)
-        self.tensor[:2] = player == 0, player == 1
-        for step, move in enumerate(seen):
-            self.tensor[2 + step] = 1 + move
+        self.tensor[:] = 0
+        self.tensor[player] = 1
+        self.tensor[2 : 2 + len(seen)] = np.array(seen) + 1
         self.tensor[8] = len(seen)
 
     def string_from(self, state, player):

@@ -37,20 +37,15 @@ def test_observations_of_kuhn():
 
 @pytest.mark.parametrize("name", [LEDUC, KUHN3, DICE, GAMES[7], GAMES[-1], "python_kuhn_poker"])
 def test_observations_and_labels_of_openspiels_games(name):
-    game = load_game(name)
-    theirs = game.origin
-    seen = set()
-    stack = [theirs.new_initial_state()]
-    owners = zip(game.tree.owner.tolist(), game.tree.keys, strict=True)
-    rows = {owner: row for row, owner in enumerate(owners)}
+    game, seen = load_game(name), set()
+    stack = [game.origin.new_initial_state()]
+    infosets = list(zip(game.tree.owner.tolist(), game.tree.keys, strict=True))
     while stack:
         state = stack.pop()
-        if state.is_terminal():
-            continue
         player = state.current_player()
-        if player >= 0 and (player, state.information_state_string()) not in seen:
-            row = rows[player, state.information_state_string()]
-            seen.add((player, state.information_state_string()))
+        if player >= 0 and (key := (player, state.information_state_string())) not in seen:
+            row = infosets.index(key)
+            seen.add(key)
             tensor = np.array(state.information_state_tensor(player), np.float32)
             assert np.array_equal(game.observations[row], tensor)
             if name != LEDUC:  # has words of its own
@@ -78,9 +73,8 @@ def test_as_game():
     assert as_game(leduc) is leduc
     assert as_game(LEDUC) is leduc
     assert as_game(pyspiel.load_game(LEDUC)).name == LEDUC
-    assert as_game(pyspiel.load_game("matrix_pd")).name == (
-        "turn_based_simultaneous_game(game=matrix_pd())"
-    )
+    turn_based = "turn_based_simultaneous_game(game=matrix_pd())"
+    assert as_game(pyspiel.load_game("matrix_pd")).name == turn_based
 
 
 @pytest.mark.parametrize(

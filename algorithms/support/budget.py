@@ -11,13 +11,7 @@ SEEDS = (0,)  # each seed adds two training runs per player
 MIN_HANDS = 1_000  # fewer do not give a usable standard error
 
 
-def require_budget(
-    *,
-    decisions: int = DECISIONS,
-    hands: int = HANDS,
-    seeds: Sequence[int] = SEEDS,
-    cpus: int = 1,
-) -> None:
+def require_budget(*, decisions: int, hands: int, seeds: Sequence[int], cpus: int) -> None:
     """Refuse impossible budgets before any work."""
     given = {"decisions": (decisions, 1), "hands": (hands, MIN_HANDS), "cpus": (cpus, 1)}
     for name, (value, least) in given.items():
