@@ -67,9 +67,6 @@ def test_information_states_are_openspiels():
     for name in INFORMATION_STATES:
         assert information_state(*parse_information_state(name)) == name
     assert parse_information_state("2pb") == (Card.K, "pb")
-    for name in ("2pp", "3", "", "0x", 2, None):
-        with pytest.raises(BridgeError, match="is not an information state; they are 0, 1, 2, 0p"):
-            parse_information_state(name)
 
 
 def test_the_rulebook_agrees_with_the_core():

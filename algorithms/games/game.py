@@ -153,16 +153,9 @@ class Game:
         They are the observation, followed by a one-hot of the seat if `size` is larger by the
         number of players. The default is the size that training uses.
         """
-        plain, with_seat = self.observation_size, self.observation_size + self.num_players
-        if size is None:
-            size = with_seat if self.appends_seat else plain
-        if size == plain:
+        with_seat = self.appends_seat if size is None else size > self.observation_size
+        if not with_seat:
             return self.observations
-        if size != with_seat:
-            raise GameError(
-                f"a network of {self.name} has {plain} inputs, or {with_seat} with a one-hot of "
-                f"the seat; got {size}"
-            )
         seats = np.eye(self.num_players, dtype=np.float32)[self.tree.owner]
         return np.hstack([self.observations, seats])
 
