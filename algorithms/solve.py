@@ -25,7 +25,7 @@ from algorithms.policies.formats import to_players
 from algorithms.policies.kuhn import to_names, to_percentages
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
-from algorithms.support.npz import read_arrays, write_arrays
+from algorithms.support.files import read_arrays, write_arrays
 from algorithms.support.progress import progress
 from kuhn_bridge.rules import AGENTS
 

@@ -15,7 +15,7 @@ import pytest
 from algorithms import nashconv, solve
 from algorithms.games import load_game, make_solver
 from algorithms.policies import Policy, load_policy
-from algorithms.support import npz
+from algorithms.support import files
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import PolicyError
 
@@ -163,7 +163,7 @@ def test_a_killed_run_is_resumed_from_its_last_checkpoint(tmp_path, capsys, monk
         with pytest.raises(SystemError):
             run(*arguments, "--out", "half.npz", capsys=capsys)
     assert not (tmp_path / "half.npz").exists()
-    assert npz.read_arrays("half.ckpt")["updates"] == [2 * 16]  # two players
+    assert files.read_arrays("half.ckpt")["updates"] == [2 * 16]  # two players
     assert run(*arguments, "--out", "half.npz", "--resume", capsys=capsys)[0] == 0
     assert load_policy("whole.npz", small(HEX)) == load_policy("half.npz", small(HEX))
 
@@ -197,8 +197,8 @@ def test_a_policy_of_a_game_with_a_tree_is_no_npz(tmp_path, capsys):
 
 def test_arrays_come_back(tmp_path):
     arrays = {"a": np.arange(3), "b": np.array("word"), "c": np.zeros((0, 2))}
-    npz.write_arrays(tmp_path / "x.npz", arrays)
-    found = npz.read_arrays(tmp_path / "x.npz")
+    files.write_arrays(tmp_path / "x.npz", arrays)
+    found = files.read_arrays(tmp_path / "x.npz")
     assert set(found) == set(arrays)
     assert all((found[name] == arrays[name]).all() for name in arrays)
 
@@ -207,14 +207,14 @@ def test_only_plain_stored_arrays_are_read(tmp_path, monkeypatch):
     path = tmp_path / "x.npz"
     np.savez_compressed(path, a=np.zeros(10**6))
     with pytest.raises(UsageError, match="compressed"):
-        npz.read_arrays(path)
+        files.read_arrays(path)
     np.savez(path, a=np.array([{}]))
     with pytest.raises(UsageError, match="damaged, or not arrays"):
-        npz.read_arrays(path)
+        files.read_arrays(path)
     path.write_text("nothing of the kind")
     with pytest.raises(UsageError, match="damaged, or not arrays"):
-        npz.read_arrays(path)
+        files.read_arrays(path)
     np.savez(path, a=np.zeros(100))
-    monkeypatch.setattr(npz, "MAX_BYTES", 500)
+    monkeypatch.setattr(files, "MAX_ARRAYS_BYTES", 500)
     with pytest.raises(UsageError, match="larger than 500 bytes"):
-        npz.read_arrays(path)
+        files.read_arrays(path)

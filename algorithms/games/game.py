@@ -35,12 +35,8 @@ class Game:
 
     Attributes:
         name: string that loads the game again.
-        num_players: number of players.
-        num_actions: number of action IDs A.
         observation_size: size of an observation, without the one-hot of the seat.
         origin: `pyspiel.Game` that the game was made from, if any.
-        max_nodes: largest number of nodes of a tree.
-        cached: whether a large tree is cached on disk.
         closed_form: values that are known without solving the game, if any.
     """
 
@@ -74,7 +70,8 @@ class Game:
 
     @cached_property
     def _seems_to_fit(self) -> bool:
-        return openspiel.seems_to_fit(self.origin, self.max_nodes)
+        nodes = openspiel.estimated_nodes(self.origin, enough=2 * self.max_nodes)
+        return nodes <= self.max_nodes and not openspiel.forgets(self.origin)
 
     @cached_property
     def native(self) -> NativeGame | None:

@@ -446,11 +446,7 @@ def to_text(
 ) -> str:
     """The bound, the chosen responses, and the budget that found them.
 
-    Args:
-        source: name of the policy.
-        bound: lower bound of the policy.
-        uniform: lower bound of uniform play, found in the same way.
-        exact: each player's exact gain, if known, to print the share that was found.
+    `uniform` is the bound of uniform play; of each player's `exact` gain the share is printed.
     """
     header = ["seat", "chosen response", "gain", "95% interval", "runs", "CPU time"]
     rows = []

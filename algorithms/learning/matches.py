@@ -24,7 +24,7 @@ from algorithms.learning.states import Observer, StatePolicy, draw_actions, draw
 from algorithms.policies import Policy, sources
 from algorithms.support import command
 from algorithms.support.arrays import Float64Array, UInt64Array
-from algorithms.support.draws import STEP, mixed
+from algorithms.support.compiled import STEP, mixed
 from algorithms.support.progress import progress
 
 # A table `(I, A)`, played on the tree, or a function, played on OpenSpiel's states.

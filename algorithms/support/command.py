@@ -122,12 +122,8 @@ def shortened(text: str, width: int) -> str:
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
     """Plain text with the first `left` columns aligned to the left, the others to the right."""
-    lines = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    lines = [header, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    columns = (f"{{:{'<' if i < left else '>'}{width}}}" for i, width in enumerate(widths))
+    line = "  ".join(columns)
+    return "\n".join(line.format(*cells).rstrip() for cells in lines)
