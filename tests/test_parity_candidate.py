@@ -119,6 +119,8 @@ def test_action_ids_may_be_named(capsys):
 
 
 NEIGHBOUR = """
+from __future__ import annotations
+from dataclasses import dataclass
 import beside
 
 @dataclass
