@@ -56,8 +56,8 @@ def _main(arguments: argparse.Namespace) -> int:
     if arguments.list:
         header = ("group", "check", "what it compares")
         rows = [(item.group, item.name, item.title) for item in chosen]
-        as_dicts = [dict(zip(header, row, strict=True)) for row in rows]
-        print(json.dumps(as_dicts) if arguments.json else table(header, rows, left=3))
+        as_json = json.dumps([dict(zip(header, row, strict=True)) for row in rows])
+        print(as_json if arguments.json else table(header, rows, left=3))
         return EXIT_OK
     settings = Settings(quick=arguments.quick, model=arguments.model, game=game)
     if any(item.group == GAME for item in chosen):
@@ -99,14 +99,10 @@ def _chosen(names: Sequence[str] | None, game: Game) -> list[Check]:
 
 def _as_dict(item: Check, tally: Tally) -> dict[str, object]:
     """A result as JSON; an infinite deviation is null."""
-    return {
-        "name": item.name,
-        "group": item.group,
-        "title": item.title,
-        "status": tally.status.lower(),
-        "compared": tally.compared,
-        "wrong": tally.wrong,
-        "deviation": tally.deviation if tally.deviation < math.inf else None,
+    found = {name: getattr(item, name) for name in ("name", "group", "title")}
+    found |= {"status": tally.status.lower(), "compared": tally.compared, "wrong": tally.wrong}
+    found["deviation"] = tally.deviation if tally.deviation < math.inf else None
+    return found | {
         "seconds": round(tally.seconds, 3),
         "cases": tally.cases,
         "note": tally.note,

@@ -167,13 +167,15 @@ def aec_reader(env: Any) -> Reader:
             return View(None, None, ())
         if any(env.terminations.values()):
             return View(None, frozenset(), final_rewards(env))
-        agent = env.agent_selection
-        actor, actions = env.possible_agents.index(agent), range(int(env.action_space(agent).n))
-        mask, observation = _mask(env), observation_text(env.observe(agent))
-        if mask is None:  # then an illegal action is one that raises
-            mask = [accepts(start, (*moves, action)) for action in actions]
-        legal = frozenset(action for action in actions if mask[action])
-        return View(actor, legal, (0, 0), (actor, observation))
+        agent, (seen, _, _, _, info) = env.agent_selection, env.last()
+        maps = [of for of in (seen, info) if isinstance(of, Mapping) and "action_mask" in of]
+        actor, observation = env.possible_agents.index(agent), observation_text(env.observe(agent))
+        actions = range(int(env.action_space(agent).n))
+        if maps:
+            legal = [action for action in actions if maps[0]["action_mask"][action]]
+        else:  # then an illegal action is one that raises
+            legal = [action for action in actions if accepts(start, (*moves, action))]
+        return View(actor, frozenset(legal), (0, 0), (actor, observation))
 
     return read
 
@@ -196,15 +198,6 @@ def aec(read: Reader, starts: Mapping[Deal, Any], encoding: Encoding) -> Side:
         return replace(node, legal=action_words(node.legal or (), letters, encoding))
 
     return Side(view)
-
-
-def _mask(env: Any) -> list[int] | None:
-    """The mask of the agent to act, from its observation or its info."""
-    observation, _, _, _, info = env.last()
-    for source in (observation, info):
-        if isinstance(source, Mapping) and "action_mask" in source:
-            return list(source["action_mask"])
-    return None
 
 
 def observation_text(observation: Any) -> str:
