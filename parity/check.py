@@ -89,7 +89,7 @@ def _chosen(names: Sequence[str] | None, game: Game) -> list[Check]:
     if game.name != KUHN:
         game.require_exact()
         known = registry.GAME_CHECKS if game.fits_tree else {}
-        known = known | (registry.NATIVE_CHECKS if game.source.native() else {})
+        known = known | (registry.NATIVE_CHECKS if game.find_native() else {})
     for name in names or ():
         if name not in known:
             raise unknown("check", name, known)

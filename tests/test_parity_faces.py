@@ -20,6 +20,7 @@ from kuhn_bridge.rules import DEALS
 from kuhn_bridge.shimmy import WholeHands
 from kuhn_bridge.web import check as web_check
 from parity.registry import CHECKS, run
+from tests.games import altered
 from tests.planting import QUICK, failures
 
 
@@ -126,10 +127,8 @@ def game(**changes):
     right = kuhn()
     arrays = {name: change(getattr(right.tree, name)) for name, change in changes.items()}
     tree = replace(right.tree, **arrays)
-    source = replace(
-        right.source, tree=lambda: tree, observations=lambda _: right.observations[::-1]
-    )
-    return {"kuhn": lambda: replace(right, source=source)}
+    wrong = altered(right, tree=tree, _observations=lambda self: right.observations[::-1])
+    return {"kuhn": lambda: wrong}
 
 
 def environment(name, change):

@@ -23,7 +23,7 @@ from algorithms.exact.kuhn import nash
 from algorithms.playing import page
 from algorithms.playing.opponents import opponent
 from algorithms.policies import sources
-from algorithms.policies.kuhn import STYLES, style
+from algorithms.policies.kuhn import STYLES, from_percentages
 from algorithms.support.server import Server
 from kuhn_bridge import INFORMATION_STATES, Policy
 from tests.games import from_names
@@ -133,7 +133,10 @@ def test_the_page_gets_opponents_and_the_costs_of_moves(server: Server) -> None:
     game = json.loads(ask(server, "/game.json")[2])
     names = ["Coin flips", "Perfect play", "Never bluffs", "Always bets", "Always checks"]
     assert [opponent["name"] for opponent in game["opponents"]] == names
-    tables = [nash(Fraction(1, 6)), *map(style, list(STYLES)[1:])]
+    tables = [
+        nash(Fraction(1, 6)),
+        *(from_percentages([row] * 2) for row in list(STYLES.values())[1:]),
+    ]
     wanted = [Policy.uniform("kuhn"), *(Policy("kuhn", table) for table in tables)]
     assert [from_names(opponent["policy"]) for opponent in game["opponents"]] == wanted
     assert all(opponent["onnx"] is None for opponent in game["opponents"])
