@@ -83,7 +83,7 @@ class Sitting:
             if (child := _chosen(answer, labels)) is not None:
                 self._judge(node, child, labels[child])
                 return child
-            self.tell(self.help)
+            self.tell(self.help if answer == "h" else HELP)
 
     def drawn(self, node: int) -> int:
         """The index of the child that chance or the policy chooses."""
