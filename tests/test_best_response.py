@@ -89,14 +89,6 @@ def test_the_tree_and_the_states_play_the_same_hands(name):
     np.testing.assert_array_equal(on_tree, on_states)
 
 
-def test_hands_have_the_value_that_the_tree_says():
-    game = load_game("leduc_poker")
-    table, hands = game.tree.random(1), 200_000
-    won = hand_returns(game, [table] * 2, hand_streams(0, hands))
-    error = won.std(axis=0) / hands**0.5
-    assert np.abs(won.mean(axis=0) - expected_values(game.tree, table)).max() < 4 * error.max()
-
-
 def test_common_random_numbers_reduce_the_variance():
     game = load_game("leduc_poker")
     target = Target(game, game.tree.uniform())

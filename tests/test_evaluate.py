@@ -5,10 +5,8 @@ import json
 import pytest
 
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
-from algorithms.exact.simulation import Sample, all_seats
 from algorithms.exact.values import evaluate_policy, joint_policy
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.learning import matches
 from algorithms.policies import load_policy
 from algorithms.policies.sources import BEST_RESPONSE
 from kuhn_bridge import Policy
@@ -69,14 +67,6 @@ def test_the_likeliest_actions_are_played(capsys):
         joint = joint_policy(tree, [mine.table, tree.uniform()])
         wanted = evaluate_policy(tree, joint).values[0]
         assert match(capsys, options)["player_0"]["exact"] == pytest.approx(wanted)
-
-
-def test_one_seat_that_is_off_is_enough(monkeypatch, capsys):
-    samples = Sample(100, 1.0, 0.1, 1.0), Sample(100, 1.0, 0.01, 2.0)
-    match = (*samples, all_seats(samples))
-    monkeypatch.setattr(matches, "play_match", lambda *args, **options: match)
-    assert main(["uniform", "--against", "uniform"]) == 1
-    capsys.readouterr()
 
 
 def test_a_game_of_three(capsys):

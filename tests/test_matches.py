@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from algorithms import evaluate, simulate
+from algorithms.exact.simulation import Sample
 from algorithms.games import load_game
-from algorithms.learning.matches import play_match
+from algorithms.learning.matches import exit_code, play_match
 from kuhn_bridge import Policy, load_policy
 from tests.models import Spaces, save_model
 
@@ -65,6 +66,12 @@ def test_similar_policies_are_compared_more_precisely_than_on_different_hands(ra
     different = math.hypot(*(sample.standard_error for sample in seats)) / 2
     assert 0 < together.standard_error < 0.8 * different
     assert together.errors_off < 4
+
+
+@pytest.mark.parametrize(("off", "code"), [(4.9, 0), (5.1, 1)])
+def test_the_mean_of_a_seat_may_be_five_standard_errors_off(off, code):
+    right, other = Sample(30, 1.0, 0.1, 1.0), Sample(30, 1.0, 0.1, 1.0 + off * 0.1)
+    assert exit_code([(right, right, right), (right, other, right)]) == code
 
 
 @pytest.mark.parametrize("game", [NATIVE, UNMEASURED])

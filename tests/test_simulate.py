@@ -8,7 +8,6 @@ import pytest
 
 from algorithms.exact import simulation as module
 from algorithms.exact.simulation import (
-    MAX_ERRORS,
     MAX_HANDS,
     MIN_HANDS,
     Sample,
@@ -118,12 +117,3 @@ def test_how_many_hands_may_be_played(hands):
     require_hands(hands, 0)
     with pytest.raises(BridgeError, match="want a number from 30 to 1,000,000,000,000"):
         require_hands(hands + (1 if hands == MAX_HANDS else -1), 0)
-
-
-@pytest.mark.parametrize(("off", "code"), [(4.9, 0), (5.1, 1)])
-def test_a_mean_may_be_five_standard_errors_off(monkeypatch, off, code):
-    sample = Sample(30, 1.0, 0.1, 1.0 + off * 0.1)
-    match = (sample, sample, sample)
-    monkeypatch.setattr("algorithms.learning.matches.play_match", lambda *args, **options: match)
-    assert MAX_ERRORS == 5
-    assert main(["uniform", "uniform"]) == code

@@ -45,7 +45,7 @@ from torch import nn
 
 from algorithms.exact.simulator import running_sums
 from algorithms.games import Game
-from algorithms.learning.environments import Backend, SelfPlayVecEnv
+from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.learning.learner import ILLEGAL
 from algorithms.learning.matches import SeatPolicy, hand_returns, hand_streams
 from algorithms.learning.training import one_thread, unchecked_distributions
@@ -160,19 +160,6 @@ class Target:
 
     game: Game
     policy: SeatPolicy
-
-    def env(self, seat: int, *, n_envs: int, seed: int) -> SelfPlayVecEnv:
-        """The environment of one seat, with the policy in all others."""
-        others = {other: self.policy for other in range(self.game.num_players) if other != seat}
-        on: Backend = "states" if callable(self.policy) else "tree"
-        return SelfPlayVecEnv(n_envs, self.game, seed=seed, on=on, opponents=others)
-
-    def probabilities(self, env: SelfPlayVecEnv) -> Float64Array:
-        """The policy's probabilities in the environment's current hands: `(n, A)`."""
-        hands: Any = env.simulator
-        if callable(self.policy):
-            return np.asarray(self.policy(hands.observations, hands.masks), np.float64)
-        return np.asarray(self.policy[hands.infosets])
 
     def response(self, network: nn.Module, *, greedy: bool) -> SeatPolicy:
         """The policy of a network of logits, as a table or a function like `policy`."""
@@ -298,8 +285,10 @@ def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: No
     """
     began = time.process_time()
     n_envs = min(N_ENVS, max(MIN_ENVS, run.decisions // (MIN_UPDATES * N_STEPS)))
-    hands = run.target.env(run.seat, n_envs=n_envs, seed=run.seed)
-    played, spread = _play_mixture(run.target, hands, min(IMITATED_DECISIONS, run.decisions))
+    game, policy = run.target.game, run.target.policy
+    others = {seat: policy for seat in range(game.num_players) if seat != run.seat}
+    hands = SelfPlayVecEnv(n_envs, game, seed=run.seed, opponents=others)
+    played, spread = _play_mixture(policy, hands, min(IMITATED_DECISIONS, run.decisions))
     model: Any = MaskablePPO(
         "MlpPolicy",
         _ScaledRewards(hands, spread),
@@ -357,7 +346,7 @@ class _EntropySchedule(BaseCallback):
 
 
 def _play_mixture(
-    target: Target, hands: SelfPlayVecEnv, decisions: int
+    policy: SeatPolicy, hands: SelfPlayVecEnv, decisions: int
 ) -> tuple[list[torch.Tensor], float]:
     """Finished hands in which a seat mixes the policy with uniform play, and their spread.
 
@@ -365,10 +354,12 @@ def _play_mixture(
     `(n, A)`, and the returns of their hands `(n,)`, divided by the standard deviation of returns.
     """
     rng, observations, history = np.random.default_rng(0), hands.reset(), []
+    at: Any = hands.simulator
     for _ in range(-(-decisions // hands.num_envs)):
         masks = hands.action_masks()
+        own = policy(at.observations, masks) if callable(policy) else policy[at.infosets]
         uniform = masks / masks.sum(axis=1, keepdims=True)
-        mixture = IMITATED_SHARE * target.probabilities(hands) + (1 - IMITATED_SHARE) * uniform
+        mixture = IMITATED_SHARE * np.asarray(own, np.float64) + (1 - IMITATED_SHARE) * uniform
         drawn = running_sums(mixture) <= rng.random((len(mixture), 1))
         hands.step_async(drawn.sum(axis=1))
         before, (observations, rewards, ended, _) = observations, hands.step_wait()
