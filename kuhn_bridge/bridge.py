@@ -15,7 +15,6 @@ from typing import Any
 
 from kuhn_bridge.errors import ActionError, HistoryError, IllegalActionError, short_repr
 from kuhn_bridge.rules import DECISIONS, Action, Card, as_action, as_card, as_deal, betting, payoff
-from kuhn_bridge.state import State
 
 PASS, BET = 0, 1
 LETTERS = "pb"
@@ -54,11 +53,6 @@ def from_openspiel(action: Any, facing_bet: bool) -> Action:
 def letters_to_actions(letters: str) -> tuple[Action, ...]:
     """`"pb"` -> `(CHECK_OR_CALL, BET)`."""
     return tuple(_ACTIONS[word] for word in betting(letters).words)
-
-
-def state_to_openspiel(state: State) -> tuple[int, ...]:
-    """The OpenSpiel history of a state: both cards, then Pass and Bet, e.g. `(2, 0, 0, 1)`."""
-    return (*map(int, state.cards), *map(LETTERS.index, state.letters))
 
 
 def information_state(card: Any, letters: str) -> str:

@@ -27,7 +27,7 @@ def lockstep() -> Iterator[tuple[str, State, pyspiel.State]]:
     game = pyspiel.load_game("kuhn_poker")
     for state in nodes():
         theirs = game.new_initial_state()
-        for action in bridge.state_to_openspiel(state):
+        for action in (*state.cards, *map(LETTERS.index, state.letters)):
             theirs.apply_action(action)
         yield hand(state.cards, state.letters), state, theirs
 
