@@ -27,8 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add, number = parser.add_argument, command.number
     add("policies", nargs="+", metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}")
     add("--game", metavar="NAME", help=sources.GAME_HELP)
-    most = "exit 1 if a NashConv is above X"
-    add("--max", type=number(0, kind=float), metavar="X", help=most)
+    add("--max", type=number(0, kind=float), metavar="X", help="exit 1 if a NashConv is above X")
     add("--deterministic", action="store_true", help="play the most probable action everywhere")
     losses = "show the N largest losses (default: %(default)s)"
     add("--losses", type=number(0), default=SHOWN_LOSSES, metavar="N", help=losses)

@@ -28,16 +28,7 @@ def encode_history(row: Betting) -> Observation:
 
 
 def encode(card: Card, letters: str) -> Observation:
-    """The observation of the holder of `card` after `letters`.
-
-    float32 `(10,)`, binary:
-
-    | index | meaning |
-    |---|---|
-    | 0..2 | own card J, Q, K |
-    | 3..7 | history `[]`, `[check]`, `[bet]`, `[check, bet]`, finished |
-    | 8..9 | to act: player_0, player_1; neither at the end |
-    """
+    """The observation of the holder of `card` after `letters`, as `KuhnEnv` describes it."""
     row = BETTING[letters]
     actor = one_hot(row.actor, len(AGENTS))
     return np.concatenate([one_hot(card, len(Card)), encode_history(row), actor])

@@ -3,60 +3,18 @@
 import pickle
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pyspiel
 import pytest
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.games import as_game, kuhn, load_game, openspiel, same_game
-from kuhn_bridge import BridgeError, from_openspiel, kuhn_v0
+from kuhn_bridge import BridgeError, kuhn_v0
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.errors import GameError
-from kuhn_bridge.rules import BETTING, DEALS, Card
+from kuhn_bridge.rules import DEALS
 from tests.games import DICE, GAMES, KUHN3, LEDUC, altered
-
-ARRAYS = [field.name for field in fields(kuhn().tree)]
-ROWS = [(BETTING[name[1:]].actor, name) for name in INFORMATION_STATES]
-
-
-def assert_same_tree(ours, theirs):
-    assert (ours.num_players, ours.keys) == (theirs.num_players, theirs.keys)
-    for name in ARRAYS:
-        if isinstance(getattr(ours, name), np.ndarray):
-            assert getattr(ours, name).dtype == getattr(theirs, name).dtype, name
-            assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
-
-
-def test_kuhns_tree_is_openspiels():
-    root = pyspiel.load_game("kuhn_poker").new_initial_state()
-
-    def visits(state, depth, action, edge, faces_bet=False):
-        if state.is_terminal():
-            yield Visit(depth, TERMINAL, action, edge, returns=tuple(state.returns()))
-            return
-        steps = {from_openspiel(theirs, faces_bet): theirs for theirs in state.legal_actions()}
-        legal = tuple(sorted(steps))
-        key = state.information_state_string()
-        yield Visit(depth, state.current_player(), action, edge, key, legal)
-        for move in legal:
-            faces = steps[move] == 1
-            yield from visits(state.child(steps[move]), depth + 1, move, 1.0, faces)
-
-    def deals():
-        yield Visit(0, CHANCE)
-        for card0 in Card:
-            yield Visit(1, CHANCE, card0, 1 / 3)
-            for card1 in set(Card) - {card0}:
-                yield from visits(root.child(card0).child(card1), 2, card1, 1 / 2)
-
-    assert_same_tree(kuhn().tree, compile_tree("kuhn", 2, 3, deals(), infosets=ROWS))
-
-
-def test_a_wrong_tree_would_be_noticed():
-    with pytest.raises(AssertionError):
-        assert_same_tree(kuhn().tree, load_game("kuhn_poker").tree)  # other action IDs
 
 
 def test_players_are_numbered_from_0():
@@ -79,20 +37,15 @@ def test_observations_of_kuhn():
 
 @pytest.mark.parametrize("name", [LEDUC, KUHN3, DICE, GAMES[7], GAMES[-1], "python_kuhn_poker"])
 def test_observations_and_labels_of_openspiels_games(name):
-    game = load_game(name)
-    theirs = game.origin
-    seen = set()
-    stack = [theirs.new_initial_state()]
-    owners = zip(game.tree.owner.tolist(), game.tree.keys, strict=True)
-    rows = {owner: row for row, owner in enumerate(owners)}
+    game, seen = load_game(name), set()
+    stack = [game.origin.new_initial_state()]
+    infosets = list(zip(game.tree.owner.tolist(), game.tree.keys, strict=True))
     while stack:
         state = stack.pop()
-        if state.is_terminal():
-            continue
         player = state.current_player()
-        if player >= 0 and (player, state.information_state_string()) not in seen:
-            row = rows[player, state.information_state_string()]
-            seen.add((player, state.information_state_string()))
+        if player >= 0 and (key := (player, state.information_state_string())) not in seen:
+            row = infosets.index(key)
+            seen.add(key)
             tensor = np.array(state.information_state_tensor(player), np.float32)
             assert np.array_equal(game.observations[row], tensor)
             if name != LEDUC:  # has words of its own
@@ -120,9 +73,8 @@ def test_as_game():
     assert as_game(leduc) is leduc
     assert as_game(LEDUC) is leduc
     assert as_game(pyspiel.load_game(LEDUC)).name == LEDUC
-    assert as_game(pyspiel.load_game("matrix_pd")).name == (
-        "turn_based_simultaneous_game(game=matrix_pd())"
-    )
+    turn_based = "turn_based_simultaneous_game(game=matrix_pd())"
+    assert as_game(pyspiel.load_game("matrix_pd")).name == turn_based
 
 
 @pytest.mark.parametrize(

@@ -33,15 +33,8 @@ def test_both_sources_give_one_tree():
     native, plugin = kuhn_tree(), tree("python_kuhn_bridge")
     order = [plugin.keys.index(key) for key in native.keys]
     assert np.array_equal(plugin.legal[order], native.legal)
-    for name in (
-        "first_child",
-        "player",
-        "action",
-        "chance_probability",
-        "chance_reach",
-        "returns",
-        "terminals",
-    ):
+    names = "first_child player action chance_probability chance_reach returns terminals"
+    for name in names.split():
         assert np.array_equal(getattr(plugin, name), getattr(native, name)), name
     acting = native.infoset >= 0
     ours = [native.keys[infoset] for infoset in native.infoset[acting]]

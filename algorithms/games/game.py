@@ -53,7 +53,7 @@ class Game:
     def tree(self) -> Tree:
         """The game tree; a `GameError` if the game is too large for one."""
         kept = find_tree(self.origin, self.name) if self.cached else None
-        if kept is not None and kept.num_nodes <= self.max_nodes:
+        if kept and kept.num_nodes <= self.max_nodes:
             return kept
         with progress(f"walking {self.name.partition('(')[0]}") as bar:
             tree = openspiel.openspiel_tree(
