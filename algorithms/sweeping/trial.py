@@ -15,11 +15,10 @@ from typing import Any
 import torch
 from ray import get_runtime_context, tune
 
-from algorithms.learning.checkpoint import read_checkpoint
 from algorithms.learning.curve import Point
 from algorithms.learning.saving import save_results
 from algorithms.learning.settings import Settings
-from algorithms.learning.training import Training
+from algorithms.learning.training import Training, read_checkpoint
 from algorithms.support import files
 from algorithms.sweeping.plan import MODEL_FILE, TRIAL_FILE
 from kuhn_bridge.errors import BridgeError
