@@ -82,9 +82,13 @@ def _run(args: argparse.Namespace) -> int:
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
     checkpoint = path if settings.recipe == "self-play" else None
-    say = _nothing if args.quiet or args.json else print
-    say(_plan(settings, _outputs(args, settings), state["steps"] if state else 0))
-    with nullcontext(_nothing) if args.quiet else progress("training", settings.steps) as show:
+    say: Any = (lambda text: None) if args.quiet or args.json else print
+    say(_plan(args, settings, state["steps"] if state else 0))
+    with (
+        nullcontext(lambda steps, note: None)
+        if args.quiet
+        else progress("training", settings.steps) as show
+    ):
 
         def watch(point: Point) -> None:
             show(point.steps, _note(point, bounded=is_bounded(settings, training.game)))
@@ -151,19 +155,14 @@ def _require_possible(args: argparse.Namespace) -> None:
         raise UsageError("--tensorboard: not installed; pip install 'kuhn-bridge[tensorboard]'")
 
 
-def _outputs(args: argparse.Namespace, settings: Settings) -> list[Path]:
-    """The files that a training run writes: no model where networks cannot play the game."""
+def _plan(args: argparse.Namespace, settings: Settings, done: int) -> str:
+    """What is trained, what measuring costs, and the files that are written."""
     from algorithms.learning.saving import LAST, holds_models
 
-    game = load_game(settings.game)
-    models = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []
-    picture = [".png"] if is_measured(settings, game) else []
-    page = [HTML] if args.html else []
-    return [args.out.with_suffix(suffix) for suffix in (*models, ".csv", *picture, ".json", *page)]
-
-
-def _plan(settings: Settings, outputs: Sequence[Path], done: int) -> str:
     start, game, cost = f", from step {done:,}" if done else "", load_game(settings.game), ""
+    suffixes = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []
+    suffixes += [".csv", *([".png"] if is_measured(settings, game) else []), ".json"]
+    outputs = [args.out.with_suffix(end) for end in (*suffixes, *([HTML] if args.html else []))]
     if game.native and settings.points:
         cost = (
             f"\nExact NashConv at {settings.points + 1} points of the curve, each of two networks "
@@ -206,19 +205,11 @@ def _report(result: dict[str, Any], out: Path) -> str:
         speed += f"\nNashConv at least {last:.5f} (last policy), {average:.5f} (average policy)"
     if "nash_conv_uniform" not in result:
         return f"{result['source']} holds the {result['holds']} policy\n{speed}\n{more}"
-    rows = {
-        "last policy": "_last",
-        "average policy": "_average",
-        saved: "",
-        "uniform policy": "_uniform",
-    }
-    figures = [(name, f"{result[f'nash_conv{which}']:.5f}") for name, which in rows.items()]
-    table = command.table(("", "NashConv"), figures)
+    names = "last policy", "average policy", saved, "uniform policy"
+    ends = "_last", "_average", "", "_uniform"
+    figures = [f"{result[f'nash_conv{end}']:.5f}" for end in ends]
+    table = command.table(("", "NashConv"), zip(names, figures, strict=True))
     return f"{table}\n{speed}\ncurve: {out.with_suffix('.png')}   {more}"
-
-
-def _nothing(*args: Any) -> None:
-    """Print nothing."""
 
 
 if __name__ == "__main__":

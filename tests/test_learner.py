@@ -267,7 +267,6 @@ def test_stock_ppo_learns_and_is_left_as_it_was() -> None:
     assert nash_conv(KUHN.tree, callback.learner.last) == pytest.approx(callback.curve[-1].last)
     assert model.ent_coef == 0
     assert not model.policy.action_net._forward_hooks
-    assert not model.policy.features_extractor._forward_pre_hooks
     assert type(model.rollout_buffer).__name__ == "MaskableRolloutBuffer"
     assert not env.per_seat_credit
 

@@ -40,19 +40,12 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
 
     Args:
         n_steps: number of steps of a rollout.
-        args: observation space and action space.
+        args, kwargs: the spaces and further arguments of `MaskableRolloutBuffer`.
         players: number of players P.
         last_step: function that returns the environment's last step.
         scale: number that returns are divided by.
-        kwargs: further arguments of `MaskableRolloutBuffer`.
     """
 
-    carried: dict[str, npt.NDArray[Any]]  # the decisions that the next rollout takes over
-    acted: Int8Array  # (rows, n)
-    returned: Float32Array  # (rows, n, P)
-    ended: BoolArray  # (rows, n)
-    included: BoolArray  # (rows, n) whether this update learns from the decision
-    batch: Any  # the latest batch that `get` yielded
     generator_ready: bool
 
     def __init__(
@@ -65,7 +58,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         **kwargs: Any,
     ) -> None:
         self._last_step, self._players, self._scale = last_step, players, np.float32(scale)
-        self.carried = {}
+        self.carried: dict[str, npt.NDArray[Any]] = {}  # decisions that wait for the next rollout
         super().__init__(n_steps + players - 1, *args, **kwargs)
 
     def reset(self) -> None:
@@ -74,7 +67,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         shape = self.buffer_size, self.n_envs
         self.acted, self.ended = np.zeros(shape, np.int8), np.zeros(shape, np.bool_)
         self.returned = np.zeros((*shape, self._players), np.float32)
-        self.included = np.ones(shape, np.bool_)
+        self.included = np.ones(shape, np.bool_)  # whether this update learns from the decision
         self.pos = self._players - 1
         self.included[: self.pos] = False
         if self.carried:
@@ -116,7 +109,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
             for name in (*_STORED, "advantages", "returns", "included"):
                 setattr(self, name, self.swap_and_flatten(getattr(self, name)))
             self._indices = np.flatnonzero(self.included)
-            self.generator_ready, self.batch = True, None
+            self.generator_ready, self.batch = True, None  # `batch` is the latest one
         if batch_size is None:  # all at once, in any order: one batch for all epochs
             self.batch = self.batch or self._get_samples(self._indices)
             yield self.batch

@@ -24,7 +24,6 @@ CFR_ITERATIONS = (100, 1000)
 MAX_VISITS = 100_000_000  # of nodes that CFR may make for a picture
 MAX_BYTES = 2**24  # of a file; a curve takes a thousandth of that
 MAX_LINES = 10  # in a picture, which has ten distinct colours
-THIN = {"linewidth": 0.9, "alpha": 0.6}
 
 
 class Point(NamedTuple):
@@ -132,11 +131,10 @@ def draw(curves: Mapping[str, Curve], path: str | Path, game: Game) -> None:
         for number, (name, curve) in enumerate(curves.items()):
             points = [point for point in curve if point.steps or len(curves) == 1]  # no log of 0
             steps = [point.steps for point in points]
-            for which, style in (("average", {"linewidth": 2.2}), ("last", THIN)):
+            for which, width, alpha in (("average", 2.2, 1.0), ("last", 0.9, 0.6)):
+                style = {"linewidth": width, "alpha": alpha, "label": f"{name}: {which} policy"}
                 values = [getattr(point, which) for point in points]
-                axes.plot(
-                    steps, values, color=f"C{number}", label=f"{name}: {which} policy", **style
-                )
+                axes.plot(steps, values, color=f"C{number}", **style)
         for name, level in _levels(game).items():
             axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
             at, places = (1.01, level), ("axes fraction", "data")
@@ -178,25 +176,11 @@ def _levels(game: Game) -> dict[str, float]:
     return {name: level for name, level in levels.items() if level > 0}  # no log of 0
 
 
-# ---------------------------------------------------------------------------------------------
-# Several curves as one line and a band: their interquartile mean and its interval
-# ---------------------------------------------------------------------------------------------
-
-
 class Interval(NamedTuple):
-    """The 95% interval of a statistic over seeds."""
+    """The 95% interval of a statistic over seeds, of floats or arrays."""
 
-    low: Any  # a float, or an array
+    low: Any
     high: Any
-
-
-class Band(NamedTuple):
-    """The interquartile mean of curves `(steps,)`, and its interval."""
-
-    steps: Float64Array
-    middle: Float64Array
-    interval: Interval
-    curves: int
 
 
 def iqm(values: npt.ArrayLike, axis: int = 0) -> Any:
@@ -218,26 +202,19 @@ def interval(
     data = np.asarray(values, float)
     if len(data) == 1:
         return Interval(data[0], data[0])
-    found = bootstrap(
-        (data,),
-        statistic,
-        n_resamples=resamples,
-        confidence_level=0.95,
-        method="percentile",
-        vectorized=True,
-        rng=np.random.default_rng(0),  # so that a report can be repeated
-    )
+    options = {"method": "percentile", "rng": np.random.default_rng(0)}  # repeatable
+    found = bootstrap((data,), statistic, n_resamples=resamples, **options)
     return Interval(*found.confidence_interval)
 
 
-def band(curves: Sequence[Curve]) -> Band:
-    """The band of several curves, each of its better policy, last or average."""
+def band(curves: Sequence[Curve]) -> tuple[Float64Array, Float64Array, Interval]:
+    """Steps, and the interquartile mean of several curves' better policies, with its interval."""
     steps = np.unique([point.steps for curve in curves for point in curve]).astype(float)
     steps = steps[steps <= min(curve[-1].steps for curve in curves)]
     better = [[min(point.last, point.average) for point in curve] for curve in curves]
     places = [[point.steps for point in curve] for curve in curves]
     values = np.stack([np.interp(steps, *pair) for pair in zip(places, better, strict=True)])
-    return Band(steps, iqm(values), interval(values, resamples=999), len(curves))
+    return steps, iqm(values), interval(values, resamples=999)
 
 
 def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
@@ -246,8 +223,8 @@ def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
 
     with _picture(path) as axes:
         for number, (name, curves) in enumerate(list(groups.items())[:MAX_LINES]):
-            steps, middle, around, count = band(curves)
-            label = f"{name}, {count} seed{'s' * (count > 1)}"
+            steps, middle, around = band(curves)
+            label = f"{name}, {len(curves)} seed{'s' * (len(curves) > 1)}"
             axes.plot(steps, middle, color=f"C{number}", linewidth=2, label=label)
             axes.fill_between(steps, *around, color=f"C{number}", alpha=0.2, linewidth=0)
         axes.set(ylabel="NashConv of the better policy, last or average")

@@ -26,22 +26,18 @@ from algorithms.learning.buffer import LastStep
 from algorithms.learning.states import StateSimulator
 from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
 from algorithms.support.errors import UsageError
-from kuhn_bridge.errors import BridgeError, IllegalActionError
+from kuhn_bridge.errors import IllegalActionError
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 
 NOBODY = -1
 Backend: TypeAlias = Literal["tree", "states"]
 
 
-class CreditError(BridgeError):
-    """The environment is stepped in a way that would carry credit from seat to seat."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "every decision of every seat is a step here, so SB3's own rollout buffer would credit "
-            "one seat with another's reward: learn with callback=SelfPlay(). To step the "
-            "environment yourself, set its per_seat_credit to True"
-        )
+CREDIT = (
+    "every decision of every seat is a step here, so SB3's own rollout buffer would credit one "
+    "seat with another's reward: learn with callback=SelfPlay(). To step the environment yourself, "
+    "set its per_seat_credit to True"
+)
 
 
 class SelfPlayVecEnv(VecEnv):
@@ -130,7 +126,7 @@ class SelfPlayVecEnv(VecEnv):
     def step_wait(self) -> tuple[Float32Array, Float32Array, BoolArray, Any]:
         """Play the stored actions: observations, rewards, dones and infos."""
         if not self.per_seat_credit:
-            raise CreditError
+            raise UsageError(CREDIT)
         hands = self.simulator
         hands.step(self._actions)
         rewards = hands.returns[self._slots, hands.acted]
@@ -246,7 +242,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
     def step(self, action: np.int64) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         """Play the decision of the player to act."""
         if not self.per_seat_credit:
-            raise CreditError
+            raise UsageError(CREDIT)
         if action not in np.flatnonzero(self.action_masks()):
             raise IllegalActionError(f"action {action} is illegal after {self._actions}")
         self._acted = self._actor()

@@ -147,17 +147,13 @@ class SelfPlay(BaseCallback):
         self.learner = learner(model, game, self._given, self._measure)
         if self._points is None:
             self._points = default_points(game) if on_tree or self._measure else CURVE_POINTS
+        options = {
+            name: getattr(model, name) for name in ("device", "gamma", "gae_lambda", "n_envs")
+        }
+        options |= {"players": game.num_players, "scale": self.learner.return_scale}
+        spaces = model.observation_space, model.action_space
         self._buffer = SeatRolloutBuffer(
-            model.n_steps,
-            model.observation_space,
-            model.action_space,
-            device=model.device,
-            gamma=model.gamma,
-            gae_lambda=model.gae_lambda,
-            n_envs=model.n_envs,
-            players=game.num_players,
-            last_step=lambda: last_step_of(env),
-            scale=self.learner.return_scale,
+            model.n_steps, *spaces, last_step=lambda: last_step_of(env), **options
         )
 
     def _on_training_start(self) -> None:
@@ -214,10 +210,8 @@ class SelfPlay(BaseCallback):
 
 def diverged(model: Any) -> UsageError:
     """The error of a run whose weights are no longer finite."""
-    return UsageError(
-        f"the run diverged at step {model.num_timesteps:,}: "
-        "try a smaller step_size or learning_rate"
-    )
+    hint = "try a smaller step_size or learning_rate"
+    return UsageError(f"the run diverged at step {model.num_timesteps:,}: {hint}")
 
 
 def _schedule(given: Given, kind: Kind, total_steps: int) -> dict[str, float]:
@@ -239,9 +233,12 @@ def _change_gradient(tensor: torch.Tensor, change: Callable[[torch.Tensor], torc
     tensor.register_hook(change)  # type: ignore[no-untyped-call]
 
 
-# ---------------------------------------------------------------------------------------------
-# Games with a tree
-# ---------------------------------------------------------------------------------------------
+def _is_learning(model: Any, logits: torch.Tensor) -> bool:
+    """Whether PPO computes these logits for its gradient, from the buffer's latest batch."""
+    return bool(logits.requires_grad and model.policy.training)
+
+
+# --- Games with a tree ----------------------------------------------------------------------------
 
 
 class TreeLearner:
@@ -254,14 +251,11 @@ class TreeLearner:
 
     return_scale = 1.0  # values and returns are in chips
 
-    def __init__(
-        self, model: Any, game: Game, given: Given, measure: Measure | None = None
-    ) -> None:
+    def __init__(self, model: Any, game: Game, given: Given, measure: Measure | None) -> None:
         self._model, self._game, self._given = model, game, given
         sigma = returns_std(game.tree, game.tree.uniform()) or 1.0
-        self.statistics = InfosetStatistics(
-            game.tree, sigma=1.0 if model.normalize_advantage else sigma
-        )
+        sigma = 1.0 if model.normalize_advantage else sigma
+        self.statistics = InfosetStatistics(game.tree, sigma=sigma)
         self.statistics.move_magnet(self.last, rate=None)
         self._hooks = ExitStack()
 
@@ -288,21 +282,16 @@ class TreeLearner:
     def start(self, total_steps: int) -> None:
         """Install the gradient hooks."""
         policy = self._model.policy
-        self._tabular = isinstance(policy, InfosetPolicy) and policy.tabular
-        fitted = isinstance(policy, InfosetPolicy) and not policy.tabular
-        self._schedule = _schedule(self._given, "network" if fitted else "table", total_steps)
-        self._lowest = LOWEST_FITTED if fitted else LOWEST
-        if isinstance(policy, InfosetPolicy):
-            self._hooks.callback(setattr, policy, "on_evaluation", None)
+        stock = not isinstance(policy, InfosetPolicy)
+        self._fitted = not stock and not policy.tabular
+        self._schedule = _schedule(self._given, "network" if self._fitted else "table", total_steps)
+        if stock:
+            known = self._game.network_inputs(policy.observation_space.shape[0])
+            self._infoset_of = {seen.tobytes(): i for i, seen in enumerate(_no_sign(known))}
+            self._hooks.callback(policy.action_net.register_forward_hook(self._on_logits).remove)
+        else:
             policy.on_evaluation = self._on_evaluation
-            return
-        known = self._game.network_inputs(policy.observation_space.shape[0])
-        self._infoset_of = {observed.tobytes(): i for i, observed in enumerate(_no_sign(known))}
-        for hook in (
-            policy.features_extractor.register_forward_pre_hook(self._on_observations),
-            policy.action_net.register_forward_hook(self._on_logits),
-        ):
-            self._hooks.callback(hook.remove)
+            self._hooks.callback(setattr, policy, "on_evaluation", None)
 
     def stop(self) -> None:
         """Remove the gradient hooks."""
@@ -319,7 +308,7 @@ class TreeLearner:
         gradient towards log m, which `InfosetStatistics.target_step` adds.
         """
         statistics, schedule = self.statistics, self._schedule
-        left = 1 - (1 - self._lowest) * progress
+        left = 1 - (1 - (LOWEST_FITTED if self._fitted else LOWEST)) * progress
         statistics.step_size = schedule["step_size"] * left
         statistics.kl = _between(schedule["kl"], schedule["kl_end"], progress)
         statistics.move_magnet(self.last, rate=schedule["magnet_rate"] * left)
@@ -347,35 +336,27 @@ class TreeLearner:
             if self._first:
                 self._first = False
                 self._target = fixed + statistics.target_step(gradient, fixed, infosets, counts)
-                self._weights = torch.ones(1) if self._tabular else statistics.weights(infosets)
+                self._weights = statistics.weights(infosets) if self._fitted else torch.ones(1)
             return self._weights * (fixed - self._target)
 
         _change_gradient(logits, towards_target)
-        if self._tabular and vf_coef:
+        if vf_coef and not self._fitted:
             # Scale PPO's gradient of the value loss to a step of 1 / samples: the mean of returns.
             samples = statistics.share[infosets] * statistics.batch_size * statistics.batches
             samples = samples.clamp(min=1, max=VALUE_SAMPLES)  # since the start, approximately
             scale = counts.sum() / (2 * vf_coef * torch.maximum(samples, counts))
             _change_gradient(values, lambda gradient: gradient * scale[:, None].float())
 
-    def _on_observations(self, module: Any, inputs: Any) -> None:
-        """Find the information sets of a stock policy's batch."""
-        if not torch.is_grad_enabled():
-            return
-        try:
-            met = [self._infoset_of[observed.tobytes()] for observed in _no_sign(inputs[0].numpy())]
-        except KeyError:
-            raise UsageError("an observation that no decision of this game has") from None
-        self._infosets = torch.tensor(met)
-
     def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
         """Change the gradients of a stock policy."""
-        if not logits.requires_grad:
+        if not _is_learning(self._model, logits):
             return
-        statistics = self.statistics
-        infosets, which, counts = torch.unique(
-            self._infosets, return_inverse=True, return_counts=True
-        )
+        statistics, seen = self.statistics, self._model.rollout_buffer.batch.observations.numpy()
+        try:
+            met = torch.tensor([self._infoset_of[row.tobytes()] for row in _no_sign(seen)])
+        except KeyError:
+            raise UsageError("an observation that no decision of this game has") from None
+        infosets, which, counts = torch.unique(met, return_inverse=True, return_counts=True)
         statistics.count(infosets, counts)
         fixed = torch.empty(len(infosets), logits.shape[1])
         fixed[which] = logits.detach()
@@ -397,27 +378,20 @@ def _no_sign(observations: Float32Array) -> Float32Array:
 class InfosetStatistics:
     """What is known per information set, and the steps that follow from it: equations 1 to 3.
 
-    Attributes:
-        sigma: unit of advantages: the standard deviation of returns under uniform play, or 1 where
-            PPO normalises advantages.
-        step_size: step of an information set with `FULL_STEP_SAMPLES` samples.
-        kl: weight of the pull towards the magnet, in units of sigma.
-        share: shares w(s), `(I,)`.
-        log_magnet: log m, `(I, A)`.
-        batches: number of batches so far.
-        batch_size: size of the latest batch.
-        total: weighted sum of policies, `(I, A)`: the numerator of equation 3.
-        policies: number of policies in it.
+    `sigma` is the unit of advantages: the standard deviation of returns under uniform play, or 1
+    where PPO normalises advantages.
     """
 
     STATE = ("share", "log_magnet", "batches", "batch_size", "total", "policies")
 
     def __init__(self, tree: Tree, *, sigma: float = 1.0) -> None:
-        self.sigma, self.step_size, self.kl = sigma, 1.0, 0.0
-        self._tree, self._legal = tree, torch.tensor(tree.legal)
-        self.share, self.batches, self.batch_size = torch.zeros(len(tree.keys)).double(), 0, 0
+        self._tree, self._legal, self.sigma = tree, torch.tensor(tree.legal), sigma
+        self.step_size, self.kl = 1.0, 0.0  # of FULL_STEP_SAMPLES samples; the magnet's weight
+        self.share = torch.zeros(len(tree.keys)).double()  # w(s), (I,)
+        self.batches, self.batch_size = 0, 0  # how many so far, and the size of the latest
         self.log_magnet = torch.tensor(np.log(np.where(tree.legal, tree.uniform(), 1.0))).float()
-        self.total, self.policies = torch.zeros(tree.legal.shape).double(), 0
+        self.total = torch.zeros(tree.legal.shape).double()  # the numerator of equation 3, (I, A)
+        self.policies = 0  # how many are in it
 
     def add_to_average(self, table: Float64Array) -> None:
         """Add a policy `(I, A)` to the average, the t-th with weight t^2."""
@@ -473,17 +447,13 @@ class InfosetStatistics:
         return torch.where(legal, step * scale[:, None].float(), 0.0)
 
 
-# ---------------------------------------------------------------------------------------------
-# Games without a tree
-# ---------------------------------------------------------------------------------------------
+# --- Games without a tree -------------------------------------------------------------------------
 
 
 class NetworkLearner:
     """Learning without statistics per information set: equation 4."""
 
-    def __init__(
-        self, model: Any, game: Game, given: Given, measure: Measure | None = None
-    ) -> None:
+    def __init__(self, model: Any, game: Game, given: Given, measure: Measure | None) -> None:
         self._model, self._given = model, given
         self._measure = measure or (lambda network: float("nan"))
         self._ent_coef = model.ent_coef
@@ -502,8 +472,8 @@ class NetworkLearner:
         if self._given["ent_coef_end"] is None and self._ent_coef != default("ent_coef", "states"):
             self._schedule["ent_coef_end"] = self._ent_coef  # constant, as the user set it
         if self._schedule["kl"]:
-            hook = self._model.policy.action_net.register_forward_hook(self._on_logits)
-            self._hooks.callback(hook.remove)
+            network = self._model.policy.action_net
+            self._hooks.callback(network.register_forward_hook(self._on_logits).remove)
 
     def stop(self) -> None:
         """Remove the gradient hook."""
@@ -533,7 +503,7 @@ class NetworkLearner:
 
     def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
         """Add the gradient of kl * mean KL(p || m): per sample p (log p/m - KL(p || m))."""
-        if not logits.requires_grad or not self._model.policy.training:  # only PPO's own gradients
+        if not _is_learning(self._model, logits):
             return
         batch = self._model.rollout_buffer.batch
         illegal = batch.action_masks == 0
@@ -559,9 +529,7 @@ def uniform_return_scale(game: Game) -> float:
     return (squares / count / game.num_players) ** 0.5 or 1.0
 
 
-# ---------------------------------------------------------------------------------------------
-# Policies that look up the outputs of a network or a table per information set
-# ---------------------------------------------------------------------------------------------
+# --- Policies that look up the outputs of a network or a table per information set ----------------
 
 
 class InfosetPolicy(MaskableActorCriticPolicy):

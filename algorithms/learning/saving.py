@@ -27,7 +27,6 @@ from algorithms.policies.network import network_table
 from algorithms.policies.policy import Policy
 from algorithms.policies.sb3 import actor_of
 from algorithms.support import files
-from algorithms.support.arrays import Float64Array
 from kuhn_bridge.errors import GameError
 
 PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
@@ -47,10 +46,8 @@ STATES |= {"clip_range": 0.1}
 
 def holds_models(game: Game) -> bool:
     """Whether a network can play this game; only then is a policy saved as model.zip."""
-    if not game.fits_tree:
-        return bool(game.observation_size)
     try:
-        return bool(game.observations.size)
+        return bool(game.observations.size if game.fits_tree else game.observation_size)
     except GameError:
         return False
 
@@ -63,7 +60,8 @@ def save_model(training: Training, path: Path, *, holds: str) -> None:
     """
     game, trained, plays = training.game, training.model.policy, getattr(training.learner, holds)
     tabular = isinstance(trained, InfosetPolicy) and trained.tabular
-    placed = tabular and _can_be_placed(game)
+    inputs = game.network_inputs() if tabular else np.empty(0)
+    placed = tabular and inputs.size <= MAX_PLACED_WEIGHTS and np.isin(inputs, (0, 1)).all()
     if tabular:
         options, layers = TABLE, [len(plays)] if placed else list(HIDDEN)
         kwargs: dict[str, Any] = {"net_arch": layers, "activation_fn": nn.ReLU}
@@ -77,7 +75,7 @@ def save_model(training: Training, path: Path, *, holds: str) -> None:
     if not tabular:
         model.policy.load_state_dict(trained.state_dict())
     if placed:
-        _place(model.policy, game, plays, values=trained.outputs()[1])
+        _place(model.policy, torch.tensor(inputs), plays, values=trained.outputs()[1])
     elif isinstance(plays, nn.Module):
         actor.load_state_dict(plays.state_dict())
     elif np.abs(network_table(actor, game) - plays).max() > 1e-6:
@@ -87,19 +85,13 @@ def save_model(training: Training, path: Path, *, holds: str) -> None:
         model.save(temporary, exclude=["_last_obs", "_last_episode_starts"])
 
 
-def _can_be_placed(game: Game) -> bool:
-    inputs = game.network_inputs()
-    return bool(np.isin(inputs, (0, 1)).all()) and inputs.size <= MAX_PLACED_WEIGHTS
-
-
-def _place(policy: Any, game: Game, table: Float64Array, *, values: torch.Tensor) -> None:
+def _place(policy: Any, inputs: torch.Tensor, table: Any, *, values: torch.Tensor) -> None:
     """Give each information set a hidden unit that is active at its observation alone.
 
     For binary observations `x` and `y`, `(2y - 1) x` is `sum(y)` if they are equal, and less by at
     least 1 otherwise. With the bias `1 - sum(y)` and a ReLU the unit is 1 at `y` and 0 at all other
     observations. The next layer is therefore a table, exact for every policy.
     """
-    inputs = torch.tensor(game.network_inputs())
     logs = torch.as_tensor(np.log(np.maximum(table, NEVER))).float()
     extractor = policy.mlp_extractor
     with torch.no_grad():

@@ -191,7 +191,13 @@ def configure(given: Mapping[str, Any]) -> Settings:
     if (env, net) == ("states", "table"):
         raise UsageError("net=table needs a game that fits a tree, and env=tree")
     kind = Settings(recipe=recipe, env=env, net=net).kind
-    values = {**_defaults(given, kind), **given, "env": env, "net": net}
+    values: dict[str, Any] = {}
+    for name, setting in FIELDS.items():
+        by_kind = default(name, kind)
+        values[name] = given.get(name, setting.default if by_kind is None else by_kind)
+        if by_kind is None and (value := values[name]) != setting.default:
+            raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {_WORDS[kind]}")
+    values |= {"env": env, "net": net}
     n_envs, n_steps, steps = (values[name] for name in ("n_envs", "n_steps", "steps"))
     if kind == "usual":
         decisions = n_envs * n_steps
@@ -220,15 +226,6 @@ def _require_possible(name: str, value: Any) -> None:
     if not (isinstance(value, str) or least <= value <= most):  # so neither NaN nor infinity
         span = f"{least} up" if most == UP else f"{least} to {most}"
         raise UsageError(f"{name}={short_repr(value)}: want a number from {span}")
-
-
-def _defaults(given: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
-    """The defaults of all settings; given ones that have no effect on this kind are refused."""
-    values = {name: default(name, kind) for name in FIELDS}
-    for name, value in given.items():
-        if values[name] is None and value != FIELDS[name].default:
-            raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {_WORDS[kind]}")
-    return {n: FIELDS[n].default if value is None else value for n, value in values.items()}
 
 
 def require_trainable(settings: Settings) -> None:

@@ -15,18 +15,13 @@ from kuhn_bridge.errors import GameError, IllegalActionError
 
 # Observations (n, size) float32 and masks (n, A) bool -> probabilities (n, A).
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Any]
+Opponents: TypeAlias = Mapping[int, StatePolicy]  # by seat; one seat is left
 
 RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # at most, in the test of perfect recall
 
 
 class StateSimulator:
     """n hands on OpenSpiel states, one decision each per step: the same interface as `Simulator`.
-
-    Args:
-        game: an OpenSpiel game with an information state tensor.
-        hands: number of hands n.
-        seed: random seed of chance and of the opponents' actions.
-        opponents: policies that play some seats, but not all.
 
     Attributes:
         seats: the seat to act in each hand, int8 `(n,)`.
@@ -38,12 +33,7 @@ class StateSimulator:
     """
 
     def __init__(
-        self,
-        game: Game,
-        hands: int,
-        *,
-        seed: int = 0,
-        opponents: Mapping[int, StatePolicy] | None = None,
+        self, game: Game, hands: int, *, seed: int = 0, opponents: Opponents | None = None
     ) -> None:
         self._new_state, self._observer = origin(game).new_initial_state, Observer(game)
         self._opponents, self._random = dict(opponents or {}), random.Random(seed)
@@ -65,10 +55,8 @@ class StateSimulator:
 
     def step(self, actions: Int64Array) -> None:
         """Play one legal action per hand `(n,)`."""
-        if np.shape(actions) != self.seats.shape:
-            raise IllegalActionError(
-                f"{len(self.seats):,} hands need as many actions; got {np.shape(actions)}"
-            )
+        if (shape := np.shape(actions)) != self.seats.shape:
+            raise IllegalActionError(f"{len(self.seats):,} hands need as many actions; got {shape}")
         inside = (actions >= 0) & (actions < self.masks.shape[1])
         legal = inside & self.masks[np.arange(len(actions)), np.where(inside, actions, 0)]
         if not legal.all():
@@ -183,9 +171,8 @@ def _require_recall(game: Game) -> None:
             if player != CHANCE:
                 key = state.information_state_string(player)
                 if before.setdefault((player, key), played[player]) != played[player]:
-                    raise GameError(
-                        f"{game.name}: at {key!r} the player has forgotten its earlier actions"
-                    )
+                    forgotten = "the player has forgotten its earlier actions"
+                    raise GameError(f"{game.name}: at {key!r} {forgotten}")
                 played[player] += (action,)
                 count += 1
             state.apply_action(action)

@@ -51,10 +51,8 @@ class Training(BaseCallback):
         checkpoint_every: number of decisions between checkpoints.
 
     Attributes:
-        model: the `MaskablePPO`.
-        callback: the `SelfPlay` (or `MeasureOnly`, for the usual recipe).
-        learner: its learner, which has the `last` and the `average` policy.
-        recorder: its recorder, which has the `points` of the learning curve.
+        callback: the `SelfPlay` (or `MeasureOnly`, for the usual recipe); its `learner` has the
+            `last` and the `average` policy, its `recorder` the `points` of the learning curve.
         stopped: whether Ctrl-C ended the run.
     """
 
@@ -73,13 +71,8 @@ class Training(BaseCallback):
         self.settings, self.game = settings, load_game(settings.game)
         self._path, self._every, self._written = checkpoint, checkpoint_every, -1
         self._stop, self.stopped = Event(), False
-        log = str(tensorboard) if tensorboard else None
-        self.callback: SelfPlay = MeasureOnly(watch=watch)
-        if settings.kind == "usual":
-            self.model = usual_model(settings, log)
-        else:
-            self.model = _model(settings, self.game, log)
-            self.callback = _self_play(settings, self.game, watch)
+        self.model = _model(settings, self.game, str(tensorboard) if tensorboard else None)
+        self.callback = _callback(settings, self.game, watch)
         if settings.init:
             self._start_from(Path(settings.init))
         self.callback.init_callback(self.model)
@@ -220,53 +213,55 @@ def imitate(actor: nn.Module, game: Game, table: Float64Array) -> None:
 def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskablePPO:
     """The stock `MaskablePPO` of a run, untrained, with its environment."""
     kind, rate, n_envs, seed = settings.kind, settings.learning_rate, settings.n_envs, settings.seed
+    common: dict[str, Any] = {
+        "n_steps": settings.n_steps,
+        "n_epochs": settings.epochs,
+        "batch_size": settings.batch_size or None,
+        "vf_coef": settings.vf_coef,
+        "seed": seed,
+        "device": "cpu",
+        "tensorboard_log": tensorboard,
+    }
+    if kind == "usual":
+        return usual_model(settings, **common)
+    common |= {"gamma": 1.0, "gae_lambda": 1.0}
     layers: Any = {
         "net_arch": [settings.width] * 2,
         "activation_fn": nn.ReLU,
         "optimizer_kwargs": ADAM,
     }
-    policy: Any = InfosetPolicy
     if kind == "states":
-        policy = "MlpPolicy"
-        own = {
-            "policy_kwargs": layers,
-            "learning_rate": lambda left: rate * max(left, 0.01),
-            "clip_range": settings.clip_range,
-            "ent_coef": settings.ent_coef,
-        }
-    else:
-        table = {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
-        own = {
-            "policy_kwargs": {"game": game, **(table if kind == "table" else layers)},
-            "learning_rate": 1.0 if kind == "table" else lambda left: rate * 0.3 ** (1 - left),
-            "normalize_advantage": False,
-            "max_grad_norm": math.inf,
-        }
+        return MaskablePPO(
+            "MlpPolicy",
+            SelfPlayVecEnv(n_envs, game, on="states", seed=seed),
+            learning_rate=lambda left: rate * max(left, 0.01),
+            clip_range=settings.clip_range,
+            ent_coef=settings.ent_coef,
+            policy_kwargs=layers,
+            **common,
+        )
+    if kind == "table":
+        layers = {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
     env: Any
-    if settings.env == "aec":
+    if settings.env == "tree":
+        env = SelfPlayVecEnv(n_envs, game, seed=seed, numbered=True)
+    else:
         make = partial(SelfPlayEnv, game, numbered=True)
         env = DummyVecEnv([partial(make, seed=seed + slot) for slot in range(n_envs)])
-    elif kind == "states":
-        env = SelfPlayVecEnv(n_envs, game, seed=seed, on="states")
-    else:
-        env = SelfPlayVecEnv(n_envs, game, seed=seed, numbered=True)
     return MaskablePPO(
-        policy,
+        InfosetPolicy,
         env,
-        n_steps=settings.n_steps,
-        n_epochs=settings.epochs,
-        batch_size=settings.batch_size or None,
-        vf_coef=settings.vf_coef,
-        gamma=1.0,
-        gae_lambda=1.0,
-        seed=seed,
-        device="cpu",
-        tensorboard_log=tensorboard,
-        **own,
+        learning_rate=1.0 if kind == "table" else lambda left: rate * 0.3 ** (1 - left),
+        normalize_advantage=False,
+        max_grad_norm=math.inf,
+        policy_kwargs={"game": game, **layers},
+        **common,
     )
 
 
-def _self_play(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
+def _callback(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
+    if settings.kind == "usual":
+        return MeasureOnly(watch=watch)
     bounded = is_bounded(settings, game)
     measured = bounded or is_measured(settings, game)
     return SelfPlay(
@@ -313,25 +308,24 @@ def _interrupt(stop: Event) -> Iterator[None]:
 
 
 @contextmanager
-def unchecked_distributions() -> Iterator[None]:
+def _temporarily(get: Callable[[], Any], put: Callable[[Any], None], value: Any) -> Iterator[None]:
+    before = get()
+    put(value)
+    try:
+        yield
+    finally:
+        put(before)
+
+
+def unchecked_distributions() -> Any:
     """Switch off torch's validation of distributions, which takes a tenth of a run's time.
 
     Weights that are not finite are found before the next rollout.
     """
-    before = Distribution._validate_args
-    Distribution.set_default_validate_args(False)
-    try:
-        yield
-    finally:
-        Distribution.set_default_validate_args(before)
+    put = Distribution.set_default_validate_args
+    return _temporarily(lambda: Distribution._validate_args, put, False)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> Any:
     """Run torch on one thread: with small networks, more threads mostly wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return _temporarily(torch.get_num_threads, torch.set_num_threads, 1)

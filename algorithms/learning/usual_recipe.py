@@ -53,22 +53,11 @@ class TurnsEnv(gymnasium.Env[Observation, np.int64]):
         return np.asarray(self._env.observe(self._env.agent_selection)["observation"], np.float32)
 
 
-def usual_model(settings: Settings, tensorboard: str | None) -> MaskablePPO:
+def usual_model(settings: Settings, **options: Any) -> MaskablePPO:
     """SB3's defaults on one environment."""
-    return MaskablePPO(
-        "MlpPolicy",
-        DummyVecEnv([TurnsEnv] * settings.n_envs),
-        learning_rate=settings.learning_rate,
-        n_steps=settings.n_steps,
-        batch_size=settings.batch_size or None,
-        n_epochs=settings.epochs,
-        clip_range=settings.clip_range,
-        ent_coef=settings.ent_coef,
-        vf_coef=settings.vf_coef,
-        seed=settings.seed,
-        device="cpu",
-        tensorboard_log=tensorboard,
-    )
+    for name in ("learning_rate", "clip_range", "ent_coef"):
+        options[name] = getattr(settings, name)
+    return MaskablePPO("MlpPolicy", DummyVecEnv([TurnsEnv] * settings.n_envs), **options)
 
 
 class MeasureOnly(SelfPlay):
@@ -76,7 +65,7 @@ class MeasureOnly(SelfPlay):
 
     def _init_callback(self) -> None:
         if not hasattr(self, "learner"):
-            self.learner, self._points = TreeLearner(self.model, kuhn(), {}), CURVE_POINTS
+            self.learner, self._points = TreeLearner(self.model, kuhn(), {}, None), CURVE_POINTS
 
     def _on_training_start(self) -> None:
         self.recorder.start()
