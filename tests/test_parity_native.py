@@ -11,12 +11,13 @@ from algorithms.exact.phantom.rules import hex_board
 from algorithms.games import load_game
 from parity import check, native
 from parity.registry import NATIVE_CHECKS, Settings, run
+from tests.games import altered
 from tests.planting import failures
 
 HEX = load_game("dark_hex(board_size=2)")
 DICE = load_game("liars_dice(numdice=1,dice_sides=3)")
 PTTT = "phantom_ttt"
-NATIVE = {HEX: HEX.source.native(), DICE: DICE.source.native()}
+NATIVE = {HEX: HEX.find_native(), DICE: DICE.find_native()}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_all_checks_pass(name):
     for row, item in NATIVE_CHECKS.items():
         result = run(item, settings)
         expected = "skipped" if row in skipped else "pass"
-        assert result.status == expected, (row, result.tally.cases, result.note)
+        assert result.status == expected, (row, result.cases, result.note)
 
 
 def wrong(game, name, change):
@@ -47,7 +48,7 @@ def wrong(game, name, change):
     right = getattr(form, name)
     new = (lambda *args: change(right(*args))) if callable(right) else change(right)
     setattr(form, name, new)
-    return replace(game, source=replace(game.source, native=lambda: form))
+    return altered(game, find_native=lambda self: form)
 
 
 def nobody_wins(rules):
@@ -104,7 +105,7 @@ def off_by_a_billionth(name):
         right = game.measure(tables)
         return replace(right, **{name: tuple(x + 1e-9 for x in getattr(right, name))})
 
-    return {"measure": measure}
+    return {"measured": measure}
 
 
 def respond_otherwise(game, tables):
@@ -117,7 +118,7 @@ def respond_otherwise(game, tables):
     return replace(right, compute_best_responses=lambda: tuple(responses))
 
 
-OTHER_RESPONSE = {"measure": respond_otherwise}
+OTHER_RESPONSE = {"measured": respond_otherwise}
 PLANTED = [
     ("measure", off_by_a_billionth("values"), "random policy 0: ours lets player 0 win"),
     ("measure", off_by_a_billionth("best_values"), "random policy 0: ours has best value"),

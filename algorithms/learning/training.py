@@ -3,7 +3,7 @@
 import io
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from algorithms.learning.usual_recipe import MeasureOnly, usual_model
 from algorithms.policies import Policy, load_policy
 from algorithms.policies.network import as_network, network_table
 from algorithms.policies.sb3 import actor_of
-from algorithms.policies.sources import load_model
+from algorithms.policies.sources import open_source
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError, first_line
 from algorithms.support.files import read_checksummed, write_checksummed
@@ -148,7 +148,8 @@ class Training(BaseCallback):
         """Start with the policy of a saved model."""
         policy, actor = self.model.policy, actor_of(self.model.policy)
         if self.settings.kind == "states":
-            weights = load_model(path, game=self.game)[0].module.state_dict().values()
+            source = open_source(str(path)).network(self.game).module
+            weights = source.state_dict().values()
             try:  # layer by layer, since the layers may have other names
                 actor.load_state_dict(dict(zip(actor.state_dict(), weights, strict=True)))
             except (ValueError, RuntimeError):
@@ -317,7 +318,7 @@ def _temporarily(get: Callable[[], Any], put: Callable[[Any], None], value: Any)
         put(before)
 
 
-def unchecked_distributions() -> Any:
+def unchecked_distributions() -> AbstractContextManager[None]:
     """Switch off torch's validation of distributions, which takes a tenth of a run's time.
 
     Weights that are not finite are found before the next rollout.
@@ -326,6 +327,6 @@ def unchecked_distributions() -> Any:
     return _temporarily(lambda: Distribution._validate_args, put, False)
 
 
-def one_thread() -> Any:
+def one_thread() -> ContextDecorator:
     """Run torch on one thread: with small networks, more threads mostly wait for each other."""
     return _temporarily(torch.get_num_threads, torch.set_num_threads, 1)

@@ -11,19 +11,11 @@ SEEDS = (0,)  # each seed adds two training runs per player
 MIN_HANDS = 1_000  # fewer do not give a usable standard error
 
 
-def require_budget(
-    *,
-    decisions: int = DECISIONS,
-    hands: int = HANDS,
-    seeds: Sequence[int] = SEEDS,
-    cpus: int = 1,
-) -> None:
+def require_budget(*, decisions: int, hands: int, seeds: Sequence[int], cpus: int) -> None:
     """Refuse impossible budgets before any work."""
-    if decisions < 1:
-        raise UsageError(f"decisions={decisions}: want at least 1")
-    if hands < MIN_HANDS:
-        raise UsageError(f"hands={hands}: want at least {MIN_HANDS:,}")
+    given = {"decisions": (decisions, 1), "hands": (hands, MIN_HANDS), "cpus": (cpus, 1)}
+    for name, (value, least) in given.items():
+        if value < least:
+            raise UsageError(f"{name}={value}: want at least {least:,}")
     if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
         raise UsageError(f"seeds={list(seeds)}: want different whole numbers from 0 up")
-    if cpus < 1:
-        raise UsageError(f"cpus={cpus}: want at least 1")
