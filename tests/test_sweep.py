@@ -181,12 +181,12 @@ def test_a_report_needs_no_ray(tmp_path, monkeypatch, capsys):
 def test_a_band_is_over_the_better_policies():
     one = [Point(0, 0, 1.0, 1.0), Point(100, 1, 0.5, 0.7)]
     two = [Point(0, 0, 1.0, 1.0), Point(50, 1, 0.9, 0.8), Point(200, 1, 0.9, 0.1)]
-    made = band([one, two])
-    assert made.steps.tolist() == [0, 50, 100]  # up to the end of the shortest
+    steps, middle, around = band([one, two])
+    assert steps.tolist() == [0, 50, 100]  # up to the end of the shortest
     between = 0.8 - 0.7 / 3
-    assert made.middle == pytest.approx([1.0, (0.75 + 0.8) / 2, (0.5 + between) / 2])
-    assert made.interval.low == pytest.approx([1.0, 0.75, 0.5])
-    assert made.interval.high == pytest.approx([1.0, 0.8, between])
+    assert middle == pytest.approx([1.0, (0.75 + 0.8) / 2, (0.5 + between) / 2])
+    assert around.low == pytest.approx([1.0, 0.75, 0.5])
+    assert around.high == pytest.approx([1.0, 0.8, between])
 
 
 def test_a_picture_keeps_ten_lines_apart(tmp_path, monkeypatch):
