@@ -5,10 +5,8 @@ import re
 import pytest
 
 from algorithms.games import load_game
-from algorithms.games.leduc import LeducLabels
 
 NAMES = ("leduc_poker", "leduc_poker(suit_isomorphism=True)")
-WITH_SUITS, WITHOUT = LeducLabels(2, suits=True), LeducLabels(2, suits=False)
 CASES = {
     "[Observer: 0][Private: 0][Round 1][Player: 0][Pot: 2][Money: 99 99][Round1: ][Round2: ]": (
         "player_0 with J♠ to start",
@@ -34,8 +32,10 @@ CASES = {
 @pytest.mark.parametrize("key", CASES)
 def test_named_states(key):
     label, actions = CASES[key]
-    assert WITH_SUITS.infoset(key) == label
-    assert {action: WITH_SUITS.action(key, action) for action in actions} == actions
+    game = load_game("leduc_poker")
+    infoset = game.tree.keys.index(key)
+    assert game.infoset_label(infoset) == label
+    assert {action: game.action_label(infoset, action) for action in actions} == actions
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,16 +56,12 @@ def test_every_information_set_has_its_own_label_and_says_what_openspiel_says(na
 
 def test_the_words_of_actions_are_openspiels_except_that_a_free_call_is_a_check():
     game = load_game("leduc_poker")
-    state = game.origin.new_initial_state
     for infoset in range(0, len(game.tree.keys), 7):
-        node = int(game.tree.members[game.tree.first_member[infoset]])
-        here = state()
-        for action in game.tree.history(node):
-            here.apply_action(action)
-        can_fold = 0 in here.legal_actions()
-        for action in here.legal_actions():
-            theirs = here.action_to_string(here.current_player(), action).lower()
-            wanted = "check" if theirs == "call" and not can_fold else theirs
+        state = game.state_of(infoset)
+        for action in state.legal_actions():
+            theirs = state.action_to_string(action).lower()
+            free = theirs == "call" and 0 not in state.legal_actions()
+            wanted = "check" if free else theirs
             assert game.action_label(infoset, action) == wanted
 
 
@@ -83,4 +79,4 @@ def test_chance_elsewhere_is_called_what_openspiel_calls_it():
     assert load_game("kuhn").chance_labels(0) == [f"player_0 gets {card}" for card in "JQK"]
     dice = load_game("liars_dice(numdice=1,dice_sides=3)")
     assert dice.chance_labels(0) == ["Roll 1", "Roll 2", "Roll 3"]
-    assert WITHOUT.chance([0, 1], 2) == "board K"
+    assert load_game(NAMES[1]).chance_labels(0) == [f"player_0 gets {card}" for card in "JQK"]

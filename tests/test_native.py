@@ -187,7 +187,7 @@ def test_a_resumed_solver_continues_bit_by_bit(name, variant):
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_the_state_of_another_variant_is_refused(name):
     state = native(name).make_solver(VARIANTS["cfr+"]).get_state()
-    with pytest.raises(BridgeError, match=r"predicted.*: not the state"):
+    with pytest.raises(BridgeError, match="not the state"):
         native(name).make_solver(VARIANTS["pcfr+"]).set_state(state)
 
 

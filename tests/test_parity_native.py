@@ -11,6 +11,7 @@ from algorithms.exact.phantom.rules import hex_board
 from algorithms.games import load_game
 from parity import check, native
 from parity.registry import NATIVE_CHECKS, Settings, run
+from tests.games import altered
 from tests.planting import failures
 
 HEX = load_game("dark_hex(board_size=2)")
@@ -49,16 +50,16 @@ def test_all_checks_pass(name):
             continue
         result = run(item, settings)
         expected = "skipped" if row in skipped else "pass"
-        assert result.status == expected, (row, result.tally.cases, result.note)
+        assert result.status == expected, (row, result.cases, result.note)
 
 
 def wrong(game, name, change):
     """The game with another attribute of its native form, or other results of a method."""
-    form = copy(game.source.native())
+    form = copy(game.find_native())
     right = getattr(form, name)
     new = (lambda *args: change(right(*args))) if callable(right) else change(right)
     setattr(form, name, new)
-    return replace(game, source=replace(game.source, native=lambda: form))
+    return altered(game, find_native=lambda self: form)
 
 
 def nobody_wins(rules):
@@ -94,7 +95,7 @@ def respond_otherwise(game):
     def change(right):
         responses = []
         for player, best in enumerate(right.best_responses):
-            others = game.source.native().legal(player, 0, len(best))
+            others = game.find_native().legal(player, 0, len(best))
             others[np.arange(len(best)), best] = False
             responses.append(np.where(others.any(axis=1), others.argmax(axis=1), best))
         return replace(right, compute_best_responses=lambda: tuple(responses))
@@ -138,7 +139,7 @@ def test_an_error_in_a_native_game_is_described(row, game, text):
 
 @pytest.mark.parametrize("change", [1e-6, -1e-6])
 def test_an_error_in_the_sixth_digit_is_described(change, monkeypatch):
-    form = HEX.source.native()
+    form = HEX.find_native()
     exact = form.measure(form.uniform()).exploitability
     monkeypatch.setitem(native.PUBLISHED, form.num_infosets, exact + change)
     (case,) = failures("published", {}, game=HEX)

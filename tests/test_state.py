@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 
 from kuhn_bridge import Action, Card, Phase, State
-from kuhn_bridge.encoding import MASKS, OBSERVATIONS
 from kuhn_bridge.errors import ActionError, CardError, IllegalActionError, SeatError
 from kuhn_bridge.rules import BETTING
 from kuhn_bridge.state import nodes
@@ -89,10 +88,6 @@ def test_every_forbidden_action_is_refused_and_changes_nothing(state):
     assert pickle.dumps(state) == before
 
 
-def test_numpy_integers_act():
-    assert State.new(2, 0).act(np.int64(1)) == State.new("K", "J").act(Action.BET)
-
-
 def test_states_are_values():
     for state in ALL:
         for twin in (pickle.loads(pickle.dumps(state)), copy.copy(state), copy.deepcopy(state)):
@@ -102,15 +97,6 @@ def test_states_are_values():
             assert twin.legal_actions == state.legal_actions
     with pytest.raises(AttributeError):  # `new` and `act` return the same states every time
         ALL[0].letters = "p"
-
-
-def test_the_arrays_behind_states_are_read_only():
-    for table in (OBSERVATIONS, MASKS):
-        with pytest.raises(TypeError):
-            table[""] = ()
-        for array in itertools.chain(*table.values()):
-            with pytest.raises(ValueError, match="read-only"):
-                array[0] = 7
 
 
 def test_an_error_names_the_player_to_act_and_what_it_may_do():
@@ -132,15 +118,10 @@ def test_the_two_cards_may_be_given_differently():
         assert State.new(card0, card1) is State.new(Card.K, Card.J)
 
 
-@pytest.mark.parametrize(
-    "cards", [("K", "K"), (Card.K, Card.K), (Card.K, "K"), ("K", "A"), (3, 0), (True, 0), (None, 0)]
-)
-def test_bad_deals(cards):
-    with pytest.raises(CardError):
-        State.new(*cards)
-
-
-def test_bad_seats():
+def test_bad_deals_and_seats():
+    for cards in [("K", "K"), (Card.K, Card.K), (Card.K, "K"), (3, 0), (True, 0), (None, 0)]:
+        with pytest.raises(CardError):
+            State.new(*cards)
     for method in (ALL[0].observe, ALL[0].mask):
         with pytest.raises(SeatError):
             method(2)

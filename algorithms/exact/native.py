@@ -12,8 +12,7 @@ import numpy.typing as npt
 from algorithms.exact.cfr import VARIANTS, Variant, Weights, iteration_weights
 from algorithms.exact.values import NO_LOSS, Loss, Measure
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
-from algorithms.support.npz import set_arrays
-from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.errors import BridgeError, PolicyError
 
 Tables: TypeAlias = tuple[Float32Array, ...]  # one (I_p, A) per player
 ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 1
@@ -147,4 +146,7 @@ class NativeSolver:
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a state of `get_state`, with the same results to the last bit."""
-        set_arrays(self._state, state)
+        if any(x not in state or state[x].shape != old.shape for x, old in self._state.items()):
+            raise BridgeError("not the state of a solver of this game and variant")
+        for name, array in self._state.items():
+            array[...] = state[name]
