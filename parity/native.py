@@ -21,8 +21,7 @@ from algorithms.games import Game
 from algorithms.games.native import LiarsDice, Phantom
 from parity.registry import NATIVE, Settings, Skipped, Tally, check
 
-EXACT = 1e-12
-PUBLISHED_DIGITS = 5e-7
+EXACT, PUBLISHED_DIGITS = 1e-12, 5e-7
 SMALL = 6_000  # information sets; OpenSpiel's states of such games take seconds
 HANDS, HANDS_QUICK = 300, 40  # random ones
 LATE = 5  # legal actions of the player to act at the end of an opening

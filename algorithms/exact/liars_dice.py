@@ -130,10 +130,7 @@ def evaluate(rules: Rules, tables: Tables) -> Measure:
 
 
 def losses(rules: Rules, tables: Tables) -> tuple[Float64Array, ...]:
-    """The loss at each information set, as in `algorithms.exact.values`: one `(I_p,)` per player.
-
-    The tables are those of a policy that `evaluate` accepts.
-    """
+    """The loss at each information set of each player, `(I_p,)`: for tables that are valid."""
     _, _, lost, _ = _walk(rules, tables, True)
     return lost
 
@@ -408,15 +405,13 @@ def _match(weights: Float32Array, first: int, left: int, least: int, policy: Flo
 
     The actions are `least` to `left`.
     """
+    uniform = 1.0 / (left + 1 - least)
     for x in range(policy.shape[1]):
         total = 0.0
         for j in range(least, left + 1):
             total += max(weights[first + j, x], 0.0)
         for j in range(least, left + 1):
-            if total > 0:
-                policy[j, x] = max(weights[first + j, x], 0.0) / total
-            else:
-                policy[j, x] = 1.0 / (left + 1 - least)
+            policy[j, x] = max(weights[first + j, x], 0.0) / total if total > 0 else uniform
 
 
 @inlined

@@ -334,13 +334,16 @@ def _locate(
 ) -> None:
     """Write the first node of each sequence of failures at cells of the other player's set."""
     failures, length = side.failures[pattern], sequences.factorials[side.size]
-    i, failed = 0, 0
+    orders, failed, i = sequences.factorials[failures], 0, np.uint64(0)
     while True:  # over the subsets of the other player's set, in ascending order
         if size_of(failed) == failures:
-            block = block_of(sequences, side.outcomes[pattern], sets[0], failed)
-            for order in range(sequences.factorials[failures]):
-                nodes[i] = sequences.first_node[block] + order * length
-                i += 1
+            node = sequences.first_node[
+                block_of(sequences, side.outcomes[pattern], sets[0], failed)
+            ]
+            for _ in range(orders):
+                nodes[i] = node
+                node += length
+                i += np.uint64(1)
         if failed == sets[1]:
             break
         failed = (failed - sets[1]) & sets[1]

@@ -78,10 +78,7 @@ def make_sequences(rules: Rules, player: int) -> Sequences:
 
 
 def action_times(outcomes: int, player: int, abrupt: bool) -> tuple[list[int], list[int]]:
-    """The times at which a player takes cells and fails, as in `algorithms.exact.phantom.products`.
-
-    Turn j of player 0 is time 2j - 1, turn j of player 1 is time 2j.
-    """
+    """The times at which a player takes cells and fails; turn j of player p is time 2j - 1 + p."""
     taken: list[int] = []
     failed: list[int] = []
     for action in range(outcomes.bit_length() - 1):
