@@ -13,7 +13,7 @@ from algorithms.exact.simulation import MAX_ERRORS, require_hands
 from algorithms.games import KUHN, Game
 from algorithms.learning.matches import Match, play_match
 from algorithms.policies import Policy, sources
-from algorithms.policies.kuhn import STYLES
+from algorithms.policies.formats import STYLES
 from algorithms.policies.sources import game_of, open_source
 from algorithms.support import command
 from algorithms.support.progress import progress

@@ -13,11 +13,11 @@ from algorithms.playing.opponents import PERFECT, opponent
 from algorithms.policies import sources
 from algorithms.policies.sources import Source, open_source
 from algorithms.reporting.document import MAX_NODES
-from algorithms.reporting.entries import policy_names
-from algorithms.reporting.page import page_assets
 from algorithms.reporting.writing import (
     NO_REFERENCE,
     USUAL_REFERENCE,
+    page_assets,
+    policy_names,
     report_document,
     usual_reference,
 )

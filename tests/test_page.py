@@ -23,7 +23,7 @@ from algorithms.exact.values import evaluate_policy
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.playing import page as served
 from algorithms.playing.opponents import opponent
-from algorithms.policies.kuhn import to_names
+from algorithms.policies.formats import to_names
 from kuhn_bridge import INFORMATION_STATES, Action, Card, Policy, State
 from tests.games import from_names
 from tests.test_play import serving

@@ -13,7 +13,6 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import cfr
 
 from algorithms.policies import formats
-from algorithms.policies.kuhn import to_percentages
 from algorithms.policies.openspiel import (
     measured_by_openspiel,
     to_pyspiel_tabular,
@@ -89,7 +88,7 @@ def test_a_policy_is_a_frozen_value(name):
     assert policy != Policy.random(name, 8)
     assert policy != "policy"
     for change in (lambda: setattr(policy, "table", None), lambda: delattr(policy, "game")):
-        with pytest.raises(AttributeError, match="immutable"):
+        with pytest.raises(AttributeError, match="cannot"):
             change()
     with pytest.raises(ValueError, match="read-only"):
         policy.table[0] = 0
@@ -171,7 +170,7 @@ PRINTED = (
 
 def test_printed_percentages_come_back_as_printed():
     policy = Policy.from_percentages(PRINTED)
-    assert to_percentages(policy.table) == PRINTED
+    assert formats.to_percentages(policy.table) == PRINTED
     assert policy["0"][Action.BET] == pytest.approx(0.2069)
     assert policy["1pb"][Action.CHECK_OR_CALL] == pytest.approx(0.545)
     assert policy["0p"][Action.BET] == pytest.approx(0.3333)
@@ -180,7 +179,7 @@ def test_printed_percentages_come_back_as_printed():
 
 @given(policies())
 def test_percentages_hold_a_policy(policy):
-    back = Policy.from_percentages(to_percentages(policy.table))
+    back = Policy.from_percentages(formats.to_percentages(policy.table))
     np.testing.assert_allclose(back.table, policy.table, rtol=0, atol=1e-14)
 
 
@@ -483,8 +482,12 @@ UNIFORM_KUHN3 = openspiel_policy.UniformRandomPolicy(pyspiel.load_game(KUHN3))
         (Unfinished(0), None, r"incomplete policy: it covers players \[0\] of \[0, 1\]"),
         (Unfinished(0, 1), None, "no answer for player_0 at .*not trained yet"),
         (pyspiel.TabularPolicy({}), None, "does not name its game"),
-        (pyspiel.TabularPolicy({}), LEDUC, "incomplete policy of leduc_poker: it lacks"),
-        (pyspiel.TabularPolicy({}), "kuhn", "incomplete policy of kuhn: it lacks"),
+        (
+            pyspiel.TabularPolicy({}),
+            LEDUC,
+            "incomplete policy, or of another game than leduc",
+        ),
+        (pyspiel.TabularPolicy({}), "kuhn", "incomplete policy, or of another game than kuhn"),
         (pyspiel.TabularPolicy({"x": [(0, 1.0)]}), LEDUC, "another game than leduc_poker"),
         (UNIFORM_LEDUC, "kuhn_poker", "a policy of leduc_poker.*, not of kuhn_poker"),
         (UNIFORM_KUHN3, "kuhn_poker", r"a policy of kuhn_poker\(players=3\), not of kuhn_poker"),

@@ -21,10 +21,16 @@ from algorithms.learning.best_response import Gain, LowerBound, SeatBound
 from algorithms.learning.curve import Point, to_csv
 from algorithms.learning.settings import configure
 from algorithms.policies import Policy, load_policy
-from algorithms.reporting import document, page
+from algorithms.reporting import document, writing
 from algorithms.reporting.document import game_document, game_facts
-from algorithms.reporting.entries import curve_beside, entry, notes_beside, policy_names
-from algorithms.reporting.writing import report_document, write_document
+from algorithms.reporting.writing import (
+    curve_beside,
+    entry,
+    notes_beside,
+    policy_names,
+    report_document,
+    write_document,
+)
 from algorithms.sweeping.plan import Plan
 from tests.games import DICE, KUHN, KUHN3, LEDUC
 from tests.test_web import WEB, contrast, need
@@ -395,14 +401,14 @@ def test_no_text_ends_the_element_that_it_stands_in(tmp_path):
 def test_the_joined_script_is_a_module_that_parses(tmp_path):
     node = need(shutil.which("node"), "node")
     path = tmp_path / "page.mjs"
-    path.write_text(page.joined(page.MAIN))
+    path.write_text(writing.joined(writing.MAIN))
     assert "import {" not in path.read_text()
     done = subprocess.run([node, "--check", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_every_module_of_the_report_is_used_and_served():
-    served = set(page.page_assets(report_document(["uniform"])))
+    served = set(writing.page_assets(report_document(["uniform"])))
     own = {f"/report/{path.name}" for path in (WEB / "report").iterdir() if path.suffix == ".js"}
     assert own <= served
     for name in own:
@@ -448,7 +454,7 @@ INKS = ("colour-0", "colour-1", "colour-2", "colour-3", "colour-4", "colour-refe
 @pytest.mark.parametrize("ink", [*INKS, "quiet", "good"])
 def test_names_in_colour_stand_out(scheme, ground, ink):
     """The ratio of WCAG 2 between text and its ground."""
-    common, own = ((WEB / name).read_text() for name in page.STYLES)
+    common, own = ((WEB / name).read_text() for name in writing.STYLES)
     parts = common.split("@media", 2)[: 2 if scheme == "dark" else 1]
     colours = dict(re.findall(r"--([\w-]+): (#\w{6})", "".join(parts)))
     for name, *pair in re.findall(r"\.([\w-]+) \{\n  --own: light-dark\((#\w+), (#\w+)\)", own):

@@ -22,9 +22,8 @@ from algorithms.play import _files
 from algorithms.policies import load_policy
 from algorithms.policies.sources import open_source
 from algorithms.reporting import document
-from algorithms.reporting.document import game_document
-from algorithms.reporting.entries import Entry, entry
-from algorithms.reporting.writing import report_document, write_document
+from algorithms.reporting.document import Entry, game_document
+from algorithms.reporting.writing import entry, report_document, write_document
 from algorithms.support.server import Server
 from tests.games import DICE, KUHN3, LEDUC
 from tests.test_page import LAPTOP, MINUS, PHONE, browser, number

@@ -15,7 +15,7 @@ from algorithms.exact.kuhn import (
     nash,
 )
 from algorithms.playing.opponents import PERFECT_ALPHA, Opponent, opponent, usual
-from algorithms.policies.kuhn import to_names
+from algorithms.policies.formats import to_names
 from algorithms.policies.sources import Source
 
 PAGE = (

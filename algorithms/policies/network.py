@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -60,13 +60,9 @@ class Network:
 
     def greedy(self) -> Network:
         """The network that always plays this one's most probable action."""
-        rows = np.eye(self.num_actions)
-        return replace(
-            self,
-            evaluate=lambda *given: rows[self.probabilities(*given).argmax(axis=1)],
-            output="probabilities",
-            module=None,
-        )
+        rows, sizes = np.eye(self.num_actions), (self.input_size, self.num_actions)
+        pure = lambda *given: rows[self.probabilities(*given).argmax(axis=1)]  # noqa: E731
+        return Network(pure, *sizes, "probabilities")
 
 
 def uniform_network(game: Game) -> Network:
@@ -93,7 +89,6 @@ def network_table(network: Network | Callable[[Any], Any], game: Game) -> Any:
     """
     if not isinstance(network, Network):
         network = as_network(network, game)
-    require_fits(network, game)
     if (native := game.native) is None:
         return network.probabilities(game.network_inputs(network.input_size), game.tree.legal)
     tables = []

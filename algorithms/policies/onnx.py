@@ -21,7 +21,6 @@ from algorithms.support.files import read_bytes
 from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
 MAX_BYTES = 16 * 2**20  # of the file; empty messages take 80 times their size when parsed
-MAX_TRUSTED_BYTES = 2**31 - 1  # of a file that the user trusts: protobuf's own limit
 MAX_NODES = 1_000  # also of inputs, outputs, weights and metadata
 MAX_NODE_BYTES = 2**20  # of all nodes, their constants included
 MAX_ELEMENTS = 2**26  # of all values of a batch
@@ -49,7 +48,7 @@ def read_onnx(path: Path, *, trust: bool = False) -> tuple[str | None, Network]:
 
     With `trust` all operators and sizes are allowed.
     """
-    content = read_bytes(path, max_bytes=MAX_TRUSTED_BYTES if trust else MAX_BYTES)
+    content = path.read_bytes() if trust else read_bytes(path, max_bytes=MAX_BYTES)
     try:
         model = onnx.load_model_from_string(content)
         if not trust:

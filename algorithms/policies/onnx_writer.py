@@ -64,7 +64,12 @@ def export(network: Network | Callable[[Any], Any], game: Game, out: str | Path)
         proto = _to_proto(module, tensors)
         proto.producer_name, proto.producer_version = "kuhn-bridge", __version__
         proto.graph.name = "policy"
-        onnx.helper.set_model_props(proto, _properties(found, game))
+        properties = {"name": "kuhn-bridge-policy", "version": __version__, "game": game.name}
+        if game.name == KUHN:
+            properties["actions"] = json.dumps({action.name: action.value for action in Action})
+        if game.fits_tree:
+            properties["nash_conv"] = repr(float(Policy(game, network=found).nash_conv()))
+        onnx.helper.set_model_props(proto, properties)
         onnx.checker.check_model(proto, full_check=True)
         temporary.write_bytes(proto.SerializeToString(deterministic=True))
         with torch.no_grad():
@@ -161,13 +166,3 @@ def _strip(message: Any) -> None:
         elif field.message_type:
             for part in (value,) if hasattr(value, "ListFields") else value:
                 _strip(part)
-
-
-def _properties(network: Network, game: Game) -> dict[str, str]:
-    """The metadata of the file; NashConv only if the game fits a tree."""
-    properties = {"name": "kuhn-bridge-policy", "version": __version__, "game": game.name}
-    if game.name == KUHN:
-        properties["actions"] = json.dumps({action.name: action.value for action in Action})
-    if game.fits_tree:
-        properties["nash_conv"] = repr(float(Policy(game, network=network).nash_conv()))
-    return properties
