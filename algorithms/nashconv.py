@@ -113,7 +113,7 @@ def _measure(args: argparse.Namespace, policies: Sequence[Policy], options: dict
 
 def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: dict[str, Any]) -> int:
     """Print lower bounds of the policies, beside that of uniform play."""
-    from algorithms.learning.bound_report import exit_code, to_json, to_text
+    from algorithms.learning.best_response import exit_code, to_json, to_text
     from algorithms.learning.states import origin
 
     game = policies[0].game
@@ -152,7 +152,7 @@ def _lower_bounds(
 def _as_json(reports: Sequence[report.Report], bounds: Sequence[LowerBound]) -> str:
     found = [report.to_json(item) for item in reports]
     if bounds:
-        from algorithms.learning.bound_report import to_json
+        from algorithms.learning.best_response import to_json
 
         for item, bound, entry in zip(reports, bounds, found, strict=True):
             share = {"share_found": bound.share_of(item.measure.gains)}
@@ -170,7 +170,7 @@ def _as_text(
         if len(reports[0].measure.losses) > max_losses > 0:
             texts[0] += " (--losses N)"
     if bounds:
-        from algorithms.learning.bound_report import to_text
+        from algorithms.learning.best_response import to_text
 
         for item, bound in zip(reports, bounds, strict=True):
             texts.append(to_text(item.source, bound, exact=item.measure.gains))

@@ -8,8 +8,7 @@ import pyspiel
 import pytest
 
 from algorithms.exact.values import nash_conv
-from algorithms.games import cache
-from algorithms.games.openspiel import openspiel_game
+from algorithms.games import cache, openspiel_game
 from algorithms.solve import main
 from tests.games import DICE, KUHN3, LEDUC, tree
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from algorithms import evaluate
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
 from algorithms.exact.simulation import Sample, all_seats
 from algorithms.exact.values import evaluate_policy, joint_policy
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.learning.matches import Match
+from algorithms.learning import matches
 from algorithms.policies import load_policy
 from algorithms.policies.sources import BEST_RESPONSE
 from kuhn_bridge import Policy
@@ -77,8 +76,8 @@ def test_one_seat_that_is_off_is_enough(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     samples = Sample(100, 1.0, 0.1, 1.0), Sample(100, 1.0, 0.01, 2.0)
-    match = Match(samples, all_seats(samples))
-    monkeypatch.setattr(evaluate, "play_match", lambda *args, **options: match)
+    match = (*samples, all_seats(samples))
+    monkeypatch.setattr(matches, "play_match", lambda *args, **options: match)
     assert main(["uniform", "--against", "uniform"]) == 1
     capsys.readouterr()
 

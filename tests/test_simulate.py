@@ -19,7 +19,6 @@ from algorithms.exact.simulation import (
 from algorithms.exact.simulator import play_out
 from algorithms.exact.values import expected_values
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.learning.matches import Match
 from algorithms.simulate import main
 from kuhn_bridge import BridgeError, Policy
 from tests.games import LEDUC, tree
@@ -137,7 +136,7 @@ def test_how_many_hands_may_be_played(hands):
 @pytest.mark.parametrize(("off", "code"), [(4.9, 0), (5.1, 1)])
 def test_a_mean_may_be_five_standard_errors_off(monkeypatch, off, code):
     sample = Sample(30, 1.0, 0.1, 1.0 + off * 0.1)
-    match = Match((sample, sample), sample)
-    monkeypatch.setattr("algorithms.simulate.play_match", lambda *args, **options: match)
+    match = (sample, sample, sample)
+    monkeypatch.setattr("algorithms.learning.matches.play_match", lambda *args, **options: match)
     assert MAX_ERRORS == 5
     assert main(["uniform", "uniform"]) == code

@@ -20,7 +20,6 @@ from algorithms.support import budget, files
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.npz import write_arrays
 from algorithms.support.progress import Advance
-from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import Action, as_seed
 
@@ -286,4 +285,6 @@ def _validated(game: Game, table: Any) -> Any:
             f"player_{tree.owner[infoset]} at {short_repr(tree.keys[infoset])}: {short_repr(row)} "
             f"are not probabilities of the legal actions {short_repr(legal)}, which sum to 1"
         )
-    return frozen(rows + 0.0)  # -0.0 becomes 0.0
+    copy = rows + 0.0  # -0.0 becomes 0.0
+    copy.flags.writeable = False
+    return copy

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kuhn_bridge.encoding import Mask, Observation, encode_card, encode_history, one_hot
+from kuhn_bridge.encoding import Mask, Observation, encode_history, one_hot
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card, Phase
 from kuhn_bridge.state import State, nodes
@@ -87,7 +87,7 @@ def _chance_nodes() -> Iterator[dict[str, Any]]:
 def _undealt(card: Card | None) -> Observation:
     """float32 `(10,)`: the card if there is one, no betting yet, nobody to act."""
     nobody = one_hot(None, len(AGENTS))
-    return np.concatenate([encode_card(card), encode_history(BETTING[""]), nobody])
+    return np.concatenate([one_hot(card, len(Card)), encode_history(BETTING[""]), nobody])
 
 
 def _agent(observation: Observation, mask: Mask) -> dict[str, list[int]]:
