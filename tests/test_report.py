@@ -399,7 +399,7 @@ def test_no_text_ends_the_element_that_it_stands_in(tmp_path):
 def test_the_joined_script_is_a_module_that_parses(tmp_path):
     node = need(shutil.which("node"), "node")
     path = tmp_path / "page.mjs"
-    path.write_text(writing.joined(writing.MAIN))
+    path.write_text(writing.joined_script())
     assert "import {" not in path.read_text()
     done = subprocess.run([node, "--check", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

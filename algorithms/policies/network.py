@@ -36,22 +36,14 @@ class Network:
     module: Any = None  # the torch module, float32 `(n, input_size)` -> logits, if there is one
 
     def probabilities(self, inputs: Float32Array, legal: BoolArray) -> Float64Array:
-        """The probability of each action, 0 for illegal ones: float64 `(n, num_actions)`.
-
-        Args:
-            inputs: float32 `(n, input_size)`.
-            legal: bool `(n, num_actions)`.
-        """
+        """The probability of each action, 0 for illegal ones: float64 `(n, num_actions)`."""
         normalise = masked_softmax if self.output == "logits" else masked
         table = np.empty(legal.shape)
         for start in range(0, len(table), BATCH):
             part = slice(start, start + BATCH)
             found = np.asarray(self.evaluate(inputs[part].copy(), legal[part]), np.float64)
             if found.shape != (want := legal[part].shape):
-                raise PolicyError(
-                    f"the network's output for {want[0]} observations has shape {found.shape}; "
-                    f"want {want}"
-                )
+                raise PolicyError(f"the network's output has shape {found.shape}; want {want}")
             table[part] = normalise(found, legal[part])
         if not np.isfinite(table).all():
             zero = "" if self.output == "logits" else ", or 0 for all legal actions"

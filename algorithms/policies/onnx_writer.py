@@ -48,12 +48,9 @@ def example_inputs(game: Game, size: int | None = None) -> Arrays:
 
 
 def export(network: Network | Callable[[Any], Any], game: Game, out: str | Path) -> float:
-    """Write an ONNX file; the largest difference of its probabilities to torch's.
+    """Write the ONNX file of a torch module; the largest difference of probabilities to torch's.
 
-    Args:
-        network: a torch module, or a `Network` that has one.
-        game: the game that it plays.
-        out: replaced only by a file that agrees with `network` on `example_inputs`.
+    `out` is replaced only by a file that agrees with the module on `example_inputs`.
     """
     found = network if isinstance(network, Network) else as_network(network, game)
     if found.module is None:

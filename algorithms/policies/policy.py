@@ -66,11 +66,10 @@ class Policy:
         return network_table(self.network, self.game) if self.network else None
 
     def probabilities(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
-        """Probabilities of actions `(n, A)` at observations `(n, size)`, in a game without a tree.
+        """Probabilities of actions `(n, A)` in a game without a tree; `legal` is bool `(n, A)`.
 
-        Args:
-            observations: information state tensors, each followed by a one-hot of the seat.
-            legal: legal actions, bool `(n, A)`.
+        Observations `(n, size)` are information state tensors, each followed by a one-hot of the
+        seat.
         """
         if self.network is not None:
             return self.network.probabilities(observations[:, : self.network.input_size], legal)

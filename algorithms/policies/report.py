@@ -8,7 +8,7 @@ import numpy as np
 
 from algorithms.exact.elimination import Exposure, eliminate, exposures
 from algorithms.exact.kuhn import VALUE, Nearest, nearest_nash
-from algorithms.exact.values import Measure
+from algorithms.exact.values import Loss, Measure
 from algorithms.games import KUHN, Game
 from algorithms.policies.formats import to_names, to_players
 from algorithms.policies.openspiel import OpenSpielMeasure, measured_by_openspiel
@@ -80,23 +80,13 @@ def to_json(item: Report) -> dict[str, Any]:
     found: dict[str, Any] = {
         "source": item.source,
         "game": game.name,
-        "nash_conv": measure.nash_conv,
-        "exploitability": measure.exploitability,
-        "gains": measure.gains,
-        "values": measure.values,
+        **{x: getattr(measure, x) for x in ("nash_conv", "exploitability", "gains", "values")},
         "best_response_values": measure.best_values,
         "uniform_nash_conv": item.uniform,
         "verdict": verdict(measure.nash_conv, item.uniform),
         "losses": [
-            {
-                "player": loss.player,
-                "key": label(loss.infoset, loss.player),
-                "reach": loss.reach,
-                "played": loss.played,
-                "probability": loss.probability,
-                "best": loss.best,
-                "lost": loss.lost,
-            }
+            {"player": loss.player, "key": label(loss.infoset, loss.player)}
+            | dict(zip(Loss._fields[2:], loss[2:], strict=True))
             for loss in measure.losses
         ],
     }
@@ -111,20 +101,14 @@ def to_json(item: Report) -> dict[str, Any]:
         found["openspiel"] = asdict(theirs) | {"gap": theirs.gap(measure)}
     if item.nearest:
         keys, best = game.tree.keys, measure.best_responses
+        played = [(keys[e.infoset], Action(e.action).name, e.probability) for e in item.exposures]
         found |= {
             "value": measure.values[0],
             "policy": to_names(item.policy.table),
             "best_response": {k: Action(a).name for k, a in zip(keys, best, strict=True)},
             "distance": item.nearest.distance,
             "alpha": item.nearest.alpha,
-            "dominated": [
-                {
-                    "key": keys[e.infoset],
-                    "action": Action(e.action).name,
-                    "probability": e.probability,
-                }
-                for e in item.exposures
-            ],
+            "dominated": [{"key": k, "action": a, "probability": p} for k, a, p in played],
         }
     return found
 
@@ -182,7 +166,6 @@ def _lines(item: Report, max_losses: int) -> Iterator[str]:
         yield f"OpenSpiel            NashConv {theirs.nash_conv:.6g}, value {values}"
         yield f"                     {word}: the largest difference is {theirs.gap(measure):.1e}"
     if measure.losses and max_losses:
-        yield ""
         yield from _losses(game, measure, max_losses)
 
 
@@ -201,7 +184,7 @@ def _losses(game: Game, measure: Measure, count: int) -> Iterator[str]:
         for loss in measure.losses[:count]
     ]
     header = ("where chips are lost", "reached", "plays", "best", "chips per hand", "share")
-    yield table(header, rows)
+    yield f"\n{table(header, rows)}"
     if (left := len(measure.losses) - count) > 0:
         rest = total - sum(loss.lost for loss in measure.losses[:count])
         more = f"{left:,} more" if game.fits_tree else "others"

@@ -42,13 +42,12 @@ import kuhn_bridge
 from algorithms.exact.action_values import action_values
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.tree import CHANCE, Tree, ranges
-from algorithms.exact.values import NO_LOSS, Measure, evaluate_policy, joint_policy
+from algorithms.exact.values import NO_LOSS, Loss, Measure, evaluate_policy, joint_policy
 from algorithms.games import Game
 from algorithms.learning.curve import Curve
 from algorithms.policies import Policy
 from algorithms.policies.report import uniform_nash_conv, verdict
 
-FORMAT, VERSION = "kuhn-bridge-report", 1
 MAX_NODES = 300_000  # of a game with an explorer: the page takes about 15 bytes per node
 MAX_LOSSES = 500  # listed in words where there is no explorer
 BOUNDS = (
@@ -103,8 +102,8 @@ def game_document(
     for found in metadata.distributions(name="open_spiel"):
         versions["open_spiel"] = found.version
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": "kuhn-bridge-report",
+        "version": 1,
         "mode": mode,
         "made_by": versions,
         "game": facts,
@@ -171,11 +170,9 @@ def _losses(game: Game, measure: Any) -> list[Json]:
         {
             "player": loss.player,
             "label": game.infoset_label(loss.infoset, loss.player),
-            "reach": loss.reach,
+            **dict(zip(Loss._fields[2:], loss[2:], strict=True)),
             "played": game.action_label(loss.infoset, loss.played, loss.player),
-            "probability": loss.probability,
             "best": game.action_label(loss.infoset, loss.best, loss.player),
-            "lost": loss.lost,
         }
         for loss in (measure.losses[:MAX_LOSSES] if isinstance(measure, Measure) else ())
     ]

@@ -33,16 +33,12 @@ MAPS = ("config", "versions")  # each shown under its own name
 HOME = "report/"  # of the page, below `kuhn_bridge.web`
 STYLES = ("common.css", f"{HOME}report.css")
 MAIN = f"{HOME}main.js"
-DATA = "document.json"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.{1,2}/[\w./]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const |function |async function )", re.MULTILINE)
 
 
 def usual_reference(game: Game) -> str:
-    """The default reference of a report: an equilibrium where one is known, or else CFR+.
-
-    None in large games, where solving takes minutes.
-    """
+    """The default reference: an equilibrium or CFR+; none in large games, which take minutes."""
     if not game.fits_tree or game.tree.num_nodes > MAX_NODES:
         return NO_REFERENCE
     return KUHN_REFERENCE if game.name == KUHN else USUAL_REFERENCE
@@ -59,14 +55,8 @@ def report_document(  # noqa: PLR0913  # options by name
 ) -> Json:
     """The document of the policies that `given` names, as in `sources.HELP`.
 
-    Args:
-        given: names or files of policies.
-        game: game of the policies; by default that of the first file, or `kuhn`.
-        equilibrium: policy that is shown beside them, once (`usual_reference`), or `none`.
-        trust: whether a model's file may run code.
-        decisions: number of decisions that best responses learn from in a game without an exact
-            measure; with 0 policies are not measured there.
-        mode: whether the page opens as a report or at the table.
+    `equilibrium` is shown beside them, once; by default `usual_reference`. In a game without an
+    exact measure best responses learn from `decisions`; with 0 policies are not measured there.
     """
     opened = [open_source(one, trust=trust) for one in given]
     policies = dict(zip([one.name for one in opened], load_policies(opened, game), strict=True))
@@ -100,9 +90,8 @@ def entry(
     if measure is None and decisions:
         from algorithms.learning.best_response import total_decisions
 
-        with progress(
-            f"responding to {name}", total_decisions(policy.game, decisions=decisions)
-        ) as bar:
+        total = total_decisions(policy.game, decisions=decisions)
+        with progress(f"responding to {name}", total) as bar:
             measure = policy.lower_bound(decisions=decisions, progress=bar)
         notes["lower bound"] = {
             "decisions per response": measure.decisions,
@@ -146,7 +135,7 @@ def notes_beside(source: str) -> dict[str, dict[str, Any]]:
 
 def page_html(document: dict[str, Any]) -> str:
     """The whole page in one file, whose security policy allows no other code and loads nothing."""
-    style, script = "\n".join(map(_text, STYLES)), joined(MAIN)
+    style, script = "\n".join(map(_text, STYLES)), joined_script()
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -170,14 +159,14 @@ def page_assets(document: dict[str, Any]) -> dict[str, bytes]:
     return {
         **{f"/{name}": _text(name).encode() for name in names},
         "/index.html": html.encode(),
-        f"/{DATA}": json.dumps(document).encode(),
+        "/document.json": json.dumps(document).encode(),
     }
 
 
-def joined(main: str) -> str:
-    """A module and its imports as one script, each module after those that it imports."""
-    parts = (_EXPORT.sub("", _IMPORT.sub("", _text(name))) for name in _modules(main))
-    return "\n".join(parts)
+def joined_script() -> str:
+    """The page's modules as one script, each after those that it imports."""
+    texts = map(_text, _modules(MAIN))
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", text)) for text in texts)
 
 
 def _modules(name: str, found: tuple[str, ...] = ()) -> tuple[str, ...]:
