@@ -5,11 +5,8 @@ import math
 import random
 import statistics
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,12 +43,12 @@ UNNAMED = """() => [...document.querySelectorAll("a, button, input, select, summ
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("reports")
 
 
 @contextmanager
-def opened(browser: Any, address: str, **context: Any) -> Iterator[Any]:
+def opened(browser, address, **context):
     """The page, ready; an error that it logs or a request for anything else is a failure."""
     troubles: list[str] = []
     view = browser.new_context(**{"viewport": LAPTOP, **context})
@@ -70,14 +67,14 @@ def opened(browser: Any, address: str, **context: Any) -> Iterator[Any]:
     assert troubles == []
 
 
-def written(folder: Path, name: str, policies: list[str], game: str, **options: Any) -> str:
+def written(folder, name, policies, game, **options):
     path = folder / name
     if not path.exists():
         write_document(path, report_document(policies, game, **options))
     return path.as_uri()
 
 
-def leduc(folder: Path) -> str:
+def leduc(folder):
     """A report of two policies, one of them with a learning curve and settings."""
     model = folder / "trained.json"
     if not model.exists():
@@ -89,7 +86,7 @@ def leduc(folder: Path) -> str:
     return written(folder, "leduc.html", [str(model), "random:1"], LEDUC)
 
 
-def until(page: Any, expression: str) -> None:
+def until(page, expression):
     """Wait for an expression; Playwright's own waiting evaluates text, which the page forbids."""
     for _ in range(300):
         if page.evaluate(expression):
@@ -98,12 +95,12 @@ def until(page: Any, expression: str) -> None:
     raise AssertionError(expression)
 
 
-def shown(page: Any, selector: str) -> list[list[Any]]:
+def shown(page, selector):
     """The exact value and the text of each number there."""
     return list(page.locator(f"{selector} data").evaluate_all(VALUES))
 
 
-def agrees(text: str, value: float) -> bool:
+def agrees(text, value):
     """Whether a number on the page is `value`, rounded."""
     plain = text.removeprefix("at least ").replace(MINUS, "-").replace(",", "")
     digits = len(plain.partition(".")[2].partition("e")[0])
@@ -112,9 +109,7 @@ def agrees(text: str, value: float) -> bool:
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_numbers_are_those_of_nashconv(
-    browser: Any, folder: Path, capsys: pytest.CaptureFixture[str], game: str
-) -> None:
+def test_numbers_are_those_of_nashconv(browser, folder, capsys, game):
     names = ["random:1", "cfr:20"]
     address = written(folder, f"numbers-{GAMES.index(game)}.html", names, game)
     loaded = load_game(game)
@@ -158,7 +153,7 @@ def test_numbers_are_those_of_nashconv(
             see_decision(page, loaded, infoset, theirs)
 
 
-def see_decision(page: Any, game: Any, infoset: int, theirs: dict[str, Any]) -> None:
+def see_decision(page, game, infoset, theirs):
     """An information set in the explorer, beside what nashconv says of the first policy."""
     tree = game.tree
     owner, key = int(tree.owner[infoset]), tree.keys[infoset]
@@ -190,14 +185,14 @@ def see_decision(page: Any, game: Any, infoset: int, theirs: dict[str, Any]) -> 
         assert sum(beliefs) == pytest.approx(1, abs=1e-5)
 
 
-def test_every_node_of_kuhn_by_walking(browser: Any, folder: Path) -> None:
+def test_every_node_of_kuhn_by_walking(browser, folder):
     """All 58 nodes by their links: steps, probabilities, returns, breadcrumbs."""
     tree = load_game("kuhn").tree
     address = written(folder, "kuhn.html", ["uniform"], "kuhn")
     seen = set()
     with opened(browser, f"{address}#explorer/") as page:
 
-        def walk(node: int) -> None:
+        def walk(node):
             page.locator(f"#explorer[data-node='{node}']").wait_for()
             seen.add(node)
             crumbs = page.locator("#crumbs a").all_text_contents()
@@ -218,7 +213,7 @@ def test_every_node_of_kuhn_by_walking(browser: Any, folder: Path) -> None:
     assert len(seen) == 58
 
 
-def test_a_loss_opens_its_place_and_filters_choose_among_losses(browser: Any, folder: Path) -> None:
+def test_a_loss_opens_its_place_and_filters_choose_among_losses(browser, folder):
     with opened(browser, leduc(folder)) as page:
         assert page.locator("#losses-list li").count() == 8
         page.locator("#losses-more").click()
@@ -244,7 +239,7 @@ def test_a_loss_opens_its_place_and_filters_choose_among_losses(browser: Any, fo
         assert "No loss" in page.text_content("#losses-count")
 
 
-def test_search_finds_an_information_set(browser: Any, folder: Path) -> None:
+def test_search_finds_an_information_set(browser, folder):
     with opened(browser, leduc(folder)) as page:
         page.locator("#search").fill("player_0 j♠ board q♥ round 2 raise-raise")
         found = page.locator("#results a")
@@ -258,7 +253,7 @@ def test_search_finds_an_information_set(browser: Any, folder: Path) -> None:
         until(page, "document.getElementById('place').textContent.includes('K♥')")
 
 
-def test_an_address_opens_a_place_and_a_wrong_one_says_so(browser: Any, folder: Path) -> None:
+def test_an_address_opens_a_place_and_a_wrong_one_says_so(browser, folder):
     with opened(browser, f"{leduc(folder)}#explorer/3,0,2,2") as page:
         assert page.text_content("#place") == "player_0 with Q♥ after raise-raise"
         assert page.locator("#explorer").bounding_box()["y"] < 120
@@ -267,7 +262,7 @@ def test_an_address_opens_a_place_and_a_wrong_one_says_so(browser: Any, folder: 
         assert page.text_content("#place") == "Chance: 6 outcomes"
 
 
-def test_the_curve_shows_values_where_one_points(browser: Any, folder: Path) -> None:
+def test_the_curve_shows_values_where_one_points(browser, folder):
     with opened(browser, leduc(folder)) as page:
         values = page.locator("#curve-values")
         assert "2,000 steps" in values.text_content()
@@ -293,7 +288,7 @@ def test_the_curve_shows_values_where_one_points(browser: Any, folder: Path) -> 
         ]
 
 
-def test_the_scale_has_the_best_first_and_a_place_for_zero(browser: Any, folder: Path) -> None:
+def test_the_scale_has_the_best_first_and_a_place_for_zero(browser, folder):
     address = written(folder, "zero.html", ["nash:1/6", "heuristic"], "kuhn", equilibrium="cfr:9")
     with opened(browser, address) as page:
         rows = page.locator("#scale li:not(.axis)")
@@ -315,7 +310,7 @@ def test_the_scale_has_the_best_first_and_a_place_for_zero(browser: Any, folder:
 class Mirror:
     """The same hands at the table, with the same stream of chance, from the document's arrays."""
 
-    def __init__(self, page: Any, document: dict[str, Any], game: Any, draws: list[float]) -> None:
+    def __init__(self, page, document, game, draws):
         self.page, self.game, self.tree, self.draws = page, game, game.tree, iter(draws)
         self.policies = [
             {"name": policy["name"], **{k: array(v) for k, v in policy["tables"].items()}}
@@ -323,12 +318,12 @@ class Mirror:
         ]
         self.seat, self.won, self.costs = game.num_players - 1, [], [0.0, 0.0]
 
-    def deal(self) -> None:
+    def deal(self):
         self.seat = (self.seat + 1) % self.game.num_players
         self.node, self.judged = 0, []
         self.advance()
 
-    def advance(self) -> None:
+    def advance(self):
         tree = self.tree
         while tree.player[self.node] not in (self.seat, -4):
             first, last = tree.first_child[self.node : self.node + 2].tolist()
@@ -348,7 +343,7 @@ class Mirror:
         if tree.player[self.node] == -4:
             self.won.append(float(tree.returns[self.seat, self.node]))
 
-    def move(self, place: int) -> None:
+    def move(self, place):
         infoset = int(self.tree.infoset[self.node])
         slot = int(self.tree.first_slot[infoset]) + place
         costs = [float(policy["costs"][slot]) for policy in self.policies[:2]]
@@ -361,10 +356,10 @@ class Mirror:
         self.advance()
 
     @property
-    def is_over(self) -> bool:
+    def is_over(self):
         return bool(self.tree.player[self.node] == -4)
 
-    def see(self) -> None:
+    def see(self):
         page, infoset = self.page, int(self.tree.infoset[self.node])
         assert page.locator("#judged li").all_text_contents() == self.judged
         assert f"You are player_{self.seat} against " in page.text_content("#own-seat")
@@ -383,7 +378,7 @@ class Mirror:
         assert page.locator("#hand-steps li").count() == len(self.tree.history(self.node))
         self.see_totals()
 
-    def see_totals(self) -> None:
+    def see_totals(self):
         texts = self.page.locator("#totals dd").all_text_contents()
         n, total = len(self.won), sum(self.won)
         assert f": {n} hand" in self.page.text_content("#totals-title")
@@ -396,13 +391,13 @@ class Mirror:
         assert [number(text) for text in texts[2:4]] == pytest.approx(self.costs, abs=0.0051)
 
 
-def in_chips(amount: float) -> str:
+def in_chips(amount):
     text = f"{amount:.2f}".rstrip("0").rstrip(".")
     return "nothing" if text == "0" else f"{text} chip{'' if text == '1' else 's'}"
 
 
 @pytest.mark.parametrize("name", [LEDUC, DICE, KUHN3])
-def test_whole_hands_at_the_table(browser: Any, folder: Path, name: str) -> None:
+def test_whole_hands_at_the_table(browser, folder, name):
     """By keyboard alone, each step as the tree has it, totals as they should be."""
     game = load_game(name)
     document = report_document(["random:1"], name, equilibrium="cfr+:50")
@@ -433,7 +428,7 @@ def test_whole_hands_at_the_table(browser: Any, folder: Path, name: str) -> None
 
 
 @contextmanager
-def table(browser: Any, path: Path, script: str) -> Iterator[Any]:
+def table(browser, path, script):
     """The page with a script that runs before its own."""
     view = browser.new_context(viewport=LAPTOP)
     view.add_init_script(script)
@@ -444,7 +439,7 @@ def table(browser: Any, path: Path, script: str) -> Iterator[Any]:
     view.close()
 
 
-def test_another_opponent_and_another_seat_start_a_new_hand(browser: Any, folder: Path) -> None:
+def test_another_opponent_and_another_seat_start_a_new_hand(browser, folder):
     with opened(browser, leduc(folder)) as page:
         page.locator("#opponent").select_option("cfr+:1000 (equilibrium)")
         assert "against cfr+:1000" in page.text_content("#own-seat")
@@ -453,7 +448,7 @@ def test_another_opponent_and_another_seat_start_a_new_hand(browser: Any, folder
         assert "You are player_1" in page.text_content("#own-seat")
 
 
-def test_the_whole_page_by_keyboard(browser: Any, folder: Path) -> None:
+def test_the_whole_page_by_keyboard(browser, folder):
     with opened(browser, leduc(folder)) as page:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"
@@ -496,7 +491,7 @@ ROLES = {
 }
 
 
-def test_roles_and_names(browser: Any, folder: Path) -> None:
+def test_roles_and_names(browser, folder):
     with opened(browser, leduc(folder)) as page:
         for role, names in ROLES.items():
             for name in names:
@@ -513,9 +508,7 @@ def test_roles_and_names(browser: Any, folder: Path) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_sticks_out_in_any_state(
-    browser: Any, folder: Path, width: int, scheme: str
-) -> None:
+def test_nothing_sticks_out_in_any_state(browser, folder, width, scheme):
     size = {"width": width, "height": 800}
     with opened(browser, leduc(folder), viewport=size, color_scheme=scheme) as page:
         assert page.evaluate(OVERFLOW) == []
@@ -537,7 +530,7 @@ LONG = "model-with-a-very-long-name-" * 4
 
 
 @pytest.mark.parametrize("width", [320, 1280])
-def test_long_names_and_many_policies_stay_inside(browser: Any, folder: Path, width: int) -> None:
+def test_long_names_and_many_policies_stay_inside(browser, folder, width):
     game = load_game(DICE)
     entries = [
         entry("random:1", load_policy(f"random:{n}", game), name=f"{LONG}{n}") for n in range(7)
@@ -551,7 +544,7 @@ def test_long_names_and_many_policies_stay_inside(browser: Any, folder: Path, wi
 EVIL = "<script>window.broken = 1</script><img src=x onerror='window.broken = 2'>"
 
 
-def test_text_stays_text(browser: Any, folder: Path) -> None:
+def test_text_stays_text(browser, folder):
     """Names, information states, actions, outcomes and settings, each a piece of HTML."""
     document = report_document(["uniform"], KUHN3, equilibrium="cfr+:9")
     tree, policy = document["tree"], document["policies"][0]
@@ -592,7 +585,7 @@ def test_text_stays_text(browser: Any, folder: Path) -> None:
         assert page.locator("img, script[src], #view script").count() == 0
 
 
-def test_a_policys_file_may_be_called_anything(browser: Any, tmp_path: Path) -> None:
+def test_a_policys_file_may_be_called_anything(browser, tmp_path):
     path = tmp_path / "<script>broken = 1<img src=x>.json"
     path.write_text(json.dumps(load_policy("uniform").to_document()))
     out = tmp_path / "report.html"
@@ -602,9 +595,7 @@ def test_a_policys_file_may_be_called_anything(browser: Any, tmp_path: Path) -> 
         assert page.evaluate("window.broken === undefined")
 
 
-def test_without_a_tree_the_explorer_is_left_out_and_the_page_says_so(
-    browser: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_tree_the_explorer_is_left_out_and_the_page_says_so(browser, folder, monkeypatch):
     monkeypatch.setattr(document, "MAX_NODES", 100)
     address = written(folder, "large.html", ["random:1"], LEDUC, equilibrium="none")
     with opened(browser, address, viewport=PHONE) as page:
@@ -633,7 +624,7 @@ def test_without_a_tree_the_explorer_is_left_out_and_the_page_says_so(
         assert page.evaluate(OVERFLOW) == []
 
 
-def test_a_bound_is_at_least_with_its_interval(browser: Any, folder: Path) -> None:
+def test_a_bound_is_at_least_with_its_interval(browser, folder):
     seats = [SeatBound(seat, Gain("warm", 0.2, 0.018), 1, 9.0) for seat in (0, 1)]
     game = without_measure(load_game(KUHN3))
     policy = load_policy("uniform", game)
@@ -651,7 +642,7 @@ def test_a_bound_is_at_least_with_its_interval(browser: Any, folder: Path) -> No
         assert page.get_by_text("a smaller bound does not show that a policy is").is_visible()
 
 
-def test_what_was_not_measured_has_no_number(browser: Any, folder: Path) -> None:
+def test_what_was_not_measured_has_no_number(browser, folder):
     game = without_measure(load_game(KUHN3))
     notes = {"run": {"seconds": 32.769942829}}
     one = Entry(name="model.zip", policy=load_policy("uniform", game), notes=notes)
@@ -666,7 +657,7 @@ def test_what_was_not_measured_has_no_number(browser: Any, folder: Path) -> None
         assert page.evaluate(OVERFLOW) == []
 
 
-def test_bars_are_as_long_as_the_probabilities_at_every_width(browser: Any, folder: Path) -> None:
+def test_bars_are_as_long_as_the_probabilities_at_every_width(browser, folder):
     for width in WIDTHS:
         size = {"width": width, "height": 800}
         with opened(browser, f"{leduc(folder)}#explorer/3,0,1,2", viewport=size) as page:
@@ -687,7 +678,7 @@ CLICK = """(step) => new Promise((done) => {
 
 
 @pytest.mark.slow
-def test_a_click_in_the_largest_explorer_answers_at_once(browser: Any, folder: Path) -> None:
+def test_a_click_in_the_largest_explorer_answers_at_once(browser, folder):
     """Liar's Dice with six sides, 294,883 nodes: half of all clicks within 100 ms."""
     game, rng = "liars_dice(numdice=1,dice_sides=6)", random.Random(0)
     address = written(folder, "dice-6.html", ["random:1"], game, equilibrium="cfr+:9")
@@ -701,7 +692,7 @@ def test_a_click_in_the_largest_explorer_answers_at_once(browser: Any, folder: P
     assert statistics.median(times) < 100
 
 
-def test_the_play_command_serves_the_page_at_the_table(browser: Any) -> None:
+def test_the_play_command_serves_the_page_at_the_table(browser):
     with Server(_files(load_game(KUHN3), open_source("random:1"))) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
