@@ -48,10 +48,11 @@ def folder(tmp_path_factory):
 
 
 @contextmanager
-def opened(browser, address, **context):
+def opened(browser, address, script="", **context):
     """The page, ready; an error that it logs or a request for anything else is a failure."""
     troubles: list[str] = []
     view = browser.new_context(**{"viewport": LAPTOP, **context})
+    view.add_init_script(script)
     page = view.new_page()
     page.set_default_timeout(10_000)
     start = address.partition("#")[0] if address.startswith("file:") else address
@@ -67,11 +68,15 @@ def opened(browser, address, **context):
     assert troubles == []
 
 
-def written(folder, name, policies, game, **options):
-    path = folder / name
-    if not path.exists():
-        write_document(path, report_document(policies, game, **options))
+def saved(path, document):
+    write_document(path, document)
     return path.as_uri()
+
+
+def written(folder, name, policies, game, **options):
+    if (path := folder / name).exists():
+        return path.as_uri()
+    return saved(path, report_document(policies, game, **options))
 
 
 def leduc(folder):
@@ -84,6 +89,13 @@ def leduc(folder):
         points = [Point(n * 10, n / 10, 4.7 / (1 + n), 4.7 / (2 + n)) for n in range(201)]
         model.with_suffix(".csv").write_text(to_csv(points))
     return written(folder, "leduc.html", [str(model), "random:1"], LEDUC)
+
+
+@pytest.fixture
+def page(browser, folder):
+    """The report of Leduc poker."""
+    with opened(browser, leduc(folder)) as page:
+        yield page
 
 
 def until(page, expression):
@@ -213,44 +225,42 @@ def test_every_node_of_kuhn_by_walking(browser, folder):
     assert len(seen) == 58
 
 
-def test_a_loss_opens_its_place_and_filters_choose_among_losses(browser, folder):
-    with opened(browser, leduc(folder)) as page:
-        assert page.locator("#losses-list li").count() == 8
-        page.locator("#losses-more").click()
-        assert page.locator("#losses-list li").count() == 48
-        page.locator("#losses-policy").select_option("random:1")
-        page.locator("#losses-player").select_option("player_1")
-        page.locator("#losses-text").fill("K♠ raise-raise")
-        titles = page.locator("#losses-list .place").all_text_contents()
-        assert titles
-        for title in titles:
-            assert title.startswith("player_1 with")
-            assert "K♠" in title
-            assert "raise-raise" in title
-        page.locator("#losses-list a").first.click()
-        until(page, f"document.getElementById('place').textContent === {json.dumps(titles[0])}")
-        assert page.evaluate("document.activeElement.id") == "place"
-        likeliest = shown(page, ".beliefs td:nth-of-type(2)")
-        current = page.locator(".beliefs tr:has([aria-current]) td:nth-of-type(2) data")
-        assert float(current.get_attribute("value")) == max(value for value, _ in likeliest)
-        assert len({value for value, _ in likeliest}) > 1
-        page.locator("#losses-text").fill("no such place")
-        assert page.locator("#losses-list li").count() == 0
-        assert "No loss" in page.text_content("#losses-count")
+def test_a_loss_opens_its_place_and_filters_choose_among_losses(page):
+    assert page.locator("#losses-list li").count() == 8
+    page.locator("#losses-more").click()
+    assert page.locator("#losses-list li").count() == 48
+    page.locator("#losses-policy").select_option("random:1")
+    page.locator("#losses-player").select_option("player_1")
+    page.locator("#losses-text").fill("K♠ raise-raise")
+    titles = page.locator("#losses-list .place").all_text_contents()
+    assert titles
+    for title in titles:
+        assert title.startswith("player_1 with")
+        assert "K♠" in title
+        assert "raise-raise" in title
+    page.locator("#losses-list a").first.click()
+    until(page, f"document.getElementById('place').textContent === {json.dumps(titles[0])}")
+    assert page.evaluate("document.activeElement.id") == "place"
+    likeliest = shown(page, ".beliefs td:nth-of-type(2)")
+    current = page.locator(".beliefs tr:has([aria-current]) td:nth-of-type(2) data")
+    assert float(current.get_attribute("value")) == max(value for value, _ in likeliest)
+    assert len({value for value, _ in likeliest}) > 1
+    page.locator("#losses-text").fill("no such place")
+    assert page.locator("#losses-list li").count() == 0
+    assert "No loss" in page.text_content("#losses-count")
 
 
-def test_search_finds_an_information_set(browser, folder):
-    with opened(browser, leduc(folder)) as page:
-        page.locator("#search").fill("player_0 j♠ board q♥ round 2 raise-raise")
-        found = page.locator("#results a")
-        assert found.count() > 1
-        title = found.nth(1).text_content()
-        found.nth(1).click()
-        until(page, f"document.getElementById('place').textContent === {json.dumps(title)}")
-        until(page, "document.getElementById('results').children.length === 0")
-        page.locator("#search").fill("[Private: 5][Round 1][Player: 1]")  # the string itself
-        page.keyboard.press("Enter")
-        until(page, "document.getElementById('place').textContent.includes('K♥')")
+def test_search_finds_an_information_set(page):
+    page.locator("#search").fill("player_0 j♠ board q♥ round 2 raise-raise")
+    found = page.locator("#results a")
+    assert found.count() > 1
+    title = found.nth(1).text_content()
+    found.nth(1).click()
+    until(page, f"document.getElementById('place').textContent === {json.dumps(title)}")
+    until(page, "document.getElementById('results').children.length === 0")
+    page.locator("#search").fill("[Private: 5][Round 1][Player: 1]")  # the string itself
+    page.keyboard.press("Enter")
+    until(page, "document.getElementById('place').textContent.includes('K♥')")
 
 
 def test_an_address_opens_a_place_and_a_wrong_one_says_so(browser, folder):
@@ -262,30 +272,29 @@ def test_an_address_opens_a_place_and_a_wrong_one_says_so(browser, folder):
         assert page.text_content("#place") == "Chance: 6 outcomes"
 
 
-def test_the_curve_shows_values_where_one_points(browser, folder):
-    with opened(browser, leduc(folder)) as page:
-        values = page.locator("#curve-values")
-        assert "2,000 steps" in values.text_content()
-        page.locator("#curve-step").scroll_into_view_if_needed()
-        box = page.locator("#curve-lines").bounding_box()
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10)
-        assert "1,000 steps" in values.text_content()
-        assert "trained.json: average 0.04608" in values.text_content()
-        assert "trained.json: last 0.04653" in values.text_content()
-        slider = page.get_by_role("slider", name="Step of training")
-        slider.focus()
-        page.keyboard.press("ArrowRight")
-        assert "1,010 steps" in slider.get_attribute("aria-valuetext")
-        points = page.locator("#curve-lines .average").get_attribute("points").split()
-        places, heights = zip(*(map(float, point.split(",")) for point in points), strict=True)
-        assert places == pytest.approx([n / 2 for n in range(201)], abs=0.001)
-        wanted = [100 * (1 - (math.log10(4.7 / (2 + n)) + 2) / 3) for n in range(201)]
-        assert heights == pytest.approx(wanted, abs=0.001)  # between 0.01 and 10
-        page.get_by_text("Settings and versions").click()
-        assert page.locator(".notes").inner_text().split() == [
-            *("Settings", "and", "versions", "Run", "steps", "2000"),
-            *("Config", "lr", "1.0", "seed", "0", "Versions", "torch", "2.13"),
-        ]
+def test_the_curve_shows_values_where_one_points(page):
+    values = page.locator("#curve-values")
+    assert "2,000 steps" in values.text_content()
+    page.locator("#curve-step").scroll_into_view_if_needed()
+    box = page.locator("#curve-lines").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10)
+    assert "1,000 steps" in values.text_content()
+    assert "trained.json: average 0.04608" in values.text_content()
+    assert "trained.json: last 0.04653" in values.text_content()
+    slider = page.get_by_role("slider", name="Step of training")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert "1,010 steps" in slider.get_attribute("aria-valuetext")
+    points = page.locator("#curve-lines .average").get_attribute("points").split()
+    places, heights = zip(*(map(float, point.split(",")) for point in points), strict=True)
+    assert places == pytest.approx([n / 2 for n in range(201)], abs=0.001)
+    wanted = [100 * (1 - (math.log10(4.7 / (2 + n)) + 2) / 3) for n in range(201)]
+    assert heights == pytest.approx(wanted, abs=0.001)  # between 0.01 and 10
+    page.get_by_text("Settings and versions").click()
+    assert page.locator(".notes").inner_text().split() == [
+        *("Settings", "and", "versions", "Run", "steps", "2000"),
+        *("Config", "lr", "1.0", "seed", "0", "Versions", "torch", "2.13"),
+    ]
 
 
 def test_the_scale_has_the_best_first_and_a_place_for_zero(browser, folder):
@@ -402,11 +411,10 @@ def test_whole_hands_at_the_table(browser, folder, name):
     game = load_game(name)
     document = report_document(["random:1"], name, equilibrium="cfr+:50")
     path = folder / f"play-{GAMES.index(name)}.html"
-    write_document(path, document)
     rng = random.Random(3)
     draws = [rng.random() for _ in range(2_000)]
     script = f"const draws = {draws}; Math.random = () => draws.shift();"
-    with table(browser, path, script) as page:
+    with opened(browser, saved(path, document), script) as page:
         mirror = Mirror(page, document, game, draws)
         for hand in range(12):
             if hand:
@@ -427,53 +435,37 @@ def test_whole_hands_at_the_table(browser, folder, name):
         assert len(mirror.won) == 12
 
 
-@contextmanager
-def table(browser, path, script):
-    """The page with a script that runs before its own."""
-    view = browser.new_context(viewport=LAPTOP)
-    view.add_init_script(script)
-    page = view.new_page()
-    page.goto(path.as_uri())
-    page.locator("body[data-ready]").wait_for()
-    yield page
-    view.close()
+def test_another_opponent_and_another_seat_start_a_new_hand(page):
+    page.locator("#opponent").select_option("cfr+:1000 (equilibrium)")
+    assert "against cfr+:1000" in page.text_content("#own-seat")
+    assert page.locator("#totals div").count() == 4  # nothing is said twice
+    page.get_by_role("radio", name="player_1").check()
+    assert "You are player_1" in page.text_content("#own-seat")
 
 
-def test_another_opponent_and_another_seat_start_a_new_hand(browser, folder):
-    with opened(browser, leduc(folder)) as page:
-        page.locator("#opponent").select_option("cfr+:1000 (equilibrium)")
-        assert "against cfr+:1000" in page.text_content("#own-seat")
-        assert page.locator("#totals div").count() == 4  # nothing is said twice
-        page.get_by_role("radio", name="player_1").check()
-        assert "You are player_1" in page.text_content("#own-seat")
-
-
-def test_the_whole_page_by_keyboard(browser, folder):
-    with opened(browser, leduc(folder)) as page:
+def test_the_whole_page_by_keyboard(page):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    seen = []
+    for _ in range(120):
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.className") == "skip"
-        seen = []
-        for _ in range(120):
-            page.keyboard.press("Tab")
-            seen.append(
-                page.evaluate("document.activeElement.closest('section, header')?.id ?? ''")
-            )
-            assert page.evaluate("document.activeElement.matches(':focus-visible')")
-            if page.evaluate("document.activeElement.dataset.child !== undefined"):
-                break
-        order = [part for part in dict.fromkeys(seen) if part]
-        assert order == ["summary", "curve", "losses", "explorer", "play"]
-        page.locator("#losses-list a").nth(2).focus()
-        page.keyboard.press("Enter")
-        until(page, "document.activeElement.id === 'place'")
-        before = page.locator("#crumbs li").count()
-        page.keyboard.press("1")
-        until(page, f"document.querySelectorAll('#crumbs li').length === {before + 1}")
-        page.keyboard.press("u")
-        until(page, f"document.querySelectorAll('#crumbs li').length === {before}")
-        page.locator("#search").focus()
-        page.keyboard.type("1u")
-        assert page.locator("#crumbs li").count() == before
+        seen.append(page.evaluate("document.activeElement.closest('section, header')?.id ?? ''"))
+        assert page.evaluate("document.activeElement.matches(':focus-visible')")
+        if page.evaluate("document.activeElement.dataset.child !== undefined"):
+            break
+    order = [part for part in dict.fromkeys(seen) if part]
+    assert order == ["summary", "curve", "losses", "explorer", "play"]
+    page.locator("#losses-list a").nth(2).focus()
+    page.keyboard.press("Enter")
+    until(page, "document.activeElement.id === 'place'")
+    before = page.locator("#crumbs li").count()
+    page.keyboard.press("1")
+    until(page, f"document.querySelectorAll('#crumbs li').length === {before + 1}")
+    page.keyboard.press("u")
+    until(page, f"document.querySelectorAll('#crumbs li').length === {before}")
+    page.locator("#search").focus()
+    page.keyboard.type("1u")
+    assert page.locator("#crumbs li").count() == before
 
 
 ROLES = {
@@ -491,19 +483,18 @@ ROLES = {
 }
 
 
-def test_roles_and_names(browser, folder):
-    with opened(browser, leduc(folder)) as page:
-        for role, names in ROLES.items():
-            for name in names:
-                assert page.get_by_role(role, name=name).count() >= 1, (role, name)
-        assert page.evaluate(UNNAMED) == []
-        assert page.get_by_role("heading", level=1).count() == 1
-        levels = page.evaluate(
-            "[...document.querySelectorAll('h1, h2, h3, h4')].map((h) => Number(h.tagName[1]))"
-        )
-        assert all(b - a <= 1 for a, b in pairwise(levels))
-        page.evaluate("location.hash = '#explorer/'")
-        page.get_by_role("link", name="player_0 gets J♠ 16.7%").wait_for()
+def test_roles_and_names(page):
+    for role, names in ROLES.items():
+        for name in names:
+            assert page.get_by_role(role, name=name).count() >= 1, (role, name)
+    assert page.evaluate(UNNAMED) == []
+    assert page.get_by_role("heading", level=1).count() == 1
+    levels = page.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3, h4')].map((h) => Number(h.tagName[1]))"
+    )
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    page.evaluate("location.hash = '#explorer/'")
+    page.get_by_role("link", name="player_0 gets J♠ 16.7%").wait_for()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -535,9 +526,8 @@ def test_long_names_and_many_policies_stay_inside(browser, folder, width):
     entries = [
         entry("random:1", load_policy(f"random:{n}", game), name=f"{LONG}{n}") for n in range(7)
     ]
-    path = folder / f"many-{width}.html"
-    write_document(path, game_document(game, entries, entries[0]))
-    with opened(browser, path.as_uri(), viewport={"width": width, "height": 800}) as page:
+    address = saved(folder / "many.html", game_document(game, entries, entries[0]))
+    with opened(browser, address, viewport={"width": width, "height": 800}) as page:
         assert page.evaluate(OVERFLOW) == []
 
 
@@ -553,26 +543,13 @@ def test_text_stays_text(browser, folder):
     document["game"]["name"] = policy["name"] = EVIL
     policy["notes"] = {EVIL: {EVIL: EVIL}}
     policy["curve"] = {"steps": [0, 1], "last": [2.0, 1.0], "average": [2.0, 1.0]}
-    path = folder / "evil.html"
-    write_document(path, document)
-    with opened(browser, path.as_uri()) as page:
+    with opened(browser, saved(folder / "evil.html", document)) as page:
         page.get_by_text("Settings and versions").click()
         page.locator("#search").fill("script")
         for selector in (
-            "#title",
-            "#policies h3",
-            "#place",
-            "#crumbs",
-            ".step .label",
-            "#results",
-            "#losses-list",
-            "#curve-values",
-            "#own-moves",
-            "#situation",
-            ".notes dd",
-            "#losses-policy option",
-            "#opponent option",
-            "#totals-title",
+            *("#title", "#policies h3", "#place", "#crumbs", ".step .label", "#results"),
+            *("#losses-list", "#curve-values", "#own-moves", "#situation", ".notes dd"),
+            *("#losses-policy option", "#opponent option", "#totals-title"),
         ):
             assert EVIL in page.locator(selector).first.text_content(), selector
         assert page.title().startswith(EVIL)
@@ -588,9 +565,7 @@ def test_text_stays_text(browser, folder):
 def test_a_policys_file_may_be_called_anything(browser, tmp_path):
     path = tmp_path / "<script>broken = 1<img src=x>.json"
     path.write_text(json.dumps(load_policy("uniform").to_document()))
-    out = tmp_path / "report.html"
-    write_document(out, report_document([str(path)]))
-    with opened(browser, out.as_uri()) as page:
+    with opened(browser, saved(tmp_path / "report.html", report_document([str(path)]))) as page:
         assert page.locator("#policies bdi").first.text_content() == path.name
         assert page.evaluate("window.broken === undefined")
 
@@ -631,9 +606,7 @@ def test_a_bound_is_at_least_with_its_interval(browser, folder):
     bound = Entry(
         name="model.zip", policy=policy, measure=LowerBound("x", tuple(seats), 1_000, 1_000)
     )
-    path = folder / "bound.html"
-    write_document(path, game_document(game, [bound]))
-    with opened(browser, path.as_uri()) as page:
+    with opened(browser, saved(folder / "bound.html", game_document(game, [bound]))) as page:
         card = page.locator("#policies article").inner_text()
         assert "at least 0.4000" in card
         assert "95% interval 0.3501 to 0.4499" in card
@@ -646,9 +619,7 @@ def test_what_was_not_measured_has_no_number(browser, folder):
     game = without_measure(load_game(KUHN3))
     notes = {"run": {"seconds": 32.769942829}}
     one = Entry(name="model.zip", policy=load_policy("uniform", game), notes=notes)
-    path = folder / "unmeasured.html"
-    write_document(path, game_document(game, [one]))
-    with opened(browser, path.as_uri()) as page:
+    with opened(browser, saved(folder / "unmeasured.html", game_document(game, [one]))) as page:
         assert page.get_by_text("NashConv was not measured.").is_visible()
         assert page.locator("data, #scale:visible, .players").count() == 0
         assert page.locator("nav a").all_text_contents() == ["Summary"]
