@@ -109,6 +109,10 @@ def cast(of, kind, to="out"):
     return helper.make_node("Cast", [of], [to], to=kind)
 
 
+def given(name, *shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
 def graph(
     path,
     *steps,
@@ -122,14 +126,13 @@ def graph(
 ):
     """An ONNX file: `raw = observation @ w`, then `steps` up to `outputs`."""
     weights = np.linspace(-1, 1, size * actions, dtype=np.float32)
-    given = [helper.make_tensor_value_info("observation", TensorProto.FLOAT, [batch, size])]
     first = node("MatMul", "observation", "w", to="raw")
     made = helper.make_model(
         helper.make_graph(
             [first, *(steps or [node("Identity", "raw")])],
             "policy",
-            [*given, *inputs],
-            [helper.make_tensor_value_info(n, TensorProto.FLOAT, [batch, None]) for n in outputs],
+            [given("observation", batch, size), *inputs],
+            [given(name, batch, None) for name in outputs],
             [helper.make_tensor("w", TensorProto.FLOAT, (size, actions), weights), *constants],
         ),
         opset_imports=[helper.make_opsetid("", 18)],
@@ -143,22 +146,10 @@ def graph(
 def loop(path, operator, trips):
     """An ONNX file with a Loop whose body applies `operator` to `x` and `x`."""
     attributes = {"axis": 0} if operator == "Concat" else {}
-    body = helper.make_graph(
-        [
-            node("Identity", "going", to="goes"),
-            node(operator, "x", "x", to="y", **attributes),
-        ],
-        "body",
-        [
-            helper.make_tensor_value_info("turn", TensorProto.INT64, []),
-            helper.make_tensor_value_info("going", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["m", 3]),
-        ],
-        [
-            helper.make_tensor_value_info("goes", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("y", TensorProto.FLOAT, ["k", 3]),
-        ],
-    )
+    steps = [node("Identity", "going", to="goes"), node(operator, "x", "x", to="y", **attributes)]
+    inputs = [given("turn", kind=TensorProto.INT64), given("going", kind=TensorProto.BOOL)]
+    outputs = [given("goes", kind=TensorProto.BOOL), given("y", "k", 3)]
+    body = helper.make_graph(steps, "body", [*inputs, given("x", "m", 3)], outputs)
     constants = [
         helper.make_tensor("trips", TensorProto.INT64, (), [trips]),
         helper.make_tensor("yes", TensorProto.BOOL, (), [True]),

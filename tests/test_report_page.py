@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 import statistics
 import threading
 from contextlib import contextmanager
@@ -124,8 +125,7 @@ def agrees(text, value):
 def test_numbers_are_those_of_nashconv(browser, folder, capsys, game):
     names = ["random:1", "cfr:20"]
     address = written(folder, f"numbers-{GAMES.index(game)}.html", names, game)
-    loaded = load_game(game)
-    tree = loaded.tree
+    tree = (loaded := load_game(game)).tree
     with opened(browser, address) as page:
         reference = page.locator("#policies bdi").last.text_content()
         for place, name in enumerate([*names, reference]):
@@ -147,16 +147,10 @@ def test_numbers_are_those_of_nashconv(browser, folder, capsys, game):
         losses = theirs["losses"][: len(lines)]
         assert [v for v, _ in lines] == pytest.approx([x["lost"] for x in losses], rel=1e-6)
         assert all(agrees(text, value) for value, text in lines)
-        rows = {
-            (int(o), key): i for i, (o, key) in enumerate(zip(tree.owner, tree.keys, strict=True))
-        }
-        wanted_places = {
-            loaded.infoset_label(rows[x["player"], x["key"]]) for x in theirs["losses"]
-        }
+        worst = load_policy(names[0], loaded).measure().losses
+        places = {loaded.infoset_label(loss.infoset) for loss in worst}
         titles = page.locator("#losses-list .place").all_text_contents()
-        assert {title.replace("'", "") for title in titles} <= {
-            place.replace("'", "") for place in wanted_places
-        }
+        assert {x.replace("'", "") for x in titles} <= {x.replace("'", "") for x in places}
         for infoset in random.Random(0).sample(range(len(tree.keys)), 8):
             node = int(tree.members[tree.first_member[infoset]])
             history = ",".join(map(str, tree.history(node)))
@@ -199,16 +193,14 @@ def see_decision(page, game, infoset, theirs):
 
 def test_every_node_of_kuhn_by_walking(browser, folder):
     """All 58 nodes by their links: steps, probabilities, returns, breadcrumbs."""
-    tree = load_game("kuhn").tree
+    tree, seen = load_game("kuhn").tree, set()
     address = written(folder, "kuhn.html", ["uniform"], "kuhn")
-    seen = set()
     with opened(browser, f"{address}#explorer/") as page:
 
         def walk(node):
             page.locator(f"#explorer[data-node='{node}']").wait_for()
             seen.add(node)
-            crumbs = page.locator("#crumbs a").all_text_contents()
-            assert len(crumbs) == len(tree.history(node)) + 1
+            assert page.locator("#crumbs a").count() == len(tree.history(node)) + 1
             children = range(*tree.first_child[node : node + 2].tolist())
             if not children:
                 returns = [number(text) for _, text in shown(page, ".returns")]
@@ -234,10 +226,7 @@ def test_a_loss_opens_its_place_and_filters_choose_among_losses(page):
     page.locator("#losses-text").fill("K♠ raise-raise")
     titles = page.locator("#losses-list .place").all_text_contents()
     assert titles
-    for title in titles:
-        assert title.startswith("player_1 with")
-        assert "K♠" in title
-        assert "raise-raise" in title
+    assert all(re.match(r"player_1 with.*K♠.*raise-raise", title) for title in titles)
     page.locator("#losses-list a").first.click()
     until(page, f"document.getElementById('place').textContent === {json.dumps(titles[0])}")
     assert page.evaluate("document.activeElement.id") == "place"
@@ -278,9 +267,8 @@ def test_the_curve_shows_values_where_one_points(page):
     page.locator("#curve-step").scroll_into_view_if_needed()
     box = page.locator("#curve-lines").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10)
-    assert "1,000 steps" in values.text_content()
-    assert "trained.json: average 0.04608" in values.text_content()
-    assert "trained.json: last 0.04653" in values.text_content()
+    for text in ("1,000 steps", "trained.json: average 0.04608", "trained.json: last 0.04653"):
+        assert text in values.text_content()
     slider = page.get_by_role("slider", name="Step of training")
     slider.focus()
     page.keyboard.press("ArrowRight")
@@ -583,10 +571,7 @@ def test_without_a_tree_the_explorer_is_left_out_and_the_page_says_so(browser, f
         page.locator("#losses-text").fill("q♥ board k")
         titles = page.locator("#losses-list .place").all_text_contents()
         assert titles
-        for title in titles:
-            assert title.startswith("player_1")
-            assert "Q♥" in title
-            assert "board" in title
+        assert all(re.match("player_1(?=.*Q♥).*board", title) for title in titles)
         game = load_game(LEDUC)
         loss = load_policy("random:1", game).measure().losses[0]
         words = [game.action_label(loss.infoset, action) for action in (loss.played, loss.best)]
@@ -608,9 +593,8 @@ def test_a_bound_is_at_least_with_its_interval(browser, folder):
     )
     with opened(browser, saved(folder / "bound.html", game_document(game, [bound]))) as page:
         card = page.locator("#policies article").inner_text()
-        assert "at least 0.4000" in card
-        assert "95% interval 0.3501 to 0.4499" in card
-        assert "at least 0.1333" in card
+        for text in ("at least 0.4000", "95% interval 0.3501 to 0.4499", "at least 0.1333"):
+            assert text in card
         assert "at least 0.4000" in page.locator("#scale").inner_text()
         assert page.get_by_text("a smaller bound does not show that a policy is").is_visible()
 

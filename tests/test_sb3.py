@@ -22,6 +22,7 @@ from kuhn_bridge import BridgeError
 from tests.models import (
     Spaces,
     cast,
+    given,
     graph,
     load_model,
     node,
@@ -212,7 +213,7 @@ def test_bad_zips_are_one_clear_line(tmp_path, trust):
 def test_onnx_policies_of_all_kinds_are_read(tmp_path, mask, softmax, batch, trust):
     inputs, steps, last = [], [], "raw"
     if mask is not None:
-        inputs = [helper.make_tensor_value_info("action_mask", mask, [batch, 3])]
+        inputs = [given("action_mask", batch, 3, kind=mask)]
         steps = [cast("action_mask", TensorProto.BOOL, "legal")]
         steps += [node("Where", "legal", "raw", "low", to="masked")]
         last = "masked"
@@ -235,7 +236,7 @@ def test_an_onnx_file_gets_the_mask_of_each_row(tmp_path):
         node("Mul", "raw", "large", to="sure"),
         node("Where", "action_mask", "sure", "low", to="masked"),
         node("Softmax", "masked"),
-        inputs=[helper.make_tensor_value_info("action_mask", TensorProto.BOOL, ["n", 3])],
+        inputs=[given("action_mask", "n", 3, kind=TensorProto.BOOL)],
         constants=[
             helper.make_tensor("large", TensorProto.FLOAT, (3,), [1, 1, 1e4]),
             helper.make_tensor("low", TensorProto.FLOAT, (), [-1e9]),
@@ -261,12 +262,11 @@ def test_an_onnx_file_names_its_game_and_its_output(tmp_path):
 
 
 def test_bad_onnx_is_one_clear_line(tmp_path):
-    wide = [helper.make_tensor_value_info("more", TensorProto.FLOAT, ["n", 7])]
     (tmp_path / "text.onnx").write_text("not a model")
     words = {
         graph(tmp_path / "size.onnx", size=4): "4 inputs and 3 actions; kuhn has 10 inputs, or 12",
         graph(tmp_path / "two.onnx", actions=2): "10 inputs and 2 actions",
-        graph(tmp_path / "inputs.onnx", inputs=wide): "want one observation",
+        graph(tmp_path / "inputs.onnx", inputs=[given("more", "n", 7)]): "want one observation",
         graph(tmp_path / "flat.onnx", node("Squeeze", "raw"), actions=1): "no output is",
         graph(tmp_path / "nan.onnx", node("Log", "raw")): "the model's output is not finite",
         tmp_path / "text.onnx": "onnxruntime cannot run it",

@@ -31,6 +31,7 @@ from algorithms.policies import load_policy
 from kuhn_bridge import BridgeError
 from tests.models import (
     cast,
+    given,
     graph,
     load_model,
     loop,
@@ -362,10 +363,6 @@ def doubled(count):
 def inner_graph():
     """A graph for an attribute."""
     return helper.make_graph([node("Identity", "raw", to="y")], "inner", [], [given("y")])
-
-
-def given(name, *shape):
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
 def made(*steps, **options):
