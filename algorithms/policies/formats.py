@@ -25,7 +25,7 @@ from kuhn_bridge.rules import AGENTS, BETTING, Action, Card
 
 Percentages: TypeAlias = tuple[tuple[tuple[float, ...], ...], ...]
 
-FORMAT, KUHN_VERSION, VERSION = "kuhn-bridge-policy", 1, 2
+FORMAT = "kuhn-bridge-policy"
 MAX_BYTES = 512 * 2**20  # of a JSON file
 MAX_CONTAINERS = 4_000_000  # of the JSON: one map per information set
 PERCENT_TOLERANCE = 0.02  # allows for two rounded numbers
@@ -70,11 +70,9 @@ def parse(text: bytes) -> tuple[str, dict[str, Any]]:
         raise PolicyError(f"not a policy: the JSON is broken ({error})") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise PolicyError(f'not a policy: want an object with "format": "{FORMAT}"')
-    version = document.get("version")
-    if version not in (KUHN_VERSION, VERSION):
-        known = f"this reads {KUHN_VERSION} and {VERSION}"
-        raise PolicyError(f"policy version {short_repr(version)}; {known}")
-    game = KUHN if version == KUHN_VERSION else document.get("game")
+    if (version := document.get("version")) not in (1, 2):
+        raise PolicyError(f"policy version {short_repr(version)}; this reads 1 and 2")
+    game = KUHN if version == 1 else document.get("game")
     if not isinstance(game, str):
         raise PolicyError('not a policy: "game" must name its game')
     return game, document
@@ -90,7 +88,7 @@ def to_table(document: dict[str, Any], game: Game) -> Float64Array:
     """The probabilities `(I, A)` of a parsed policy of `game`; their sums are not checked."""
     tree, table = game.tree, np.zeros(game.tree.legal.shape)
     players: Any
-    if is_kuhn := document["version"] == KUHN_VERSION:
+    if is_kuhn := document["version"] == 1:
         names, players = [action.name for action in Action], [document.get("policy")]
     else:
         names, players = [str(a) for a in range(game.num_actions)], document.get("players")
@@ -145,9 +143,9 @@ def from_percentages(percentages: Any) -> Float64Array:
     try:
         numbers = np.asarray(percentages, np.float64)
     except (TypeError, ValueError):
-        raise PolicyError("percentages are numbers: 2 players x 3 cards x 4") from None
+        numbers = np.empty(0)
     if numbers.shape != (2, 3, 4):
-        raise PolicyError(f"percentages are 2 players x 3 cards x 4; got {numbers.shape}")
+        raise PolicyError("percentages are numbers: 2 players x 3 cards x 4")
     table = np.zeros((len(INFORMATION_STATES), len(Action)))
     for place, infoset, actions in _PAIRS:
         pair = numbers.reshape(2, 3, 2, 2)[place]

@@ -52,9 +52,12 @@ class Network:
 
     def greedy(self) -> Network:
         """The network that always plays this one's most probable action."""
-        rows, sizes = np.eye(self.num_actions), (self.input_size, self.num_actions)
-        pure = lambda *given: rows[self.probabilities(*given).argmax(axis=1)]  # noqa: E731
-        return Network(pure, *sizes, "probabilities")
+
+        def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
+            best = self.probabilities(inputs, legal).argmax(axis=1)
+            return np.asarray(np.eye(self.num_actions)[best])
+
+        return Network(evaluate, self.input_size, self.num_actions, "probabilities")
 
 
 def uniform_network(game: Game) -> Network:

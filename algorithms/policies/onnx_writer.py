@@ -70,8 +70,7 @@ def export(network: Network | Callable[[Any], Any], game: Game, out: str | Path)
         onnx.checker.check_model(proto, full_check=True)
         temporary.write_bytes(proto.SerializeToString(deterministic=True))
         with torch.no_grad():
-            outputs = [tensor.numpy() for tensor in module(*tensors)]
-        wanted = dict(zip(OUTPUTS, outputs, strict=True))
+            wanted = {n: x.numpy() for n, x in zip(OUTPUTS, module(*tensors), strict=True)}
         # Rounding errors grow with the logits, and on random inputs these can be any size.
         tolerance = AGREEMENT if game.fits_tree else AGREEMENT * _scale(wanted["logits"])
         return disagreement(wanted, run_onnx(temporary, inputs), inputs, tolerance=tolerance)
@@ -152,14 +151,14 @@ def _to_proto(module: nn.Module, tensors: list[torch.Tensor]) -> Any:
             dynamic_shapes=({0: batch}, {0: batch}),
             verbose=False,
         )
-    _strip(proto := program.model_proto)
-    return proto
+    return _stripped(program.model_proto)
 
 
-def _strip(message: Any) -> None:
+def _stripped(message: Any) -> Any:
     for field, value in message.ListFields():
         if field.name in {"doc_string", "metadata_props"}:
             message.ClearField(field.name)
         elif field.message_type:
             for part in (value,) if hasattr(value, "ListFields") else value:
-                _strip(part)
+                _stripped(part)
+    return message

@@ -72,8 +72,7 @@ def to_openspiel_policy(game: Game, table: Float64Array) -> Any:
     """An `open_spiel.python.policy.Policy` that looks up (player, information state)."""
     from open_spiel.python import policy as openspiel_policy
 
-    theirs = _default_game(game)
-    rows = _rows(game, table, theirs)
+    rows = _rows(game, table, theirs := _default_game(game))
 
     class TablePolicy(openspiel_policy.Policy):
         def action_probabilities(self, state: Any, player_id: Any = None) -> dict[int, float]:
