@@ -30,17 +30,34 @@ def own_cache(tmp_path_factory):
         yield
 
 
+@pytest.fixture
+def refused(capfd):
+    """A function that runs a command's `main` and returns the one line of its exit 2."""
+
+    def line(main, arguments):
+        capfd.readouterr()
+        try:
+            code = main(arguments)
+        except SystemExit as stopped:  # by argparse
+            code = stopped.code
+        out, err = capfd.readouterr()
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        return err
+
+    return line
+
+
 # Tests that take seconds: a browser, training runs, compilation, all of `parity.check`.
 SLOW = {
     *("test_page", "test_web", "test_terminal", "test_examples", "test_own_game", "test_commands"),
     *("test_train_ppo", "test_learner", "test_sweep", "test_checkpoint", "test_figures"),
     *("test_export_onnx", "test_strangers", "test_sb3", "test_best_response", "test_matches"),
     *("test_parity_algorithms", "test_parity_candidate", "test_parity_command"),
-    *("test_parity_games", "test_parity_policies", "test_parity_selfplay"),
+    *("test_parity_games", "test_parity_policies"),
     *("test_phantom", "test_liars_dice", "test_native_commands", "test_large_games"),
     *("test_fast", "test_cfr", "test_sampling", "test_evaluate", "test_solve", "test_rps"),
     *("test_nashconv", "test_pettingzoo", "test_games", "test_cache", "test_openspiel"),
-    *("test_report", "test_report_page", "test_tree_terminal"),
+    *("test_report", "test_report_page"),
     "onnx",  # the page of the documentation
 }
 

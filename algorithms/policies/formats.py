@@ -18,7 +18,7 @@ from algorithms.exact.native import Tables
 from algorithms.exact.tree import Tree
 from algorithms.games import KUHN, Game, same_game
 from algorithms.support.arrays import Float64Array
-from algorithms.support.npz import read_arrays
+from algorithms.support.files import read_arrays
 from kuhn_bridge.bridge import INFORMATION_STATES, parse_information_state
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import AGENTS, BETTING, Action, Card

@@ -18,7 +18,6 @@ from algorithms.policies import formats, openspiel
 from algorithms.policies.network import Network, Output, as_network, network_table, uniform_network
 from algorithms.support import budget, files
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
-from algorithms.support.npz import write_arrays
 from algorithms.support.progress import Advance
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import Action, as_seed
@@ -94,7 +93,7 @@ class Policy:
     def random(cls, game: Game | str, seed: int) -> Policy:
         """A policy drawn uniformly from all policies; the same for the same seed."""
         loaded = as_game(game)
-        return cls(loaded, loaded.random_table(as_seed(seed)))
+        return cls(loaded, (loaded.native or loaded.tree).random(as_seed(seed)))
 
     @classmethod
     def from_openspiel(cls, policy: Any, game: Any = None) -> Policy:
@@ -209,7 +208,7 @@ class Policy:
             files.write_text(path, json.dumps(self.to_document()) + "\n")
         else:
             named = {f"player_{player}": table for player, table in enumerate(self.table)}
-            write_arrays(path, {**named, "game": np.array(self.game.name)})
+            files.write_arrays(path, {**named, "game": np.array(self.game.name)})
 
     def __getitem__(self, key: str | tuple[int, str]) -> dict[Any, float]:
         """The legal actions and their probabilities at an information state, e.g. `policy["2pb"]`.

@@ -22,7 +22,6 @@ from algorithms.policies.sources import Source, is_file, open_source
 from algorithms.reporting.document import MAX_NODES, Entry, Json, Mode, game_document
 from algorithms.support import budget, files
 from algorithms.support.errors import UsageError
-from algorithms.support.progress import progress
 
 NO_REFERENCE = "none"
 USUAL_REFERENCE = "cfr+:1000"
@@ -88,11 +87,9 @@ def entry(
     measure: Any = policy.measure() if policy.game.is_exact else None
     curve, notes = (curve_beside(source), notes_beside(source)) if is_file(source) else ((), {})
     if measure is None and decisions:
-        from algorithms.learning.best_response import total_decisions
+        from algorithms.learning.best_response import bound_with_bar
 
-        total = total_decisions(policy.game, decisions=decisions)
-        with progress(f"responding to {name}", total) as bar:
-            measure = policy.lower_bound(decisions=decisions, progress=bar)
+        measure = bound_with_bar(name, policy, decisions=decisions)
         notes["lower bound"] = {
             "decisions per response": measure.decisions,
             "hands to measure it": measure.hands,
