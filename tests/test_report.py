@@ -28,13 +28,11 @@ from tests.games import DICE, KUHN, KUHN3, LEDUC, altered
 from tests.test_web import WEB, contrast, need
 
 GAMES = ("kuhn", LEDUC, DICE, KUHN3)
-TEXTS = {
-    "sheriff": "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=2,max_items=2,num_rounds=1,"
-    "sheriff_penalty=1.0)",
-    "goofspiel": "goofspiel(imp_info=True,num_cards=3,points_order=descending)",
-    "one player": "cliff_walking(height=2,width=3,horizon=3)",
-    "no chance": "matrix_rps",
-}
+ONE_PLAYER, NO_CHANCE = "cliff_walking(height=2,width=3,horizon=3)", "matrix_rps"
+SMALL = (
+    *("goofspiel(imp_info=True,num_cards=3,points_order=descending)", ONE_PLAYER, NO_CHANCE),
+    "sheriff(item_penalty=1.0,max_bribe=2,max_items=2,num_rounds=1,sheriff_penalty=1.0)",
+)
 
 
 def array(encoded):
@@ -66,31 +64,26 @@ def test_measures_are_those_of_nashconv(game, capsys):
         assert {keys[infoset] for infoset in ranking} == set(worst)
 
 
-@pytest.mark.parametrize("name", [*GAMES, *TEXTS.values()])
+@pytest.mark.parametrize("name", [*GAMES, *SMALL])
 def test_the_tree_of_the_document_is_the_games(name):
     game = load_game(name)
     tree, found = game.tree, report_document(["random:2"], name)["tree"]
-    children, infoset = array(found["children"]), array(found["infoset"])
-    assert (children == np.diff(tree.first_child)).all()
-    assert (infoset == tree.infoset).all()
-    assert (array(found["owner"]) == tree.owner).all()
-    assert (array(found["slots"]) == np.diff(tree.first_slot)).all()
-    assert (array(found["slot_action"]) == tree.slots[:, 3]).all()
+    for field, wanted in (
+        ("children", np.diff(tree.first_child)),
+        ("infoset", tree.infoset),
+        ("owner", tree.owner),
+        ("slots", np.diff(tree.first_slot)),
+        ("slot_action", tree.slots[:, 3]),
+    ):
+        assert (array(found[field]) == wanted).all()
     rows = np.array(found["returns"])[array(found["return_index"])]
     assert (tree.returns[:, tree.terminals] == rows.T).all()
-    outcomes = [
-        (int(tree.action[child]), np.float32(tree.chance_probability[child]), label)
-        for node in np.flatnonzero(tree.player == -1).tolist()
-        for child, label in zip(
-            range(*tree.first_child[node : node + 2].tolist()),
-            game.chance_labels(node),
-            strict=True,
-        )
-    ]
-    theirs = found["outcomes"]
+    nodes, theirs = np.flatnonzero(tree.player == -1).tolist(), found["outcomes"]
+    outcomes = [x for node in nodes for x in range(*tree.first_child[node : node + 2].tolist())]
+    assert (array(theirs["action"]) == tree.action[outcomes]).all()
+    assert (array(theirs["probability"]) == np.float32(tree.chance_probability[outcomes])).all()
     labels = [found["labels"][place] for place in array(theirs["label"])]
-    columns = (array(theirs["action"]).tolist(), array(theirs["probability"]), labels)
-    assert list(zip(*columns, strict=True)) == outcomes
+    assert labels == [label for node in nodes for label in game.chance_labels(node)]
     words = [found["labels"][place] for place in array(found["slot_label"])]
     assert words == [
         game.action_label(int(row), int(action)) for row, action in tree.slots[:, [0, 3]]
@@ -134,7 +127,7 @@ def test_seats_are_what_others_win_there():
         (LEDUC, "uniform", "reference"),
         ("matrix_pd", "cfr:10", "average of CFR"),
         ("kuhn", "none", None),
-        (TEXTS["one player"], "cfr+:10", "average of CFR+"),
+        (ONE_PLAYER, "cfr+:10", "average of CFR+"),
     ],
 )
 def test_the_reference_is_called_what_it_is(game, equilibrium, role):

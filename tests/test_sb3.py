@@ -46,13 +46,6 @@ class Doubled(BaseFeaturesExtractor):
         return 2 * observations
 
 
-class Square(nn.Module):
-    """An activation that is on no list."""
-
-    def forward(self, x):
-        return x * x
-
-
 class OtherPolicy(MaskableActorCriticPolicy):
     """A policy class that is on no list."""
 
@@ -156,7 +149,7 @@ def test_a_file_names_its_game(tmp_path):
     ("options", "word"),
     [
         ({"features_extractor_class": Doubled}, "Doubled"),
-        ({"activation_fn": Square}, "Square"),
+        ({"activation_fn": nn.Tanhshrink}, "Tanhshrink"),
         ({"policy": OtherPolicy}, "a policy class from 'tests.test_sb3'"),
     ],
 )

@@ -10,7 +10,7 @@ Kuhn's table is float64 `(12, 3)`: rows as in `INFORMATION_STATES`, columns our 
 
 import json
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from algorithms.support.files import read_arrays
 from kuhn_bridge.bridge import INFORMATION_STATES, parse_information_state
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import AGENTS, BETTING, Action, Card
-
-Percentages: TypeAlias = tuple[tuple[tuple[float, ...], ...], ...]
 
 FORMAT = "kuhn-bridge-policy"
 MAX_BYTES = 512 * 2**20  # of a JSON file
@@ -158,7 +156,7 @@ def from_percentages(percentages: Any) -> Float64Array:
     return table
 
 
-def to_percentages(table: Float64Array) -> Percentages:
+def to_percentages(table: Float64Array) -> tuple[tuple[tuple[float, ...], ...], ...]:
     """`(player_0, player_1)`, each three rows `(check, bet, fold, call)` in percent.
 
     Rounded to 12 decimals, so that printed percentages are recovered exactly.

@@ -46,7 +46,7 @@ class Network:
                 raise PolicyError(f"the network's output has shape {found.shape}; want {want}")
             table[part] = normalise(found, legal[part])
         if not np.isfinite(table).all():
-            zero = "" if self.output == "logits" else ", or 0 for all legal actions"
+            zero = ", or 0 for all legal actions" * (self.output == "probabilities")
             raise PolicyError(f"the model's output is not finite{zero}")
         return table
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnxruntime
 import torch
@@ -28,7 +27,7 @@ RANDOM_INPUTS = 1_000  # on which a file is checked if the game has no tree
 INPUTS = ("observation", "action_mask")
 OUTPUTS = ("probabilities", "logits")
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, Any]  # numpy arrays by the names of inputs or outputs
 
 
 def example_inputs(game: Game, size: int | None = None) -> Arrays:
@@ -111,7 +110,7 @@ def disagreement(
     return difference
 
 
-def _scale(values: npt.NDArray[Any]) -> float:
+def _scale(values: Any) -> float:
     """The largest magnitude, or 1 if that is smaller."""
     return max(1.0, float(np.abs(values).max()))
 

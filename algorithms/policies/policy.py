@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from algorithms.exact.values import ROW_SUM_TOLERANCE, Measure
 from algorithms.games import KUHN, Game, as_game, kuhn
@@ -249,7 +248,7 @@ class Policy:
     def __str__(self) -> str:
         return formats.kuhn_text(self.table) if self.game.name == KUHN else repr(self)
 
-    def _tables(self) -> tuple[npt.NDArray[Any], ...]:
+    def _tables(self) -> tuple[Any, ...]:
         """The tables: one, or one per player in a native large game."""
         return (self.table,) if self.game.fits_tree else self.table
 
