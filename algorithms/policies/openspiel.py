@@ -116,9 +116,7 @@ def measured_by_openspiel(game: Game, table: Float64Array) -> OpenSpielMeasure:
 
 def _default_game(game: Game) -> Any:
     """The `pyspiel.Game` that a policy of `game` belongs to."""
-    if game.name == KUHN:
-        return load_pyspiel(KUHN_POKER)
-    return load_pyspiel(game.name) if game.origin is None else game.origin
+    return load_pyspiel(KUHN_POKER) if game.name == KUHN else game.origin
 
 
 def _require_same_game(game: Game, theirs: Any) -> None:

@@ -152,8 +152,7 @@ def solve(
             `es-mccfr` or `os-mccfr`.
         iterations: number of iterations (1,000 by default).
     """
-    loaded = as_game(game)
-    solver = make_solver(loaded, variant)
+    solver = make_solver(loaded := as_game(game), variant)
     solver.run(iterations)
     return Policy(loaded, solver.average_policy())
 

@@ -123,8 +123,7 @@ def notes_beside(source: str) -> dict[str, dict[str, Any]]:
         noted = json.loads(files.read_bytes(path, max_bytes=MAX_JSON_BYTES))
     except (OSError, ValueError, RecursionError):  # a UsageError is a ValueError
         return {}
-    if not isinstance(noted, dict):
-        return {}
+    noted = noted if isinstance(noted, dict) else {}
     found = {"run": {name: noted[name] for name in RUN if name in noted}}
     found |= {name: noted[name] for name in MAPS if isinstance(noted.get(name), dict)}
     return {name: values for name, values in found.items() if values}
