@@ -44,11 +44,6 @@ class View:
     information_state: Hashable = None  # the actor's, by any name
 
 
-Moves: TypeAlias = tuple[int, ...]
-Reader: TypeAlias = Callable[[Any, Moves], View]
-"""The view after a reset and a sequence of actions."""
-
-
 @dataclass(frozen=True, slots=True)
 class Side:
     """An implementation: its nodes, and its chance nodes if it shows them."""
@@ -141,19 +136,19 @@ def openspiel(game: pyspiel.Game, encoding: Encoding = PASS_BET, *, lowest: int 
 REFERENCE = openspiel(pyspiel.load_game("kuhn_poker"))  # which all other sides are compared with
 
 
-def aec_reader(env: Any) -> Reader:
+def aec_reader(env: Any) -> Callable[..., View]:
     """Reads each view of an AEC environment once, so that it can be interpreted in many ways.
 
     A reset is given as a seed, or as the cards if the environment is ours. Legal moves are the
     environment's own action IDs; they are `None` if the hand is truncated.
     """
 
-    def play(start: Any, moves: Moves) -> None:
+    def play(start: Any, moves: tuple[int, ...]) -> None:
         env.reset(**{"seed": start} if isinstance(start, int) else {"options": {"cards": start}})
         for action in moves:
             env.step(action)
 
-    def accepts(start: Any, moves: Moves) -> bool:
+    def accepts(start: Any, moves: tuple[int, ...]) -> bool:
         try:
             play(start, moves)
         except Exception:  # the code of a candidate may fail in any way
@@ -161,7 +156,7 @@ def aec_reader(env: Any) -> Reader:
         return True
 
     @cache
-    def read(start: Any, moves: Moves) -> View:
+    def read(start: Any, moves: tuple[int, ...]) -> View:
         play(start, moves)
         if any(env.truncations.values()):
             return View(None, None, ())
@@ -180,7 +175,7 @@ def aec_reader(env: Any) -> Reader:
     return read
 
 
-def aec(read: Reader, starts: Mapping[Deal, Any], encoding: Encoding) -> Side:
+def aec(read: Callable[..., View], starts: Mapping[Deal, Any], encoding: Encoding) -> Side:
     """An AEC environment; `starts` says how it is reset for each deal."""
 
     def view(deal: Deal, letters: str) -> View:

@@ -6,13 +6,13 @@ import importlib.util
 import io
 import json
 import random
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -68,25 +68,6 @@ class Contest:
     published: Mapping[str, float] = field(default_factory=dict)  # seconds per unit; not measured
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """Our speed divided by a peer's: the median over rounds, and the range.
-
-    The speed of a peer that is not measured here is a published figure.
-    """
-
-    contest: str
-    unit: str
-    peer: str
-    ours_per_second: float
-    peer_per_second: float
-    ratio: float
-    lowest: float
-    highest: float
-    target: float | None
-    measured: bool
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = Parser(prog="python -m parity.speed", description=__doc__)
@@ -109,7 +90,7 @@ def _main(arguments: argparse.Namespace) -> int:
         if name not in every:
             raise unknown("contest", name, every)
     chosen = arguments.only or list(every)
-    ratios: list[Ratio] = []
+    ratios: list[dict[str, Any]] = []
     with progress("timing", len(chosen)) as show:
         for done, name in enumerate(chosen):
             show(done, name)
@@ -117,25 +98,25 @@ def _main(arguments: argparse.Namespace) -> int:
     if arguments.chart:
         draw(ratios, arguments.chart)
     if arguments.json:
-        print(json.dumps([asdict(ratio) for ratio in ratios], indent=2))
+        print(json.dumps(ratios, indent=2))
         return EXIT_OK
     print(table(HEADER, map(_row, ratios), left=2))
     if missing := [name for name, package in OPTIONAL.items() if not installed(package)]:
         print(f"not installed, so not timed: {', '.join(missing)} (the extra [peers])")
-    if not all(ratio.measured for ratio in ratios):
+    if not all(ratio["measured"] for ratio in ratios):
         print("(published): the authors' figure on their hardware, not measured here")
     return EXIT_OK
 
 
-def _row(ratio: Ratio) -> tuple[str, ...]:
+def _row(ratio: Mapping[str, Any]) -> tuple[str, ...]:
     return (
-        f"{ratio.contest} ({ratio.unit})",
-        ratio.peer if ratio.measured else f"{ratio.peer} (published)",
-        _short(ratio.ours_per_second),
-        _short(ratio.peer_per_second),
-        f"{ratio.ratio:.1f}x",
-        f"{ratio.lowest:.1f}-{ratio.highest:.1f}",
-        "" if ratio.target is None else f">= {ratio.target:g}",
+        f"{ratio['contest']} ({ratio['unit']})",
+        ratio["peer"] if ratio["measured"] else f"{ratio['peer']} (published)",
+        _short(ratio["ours_per_second"]),
+        _short(ratio["peer_per_second"]),
+        f"{ratio['ratio']:.1f}x",
+        f"{ratio['lowest']:.1f}-{ratio['highest']:.1f}",
+        "" if ratio["target"] is None else f">= {ratio['target']:g}",
     )
 
 
@@ -146,28 +127,32 @@ def _short(number: float) -> str:
     return f"{number:.3g}"
 
 
-def draw(ratios: Iterable[Ratio], path: Path) -> None:
+def draw(ratios: Iterable[Mapping[str, Any]], path: Path) -> None:
     """A bar per measured ratio on a log axis; 1 is the peer's own speed."""
     from matplotlib.figure import Figure
 
-    found = [ratio for ratio in ratios if ratio.measured][::-1]
+    found = [ratio for ratio in ratios if ratio["measured"]][::-1]
     figure = Figure(figsize=(8, 0.42 * len(found) + 1), layout="constrained")
-    axes = figure.subplots()
-    labels = [f"{ratio.contest}  vs  {ratio.peer}" for ratio in found]
-    bars = axes.barh(labels, [ratio.ratio for ratio in found], color="#2f6fb3", height=0.62)
+    axes, widths = figure.subplots(), [ratio["ratio"] for ratio in found]
+    labels = [f"{ratio['contest']}  vs  {ratio['peer']}" for ratio in found]
+    bars = axes.barh(labels, widths, color="#2f6fb3", height=0.62)
     axes.bar_label(bars, fmt="%.0fx", padding=3, fontsize=9)
     for place, ratio in enumerate(found):
-        if ratio.target:
-            axes.plot([ratio.target] * 2, [place - 0.31, place + 0.31], color="#222222", lw=1.5)
-    axes.set(xscale="log", xlim=(1, 2 * max(ratio.ratio for ratio in found)))
+        if target := ratio["target"]:
+            axes.plot([target] * 2, [place - 0.31, place + 0.31], color="#222222", lw=1.5)
+    axes.set(xscale="log", xlim=(1, 2 * max(widths)))
     axes.set_xlabel("times the peer's speed\n(black: the target)")
     axes.spines[["top", "right"]].set_visible(False)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=140)
 
 
-def measure(contest: Contest, *, rounds: int) -> Iterator[Ratio]:
-    """Time all contenders in each round, so that noise affects them equally."""
+def measure(contest: Contest, *, rounds: int) -> Iterator[dict[str, Any]]:
+    """Our speed divided by each peer's: the median over rounds, and the range.
+
+    All contenders are timed in each round, so that noise affects them equally. The speed of a peer
+    that is not measured here is a published figure.
+    """
     makers = {"ours": contest.ours, **contest.peers}
     warm = {name: _calibrated(make(), contest.seconds) for name, make in makers.items()}
     rates: dict[str, list[float]] = {name: [] for name in warm}
@@ -175,22 +160,22 @@ def measure(contest: Contest, *, rounds: int) -> Iterator[Ratio]:
         for name, (contender, units) in warm.items():
             rates[name].append(_rate(contender, units))
     ours = rates.pop("ours")
+    rates |= {peer: [1 / seconds] * rounds for peer, seconds in contest.published.items()}
     targets = dict(zip(contest.peers, contest.targets, strict=False))
-    published = {peer: [1 / seconds] * rounds for peer, seconds in contest.published.items()}
-    for peer, theirs in (rates | published).items():
+    for peer, theirs in rates.items():
         ratios = [mine / right for mine, right in zip(ours, theirs, strict=True)]
-        yield Ratio(
-            contest.name,
-            contest.unit,
-            peer,
-            statistics.median(ours),
-            statistics.median(theirs),
-            statistics.median(ratios),
-            min(ratios),
-            max(ratios),
-            targets.get(peer),
-            peer in contest.peers,
-        )
+        yield {
+            "contest": contest.name,
+            "unit": contest.unit,
+            "peer": peer,
+            "ours_per_second": median(ours),
+            "peer_per_second": median(theirs),
+            "ratio": median(ratios),
+            "lowest": min(ratios),
+            "highest": max(ratios),
+            "target": targets.get(peer),
+            "measured": peer in contest.peers,
+        }
 
 
 def _calibrated(contender: Contender, seconds: float) -> tuple[Contender, int]:
@@ -208,7 +193,7 @@ def _rate(contender: Contender, units: int) -> float:
 
 def contests() -> Iterator[Contest]:
     """All contests, with the peers that are installed."""
-    from parity.faces import shimmed  # which imports OpenSpiel
+    from parity.nodes import shimmed  # which imports OpenSpiel
 
     names = {OPENSPIEL: "kuhn_poker", "OpenSpiel (Python)": "python_kuhn_poker"}
     peers: dict[str, Maker] = {peer: partial(_openspiel, name) for peer, name in names.items()}

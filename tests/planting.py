@@ -5,7 +5,7 @@ from unittest.mock import patch
 from algorithms.games import kuhn
 
 # importing them registers the checks
-from parity import faces, games, native, policies, rules, solvers  # noqa: F401
+from parity import games, native, nodes, policies  # noqa: F401
 from parity.registry import CHECKS, GAME_CHECKS, NATIVE_CHECKS, Settings, run
 
 QUICK = Settings(quick=True)

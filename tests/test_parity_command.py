@@ -12,12 +12,7 @@ from algorithms.games.kuhn import kuhn
 from kuhn_bridge.state import nodes
 from parity import check, growth, policies, speed
 from parity.registry import CHECKS, Check, Settings, Skipped, Tally, format_value, run
-from tests import (
-    test_parity_algorithms,
-    test_parity_faces,
-    test_parity_policies,
-    test_parity_rules,
-)
+from tests import test_parity_games, test_parity_nodes, test_parity_policies
 from tests.planting import QUICK
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -48,7 +43,7 @@ def test_everything_agrees(name):
 
 def test_every_check_has_a_planted_error():
     """But the one that watches another project; those of `--game` have a test of their own."""
-    tables = test_parity_rules, test_parity_faces, test_parity_algorithms, test_parity_policies
+    tables = test_parity_nodes, test_parity_games, test_parity_policies
     rows = {row for table in tables for row, _, _ in table.PLANTED}
     assert rows == set(CHECKS) - {"shimmy-upstream"}
 
@@ -242,5 +237,5 @@ def test_growth_with_a_coarse_clock(monkeypatch):
     moments = chain([0.0, 0.0], count(1.0))
     monkeypatch.setattr(growth.time, "process_time", lambda: next(moments))
     point = growth.measure("Kuhn", "kuhn_poker", 100)
-    assert point.nodes == 58
-    assert all(0 < figure < np.inf for figure in point.nanoseconds.values())
+    assert point["nodes"] == 58
+    assert all(0 < figure < np.inf for figure in point["nanoseconds"].values())
