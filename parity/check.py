@@ -102,11 +102,7 @@ def _as_dict(item: Check, tally: Tally) -> dict[str, object]:
     found = {name: getattr(item, name) for name in ("name", "group", "title")}
     found |= {"status": tally.status.lower(), "compared": tally.compared, "wrong": tally.wrong}
     found["deviation"] = tally.deviation if tally.deviation < math.inf else None
-    return found | {
-        "seconds": round(tally.seconds, 3),
-        "cases": tally.cases,
-        "note": tally.note,
-    }
+    return found | {"seconds": round(tally.seconds, 3), "cases": tally.cases, "note": tally.note}
 
 
 def _print(results: Sequence[tuple[Check, Tally]]) -> None:

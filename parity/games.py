@@ -1,7 +1,4 @@
-"""The checks of the algorithms on Kuhn and Leduc, and those of `--game NAME`.
-
-Our tree of an OpenSpiel game is compared with OpenSpiel's states.
-"""
+"""The checks of the algorithms on Kuhn and Leduc, and those of `--game NAME`."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -36,8 +33,7 @@ from parity.registry import GAME, Settings, Skipped, Tally, check
 
 GROUP = "algorithms"
 KUHN_POKER, LEDUC = "kuhn_poker", "leduc_poker"
-ITERATES = 1e-9
-EXACT = 1e-12
+EXACT, ITERATES = 1e-12, 1e-9
 EXACT_PER_CHIP = 1e-10  # times the largest return, in other games than Kuhn
 FEW_NODES = 20_000  # OpenSpiel's Python takes seconds above that
 VALUE = -1 / 18
@@ -57,11 +53,8 @@ ROUNDS, ROUNDS_QUICK = 30, 12  # hands per slot
 def random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:
     """The same policies every time: 300 of Kuhn, 5 of another game, fewer if large or quick."""
     game = settings.game
-    if game.name == KUHN:
-        count = 12 if settings.quick else 300
-    else:
-        count = 1 if settings.quick or game.tree.num_nodes > FEW_NODES else 5
-    for seed in range(count):
+    few, many = (12, 300) if game.name == KUHN else (1, 5)
+    for seed in range(few if settings.quick or game.tree.num_nodes > FEW_NODES else many):
         yield f"random policy {seed}", Policy.random(game, seed)
 
 

@@ -14,6 +14,7 @@ import pyspiel
 from algorithms.exact.simulator import rules_of
 from algorithms.exact.tree import TERMINAL
 from algorithms.games import kuhn
+from algorithms.games.openspiel import load_pyspiel
 from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
 from kuhn_bridge import bridge, kuhn_v0
 from kuhn_bridge.bridge import BET, LETTERS, KuhnPoker, from_openspiel, letters_to_actions
@@ -29,14 +30,13 @@ from parity.sides import CORE, REFERENCE, Side, hand
 
 RULES, FACES = "rules", "faces"
 KUHN_POKER = pyspiel.load_game("kuhn_poker")
+PYTHON_REFERENCE = sides.openspiel(load_pyspiel("python_kuhn_poker"))
 HANDS = 24  # enough for every deal to come up
 Plan: TypeAlias = Mapping[str, Action]  # an action at each public history, whatever the card
-
-
-def _python_game() -> Side:
-    from open_spiel.python.games import kuhn_poker  # noqa: F401  # registers python_kuhn_poker
-
-    return sides.openspiel(pyspiel.load_game("python_kuhn_poker"))
+PLANS: list[Plan] = [  # every way to choose one of the two legal actions
+    dict(zip(DECISIONS, chosen, strict=True))
+    for chosen in product(*(BETTING[letters].after for letters in DECISIONS))
+]
 
 
 def lockstep(game: pyspiel.Game = KUHN_POKER) -> Iterator[tuple[str, State, pyspiel.State]]:
@@ -61,7 +61,7 @@ def _check_core(tally: Tally, settings: Settings) -> None:
 
 @check("core-python", RULES, "every node of the core against python_kuhn_poker")
 def _check_core_python(tally: Tally, settings: Settings) -> None:
-    sides.compare(CORE, _python_game(), tally)
+    sides.compare(CORE, PYTHON_REFERENCE, tally)
 
 
 @check("phases", RULES, "the phase of every node, derived from OpenSpiel's history")
@@ -74,7 +74,7 @@ def _check_phases(tally: Tally, settings: Settings) -> None:
 
 @check("information", RULES, "which nodes share an information state, pair by pair")
 def _check_information(tally: Tally, settings: Settings) -> None:
-    for theirs in (REFERENCE, _python_game()):
+    for theirs in (REFERENCE, PYTHON_REFERENCE):
         sides.compare_infosets(CORE, theirs, tally)
 
 
@@ -173,7 +173,6 @@ def replayed() -> Iterator[tuple[str, State, Any]]:
 
 @check("openspiel-face", FACES, "every node of python_kuhn_bridge against kuhn_poker")
 def _check_openspiel_face(tally: Tally, settings: Settings) -> None:
-    """The registered game, its information states and its tensors."""
     game = pyspiel.load_game(SHORT_NAME)
     ours = sides.openspiel(game, sides.OURS)
     sides.compare(ours, REFERENCE, tally)
@@ -275,7 +274,6 @@ def _check_shimmy_upstream(tally: Tally, settings: Settings) -> None:
 
 @check("engine.js", FACES, "the browser's rules engine at all 58 nodes, under node")
 def _check_engine(tally: Tally, settings: Settings) -> None:
-    """Phases, moves, returns, observations and masks of both agents."""
     tally.ours, tally.theirs = "engine.js", "the core"
     try:
         found = report()
@@ -317,8 +315,7 @@ def _check_selfplay(tally: Tally, settings: Settings) -> None:
     tally.theirs = "the plain one"
     vector, plain = SelfPlayVecEnv(1), SelfPlayEnv()
     vector.per_seat_credit = plain.per_seat_credit = True
-    second = [*plans()][:: 5 if settings.quick else 1]
-    for seats in product(plans(), second):
+    for seats in product(PLANS, PLANS[:: 5 if settings.quick else 1]):
         _compare_hands(vector, plain, seats, tally)
 
 
@@ -349,9 +346,3 @@ def _compare_hands(
             returns = (env.last_step().returns[0].tolist() for env in (vector, plain))
             tally.same(spot, "pays all {}", *returns)
         right, _ = plain.reset()
-
-
-def plans() -> Iterator[Plan]:
-    """Every way to choose one of the two legal actions at each of the four histories."""
-    for chosen in product(*(BETTING[letters].after for letters in DECISIONS)):
-        yield dict(zip(DECISIONS, chosen, strict=True))

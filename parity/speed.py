@@ -33,18 +33,16 @@ from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State
 from parity.benchmark import GAMES as LARGE
 
-Contender: TypeAlias = Callable[[int], int]
-"""Takes a number n, does about n units of work, and returns how many it did."""
+Contender: TypeAlias = Callable[[int], int]  # does about n units of work, and returns how many
 Maker: TypeAlias = Callable[[], Contender]
 
 BATCH = 131_072
-OPTIONAL = {"Pgx": "pgx", "LiteEFG": "LiteEFG"}
+KUHN, DICE6 = "kuhn_poker", "liars_dice(numdice=1,dice_sides=6)"
 GAMES = {  # with our targets of CFR and NashConv: ratios to OpenSpiel
-    "Kuhn": ("kuhn_poker", 130, 500),
+    "Kuhn": (KUHN, 130, 500),
     "Leduc": ("leduc_poker", 800, 3500),
     "Liar's Dice 4": ("liars_dice(numdice=1,dice_sides=4)", 500, 2000),
 }
-DICE6 = "liars_dice(numdice=1,dice_sides=6)"
 OPENSPIEL, EXACT_MODE = "OpenSpiel (C++)", "our exact mode"
 LARGE_GAMES = {"phantom tic-tac-toe": LARGE["PTTT"], "dark hex 3x3": LARGE["DH3"]}
 # Seconds per evaluation of one policy in these games, as the authors of two public projects report
@@ -101,7 +99,8 @@ def _main(arguments: argparse.Namespace) -> int:
         print(json.dumps(ratios, indent=2))
         return EXIT_OK
     print(table(HEADER, map(_row, ratios), left=2))
-    if missing := [name for name, package in OPTIONAL.items() if not installed(package)]:
+    optional = {"Pgx": "pgx", "LiteEFG": "LiteEFG"}
+    if missing := [name for name, package in optional.items() if not _installed(package)]:
         print(f"not installed, so not timed: {', '.join(missing)} (the extra [peers])")
     if not all(ratio["measured"] for ratio in ratios):
         print("(published): the authors' figure on their hardware, not measured here")
@@ -195,12 +194,12 @@ def contests() -> Iterator[Contest]:
     """All contests, with the peers that are installed."""
     from parity.nodes import shimmed  # which imports OpenSpiel
 
-    names = {OPENSPIEL: "kuhn_poker", "OpenSpiel (Python)": "python_kuhn_poker"}
+    names = {OPENSPIEL: KUHN, "OpenSpiel (Python)": "python_kuhn_poker"}
     peers: dict[str, Maker] = {peer: partial(_openspiel, name) for peer, name in names.items()}
     yield Contest("core, random hands", "decisions", _core, peers, [5])
     peers = {"Shimmy": partial(_aec, shimmed)}
     yield Contest("AEC face, random hands", "decisions", partial(_aec, kuhn_v0.env), peers, [20])
-    peers = {"Pgx": _pgx} if installed("pgx") else {}
+    peers = {"Pgx": _pgx} if _installed("pgx") else {}
     yield Contest(f"{BATCH:,} hands at once", "decisions", _hands, peers, [15])
     for name, (game, target, _) in GAMES.items():
         peers = {OPENSPIEL: partial(_openspiel_cfr, game), EXACT_MODE: partial(_cfr, game, "exact")}
@@ -211,15 +210,15 @@ def contests() -> Iterator[Contest]:
         # LiteEFG's CFR updates all players at once, so here ours does too. LiteEFG updates several
         # averages in a second call; ours updates one in every iteration. So LiteEFG is timed with
         # that call, which does more than ours, and without it, which does less.
-        calls = {"all its averages": True, "no average": False} if installed("LiteEFG") else {}
+        calls = {"all its averages": True, "no average": False} if _installed("LiteEFG") else {}
         peers = {f"LiteEFG, {call}": partial(_lite_efg, game, on) for call, on in calls.items()}
         ours = partial(_cfr, game, "fast", "cfr-simultaneous")
         yield Contest(f"simultaneous CFR, {name}", "iterations", ours, peers, [10, 10])
     for name, (game, _, target) in GAMES.items():
         unit, peers = "policies, 100 per batch", {OPENSPIEL: partial(_openspiel_nash_conv, game)}
-        yield Contest(f"NashConv, {name}", unit, partial(_nash_convs, game), peers, [target])
-    peers = {OPENSPIEL: partial(_openspiel_nash_conv, "kuhn_poker")}
-    yield Contest("NashConv, Kuhn, one call", "policies", _one_call, peers, [100])
+        yield Contest(f"NashConv, {name}", unit, partial(_nash_conv, game, 100), peers, [target])
+    ours, peers = partial(_nash_conv, KUHN, 1), {OPENSPIEL: partial(_openspiel_nash_conv, KUHN)}
+    yield Contest("NashConv, Kuhn, one call", "policies", ours, peers, [100])
     for name, game in LARGE_GAMES.items():
         ours = partial(_large_nash_conv, game)
         yield Contest(f"NashConv, {name}", "policies", ours, {}, seconds=1.0, published=PUBLISHED)
@@ -232,8 +231,7 @@ def contests() -> Iterator[Contest]:
     yield Contest("training loop", "decisions", ours, peers, [200], seconds=2.0)
 
 
-def installed(package: str) -> bool:
-    """Whether a package can be imported."""
+def _installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
@@ -381,15 +379,11 @@ def _lite_efg(game: str, averages: bool) -> Contender:
     return _repeated(iterate)
 
 
-def _nash_convs(game: str) -> Contender:
+def _nash_conv(game: str, batch: int) -> Contender:
     tree = load_game(game).tree
-    policies = np.stack([tree.random(seed) for seed in range(100)])
-    return _repeated(partial(nash_convs, tree, policies), units=len(policies))
-
-
-def _one_call() -> Contender:
-    tree = load_game("kuhn_poker").tree
-    return _repeated(partial(nash_conv, tree, tree.random(0)))
+    policies = np.stack([tree.random(seed) for seed in range(batch)])
+    one, many = partial(nash_conv, tree, policies[0]), partial(nash_convs, tree, policies)
+    return _repeated(many if batch > 1 else one, units=batch)
 
 
 def _openspiel_nash_conv(name: str) -> Contender:
