@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +16,7 @@ from algorithms.exact.solving import make_solver
 from algorithms.games import load_game
 from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.policies import Policy
-from parity import check, games
+from parity import check, games, policies
 from parity.registry import GAME_CHECKS, Settings, Tally, run
 from tests.games import KUHN3, altered
 from tests.planting import failures
@@ -34,7 +33,7 @@ TREE = GAME.tree
 TERMINAL, DECISION = int(TREE.terminals[7]), int(TREE.members[5])
 OTHER = Policy.random(KUHN3, 77)
 UNIFORM = Policy.uniform("kuhn").table
-LEDUC_INFOSETS = 936
+LEDUC_INFOSETS, FIRST_LEGAL = 936, TREE.legal.argmax(axis=1)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +53,7 @@ def test_everything_agrees(name):
 def tree(**changes):
     """Three-player Kuhn with other arrays in its tree."""
     new = {name: change(getattr(TREE, name)) for name, change in changes.items()}
-    wrong = replace(TREE, **new)
-    return altered(GAME, tree=wrong)
+    return altered(GAME, tree=replace(TREE, **new))
 
 
 def at(index, value):
@@ -151,8 +149,9 @@ def shifted(kind):
     return {"make_solver": make}
 
 
-def halved(function):
-    return lambda *args: function(*args) / 2
+def off(name, distance):
+    """A function of which all numbers are a little too high."""
+    return {name: lambda *args: np.add(getattr(values, name)(*args), distance)}
 
 
 def zero_where(infosets):
@@ -181,57 +180,33 @@ PLANTED = [
     ("fast", shifted("average_policy"), "leduc_poker, iteration 1, average_policy"),
     ("nashconv", zero_where(len(UNIFORM)), "random policy 0: ours has NashConv 0, "),
     ("nashconv", zero_where(LEDUC_INFOSETS), "leduc_poker, policy 0: ours has NashConv 0, "),
-    ("nashconv", {"nash_convs": halved(values.nash_convs)}, "policy 0 of a batch: ours has"),
+    ("nashconv", off("nash_convs", 1e-9), "policy 0 of a batch: ours has"),
     ("best-response", {"evaluate_policy": swapped_gains}, "policy 0: ours lets player_0 gain"),
-    (
-        "values",
-        {"expected_values": lambda *args: [v + 1e-9 for v in values.expected_values(*args)]},
-        "random policy 0: ours pays player_0",
-    ),
-    (
-        "equilibria",
-        {"nash": lambda alpha: nash(alpha * Fraction(99, 100))},
-        "alpha = 1/36: ours plays",
-    ),
-    (
-        "equilibria",
-        {"nash": lambda alpha: UNIFORM},
-        "ours has NashConv 0, OpenSpiel has NashConv 0.916666667",
-    ),
+    ("values", off("expected_values", 1e-9), "random policy 0: ours pays player_0"),
+    ("equilibria", {"nash": lambda alpha: nash(alpha * 0.99)}, "alpha = 1/36: ours plays"),
+    ("equilibria", {"nash": lambda alpha: UNIFORM}, "OpenSpiel has NashConv 0.916666667"),
     ("equilibria", {"VALUE": -0.05}, "alpha = 0: ours has value -0.05, OpenSpiel has value -0.055"),
     ("lp", solution(value=-0.0556), "kuhn_poker: ours has value -0.0556, OpenSpiel has"),
-    (
-        "lp",
-        solution(policy=UNIFORM),
-        "the LP's policy: ours has NashConv 0, OpenSpiel has NashConv 0.916666667",
-    ),
-]  # fmt: skip
+    ("lp", solution(policy=UNIFORM), "the LP's policy: ours has NashConv 0, OpenSpiel has"),
+]
 PLANTED_IN_GAME = [
-    (
-        "values",
-        {"expected_values": lambda *args: [v + 1e-6 for v in values.expected_values(*args)]},
-        "random policy 0: ours pays player_0",
-    ),
+    ("values", off("expected_values", 1e-6), "random policy 0: ours pays player_0"),
     ("best-response", measured(best_values=(7.0,) * 3), "policy 0: ours lets player_0 win 7"),
     (
         "best-response",
-        measured(best_responses=TREE.legal.argmax(axis=1)),
-        "random policy 0, played out: ours lets player_0 win",
+        measured(best_responses=FIRST_LEGAL),
+        "0, played out: ours lets player_0",
     ),
     ("nashconv", measured(nash_conv=9.0), "random policy 0: ours has NashConv 9"),
     ("nashconv", measured(gains=(9.0,) * 3), "random policy 0: ours lets player_0 gain 9"),
-    (
-        "nashconv",
-        {"nash_convs": lambda *args: values.nash_convs(*args) + 1e-6},
-        "random policy 0 of a batch: ours has NashConv",
-    ),
+    ("nashconv", off("nash_convs", 1e-6), "random policy 0 of a batch: ours has NashConv"),
     ("cfr", variant("lcfr"), "iteration 2, average_policy, '0': ours plays 0"),
     ("cfr+", variant("lcfr"), "ours plays"),
     ("fast", {"make_solver": fast_average_differs}, "dcfr, iteration 2"),
     (
         "policies",
-        back(from_document=lambda text, game: OTHER),
-        "JSON gives the same policy back does not hold",
+        back(from_document=lambda *args: OTHER),
+        "JSON gives the same policy back",
     ),
     (
         "policies",
@@ -303,7 +278,7 @@ def test_another_information_state_is_a_mismatch():
 
 def test_tolerances_are_strict():
     assert (games.EXACT, games.EXACT_PER_CHIP, games.ITERATES) == (1e-12, 1e-10, 1e-9)
-    assert games.TIE == 1e-11
+    assert (games.TIE, policies.SINGLE_PRECISION) == (1e-11, 1e-6)
 
 
 def test_the_command(capsys):
@@ -317,20 +292,3 @@ def test_the_command(capsys):
     assert (row["name"], row["status"], row["wrong"]) == ("tree", "pass", 0)
     assert check.main(["--game", "tiny_hanabi", "--list"]) == 0
     assert "every node of the tree" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--game", "leduk"], "unknown game 'leduk'"),
-        (["--game", "nfg_game"], "OpenSpiel cannot load it"),
-        (["--game", "tiny_hanabi", "--only", "core"], "unknown check 'core'"),
-        (["--game", "tiny_hanabi", "--model", "m.zip"], "--model cannot be combined with --game"),
-        (["--game", "tiny_hanabi", "--candidate", "x:y"], "--game cannot be combined with"),
-    ],
-)
-def test_bad_input(arguments, message, capsys):
-    assert check.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1

@@ -81,7 +81,3 @@ def test_ctrl_c_during_the_training_of_the_small_model_is_not_a_mismatch(capsys,
     policies.small_model.cache_clear()
     assert check.main(["--only", "model"]) == 130
     assert "FAIL" not in capsys.readouterr().out
-
-
-def test_the_tolerance_is_that_of_single_precision():
-    assert policies.SINGLE_PRECISION == 1e-6
