@@ -15,8 +15,6 @@ from algorithms.support.progress import progress
 from parity import registry
 from parity.registry import GAME, Check, Settings, Tally
 
-HEADER = ("group", "check", "compared", "deviation", "time", "")
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 = all agree, 1 = a mismatch, 2 = could not run."""
@@ -111,7 +109,7 @@ def _print(results: Sequence[tuple[Check, Tally]]) -> None:
         deviation = f"{tally.deviation:.1e}" if tally.deviation else "0"
         figures = (f"{tally.compared:,}", deviation, f"{tally.seconds:.2f} s", tally.status)
         rows.append((item.group, item.name, *figures))
-    print(table(HEADER, rows, left=2))
+    print(table(("group", "check", "compared", "deviation", "time", ""), rows, left=2))
     for item, tally in results:
         for case in tally.cases:
             print(f"  {item.name}: {case}")

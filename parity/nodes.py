@@ -319,9 +319,7 @@ def _check_selfplay(tally: Tally, settings: Settings) -> None:
         _compare_hands(vector, plain, seats, tally)
 
 
-def _compare_hands(
-    vector: SelfPlayVecEnv, plain: SelfPlayEnv, seats: tuple[Plan, Plan], tally: Tally
-) -> None:
+def _compare_hands(vector: Any, plain: Any, seats: tuple[Plan, ...], tally: Tally) -> None:
     vector.seed(0)
     observation, (right, _) = np.asarray(vector.reset())[0], plain.reset(seed=0)
     where = " against ".join(

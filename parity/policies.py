@@ -127,7 +127,6 @@ def _check_onnx(tally: Tally, settings: Settings) -> None:
 
 @check("policy.js", GROUP, "the exported model in the page's own module against torch")
 def _check_policy_js(tally: Tally, settings: Settings) -> None:
-    """onnxruntime-web under node, at every information state."""
     tally.theirs = "torch"
     policy, path = exported(settings)
     compare_policy(tally, policy, run_in_page(path))
