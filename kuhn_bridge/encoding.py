@@ -28,27 +28,17 @@ def encode_history(row: Betting) -> Observation:
 
 
 def encode(card: Card, letters: str) -> Observation:
-    """The observation of the holder of `card` after `letters`.
-
-    float32 `(10,)`, binary:
-
-    | index | meaning |
-    |---|---|
-    | 0..2 | own card J, Q, K |
-    | 3..7 | history `[]`, `[check]`, `[bet]`, `[check, bet]`, finished |
-    | 8..9 | to act: player_0, player_1; neither at the end |
-    """
+    """The observation of the holder of `card` after `letters`, as `KuhnEnv` describes it."""
     row = BETTING[letters]
     actor = one_hot(row.actor, len(AGENTS))
     return np.concatenate([one_hot(card, len(Card)), encode_history(row), actor])
 
 
-def encode_mask(letters: str, seat: int) -> Mask:
+def encode_mask(row: Betting, seat: int) -> Mask:
     """int8 `(3,)`, 1 = legal for `seat`; all zero when `seat` is not to act."""
-    row = BETTING[letters]
     return np.array([seat == row.actor and a in row.after for a in Action], np.int8)
 
 
 # By history, then by card or by seat. Callers get copies.
 OBSERVATIONS = {at: tuple(encode(card, at) for card in Card) for at in BETTING}
-MASKS = {at: tuple(encode_mask(at, seat) for seat in PLAYERS) for at in BETTING}
+MASKS = {at: tuple(encode_mask(row, seat) for seat in PLAYERS) for at, row in BETTING.items()}

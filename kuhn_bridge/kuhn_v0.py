@@ -31,6 +31,7 @@ class AgentObservation(AgentInfo):
     observation: Observation
 
 
+_SEATS = {"player_0": 0, "player_1": 1}
 _Rest: TypeAlias = tuple[int, bool, bool, AgentInfo]
 
 
@@ -72,11 +73,8 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
 
     ## Rewards
 
-    | the hand ends with | the winner gets, the loser pays | winner |
-    |---|---|---|
-    | check-check | 1 | the higher card |
-    | bet-fold, check-bet-fold | 1 | the player who bet |
-    | bet-call, check-bet-call | 2 | the higher card |
+    The loser pays the winner 1 chip after check-check or a fold and 2 after a called bet. A fold
+    loses; otherwise the higher card wins.
 
     ## Starting state
 
@@ -94,6 +92,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         "is_parallelizable": False,
         "render_fps": 1,
     }
+    agent_selection: str
 
     def __init__(self, render_mode: str | None = None) -> None:
         modes = self.metadata["render_modes"]
@@ -148,7 +147,18 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         """Play `action` for `agent_selection`; `None` for a finished agent."""
         hand = self._dealt()
         if hand.is_terminal:
-            self._leave(action)
+            if not self.agents:
+                raise HistoryError("the hand is over and both agents have left; call reset()")
+            if action is not None:
+                wrong = f"illegal action {short_repr(action)} {hand.describe()}"
+                raise IllegalActionError(f"{wrong}: the hand is over, step(None)")
+            agent = self.agent_selection
+            self.agents.remove(agent)
+            for entries in (self.terminations, self.truncations, self._cumulative_rewards):
+                del entries[agent]
+            del self.infos[agent]
+            self.rewards = dict.fromkeys(self.agents, 0)
+            self.agent_selection = AGENTS[1]
             return
         hand = hand.act(action)
         self._cumulative_rewards[self.agent_selection] = 0
@@ -223,20 +233,6 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         if self.render_mode == "human":
             self.render()
 
-    def _leave(self, action: Any) -> None:
-        if not self.agents:
-            raise HistoryError("the hand is over and both agents have left; call reset()")
-        if action is not None:
-            wrong = f"illegal action {short_repr(action)} {self._dealt().describe()}"
-            raise IllegalActionError(f"{wrong}: the hand is over, step(None)")
-        agent = self.agent_selection
-        self.agents.remove(agent)
-        for entries in (self.terminations, self.truncations, self._cumulative_rewards, self.infos):
-            del entries[agent]
-        self.rewards = dict.fromkeys(self.agents, 0)
-        if self.agents:
-            self.agent_selection = self.agents[0]
-
     def _dealt(self) -> State:
         if self._hand is None:
             raise HistoryError("no hand is dealt yet; call reset() first")
@@ -245,8 +241,8 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
 
 def _seat(agent: str) -> int:
     try:
-        return AGENTS.index(agent)
-    except ValueError:
+        return _SEATS[agent]
+    except (KeyError, TypeError):
         known = ", ".join(AGENTS)
         raise SeatError(f"{short_repr(agent)} is not an agent; the agents are {known}") from None
 

@@ -69,7 +69,7 @@ class State:
         return state
 
     def observe(self, seat: int) -> Observation:
-        """The observation of `seat`: float32 `(10,)`, with the indices of `encoding.encode`."""
+        """The observation of `seat`: float32 `(10,)`, with the indices of `KuhnEnv`."""
         return OBSERVATIONS[self.letters][self.cards[rules.as_seat(seat)]].copy()
 
     def mask(self, seat: int) -> Mask:

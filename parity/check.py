@@ -9,7 +9,7 @@ from pathlib import Path
 
 from algorithms.games import KUHN, Game, load_game
 from algorithms.policies import load_policy
-from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, run, table
+from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
 from parity import registry
@@ -31,8 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--candidate", metavar="WHERE:WHAT", help=candidate)
     actions = 'the meaning of the candidate\'s action IDs, e.g. "0=check/call,1=bet,2=fold"'
     add("--actions", metavar="MAP", help=actions)
-    arguments = parser.parse_args(argv)
-    return run(lambda: _main(arguments), parser.prog)
+    return parser.run(_main, argv)
 
 
 def _main(arguments: argparse.Namespace) -> int:

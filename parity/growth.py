@@ -14,8 +14,7 @@ import numpy as np
 
 from algorithms.exact.solving import MODES, make_solver
 from algorithms.games import load_game
-from algorithms.support.command import EXIT_OK, Parser, run, table
-from algorithms.support.errors import UsageError
+from algorithms.support.command import EXIT_OK, Parser, number, table
 from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
 from kuhn_bridge.errors import GameError
@@ -39,16 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = Parser(prog="python -m parity.growth", description=__doc__)
     add, most = parser.add_argument, "the largest game (%(default)s)"
-    add("--most", type=int, default=20_000_000, metavar="NODES", help=most)
+    add("--most", type=number(1), default=20_000_000, metavar="NODES", help=most)
     add("--chart", type=Path, metavar="PNG", help="draw a chart")
     add("--json", action="store_true", help="print one JSON list")
-    arguments = parser.parse_args(argv)
-    return run(lambda: _main(arguments), parser.prog)
+    return parser.run(_main, argv)
 
 
 def _main(arguments: argparse.Namespace) -> int:
-    if arguments.most < 1:
-        raise UsageError(f"--most {arguments.most}: must be at least 1")
     if arguments.chart:
         require_png(arguments.chart)
     points = []

@@ -42,9 +42,9 @@ PLANS: list[Plan] = [  # every way to choose one of the two legal actions
 def lockstep(game: pyspiel.Game = KUHN_POKER) -> Iterator[tuple[str, State, pyspiel.State]]:
     """Every dealt state of the core, with OpenSpiel's state after the same moves."""
     for state in nodes():
-        theirs = game.new_initial_state()
-        own = (*state.cards, *letters_to_actions(state.letters))
-        for action in bridge.state_to_openspiel(state) if game is KUHN_POKER else own:
+        theirs, own = game.new_initial_state(), letters_to_actions(state.letters)
+        moves = map(LETTERS.index, state.letters) if game is KUHN_POKER else own
+        for action in (*state.cards, *moves):
             theirs.apply_action(action)
         yield hand(state.cards, state.letters), state, theirs
 

@@ -24,8 +24,8 @@ from algorithms.exact.simulator import Simulator
 from algorithms.exact.solving import Mode, make_solver
 from algorithms.exact.values import nash_conv, nash_convs
 from algorithms.games import kuhn, load_game
-from algorithms.support.command import EXIT_OK, Parser, run, table
-from algorithms.support.errors import UsageError, unknown
+from algorithms.support.command import EXIT_OK, Parser, number, table
+from algorithms.support.errors import unknown
 from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
 from kuhn_bridge import kuhn_v0
@@ -71,16 +71,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m parity.speed", description=__doc__)
     add = parser.add_argument
     add("--only", action="append", metavar="NAME", help="run this contest; repeatable")
-    add("--rounds", type=int, default=5, help="the number of rounds (%(default)s)")
+    add("--rounds", type=number(1), default=5, help="the number of rounds (%(default)s)")
     add("--json", action="store_true", help="print one JSON list")
     add("--chart", type=Path, metavar="PNG", help="draw the ratios as bars")
-    arguments = parser.parse_args(argv)
-    return run(lambda: _main(arguments), parser.prog)
+    return parser.run(_main, argv)
 
 
 def _main(arguments: argparse.Namespace) -> int:
-    if arguments.rounds < 1:
-        raise UsageError(f"--rounds {arguments.rounds}: must be at least 1")
     if arguments.chart:
         require_png(arguments.chart)
     every = {contest.name: contest for contest in contests()}

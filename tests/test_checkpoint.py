@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from algorithms.learning.checkpoint import read_checkpoint, write_checkpoint
 from algorithms.learning.curve import Point
 from algorithms.learning.settings import configure
-from algorithms.learning.training import Training
+from algorithms.learning.training import Training, read_checkpoint, write_checkpoint
 from algorithms.support.files import write_checksummed
 from algorithms.train_ppo import main
 from kuhn_bridge import BridgeError

@@ -20,9 +20,9 @@ from algorithms.learning.learner import (
     InfosetPolicy,
     InfosetStatistics,
     SelfPlay,
-    TableAverage,
     uniform_return_scale,
 )
+from algorithms.learning.saving import save_model
 from algorithms.learning.settings import configure
 from algorithms.learning.training import Training
 from algorithms.learning.usual_recipe import TurnsEnv
@@ -159,11 +159,11 @@ def test_batches_are_of_about_equal_size() -> None:
 def test_an_average_plays_like_one_of_its_policies_drawn_for_the_whole_hand() -> None:
     bets = np.where(KUHN.tree.legal[:, 1:2], np.eye(3)[1], np.eye(3)[0])
     checks = np.eye(3)[np.zeros(12, int)]
-    average = TableAverage(KUHN.tree)
-    average.add(bets)
-    assert (average.table[9:] == KUHN.tree.uniform()[9:]).all()  # where no policy arrives
-    average.add(checks)  # counts four times
-    found = average.table
+    statistics = InfosetStatistics(KUHN.tree)
+    statistics.add_to_average(bets)
+    assert (statistics.average[9:] == KUHN.tree.uniform()[9:]).all()  # where no policy arrives
+    statistics.add_to_average(checks)  # counts four times
+    found = statistics.average
     assert found[0].tolist() == pytest.approx([0.8, 0.2, 0])
     assert found[9:] == pytest.approx(checks[9:])  # only who checked is asked after check-bet
 
@@ -267,7 +267,6 @@ def test_stock_ppo_learns_and_is_left_as_it_was() -> None:
     assert nash_conv(KUHN.tree, callback.learner.last) == pytest.approx(callback.curve[-1].last)
     assert model.ent_coef == 0
     assert not model.policy.action_net._forward_hooks
-    assert not model.policy.features_extractor._forward_pre_hooks
     assert type(model.rollout_buffer).__name__ == "MaskableRolloutBuffer"
     assert not env.per_seat_credit
 
@@ -428,7 +427,7 @@ def test_the_magnet_and_the_preconditioner_are_needed(monkeypatch: pytest.Monkey
     uniform 0.07; no pull 0.15 and more."""
 
     def saved(**settings: Any) -> float:
-        end = trained(steps=2_000_000, **settings).curve[-1]
+        end = trained(steps=2_000_000, **settings).recorder.points[-1]
         return min(end.last, end.average)
 
     assert saved() < 0.05
@@ -439,22 +438,22 @@ def test_the_magnet_and_the_preconditioner_are_needed(monkeypatch: pytest.Monkey
         return -100 * self.step_size * gradient / self.sigma
 
     leduc = {"game": LEDUC, "steps": 200_000}
-    with_it = trained(**leduc).curve[-1].last
+    with_it = trained(**leduc).recorder.points[-1].last
     monkeypatch.setattr(InfosetStatistics, "target_step", ppo_gradient)
-    assert trained(**leduc).curve[-1].last > with_it + 0.4
+    assert trained(**leduc).recorder.points[-1].last > with_it + 0.4
 
 
 def test_a_saved_model_goes_on_learning_the_sb3_way(tmp_path: Path) -> None:
     path = tmp_path / "model.zip"
     first = trained(steps=1_000_000)
-    first.save_model(path, holds="average")
+    save_model(first, path, holds="average")
     before = load_policy(path).nash_conv()
     model = MaskablePPO.load(path, env=SelfPlayVecEnv(1024), device="cpu")
     callback = SelfPlay()
     model.learn(300_000, callback=callback)
     assert callback.curve[0].last == pytest.approx(before, abs=1e-5)
     assert callback.curve[-1].last < max(1.2 * before, 0.012)
-    assert np.abs(callback.learner.last - first.average).max() > 1e-3  # and it does learn
+    assert np.abs(callback.learner.last - first.learner.average).max() > 1e-3  # and it does learn
     model.save(tmp_path / "more.zip")
     again = load_policy(tmp_path / "more.zip")
     assert again.nash_conv() == pytest.approx(callback.curve[-1].last, abs=1e-5)

@@ -24,12 +24,11 @@ from algorithms.exact.cfr import Solver
 from algorithms.exact.values import nash_conv
 from algorithms.games import load_game, openspiel
 from algorithms.learning import curve, saving, training
-from algorithms.learning.checkpoint import read_checkpoint
 from algorithms.learning.curve import COLUMNS, Point, Recorder, from_csv, to_csv
 from algorithms.learning.environments import SelfPlayVecEnv
-from algorithms.learning.models import imitate
+from algorithms.learning.saving import save_model
 from algorithms.learning.settings import configure
-from algorithms.learning.training import Training
+from algorithms.learning.training import Training, imitate, read_checkpoint
 from algorithms.policies import load_policy
 from algorithms.policies.network import network_table
 from algorithms.policies.policy import Policy
@@ -376,9 +375,9 @@ def test_progress_is_shown_between_the_points_of_a_curve() -> None:
     shown: list[Point] = []
     made = Training(configure({**TINY, "points": 1}), watch=shown.append)
     made.run()
-    assert [point.steps for point in made.curve] == [0, 160]
+    assert [point.steps for point in made.recorder.points] == [0, 160]
     assert [point.steps for point in shown] == [0, 32, 64, 96, 128, 160]
-    assert shown[3].last == made.curve[0].last
+    assert shown[3].last == made.recorder.points[0].last
 
 
 def test_a_large_game_is_resumed_to_the_same_weights(tmp_path: Path) -> None:
@@ -402,7 +401,7 @@ def test_on_states_a_run_starts_from_a_model(tmp_path: Path) -> None:
     assert main(["--out", str(first), *few, "--save", "last"]) == 0
     settings = {"game": "leduc_poker", "env": "states", "n_envs": 2, "width": 16}
     made = Training(configure(settings | {"init": str(first)}))
-    table = network_table(made.last, made.game)
+    table = network_table(made.learner.last, made.game)
     assert np.abs(table - load_policy(first).table).max() < 1e-6
     with pytest.raises(BridgeError, match="its network has other layers; want weights"):
         Training(configure(settings | {"width": 32, "init": str(first)}))
@@ -493,7 +492,7 @@ def test_a_run_starts_from_a_model(tmp_path: Path) -> None:
     first = run(tmp_path / "first.zip", "--steps", "20000")
     one = ["--steps", "512", "--step-size", "0", "--save", "last"]
     for net in ("table", "mlp"):
-        table = Training(configure({"net": net, "init": str(tmp_path / "first.zip")})).last
+        table = Training(configure({"net": net, "init": str(tmp_path / "first.zip")})).learner.last
         assert np.abs(table - first.table).max() < 1e-4
     again = run(tmp_path / "table.zip", "--init", str(tmp_path / "first.zip"), *one).table
     assert np.abs(again - first.table).max() < 1e-5
@@ -620,17 +619,20 @@ def test_the_better_policy_is_the_one_with_less_to_gain(
 ) -> None:
     made = Training(configure(TINY))
     made.run()
-    made.curve[-1] = made.curve[-1]._replace(last=last, average=average)
+    made.recorder.points[-1] = made.recorder.points[-1]._replace(last=last, average=average)
     result = saving.save_results(made, tmp_path / "model.zip", picture=False)
     assert result["holds"] == better
-    assert np.abs(load_policy(tmp_path / "model.zip").table - getattr(made, better)).max() < 1e-6
+    assert (
+        np.abs(load_policy(tmp_path / "model.zip").table - getattr(made.learner, better)).max()
+        < 1e-6
+    )
     assert {path.suffix for path in tmp_path.iterdir()} == {".zip", ".csv", ".json"}
 
 
 def test_a_saved_table_expects_what_it_has_learned(tmp_path: Path) -> None:
     made = Training(configure(TINY))
     made.run()
-    made.save_model(tmp_path / "model.zip", holds="last")
+    save_model(made, tmp_path / "model.zip", holds="last")
     model = MaskablePPO.load(tmp_path / "model.zip", device="cpu")
     wanted = made.model.policy.outputs()[1]
     assert wanted.abs().max() > 0.1
@@ -641,10 +643,10 @@ def test_a_saved_table_expects_what_it_has_learned(tmp_path: Path) -> None:
 def test_what_is_too_large_for_a_unit_each_is_fitted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("algorithms.learning.models.MAX_PLACED_WEIGHTS", 100)  # Kuhn takes 120
+    monkeypatch.setattr("algorithms.learning.saving.MAX_PLACED_WEIGHTS", 100)  # Kuhn takes 120
     made, table = Training(configure(TINY)), KUHN.tree.random(0)
     made.model.policy.set_table(table)
-    made.save_model(tmp_path / "model.zip", holds="last")
+    save_model(made, tmp_path / "model.zip", holds="last")
     assert MaskablePPO.load(tmp_path / "model.zip", device="cpu").policy.net_arch == [128, 128]
     assert np.abs(load_policy(tmp_path / "model.zip").table - table).max() < 1e-3
 
@@ -655,10 +657,10 @@ def test_saving_the_average_leaves_the_model_as_it_was(
 ) -> None:
     made = Training(configure({"n_steps": 64, "steps": 64, "n_envs": 1, **settings}))
     made.run()
-    before = made.last
-    made.save_model(tmp_path / "model.zip", holds="average")
-    assert np.array_equal(made.last, before)
-    assert np.abs(load_policy(tmp_path / "model.zip").table - made.average).max() < 1e-3
+    before = made.learner.last
+    save_model(made, tmp_path / "model.zip", holds="average")
+    assert np.array_equal(made.learner.last, before)
+    assert np.abs(load_policy(tmp_path / "model.zip").table - made.learner.average).max() < 1e-3
 
 
 def test_the_usual_recipe_is_stock_ppo_on_kuhn() -> None:

@@ -12,8 +12,7 @@ import numpy as np
 from algorithms.exact.cfr import BaseSolver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.support.arrays import Float64Array, Int8Array, Int32Array, IntpArray, UInt64Array
-from algorithms.support.compiled import compiled
-from algorithms.support.draws import STEP, mixed
+from algorithms.support.compiled import STEP, compiled, mixed
 from kuhn_bridge.errors import GameError
 
 Scheme: TypeAlias = Literal["external", "outcome"]

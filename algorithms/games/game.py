@@ -35,12 +35,8 @@ class Game:
 
     Attributes:
         name: string that loads the game again.
-        num_players: number of players.
-        num_actions: number of action IDs A.
         observation_size: size of an observation, without the one-hot of the seat.
         origin: `pyspiel.Game` that the game was made from, if any.
-        max_nodes: largest number of nodes of a tree.
-        cached: whether a large tree is cached on disk.
         closed_form: values that are known without solving the game, if any.
     """
 
@@ -57,7 +53,7 @@ class Game:
     def tree(self) -> Tree:
         """The game tree; a `GameError` if the game is too large for one."""
         kept = find_tree(self.origin, self.name) if self.cached else None
-        if kept is not None and kept.num_nodes <= self.max_nodes:
+        if kept and kept.num_nodes <= self.max_nodes:
             return kept
         with progress(f"walking {self.name.partition('(')[0]}") as bar:
             tree = openspiel.openspiel_tree(
@@ -74,7 +70,8 @@ class Game:
 
     @cached_property
     def _seems_to_fit(self) -> bool:
-        return openspiel.seems_to_fit(self.origin, self.max_nodes)
+        nodes = openspiel.estimated_nodes(self.origin, enough=2 * self.max_nodes)
+        return nodes <= self.max_nodes and not openspiel.forgets(self.origin)
 
     @cached_property
     def native(self) -> NativeGame | None:
@@ -156,16 +153,9 @@ class Game:
         They are the observation, followed by a one-hot of the seat if `size` is larger by the
         number of players. The default is the size that training uses.
         """
-        plain, with_seat = self.observation_size, self.observation_size + self.num_players
-        if size is None:
-            size = with_seat if self.appends_seat else plain
-        if size == plain:
+        with_seat = self.appends_seat if size is None else size > self.observation_size
+        if not with_seat:
             return self.observations
-        if size != with_seat:
-            raise GameError(
-                f"a network of {self.name} has {plain} inputs, or {with_seat} with a one-hot of "
-                f"the seat; got {size}"
-            )
         seats = np.eye(self.num_players, dtype=np.float32)[self.tree.owner]
         return np.hstack([self.observations, seats])
 

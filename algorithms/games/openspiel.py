@@ -22,12 +22,7 @@ _PROBES = 200
 _REFUSED_FACTOR = 1_000
 
 
-def seems_to_fit(game: Any, max_nodes: int) -> bool:
-    """Whether a tree of at most `max_nodes` holds the game, by an estimate of its size."""
-    return not _forgets(game) and estimated_nodes(game, enough=2 * max_nodes) <= max_nodes
-
-
-def _forgets(game: Any) -> bool:
+def forgets(game: Any) -> bool:
     """Whether this is classical dark hex on more than four cells.
 
     Its strings show how many actions there were in all, but not how many at the player's earlier
@@ -108,13 +103,11 @@ def estimated_nodes(game: Any, *, probes: int = _PROBES, enough: float = inf) ->
     for _ in range(probes):
         state, width = game.new_initial_state(), 1.0
         total += width
-        while not state.is_terminal() and total < enough * probes:
+        while total < enough * probes and not state.is_terminal():
             actions = state.legal_actions()
             width *= len(actions)
             total += width
             state.apply_action(rng.choice(actions))
-        if total >= enough * probes:
-            break
     return total / probes
 
 
@@ -139,24 +132,26 @@ def _walked(game: Any, walk: TreeBuilder) -> Iterator[int]:
         player = state.current_player()
         walk.add_node(depth, player, action, edge)
         yield len(walk)
+        steps: list[tuple[int, float]] = []
         if player == TERMINAL:
             walk.set_returns(state.returns())
         elif player == CHANCE:
-            stack.append((state, depth + 1, state.chance_outcomes()[::-1]))
+            steps = state.chance_outcomes()
         else:
             legal = state.legal_actions()
             walk.set_decision(player, state.information_state_string(), legal)
-            stack.append((state, depth + 1, [(move, 1.0) for move in reversed(legal)]))
+            steps = [(move, 1.0) for move in legal]
+        if steps:
+            stack.append((state, depth + 1, steps[::-1]))
         if not stack:
             return
-        parent, depth, steps = stack[-1]
+        state, depth, steps = stack[-1]
         action, edge = steps.pop()
         if steps:
-            state = parent.child(action)
+            state = state.child(action)
         else:
             stack.pop()
-            parent.apply_action(action)
-            state = parent
+            state.apply_action(action)
 
 
 def _bytes_of(game: Any) -> tuple[int, int]:

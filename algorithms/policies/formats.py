@@ -17,7 +17,7 @@ from algorithms.exact.tree import Tree
 from algorithms.games import KUHN, Game, same_game
 from algorithms.policies.kuhn import to_names
 from algorithms.support.arrays import Float64Array
-from algorithms.support.npz import read_arrays, write_arrays
+from algorithms.support.files import read_arrays, write_arrays
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import Action
 
