@@ -60,23 +60,21 @@ def test_an_error_in_the_core_fails_the_checks_concerned_and_no_others():
     assert failed - {"engine.js"} == expected  # which may be skipped
 
 
-def test_a_check_that_compares_nothing_or_raises_fails():
-    def broken(tally, settings):
-        raise RuntimeError("no luck")
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (None, "FAIL"),  # it compared nothing
+        (RuntimeError("no luck"), "FAIL"),
+        (ModuleNotFoundError(name="shimmy"), "skipped"),
+        (ModuleNotFoundError(name="parity.gone"), "FAIL"),  # a module of ours
+    ],
+)
+def test_the_status_of_a_check(error, status):
+    def body(tally, settings):
+        if error:
+            raise error
 
-    for body in (lambda tally, settings: None, broken):
-        assert run(Check("x", "rules", "x", body), QUICK).status == "FAIL"
-
-
-def test_a_missing_package_skips_a_check_but_a_missing_module_of_ours_fails_it():
-    def status(name):
-        def body(tally, settings):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-        return run(Check("x", "rules", "x", body), QUICK).status
-
-    assert status("shimmy") == "skipped"
-    assert status("parity.gone") == "FAIL"
+    assert run(Check("x", "rules", "x", body), QUICK).status == status
 
 
 @pytest.mark.parametrize(

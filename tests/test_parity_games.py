@@ -19,7 +19,7 @@ from algorithms.policies import Policy
 from parity import check, games, policies
 from parity.registry import GAME_CHECKS, Settings, Tally, run
 from tests.games import KUHN3, altered
-from tests.planting import failures
+from tests.planting import failures, measured
 from tests.shared_strings import SHARED
 
 ONE_PLAYER = "cliff_walking(height=2,width=3,horizon=3)"
@@ -93,17 +93,6 @@ WRONG_GAMES = [
     ("cfr", tree(returns=at((1, TERMINAL), -9.0)), "ours plays"),
     ("cfr+", tree(returns=at((1, TERMINAL), -9.0)), "ours plays"),
 ]
-
-
-def measured(**changes):
-    """A measure of which some attributes are wrong."""
-
-    def evaluate(tree, table):
-        right = values.evaluate_policy(tree, table)
-        names = ("nash_conv", "gains", "best_values", "best_responses")
-        return SimpleNamespace(**({name: getattr(right, name) for name in names} | changes))
-
-    return {"evaluate_policy": evaluate}
 
 
 def variant(wrong):
