@@ -18,11 +18,10 @@ from algorithms.games.openspiel import load_pyspiel
 from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
 from kuhn_bridge import bridge, kuhn_v0
 from kuhn_bridge.bridge import BET, LETTERS, KuhnPoker, from_openspiel, letters_to_actions
-from kuhn_bridge.encoding import one_hot
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, BETTING, DEALS, DECISIONS, PLAYERS, Action
-from kuhn_bridge.state import State, nodes
+from kuhn_bridge.state import State, nodes, one_hot
 from kuhn_bridge.web.check import report
 from parity import sides
 from parity.registry import Settings, Skipped, Tally, check

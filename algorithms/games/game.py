@@ -95,10 +95,6 @@ class Game:
         """The table that plays every legal action equally often."""
         return (self.native or self.tree).uniform()
 
-    def random_table(self, seed: int) -> Any:
-        """A table drawn uniformly from all policies."""
-        return (self.native or self.tree).random(seed)
-
     def measure(self, table: Any) -> Measure:
         """Exact values, gains, best responses and losses of a table.
 
