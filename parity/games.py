@@ -102,8 +102,7 @@ def openspiel_values(policy: Policy) -> list[float]:
 def openspiel_nash_conv(policy: Policy) -> float:
     """NashConv in C++; of Kuhn on `kuhn_poker`."""
     game = policy.game.origin or pyspiel.load_game(KUHN_POKER)
-    found: float = pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table))
-    return found
+    return float(pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table)))
 
 
 def _lockstep(game: Game) -> Iterator[tuple[int, Any]]:
@@ -243,9 +242,8 @@ def _check_lp(tally: Tally, settings: Settings) -> None:
         solver.evaluate_and_update_policy()
     limit = Policy.from_openspiel(solver.average_policy(), kuhn())
     slack = pyspiel.nash_conv(game, solver.average_policy())
-    phrase = "has value {}"
-    tally.close(KUHN_POKER, phrase, solution.value, openspiel_values(limit)[0], slack)
-    tally.close(KUHN_POKER, phrase, solution.value, VALUE, EXACT)
+    for right, distance in ((openspiel_values(limit)[0], slack), (VALUE, EXACT)):
+        tally.close(KUHN_POKER, "has value {}", solution.value, right, distance)
     found = openspiel_nash_conv(Policy(kuhn(), solution.policy))
     tally.close("the LP's policy", "has NashConv {}", 0.0, found, ITERATES)
 
