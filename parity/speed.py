@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.phantom.rules import with_public_stones
-from algorithms.exact.phantom.values import Evaluator, normalise
+from algorithms.exact.phantom.values import Evaluator
 from algorithms.exact.phantom.walk import find_tries, walk
 from algorithms.exact.simulator import Simulator
 from algorithms.exact.solving import Mode, make_solver
@@ -404,17 +405,14 @@ def _evaluator(game: str) -> Evaluator:
 
 def _restricted_nash_conv(game: str) -> Contender:
     evaluator = _evaluator(game)
-    tables = [np.zeros((s.num_infosets, s.cells), np.float32) for s in evaluator.sequences]
-    for sequences, rows in zip(evaluator.sequences, tables, strict=True):
-        normalise(sequences, rows)
-    return _repeated(partial(evaluator.evaluate, tables))
+    uniform = evaluator.make_solver(VARIANTS["cfr"]).average_policy()
+    return _repeated(partial(evaluator.measure, uniform))
 
 
 def _walk(game: str) -> Contender:
     rules = _evaluator(game).rules
     tries = find_tries(rules)
-    first, second = (np.ones(children.shape[:2]) for children in tries.children)
-    return _repeated(partial(walk, rules, tries, (first, second)))
+    return _repeated(partial(walk, rules, tries, np.ones(tries.actions.shape)))
 
 
 def _trained(recipe: str) -> Contender:
