@@ -15,7 +15,6 @@ from algorithms import nashconv, report, sweep, train_ppo
 from algorithms.exact.action_values import action_values
 from algorithms.exact.values import expected_values
 from algorithms.games import load_game
-from algorithms.games.liars_dice import find_liars_dice
 from algorithms.learning.best_response import Gain, LowerBound, SeatBound
 from algorithms.learning.curve import Point, to_csv
 from algorithms.learning.settings import configure
@@ -169,7 +168,7 @@ def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys, mo
 
 def test_a_native_game_reports_what_its_tree_would():
     small = load_game("liars_dice(numdice=1,dice_sides=3)")
-    native = find_liars_dice(small.origin)
+    native = small.find_native()
     large = altered(small, fits_tree=False)
     assert large.native is not None
     wanted = Policy.uniform(small).measure()
