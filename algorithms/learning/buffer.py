@@ -41,12 +41,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     decision is carried over to the next rollout, which continues the hand. The buffer therefore has
     P - 1 more rows than steps; PPO's ratio accounts for the update in between.
 
-    Args:
-        n_steps: number of steps of a rollout.
-        args, more: the spaces and further arguments of `MaskableRolloutBuffer`.
-        players: number of players P.
-        last_step: function that returns the environment's last step.
-        scale: number that returns are divided by.
+    `last_step` returns the environment's last step; its returns are divided by `scale`.
     """
 
     generator_ready: bool

@@ -202,12 +202,8 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
     """The readable reference: one hand at a time on the PettingZoo face, with all seats' decisions.
 
     It has the spaces of `SelfPlayVecEnv`, and plays the same hands as one slot of that environment
-    with the same seed.
-
-    Args:
-        game: a `Game` with a tree, or its name; by default `kuhn`.
-        seed: random seed of deals and draws.
-        numbered: whether observations are numbers of information sets, float32 `(1,)`.
+    with the same seed. The game needs a tree. With `numbered`, observations are numbers of
+    information sets, float32 `(1,)`.
     """
 
     def __init__(self, game: Game | str = KUHN, *, seed: int = 0, numbered: bool = False) -> None:

@@ -96,14 +96,11 @@ class SelfPlay(BaseCallback):
         kl_end: weight of the KL divergence from the magnet at the end.
         magnet_rate: rate at which the magnet follows the policy; 0 keeps it fixed.
         ent_coef_end: weight of the entropy at the end, in games without a tree.
-        total_steps: number of steps that the schedules span; by default those of the call of
-            `learn`.
+        total_steps: number of steps that the schedules span; by default those of `learn`.
         points: number of points of the learning curve after the first one.
-        measure: function that measures a network in a game without a tree; without it the learning
-            curve has no figures there.
+        measure: function that measures a network in a game without a tree; None: no figures there.
         measure_name: name of the figures of the learning curve.
-        watch: function that is called with each point of the learning curve, and in between with
-            the latest figures.
+        watch: function of each point of the learning curve, and in between of the latest figures.
     """
 
     model: Any  # a MaskablePPO; SB3 types it as any algorithm

@@ -34,10 +34,7 @@ UP = sys.float_info.max  # no upper limit, except that infinity is none
 def _setting(
     meaning: str, default: Any, *, unused: Any = None, least: float = 0, most: float = UP
 ) -> Any:
-    """A field; a tuple has the defaults of `KINDS`, None where the setting has no effect.
-
-    There it has the value `unused`, by default that of a table.
-    """
+    """A field; a tuple has the defaults of `KINDS`, None for no effect (the value is `unused`)."""
     by_kind = default if isinstance(default, tuple) else (default,) * len(KINDS)
     metadata = {"help": meaning, "range": (least, most), **dict(zip(KINDS, by_kind, strict=True))}
     return field(default=by_kind[0] if unused is None else unused, metadata=metadata)

@@ -23,13 +23,7 @@ RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # at most, in the test of perfec
 class StateSimulator:
     """n hands on OpenSpiel states, one decision each per step: the same interface as `Simulator`.
 
-    Attributes:
-        seats: the seat to act in each hand, int8 `(n,)`.
-        observations: the observations of these seats by `Observer`, float32 `(n, size)`.
-        masks: the legal actions of these seats, bool `(n, A)`.
-        acted: the seat that acted in the last step, int8 `(n,)`.
-        returns: every player's returns where a hand ended in the last step, else 0: `(n, P)`.
-        ended: whether a hand ended in the last step, `(n,)`.
+    It also has `observations`, float32 `(n, size)`, and `masks`, bool `(n, A)`, of the next seats.
     """
 
     def __init__(

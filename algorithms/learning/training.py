@@ -42,17 +42,9 @@ NEVER = 1e-9  # a network's probability of an action that is never played
 class Training(BaseCallback):
     """One training run; as a callback, it writes checkpoints between updates and stops the run.
 
-    Args:
-        settings: all settings of the run.
-        tensorboard: folder for TensorBoard logs.
-        watch: function of each point of the learning curve, and in between of the latest figures.
-        checkpoint: file for checkpoints; without it none are written.
-        checkpoint_every: number of decisions between checkpoints.
-
-    Attributes:
-        callback: the `SelfPlay` (or `MeasureOnly`, for the usual recipe); its `learner` has the
-            `last` and the `average` policy, its `recorder` the `points` of the learning curve.
-        stopped: whether Ctrl-C ended the run.
+    `watch` is called with each point of the learning curve, and in between with the latest figures.
+    Without `checkpoint`, a file, no checkpoints are written; they are `checkpoint_every` decisions
+    apart. The `learner` has the `last` and the `average` policy, the `recorder` the learning curve.
     """
 
     model: Any
@@ -69,7 +61,7 @@ class Training(BaseCallback):
         super().__init__()
         self.settings, self.game = settings, load_game(settings.game)
         self._path, self._every, self._written = checkpoint, checkpoint_every, -1
-        self._stop, self.stopped = Event(), False
+        self._stop, self.stopped = Event(), False  # by Ctrl-C
         self.model = _model(settings, self.game, str(tensorboard) if tensorboard else None)
         self.callback = _callback(settings, self.game, watch)
         if settings.init:
