@@ -13,9 +13,8 @@ import numpy as np
 import pyspiel
 
 from kuhn_bridge.bridge import LONGEST, letters_to_actions
-from kuhn_bridge.encoding import encode_history, one_hot
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card, as_card, as_deal
-from kuhn_bridge.state import State
+from kuhn_bridge.state import State, encode_history, one_hot
 
 SHORT_NAME = "python_kuhn_bridge"
 

@@ -10,13 +10,9 @@ from algorithms.exact.simulator import Stream, play_out, rules_of
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import expected_values, joint_policy
 from algorithms.support.arrays import Float64Array
-from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance
 
 CHUNK = 1 << 20  # hands between two reports of progress
-MIN_HANDS = 30  # fewer do not give a usable standard error
-MAX_HANDS = 10**12
-MAX_ERRORS = 5.0  # a correct mean differs by more in one of two million matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +37,6 @@ class Sample:
         if gap < 1e-9:
             return 0.0
         return gap / self.standard_error if self.standard_error else math.inf
-
-
-def require_hands(hands: int, seed: int) -> None:
-    """Reject impossible values before any work."""
-    if not MIN_HANDS <= hands <= MAX_HANDS:
-        raise UsageError(f"hands={hands}: want a number from {MIN_HANDS} to {MAX_HANDS:,}")
-    if seed < 0:
-        raise UsageError(f"seed={seed}: want a whole number from 0 up")
 
 
 def simulate(

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from algorithms.exact.native import NativeGame
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import Measure, evaluate_policy
 from algorithms.games import openspiel
 from algorithms.games.cache import find_tree, keep_tree
-from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from algorithms.support.progress import progress
 from kuhn_bridge.errors import GameError
@@ -80,11 +80,10 @@ class Game:
 
     def find_native(self) -> NativeGame | None:
         """The native form, also of a game that fits a tree; None if there is none."""
-        # Here, so that other games do not wait for these modules.
-        from algorithms.games.liars_dice import find_liars_dice
-        from algorithms.games.phantom import find_phantom
+        # Here, so that other games do not wait for this module.
+        from algorithms.games.native import find_native
 
-        return find_phantom(self.origin) or find_liars_dice(self.origin)
+        return find_native(self.origin)
 
     @property
     def is_exact(self) -> bool:
@@ -94,10 +93,6 @@ class Game:
     def uniform_table(self) -> Any:
         """The table that plays every legal action equally often."""
         return (self.native or self.tree).uniform()
-
-    def random_table(self, seed: int) -> Any:
-        """A table drawn uniformly from all policies."""
-        return (self.native or self.tree).random(seed)
 
     def measure(self, table: Any) -> Measure:
         """Exact values, gains, best responses and losses of a table.
@@ -153,16 +148,9 @@ class Game:
         They are the observation, followed by a one-hot of the seat if `size` is larger by the
         number of players. The default is the size that training uses.
         """
-        plain, with_seat = self.observation_size, self.observation_size + self.num_players
-        if size is None:
-            size = with_seat if self.appends_seat else plain
-        if size == plain:
+        with_seat = self.appends_seat if size is None else size > self.observation_size
+        if not with_seat:
             return self.observations
-        if size != with_seat:
-            raise GameError(
-                f"a network of {self.name} has {plain} inputs, or {with_seat} with a one-hot of "
-                f"the seat; got {size}"
-            )
         seats = np.eye(self.num_players, dtype=np.float32)[self.tree.owner]
         return np.hstack([self.observations, seats])
 

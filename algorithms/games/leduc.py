@@ -7,7 +7,6 @@ from algorithms.games.game import Game
 
 RANKS = "JQKA"  # of up to three players: n players have n + 1 ranks
 SUITS = "♠♥"
-FOLD, CALL, RAISE = range(3)
 _STATE = re.compile(  # card, board, and the actions of both rounds
     r"\[Private: (\d+)\].*?(?:\[Public: (\d+)\])?\[Round1: ([\d ]*)\]\[Round2: ([\d ]*)\]"
 )
@@ -44,10 +43,8 @@ class LeducGame(Game):
 
 
 def _word(action: int, before: str) -> str:
-    """A call before anybody has raised in a round is a check."""
-    if action == CALL:
-        return "call" if str(RAISE) in before else "check"
-    return "fold" if action == FOLD else "raise"
+    """An action after others of a round: a call before anybody has raised is a check."""
+    return ("fold", "call" if "2" in before else "check", "raise")[action]
 
 
 def _words(actions: str) -> str:

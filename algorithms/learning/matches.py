@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from algorithms.exact.simulation import MAX_ERRORS, Sample, all_seats, simulate
+from algorithms.exact.simulation import Sample, all_seats, simulate
 from algorithms.exact.simulator import play_hands
 from algorithms.exact.tree import CHANCE
 from algorithms.exact.values import joint_policy
@@ -30,6 +30,9 @@ from algorithms.support.progress import progress
 # A table `(I, A)`, played on the tree, or a function, played on OpenSpiel's states.
 SeatPolicy: TypeAlias = Float64Array | StatePolicy
 
+MIN_HANDS = 30  # fewer do not give a usable standard error
+MAX_HANDS = 10**12
+MAX_ERRORS = 5.0  # a correct mean differs by more in one of two million matches
 AT_ONCE = 4096  # hands played at a time on states: enough for a network's batches
 
 
@@ -37,8 +40,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that plays matches."""
     add = parser.add_argument
     add("--game", metavar="NAME", help=sources.GAME_HELP)
-    add("--hands", type=int, default=100_000, help="number of hands per seat (%(default)s)")
-    add("--seed", type=int, default=0, help="random seed of deals and draws (%(default)s)")
+    hands = command.number(MIN_HANDS, MAX_HANDS)
+    add("--hands", type=hands, default=100_000, help="number of hands per seat (%(default)s)")
+    seed = "random seed of deals and draws (%(default)s)"
+    add("--seed", type=command.number(0), default=0, help=seed)
     add("--trust", action="store_true", help="let a model's file run code")
     add("--json", action="store_true", help="print one JSON object")
 

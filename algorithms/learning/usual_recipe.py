@@ -17,9 +17,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from algorithms.games import kuhn
 from algorithms.learning.learner import SelfPlay, TreeLearner
 from algorithms.learning.settings import CURVE_POINTS, Settings
-from kuhn_bridge.encoding import OBSERVATION_SIZE, Observation
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 from kuhn_bridge.rules import Action
+from kuhn_bridge.state import OBSERVATION_SIZE, Observation
 
 
 class TurnsEnv(gymnasium.Env[Observation, np.int64]):
