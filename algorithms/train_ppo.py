@@ -39,9 +39,7 @@ HTML = ".html"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = command.Parser(
-        prog="python -m algorithms.train_ppo", description=command.summary(__doc__)
-    )
+    parser = command.Parser(prog="python -m algorithms.train_ppo", description=__doc__)
     add = parser.add_argument
     add("--out", type=Path, default=Path("model.zip"), help="the model (model.zip)")
     saved = "the better policy (best), the last, the average, or both: the last in *.last.zip"
@@ -57,8 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--tensorboard", type=Path, metavar="DIR", help="a folder for TensorBoard logs")
     add("--quiet", action="store_true", help="print nothing")
     add("--json", action="store_true", help="print the result as one JSON object")
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
