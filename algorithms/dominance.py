@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from algorithms.exact.elimination import (
+from algorithms.exact.two_player import (
     Elimination,
     Exposure,
     Removal,

@@ -6,7 +6,7 @@ import threading
 import webbrowser
 from collections.abc import Sequence
 
-from algorithms.exact.action_values import action_values
+from algorithms.exact.values import action_values
 from algorithms.games import KUHN, Game
 from algorithms.playing import page, terminal, tree_terminal
 from algorithms.playing.opponents import PERFECT, opponent

@@ -17,7 +17,7 @@ from algorithms.exact.native import Tables
 from algorithms.exact.phantom.rules import MAX_CELLS
 from algorithms.exact.phantom.sequences import infosets_of
 from algorithms.exact.phantom.walk import OPEN, WIN, Values, find_tries, move, walk
-from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder
+from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
 from algorithms.games import Game
 from algorithms.games.liars_dice import LiarsDice
 from algorithms.games.native import NativeGame
@@ -251,24 +251,25 @@ def _play_opening(game: Game, opening: Sequence[int], tables: Tables) -> None:
 def _tree_reference(game: Game, opening: Sequence[int]) -> Reference:
     """Measures on a tree of OpenSpiel's states, whose information sets are ours."""
     native = native_form(game)
-    walked = TreeBuilder(game.name, 2, native.num_actions)
 
-    def visit(state: Any, depth: int, action: int, probability: float, left: Sequence[int]) -> None:
+    def visits(
+        state: Any, left: Sequence[int], depth: int = 0, action: int = -1, share: float = 1.0
+    ) -> Iterator[Visit]:
         player = state.current_player()
-        walked.add_node(depth, player, action, probability)
         if player == TERMINAL:
-            walked.set_returns(state.returns())
+            yield Visit(depth, player, action, share, returns=state.returns())
         elif player == CHANCE:
-            for outcome, share in state.chance_outcomes():
-                visit(state.child(outcome), depth + 1, outcome, share, left)
+            yield Visit(depth, player, action, share)
+            for outcome, odds in state.chance_outcomes():
+                yield from visits(state.child(outcome), left, depth + 1, outcome, odds)
         else:
-            legal = left[:1] or state.legal_actions()
-            walked.set_decision(player, str(native.infoset_of(state, player)), legal)
+            key, legal = str(native.infoset_of(state, player)), left[:1] or state.legal_actions()
+            yield Visit(depth, player, action, share, key, legal)
             for move in legal:
-                visit(state.child(move), depth + 1, move, 1.0, left[1:])
+                yield from visits(state.child(move), left[1:], depth + 1, move)
 
-    visit(game.origin.new_initial_state(), 0, -1, 1.0, opening)
-    tree = walked.build()
+    first = game.origin.new_initial_state()
+    tree = compile_tree(game.name, 2, native.num_actions, visits(first, opening))
     infosets, free = np.array(list(map(int, tree.keys))), tree.legal.sum(axis=1) > 1
 
     def measure(policies: Sequence[PolicyRows]) -> values.Measure:

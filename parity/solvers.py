@@ -14,9 +14,9 @@ from open_spiel.python.games import data
 
 from algorithms.exact import values
 from algorithms.exact.kuhn import nash
-from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.solving import make_solver
 from algorithms.exact.tree import Tree
+from algorithms.exact.two_player import solve_zero_sum
 from algorithms.games import KUHN, Game, kuhn, load_game
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.policies import Policy

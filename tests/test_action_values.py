@@ -5,9 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from algorithms.exact.action_values import action_values
 from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
-from algorithms.exact.values import evaluate_policy
+from algorithms.exact.values import action_values, evaluate_policy
 from algorithms.games import kuhn, load_game
 from kuhn_bridge.rules import Action
 from tests.games import GAMES, KUHN3

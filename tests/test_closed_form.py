@@ -21,7 +21,7 @@ from algorithms.exact.kuhn import (
     nash,
     nearest_nash,
 )
-from algorithms.exact.linear_program import solve_zero_sum
+from algorithms.exact.two_player import solve_zero_sum
 from algorithms.exact.values import evaluate_policy, nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import INFORMATION_STATES, Action, State

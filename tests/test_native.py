@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.exact import native as native_module
-from algorithms.exact.cfr import CFR_SIMULTANEOUS, VARIANTS
+from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.values import evaluate_policy
 from algorithms.games import load_game
 from kuhn_bridge.errors import BridgeError, PolicyError
@@ -168,7 +168,7 @@ def test_what_a_solver_cannot_do_is_refused(name):
     game = native(name)
     solver = game.make_solver(VARIANTS["cfr+"])
     with pytest.raises(BridgeError, match="alternating variants"):
-        game.make_solver(CFR_SIMULTANEOUS)
+        game.make_solver(VARIANTS["cfr-simultaneous"])
     with pytest.raises(BridgeError, match="got -1"):
         solver.run(-1)
     with pytest.raises(BridgeError, match=r"predicted.*: not the state"):

@@ -1,6 +1,5 @@
 """The checks of the algorithms fail on planted errors."""
 
-from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -10,8 +9,8 @@ from open_spiel.python.policy import TabularPolicy
 
 from algorithms.exact import values
 from algorithms.exact.kuhn import nash
-from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.solving import make_solver
+from algorithms.exact.two_player import solve_zero_sum
 from algorithms.games import load_game
 from kuhn_bridge import Policy
 from parity import solvers
@@ -55,7 +54,7 @@ def swapped_gains(tree, table):
 
 
 def solution(**changes):
-    return {"solve": lambda tree: replace(solve_zero_sum(tree), **changes)}
+    return {"solve": lambda tree: solve_zero_sum(tree)._replace(**changes)}
 
 
 PLANTED = [

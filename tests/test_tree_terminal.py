@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from algorithms import play
-from algorithms.exact.action_values import action_values
+from algorithms.exact.values import action_values
 from algorithms.games import load_game
 from algorithms.playing.terminal import Leave, chips
 from algorithms.playing.tree_terminal import HELP, Judge, TreeSitting

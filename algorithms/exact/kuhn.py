@@ -23,20 +23,13 @@ VALUE = Fraction(-1, 18)
 UNIFORM_NASH_CONV = Fraction(11, 12)
 LARGEST_ALPHA = Fraction(1, 3)
 _THIRD = Fraction(1, 3)
-# The probability of betting, or of calling a bet: a constant and the coefficient of alpha.
-_BET_OR_CALL: Mapping[str, tuple[Fraction, int]] = {
-    "0": (Fraction(0), 1),
-    "1": (Fraction(0), 0),
-    "2": (Fraction(0), 3),
-    "0p": (_THIRD, 0),
-    "1p": (Fraction(0), 0),
-    "2p": (Fraction(1), 0),
-    "0b": (Fraction(0), 0),
-    "1b": (_THIRD, 0),
-    "2b": (Fraction(1), 0),
-    "0pb": (Fraction(0), 0),
-    "1pb": (_THIRD, 1),
-    "2pb": (Fraction(1), 0),
+# By history, for J, Q and K: the probability of betting, or of calling a bet, as a constant and the
+# coefficient of alpha.
+_BET_OR_CALL: Mapping[str, tuple[tuple[Fraction | int, int], ...]] = {
+    "": ((0, 1), (0, 0), (0, 3)),
+    "p": ((_THIRD, 0), (0, 0), (1, 0)),
+    "b": ((0, 0), (_THIRD, 0), (1, 0)),
+    "pb": ((0, 0), (_THIRD, 1), (1, 0)),
 }
 _FREE_AT_LARGEST = INFORMATION_STATES.index("2pb")
 
@@ -54,10 +47,15 @@ def exact_nash(alpha: Fraction) -> Exact:
     """Kuhn's equilibrium for `alpha` in [0, 1/3], as fractions."""
     if not 0 <= alpha <= LARGEST_ALPHA:
         raise PolicyError(f"alpha {alpha} is outside [0, 1/3]: not an equilibrium")
-    return {
-        name: _row(name, constant + slope * alpha)
-        for name, (constant, slope) in _BET_OR_CALL.items()
-    }
+    policy = {}
+    for name in INFORMATION_STATES:
+        constant, slope = _BET_OR_CALL[name[1:]][int(name[0])]
+        bold = constant + slope * alpha
+        if BETTING[name[1:]].faces_bet:
+            policy[name] = {Action.CHECK_OR_CALL: bold, Action.FOLD: 1 - bold}
+        else:
+            policy[name] = {Action.CHECK_OR_CALL: 1 - bold, Action.BET: bold}
+    return policy
 
 
 def nash(alpha: Fraction | float) -> Float64Array:
@@ -96,19 +94,11 @@ def nearest_nash(table: Float64Array) -> Nearest:
     share = min(max(float(projection), 0.0), 1.0)
     free = high.copy()
     free[_FREE_AT_LARGEST] = table[_FREE_AT_LARGEST]
-    candidates = [(share / 3, low + share * (high - low)), (1 / 3, free)]
-    alpha, closest = min(candidates, key=lambda pair: _norm(table - pair[1]))
-    return Nearest(closest, alpha, _norm(table - closest))
-
-
-def _row(name: str, bet_or_call: Fraction) -> dict[Action, Fraction]:
-    if BETTING[name[1:]].faces_bet:
-        return {Action.CHECK_OR_CALL: bet_or_call, Action.FOLD: 1 - bet_or_call}
-    return {Action.CHECK_OR_CALL: 1 - bet_or_call, Action.BET: bet_or_call}
-
-
-def _norm(difference: Float64Array) -> float:
-    return float(np.linalg.norm(difference))
+    candidates = [(low + share * (high - low), share / 3), (free, 1 / 3)]
+    found = [
+        Nearest(near, alpha, float(np.linalg.norm(table - near))) for near, alpha in candidates
+    ]
+    return min(found, key=lambda one: one.distance)
 
 
 def _add_costs(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algorithms.exact.simulator import Stream, play_out, rules_of
+from algorithms.exact.simulator import new_stream, play_out, rules_of
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import expected_values, joint_policy
 from algorithms.support.arrays import Float64Array
@@ -60,7 +60,7 @@ def simulate(
     progress: Advance | None = None,
 ) -> tuple[Sample, ...]:
     """The returns of `policies[0]` in each seat against `policies[1]` in all others, per seat."""
-    stream, samples = Stream(seed), []
+    stream, samples = new_stream(seed), []
     for seat in range(tree.num_players):
         policy = joint_policy(tree, [policies[p != seat] for p in range(tree.num_players)])
         rules = rules_of(tree, dict.fromkeys(range(tree.num_players), policy))

@@ -24,7 +24,7 @@ from algorithms.support.arrays import (
     UInt64Array,
 )
 from algorithms.support.compiled import compiled
-from algorithms.support.draws import STEP, mixed
+from algorithms.support.draws import STEP, draw, mixed
 from kuhn_bridge.errors import IllegalActionError
 
 # The golden ratio times 2^64: its multiples modulo 2^64 fill the range more evenly than any draws.
@@ -83,12 +83,8 @@ class Simulator:
         self._rules = rules_of(tree, opponents or {})
         self._legal_first = np.argsort(~tree.legal, axis=1, kind="stable").astype(np.uint8)
         self._num_legal = tree.legal.sum(axis=1).astype(np.uint8)
-        self._hands = Hands(
-            np.zeros(hands, np.int32),
-            np.zeros(hands, np.int8),
-            np.zeros(hands, np.int32),
-            np.zeros(2, np.uint64),
-        )
+        node, reached = np.zeros((2, hands), np.int32)
+        self._hands = Hands(node, np.zeros(hands, np.int8), reached, np.zeros(2, np.uint64))
         self.seed(seed)
         self.deal()
 
@@ -124,12 +120,12 @@ class Simulator:
 
     def seed(self, seed: int) -> None:
         """Restart the random stream."""
-        self._hands.counters[0] = _first_state(seed)
+        self._hands.counters[0] = new_stream(seed)[0]
 
     def deal(self) -> None:
         """Deal the first n hands."""
         self._hands.counters[1] = 0
-        _deal(self._rules, self._hands)
+        _deal(self._rules, self._hands, everywhere=True)
 
     def step(self, actions: npt.NDArray[np.integer[Any]]) -> None:
         """Play one action per hand `(n,)`; illegal ones raise an error and change nothing."""
@@ -138,21 +134,15 @@ class Simulator:
                 f"{len(self._hands.node):,} hands need as many actions; got {np.shape(actions)}"
             )
         if not _all_legal(self._rules, self._hands.node, actions):
-            raise self._illegal(actions)
+            legal = [
+                a in np.flatnonzero(row)
+                for a, row in zip(actions, self.tree.legal[self.infosets], strict=True)
+            ]
+            hand = legal.index(False)
+            raise IllegalActionError(f"action {actions[hand]} is illegal in hand {hand}")
         _step(self._rules, self._hands, actions)
         if not self._rules.first_acts:
-            _deal_where_ended(self._rules, self._hands)
-
-    def _illegal(self, actions: npt.NDArray[np.integer[Any]]) -> IllegalActionError:
-        for hand, infoset in enumerate(self.infosets):
-            action = actions[hand]
-            if action not in np.flatnonzero(self.tree.legal[infoset]):
-                return IllegalActionError(f"action {action} is illegal in hand {hand}")
-        raise AssertionError
-
-    def look_up(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The rows of a table `(I, width)` at the hands' information sets: `(n, width)`."""
-        return _look_up(table, self._rules.infoset, self._hands.node)
+            _deal(self._rules, self._hands, everywhere=False)
 
     def random_actions(self) -> UInt8Array:
         """A legal action for each hand, all equally likely: `(n,)`."""
@@ -170,46 +160,9 @@ class Simulator:
         self._hands.counters[:] = np.array(state["counters"], np.uint64)
 
 
-class Stream:
-    """Random numbers, one at a time: those of a `Simulator` with the same seed."""
-
-    def __init__(self, seed: int) -> None:
-        self.state = np.array([_first_state(seed)])
-
-    def draw(self) -> float:
-        """A number in [0, 1)."""
-        return draw(self.state)
-
-    def get_state(self) -> int:
-        """Everything that later numbers depend on."""
-        return int(self.state[0])
-
-    def set_state(self, state: int) -> None:
-        """Continue from a state of `get_state`."""
-        self.state[0] = np.uint64(state)
-
-
-def _first_state(seed: int) -> np.uint64:
-    return np.random.default_rng(seed).integers(2**63, dtype=np.uint64)
-
-
-def play_out(rules: Rules, hands: int, stream: Stream) -> Int64Array:
-    """The number of `hands` that end at each node if opponents play all seats: `(N,)`."""
-    counts = np.zeros(len(rules.player), np.int64)
-    _play_out(rules, hands, stream.state, counts)
-    return counts
-
-
-def play_hands(tree: Tree, policy: npt.ArrayLike, streams: UInt64Array) -> Int64Array:
-    """The terminal nodes of n hands that a joint policy `(I, A)` plays: `(n,)`.
-
-    The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
-    first states. So two policies play the same hand until they choose different actions.
-    """
-    everyone = dict.fromkeys(range(tree.num_players), policy)
-    nodes = np.zeros(len(streams), np.int64)
-    _play_hands(rules_of(tree, everyone), streams, nodes)
-    return nodes
+def new_stream(seed: int) -> UInt64Array:
+    """The state `(1,)` of the random stream of a `Simulator` with that seed, for `draw`."""
+    return np.random.default_rng(seed).integers(2**63, size=1, dtype=np.uint64)
 
 
 def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
@@ -220,7 +173,8 @@ def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
         policy[own] = np.asarray(table, np.float64)[own]
     inside = (tree.player == CHANCE) | np.isin(tree.player, list(opponents))
     state = np.select([tree.player == TERMINAL, inside], [_ENDED, _MOVES], _WAITS)
-    deals = _deals(tree)
+    # The nodes after chance's first moves, where no player has acted.
+    deals = np.flatnonzero((tree.player != CHANCE) & ~tree.sequence.any(axis=0)).astype(np.int32)
     own_share, alias = _alias_table(tree.chance_reach[deals])
     return Rules(
         state.astype(np.uint8),
@@ -241,20 +195,6 @@ def running_sums(probabilities: npt.ArrayLike) -> Float64Array:
     """Running sums of each row, `(R, A)`, ending in exactly 1 at the last action with weight."""
     sums = np.cumsum(np.asarray(probabilities, np.float64), axis=1)
     return np.asarray(sums / sums[:, -1:])
-
-
-def _deals(tree: Tree) -> Int32Array:
-    """The nodes after chance's first moves, breadth first."""
-    found, level = list[int](), [0]
-    while level:
-        found += [node for node in level if tree.player[node] != CHANCE]
-        dealing = [node for node in level if tree.player[node] == CHANCE]
-        level = [
-            child
-            for node in dealing
-            for child in range(tree.first_child[node], tree.first_child[node + 1])
-        ]
-    return np.array(found, np.int32)
 
 
 def _alias_table(probabilities: Float64Array) -> tuple[Float64Array, IntpArray]:
@@ -280,13 +220,6 @@ def _sums_among_siblings(tree: Tree) -> Float64Array:
         own = slice(tree.first_child[node], tree.first_child[node + 1])
         sums[own] = running_sums(tree.chance_probability[None, own])[0]
     return sums
-
-
-@compiled
-def draw(stream: UInt64Array) -> float:
-    """A number in [0, 1) from the stream's next 53 bits."""
-    stream[0] += STEP
-    return float((mixed(stream[0]) >> np.uint64(11)) * 2.0**-53)
 
 
 @compiled
@@ -337,9 +270,10 @@ def _next_hand(rules: Rules, counters: UInt64Array) -> Any:
 
 
 @compiled
-def _deal(rules: Rules, hands: Hands) -> None:
+def _deal(rules: Rules, hands: Hands, everywhere: bool) -> None:
     for i in range(len(hands.node)):
-        hands.node[i] = _next_hand(rules, hands.counters)
+        if everywhere or rules.state[hands.reached[i]] == _ENDED:
+            hands.node[i] = _next_hand(rules, hands.counters)
 
 
 @compiled
@@ -361,23 +295,6 @@ def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
 
 
 @compiled
-def _deal_where_ended(rules: Rules, hands: Hands) -> None:
-    for i in range(len(hands.node)):
-        if rules.state[hands.reached[i]] == _ENDED:
-            hands.node[i] = _next_hand(rules, hands.counters)
-
-
-@compiled
-def _look_up(table: npt.NDArray[Any], infoset: Int32Array, node: Int32Array) -> npt.NDArray[Any]:
-    rows = np.empty((len(node), table.shape[1]), table.dtype)
-    for i in range(len(node)):
-        at = np.uint64(infoset[np.uint64(node[i])])
-        for k in range(table.shape[1]):
-            rows[i, k] = table[at, k]
-    return rows
-
-
-@compiled
 def _random_actions(
     rules: Rules, hands: Hands, num_legal: UInt8Array, legal_first: UInt8Array, actions: UInt8Array
 ) -> None:
@@ -391,14 +308,23 @@ def _random_actions(
 
 
 @compiled
-def _play_out(rules: Rules, hands: int, stream: UInt64Array, counts: Int64Array) -> None:
+def play_out(rules: Rules, hands: int, stream: UInt64Array) -> Int64Array:
+    """The number of `hands` that end at each node if opponents play all seats: `(N,)`."""
+    counts = np.zeros(len(rules.player), np.int64)
     for _ in range(hands):
         counts[_advance(rules, 0, stream)] += 1
+    return counts
 
 
 @compiled
-def _play_hands(rules: Rules, streams: UInt64Array, nodes: Int64Array) -> None:
-    stream = np.zeros(1, np.uint64)
+def play_hands(rules: Rules, streams: UInt64Array) -> Int64Array:
+    """The terminal nodes of n hands in which opponents play all seats: `(n,)`.
+
+    The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
+    first states. So two policies play the same hand until they choose different actions.
+    """
+    nodes, stream = np.zeros(len(streams), np.int64), np.zeros(1, np.uint64)
     for hand in range(len(streams)):
         stream[0] = streams[hand]
         nodes[hand] = _advance(rules, 0, stream)
+    return nodes

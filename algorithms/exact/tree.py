@@ -31,15 +31,15 @@ CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
 
 
 class Visit(NamedTuple):
-    """One node of a depth-first walk; `probability` is that of chance's step to it."""
+    """One node of a depth-first walk, in which a decision's children are its legal actions."""
 
     depth: int
     player: int
-    action: int = -1
-    probability: float = 1.0
+    action: int = -1  # that leads here
+    probability: float = 1.0  # of the step that leads here, if it is chance's
     key: str = ""
-    legal: tuple[int, ...] = ()
-    returns: tuple[float, ...] = ()
+    legal: Sequence[int] = ()
+    returns: Sequence[float] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,72 +159,80 @@ class TreeBuilder:
         self.infosets = {infoset: number for number, infoset in enumerate(infosets)}
         self.key_bytes = 0
         self._legal: dict[int, Sequence[int]] = {}
-        self._depth, self._player, self._action, self._infoset = (array("i") for _ in range(4))
+        self._last: dict[int, int] = {}  # the last node of each depth
+        self._depth, self._player, self._action = (array("i") for _ in range(3))
+        self._infoset, self._parent = array("i"), array("i")
         self._probability, self._returns = array("d"), array("d")
 
     def __len__(self) -> int:
         return len(self._depth)
 
-    def add_node(self, depth: int, player: int, action: int, probability: float) -> None:
-        """Add the node that `action` leads to, with chance's `probability` of that step.
-
-        `set_decision` or `set_returns` follows, unless chance acts.
-        """
+    def add(self, visit: Visit) -> None:
+        """Add the next node."""
+        depth, player, action, probability, key, legal, returns = visit
+        infoset = -1
+        if player >= 0:
+            known = len(self.infosets)
+            infoset = self.infosets.setdefault((player, key), known)
+            if infoset == known:
+                self.key_bytes += sys.getsizeof(key)
+            if self._legal.setdefault(infoset, legal) != legal:
+                raise GameError(
+                    f"{self.name}: the legal actions at {key!r} are not always the same"
+                )
+        self._parent.append(self._last.get(depth - 1, 0))
+        self._last[depth] = len(self._depth)
         self._depth.append(depth)
         self._player.append(player)
         self._action.append(action)
         self._probability.append(probability)
-        self._infoset.append(-1)
-
-    def set_decision(self, player: int, key: str, legal: Sequence[int]) -> None:
-        """Set the last node's information set and legal actions."""
-        known = len(self.infosets)
-        infoset = self._infoset[-1] = self.infosets.setdefault((player, key), known)
-        if infoset == known:
-            self.key_bytes += sys.getsizeof(key)
-        if self._legal.setdefault(infoset, legal) != legal:
-            raise GameError(f"{self.name}: the legal actions at {key!r} are not always the same")
-
-    def set_returns(self, returns: Sequence[float]) -> None:
-        """Set the players' returns at the last node, which is terminal."""
+        self._infoset.append(infoset)
         self._returns.extend(returns)
 
     def build(self) -> Tree:
         """The tree, once all nodes were added."""
-        depth = np.frombuffer(self._depth, np.int32)
-        order = np.argsort(depth, kind="stable")  # depth first -> breadth first
+        if not self._legal:
+            raise GameError(f"{self.name}: no player has a decision")
+        keys = tuple(key for _, key in self.infosets)
+        legal = np.zeros((len(keys), self.num_actions), np.bool_)
+        for number, actions in self._legal.items():
+            if sorted(set(actions)) != list(actions):
+                where = f"the legal actions at {keys[number]!r}"
+                raise GameError(f"{self.name}: {where} are not in ascending order")
+            legal[number, actions] = True
+        order = np.argsort(np.frombuffer(self._depth, np.int32), kind="stable")  # breadth first
         player = np.frombuffer(self._player, np.int32).astype(np.int8)[order]
         infoset = np.frombuffer(self._infoset, np.int32)[order]
         probability = np.frombuffer(self._probability, np.float64)[order]
-        legal = np.zeros((len(self.infosets), self.num_actions), np.bool_)
-        for number, actions in self._legal.items():
-            legal[number, actions] = True
-        first_child = _first_children(depth, order)
+        rank = np.argsort(order)
+        parents = rank[np.frombuffer(self._parent, np.int32)[order[1:]]]
+        first_child = _starts(np.bincount(parents, minlength=len(order))) + np.int32(1)
         first_slot = _starts(legal.sum(axis=1))
         decisions = np.flatnonzero(infoset >= 0)
         members = decisions[np.lexsort((order[decisions], infoset[decisions]))].astype(np.int32)
         first_member = _starts(np.bincount(infoset[decisions], minlength=len(legal)))
         chance_reach = np.ones(len(order))
         sequence = np.zeros((self.num_players, len(order)), np.int32)
-        for parents, nodes in _levels(first_child):
-            chance_reach[nodes] = chance_reach[parents] * probability[nodes]
-            sequence[:, nodes] = sequence[:, parents]
-            decided = player[parents] >= 0
-            above, below = parents[decided], nodes[decided]
-            slot = first_slot[infoset[above]] + below - first_child[above]
-            sequence[player[above], below] = slot + 1
+        for above, nodes in _levels(first_child):
+            chance_reach[nodes] = chance_reach[above] * probability[nodes]
+            sequence[:, nodes] = sequence[:, above]
+            decided = player[above] >= 0
+            decision, child = above[decided], nodes[decided]
+            slot = first_slot[infoset[decision]] + child - first_child[decision]
+            sequence[player[decision], child] = slot + 1
         owner = np.array([owner for owner, _ in self.infosets], np.int8)
         parent = sequence[owner, members[first_member[:-1]]]
-        slot_infoset, slot_action = np.nonzero(legal)
-        slots = np.column_stack(
-            [slot_infoset, owner[slot_infoset], parent[slot_infoset], slot_action]
-        )
+        forgotten = sequence[owner[infoset[members]], members] != parent[infoset[members]]
+        if forgotten.any():
+            key = keys[infoset[members[forgotten.argmax()]]]
+            raise GameError(f"{self.name}: at {key!r} the player has forgotten its earlier actions")
+        at, slot_action = np.nonzero(legal)
         terminals = np.flatnonzero(player == TERMINAL).astype(np.int32)
         returns = np.zeros((self.num_players, len(order)))
+        # Collected depth first: the terminals in that order, then each one's column.
         collected = np.frombuffer(self._returns, np.float64).reshape(-1, self.num_players)
-        rank = np.cumsum(np.frombuffer(self._player, np.int32) == TERMINAL) - 1
-        returns[:, terminals] = collected[rank[order[terminals]]].T
-        tree = Tree(
+        returns[:, terminals[np.argsort(order[terminals])]] = collected.T
+        return Tree(
             name=self.name,
             num_players=self.num_players,
             first_child=first_child,
@@ -238,18 +246,15 @@ class TreeBuilder:
             terminals=terminals,
             terminal_sequence=sequence[:, terminals].copy(),
             terminal_payoff=np.ascontiguousarray(returns[:, terminals] * chance_reach[terminals]),
-            keys=tuple(key for _, key in self.infosets),
+            keys=keys,
             owner=owner,
             legal=legal,
             first_slot=first_slot,
-            slots=slots.astype(np.int32),
+            slots=np.column_stack([at, owner[at], parent[at], slot_action]).astype(np.int32),
             parent_sequence=parent,
             members=members,
             first_member=first_member,
         )
-        _require_actions(tree)
-        _require_perfect_recall(tree)
-        return tree
 
 
 def compile_tree(
@@ -263,11 +268,7 @@ def compile_tree(
     """The tree of a depth-first walk over all nodes."""
     builder = TreeBuilder(name, num_players, num_actions, infosets)
     for visit in visits:
-        builder.add_node(visit.depth, visit.player, visit.action, visit.probability)
-        if visit.player == TERMINAL:
-            builder.set_returns(visit.returns)
-        elif visit.player >= 0:
-            builder.set_decision(visit.player, visit.key, visit.legal)
+        builder.add(visit)
     return builder.build()
 
 
@@ -287,16 +288,6 @@ def _starts(counts: npt.ArrayLike) -> Int32Array:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-def _first_children(depth: Int32Array, order: IntpArray) -> Int32Array:
-    """`(N + 1,)` from the depths of a depth-first walk: a parent is the last node one level up."""
-    borders = np.append(0, np.cumsum(np.bincount(depth)))
-    counts = np.zeros(len(depth), np.intp)  # of children, breadth first
-    for start, middle, stop in zip(borders[:-2], borders[1:-1], borders[2:], strict=True):
-        parents = start + np.searchsorted(order[start:middle], order[middle:stop]) - 1
-        counts[start:middle] = np.bincount(parents - start, minlength=middle - start)
-    return _starts(counts) + np.int32(1)
-
-
 def _levels(first_child: Int32Array) -> Iterator[tuple[IntpArray, IntpArray]]:
     """The nodes of each level below the root, with their parents: (parents, nodes)."""
     parents = np.repeat(np.arange(len(first_child) - 1), np.diff(first_child))
@@ -304,33 +295,3 @@ def _levels(first_child: Int32Array) -> Iterator[tuple[IntpArray, IntpArray]]:
     while start < stop:
         yield parents[start - 1 : stop - 1], np.arange(start, stop)
         start, stop = stop, int(first_child[stop])
-
-
-def _require_actions(tree: Tree) -> None:
-    """Require that the children of a decision are its legal actions in ascending order."""
-    decisions = np.flatnonzero(tree.infoset >= 0)
-    if not len(decisions):
-        raise GameError(f"{tree.name}: no player has a decision")
-    infosets = tree.infoset[decisions]
-    first, after = tree.first_child[decisions], tree.first_child[decisions + 1]
-    start, stop = tree.first_slot[infosets], tree.first_slot[infosets + 1]
-    wrong = infosets[after - first != stop - start]
-    if not len(wrong):
-        children, slots = ranges(first, after), ranges(start, stop)
-        wrong = tree.slots[slots[tree.action[children] != tree.slots[slots, 3]], 0]
-    if len(wrong):
-        raise GameError(
-            f"{tree.name}: at {tree.keys[wrong[0]]!r} the children are not the legal actions in "
-            "ascending order"
-        )
-
-
-def _require_perfect_recall(tree: Tree) -> None:
-    infosets = tree.infoset[tree.members]
-    sequences = tree.sequence[tree.owner[infosets], tree.members]
-    forgotten = sequences != tree.parent_sequence[infosets]
-    if forgotten.any():
-        key = tree.keys[infosets[forgotten.argmax()]]
-        raise GameError(f"{tree.name}: at {key!r} the player has forgotten its earlier actions")
-    if (tree.parent_sequence > tree.first_slot[:-1]).any():
-        raise GameError(f"{tree.name}: an information set is numbered before its predecessor")

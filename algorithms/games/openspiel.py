@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.game import Game, Source
 from algorithms.games.leduc import leduc_labels
@@ -216,16 +216,16 @@ def _walked(game: Any, walk: TreeBuilder) -> Iterator[int]:
     stack: list[tuple[Any, int, list[tuple[int, float]]]] = []
     while True:
         player = state.current_player()
-        walk.add_node(depth, player, action, edge)
-        yield len(walk)
         if player == TERMINAL:
-            walk.set_returns(state.returns())
+            walk.add(Visit(depth, player, action, edge, returns=state.returns()))
         elif player == CHANCE:
+            walk.add(Visit(depth, player, action, edge))
             stack.append((state, depth + 1, state.chance_outcomes()[::-1]))
         else:
             legal = state.legal_actions()
-            walk.set_decision(player, state.information_state_string(), legal)
+            walk.add(Visit(depth, player, action, edge, state.information_state_string(), legal))
             stack.append((state, depth + 1, [(move, 1.0) for move in reversed(legal)]))
+        yield len(walk)
         if not stack:
             return
         parent, depth, steps = stack[-1]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.simulator import play_hands
+from algorithms.exact.simulator import play_hands, rules_of
 from algorithms.exact.tree import CHANCE, Tree
 from algorithms.games import Game
 from algorithms.learning.states import Observer, StatePolicy, draw_actions, draw_outcome, origin
@@ -29,7 +29,8 @@ def hand_streams(seed: int | Sequence[int], hands: int) -> UInt64Array:
 
 def tree_returns(tree: Tree, policy: npt.ArrayLike, streams: UInt64Array) -> Float64Array:
     """All players' returns in each hand under a joint policy `(I, A)`: `(hands, P)`."""
-    return np.asarray(tree.returns.T[play_hands(tree, policy, streams)], np.float64)
+    rules = rules_of(tree, dict.fromkeys(range(tree.num_players), policy))
+    return np.asarray(tree.returns.T[play_hands(rules, streams)], np.float64)
 
 
 def state_returns(

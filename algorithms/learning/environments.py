@@ -13,6 +13,7 @@ environments therefore refuse to step without `SelfPlay()`, which replaces the b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import gymnasium
@@ -20,12 +21,13 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from algorithms.exact.simulator import Simulator, Stream, deal_of, rules_of
+from algorithms.exact.simulator import Simulator, deal_of, new_stream, rules_of
 from algorithms.games import KUHN, Game, as_game
 from algorithms.learning.buffer import LastStep
 from algorithms.learning.faces import NOBODY, Face
 from algorithms.learning.states import StateSimulator
 from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
+from algorithms.support.draws import draw
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import BridgeError, IllegalActionError
 
@@ -244,8 +246,8 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
                 zip(self.game.tree.owner, self.game.observations, strict=True)
             )
         }
-        self._stream, self._hand, self._actions = Stream(seed), -1, list[int]()
-        self._stream_at_deal = self._stream.get_state()
+        self._stream, self._hand, self._actions = new_stream(seed), -1, list[int]()
+        self._stream_at_deal = int(self._stream[0])
         self._acted, self._returns, self._ended = 0, [0.0] * self.game.num_players, False
 
     def reset(
@@ -254,7 +256,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         """Deal the next hand; `options={"hand": k}` deals hand k."""
         super().reset(seed=seed)
         if seed is not None:
-            self._stream, self._hand = Stream(seed), -1
+            self._stream, self._hand = new_stream(seed), -1
         self._hand = (options or {}).get("hand", self._hand + 1)
         self._deal()
         return self._observation(), {}
@@ -297,15 +299,15 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
         self._hand = state["hand"]
-        self._stream.set_state(state["stream_at_deal"])
+        self._stream[0] = state["stream_at_deal"]
         self._deal()
         for action in state["actions"]:  # replayed with the same draws of chance
             self._apply(action)
 
     def _deal(self) -> None:
-        self._actions, self._stream_at_deal = [], self._stream.get_state()
+        self._actions, self._stream_at_deal = [], int(self._stream[0])
         deal = deal_of(self._rules, np.uint64(self._hand))
-        self._face.reset(self.game.tree.history(int(deal)), self._stream.draw)
+        self._face.reset(self.game.tree.history(int(deal)), partial(draw, self._stream))
 
     def _apply(self, action: int) -> None:
         self._face.step(action)

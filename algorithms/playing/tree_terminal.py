@@ -8,8 +8,8 @@ from functools import partial
 from itertools import count
 from random import Random
 
-from algorithms.exact.action_values import ActionValues
 from algorithms.exact.tree import CHANCE, TERMINAL
+from algorithms.exact.values import ActionValues
 from algorithms.games import Game
 from algorithms.playing.terminal import Leave, accept_strange_bytes, ask_on_terminal, chips
 from algorithms.support.arrays import Float64Array

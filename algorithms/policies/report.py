@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.elimination import Elimination, Exposure, eliminate, exposures
 from algorithms.exact.kuhn import Nearest, nearest_nash
+from algorithms.exact.two_player import Elimination, Exposure, eliminate, exposures
 from algorithms.exact.values import Loss, Measure
 from algorithms.games import KUHN, Game, kuhn
 from algorithms.policies.formats import to_players
