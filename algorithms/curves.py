@@ -18,26 +18,15 @@ from algorithms.support.errors import UsageError
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = command.Parser(
-        prog="python -m algorithms.curves", description=command.summary(__doc__)
-    )
+    summary = command.summary(__doc__)
+    parser = command.Parser(prog="python -m algorithms.curves", description=summary)
     add = parser.add_argument
-    add(
-        "curves",
-        nargs="+",
-        type=Path,
-        metavar="CSV",
-        help="the curve of a training run, or a folder of several, drawn as one line with a band",
-    )
+    curves = "the curve of a training run, or a folder of several, drawn as one line with a band"
+    add("curves", nargs="+", type=Path, metavar="CSV", help=curves)
     add("--band", action="store_true", help="draw all curves as one line with a band")
     add("--game", help=f"the game of the curves (default: as in the .json beside them, or {KUHN})")
-    add(
-        "--out",
-        type=Path,
-        default=Path("training.png"),
-        metavar="PNG",
-        help="the picture (%(default)s)",
-    )
+    out = Path("training.png")
+    add("--out", type=Path, default=out, metavar="PNG", help="the picture (%(default)s)")
     args = parser.parse_args(argv)
     return command.run(lambda: _run(args), parser.prog)
 
@@ -45,27 +34,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     paths, out = args.curves, args.out
     files.require_png(out)
-    groups = {name: _files(path) for name, path in _named(paths).items()}
+    names = [path.name if path.is_dir() else path.stem for path in paths]
+    if len({*names}) < len(names):
+        names = [str(path) for path in paths]
+    groups = {name: _files(path) for name, path in zip(names, paths, strict=True)}
     found = [path for group in groups.values() for path in group]
     games = {args.game} if args.game else {_game_beside(path) for path in found}
     if len(games) > 1:
         raise UsageError(f"curves of different games: {', '.join(sorted(games))}")
-    if args.band:
-        draw_bands({out.stem: [from_csv(path) for path in found]}, out)
-    elif any(path.is_dir() for path in paths):
-        draw_bands({name: [from_csv(p) for p in group] for name, group in groups.items()}, out)
+    groups = {out.stem: found} if args.band else groups
+    curves = {name: [from_csv(path) for path in group] for name, group in groups.items()}
+    if args.band or any(path.is_dir() for path in paths):
+        draw_bands(curves, out)
     else:
-        curves = {name: from_csv(path) for name, (path,) in groups.items()}
-        draw(curves, out, load_game(games.pop()))
+        draw({name: curve for name, (curve,) in curves.items()}, out, load_game(games.pop()))
     print(f"wrote {out}")
     return command.EXIT_OK
-
-
-def _named(paths: Sequence[Path]) -> dict[str, Path]:
-    """The paths by the last part of their names, or by the whole path if those are not distinct."""
-    names = [path.name if path.is_dir() else path.stem for path in paths]
-    distinct = len({*names}) == len(names)
-    return {name if distinct else str(path): path for name, path in zip(names, paths, strict=True)}
 
 
 def _files(path: Path) -> list[Path]:

@@ -6,65 +6,47 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from algorithms.exact.two_player import (
-    Elimination,
-    Exposure,
-    Removal,
-    eliminate,
-    exposures,
-    without_dominated,
-)
+from algorithms.exact import two_player
+from algorithms.exact.two_player import Elimination, Exposure, Removal
 from algorithms.exact.values import nash_conv
 from algorithms.games import KUHN, Game, load_game
 from algorithms.policies import sources
 from algorithms.support import command
-from algorithms.support.errors import UsageError
 from kuhn_bridge.rules import Action
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if the policy plays dominated actions."""
     parser = command.Parser(prog="python -m algorithms.dominance", description=__doc__)
-    parser.add_argument("policy", nargs="?", metavar="POLICY", help=sources.HELP)
-    parser.add_argument("--game", metavar="NAME", help=sources.GAME_HELP)
-    parser.add_argument(
-        "--strict", action="store_true", help="remove only strategies that are always worse"
-    )
-    parser.add_argument(
-        "--max",
-        type=float,
-        default=1e-6,
-        metavar="P",
-        help="tolerated probability of a dominated action (%(default)s)",
-    )
-    parser.add_argument("--trust", action="store_true", help="allow the model's file to run code")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    add = parser.add_argument
+    add("policy", nargs="?", metavar="POLICY", help=sources.HELP)
+    add("--game", metavar="NAME", help=sources.GAME_HELP)
+    add("--strict", action="store_true", help="remove only strategies that are always worse")
+    most = "tolerated probability of a dominated action (%(default)s)"
+    probability = command.number(0, 1, kind=float)
+    add("--max", type=probability, default=1e-6, metavar="P", help=most)
+    add("--trust", action="store_true", help="allow the model's file to run code")
+    add("--json", action="store_true", help="print one JSON object")
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
-    if not 0 <= args.max <= 1:
-        raise UsageError(f"--max {args.max}: want a probability from 0 to 1")
     policy = None
     if args.policy is not None:
         [policy] = sources.load_policies([args.policy], args.game, trust=args.trust)
     game = policy.game if policy else load_game(args.game or KUHN)
-    elimination = eliminate(game.tree, strict=args.strict)
-    removals = [_as_json(game, removal) for removal in elimination.removals]
-    result = {"game": game.name} | asdict(elimination) | {"removals": removals}
-    lines = _rounds(game, elimination)
+    removed = two_player.eliminate(game.tree, strict=args.strict)
+    removals = [_as_json(game, removal) for removal in removed.removals]
+    result = {"game": game.name} | asdict(removed) | {"removals": removals}
+    lines = _rounds(game, removed)
     found: tuple[Exposure, ...] = ()
     if policy:
-        found = exposures(game.tree, policy.table, elimination, above=args.max)
-        cleaned = without_dominated(game.tree, policy.table, elimination)
+        found = two_player.exposures(game.tree, policy.table, removed, above=args.max)
+        cleaned = two_player.without_dominated(game.tree, policy.table, removed)
         before, after = policy.nash_conv(), nash_conv(game.tree, cleaned)
-        result |= {
-            "source": args.policy,
-            "exposures": [asdict(exposure) | _as_json(game, exposure) for exposure in found],
-            "nash_conv": before,
-            "nash_conv_without": after,
-        }
+        shown = [asdict(exposure) | _as_json(game, exposure) for exposure in found]
+        result |= {"source": args.policy, "exposures": shown}
+        result |= {"nash_conv": before, "nash_conv_without": after}
         lines += ["", *_verdict(game, args.policy, found, before, after)]
     print(json.dumps(result) if args.json else "\n".join(lines))
     return command.EXIT_FAILED if found else command.EXIT_OK
@@ -82,13 +64,12 @@ def _label(game: Game, at: Removal | Exposure) -> str:
     return f"{game.infoset_label(at.infoset)}: {game.action_label(at.infoset, at.action)}"
 
 
-def _rounds(game: Game, elimination: Elimination) -> list[str]:
-    lines = ["{} x {} reduced pure strategies".format(*elimination.sizes[0])]
-    for number, size in enumerate(elimination.sizes[1:], start=1):
+def _rounds(game: Game, removed: Elimination) -> list[str]:
+    lines = ["{} x {} reduced pure strategies".format(*removed.sizes[0])]
+    for number, size in enumerate(removed.sizes[1:], start=1):
         lines.append("round {} leaves {} x {} and removes".format(number, *size))
-        removed = [removal for removal in elimination.removals if removal.round == number]
-        lines += [f"  {_label(game, removal)}" for removal in removed]
-    return lines if elimination.removals else [*lines, "no strategy is dominated"]
+        lines += [f"  {_label(game, at)}" for at in removed.removals if at.round == number]
+    return lines if removed.removals else [*lines, "no strategy is dominated"]
 
 
 def _verdict(
@@ -99,13 +80,11 @@ def _verdict(
     header = ("dominated action", "round", "played", "cost", "at worst")
     rows = [
         (
-            _label(game, exposure),
-            str(exposure.round),
-            f"{exposure.probability:.4f}",
-            f"{exposure.cost:.4f}",
-            f"{exposure.worst:.4f}",
+            _label(game, at),
+            str(at.round),
+            *(f"{x:.4f}" for x in (at.probability, at.cost, at.worst)),
         )
-        for exposure in found
+        for at in found
     ]
     return [
         f"{source} plays dominated actions (cost in chips per hand: against its own other seat, "

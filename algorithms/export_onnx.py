@@ -6,10 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from algorithms.games import KUHN, load_game
+from algorithms.games import KUHN
 from algorithms.policies import Policy
-from algorithms.policies.network import network_table
-from algorithms.policies.sources import load_model
+from algorithms.policies.sources import game_of, open_source
 from algorithms.support.command import EXIT_OK, Parser, run
 from algorithms.support.errors import UsageError
 
@@ -31,19 +30,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     from algorithms.policies.onnx_writer import export
 
-    wanted = load_game(options.game) if options.game else None
-    network, game = load_model(options.model, game=wanted, trust=options.trust)
+    source = open_source(options.model, trust=options.trust)
+    game = game_of([source], options.game)
+    network = source.network(game)
     if options.json and not game.fits_tree:
         raise UsageError(f"--json: {game.name} is too large for a policy as JSON")
     difference = export(network, game, options.out)
-    policy = Policy(game, network_table(network, game)) if game.fits_tree else None
-    if options.json and policy:
+    policy = Policy(game, network=network)
+    if options.json:
         print(json.dumps(policy.to_document()))
         return EXIT_OK
-    facts = [f"{Path(options.out).stat().st_size:,} bytes", str(game)]
-    if policy:
-        facts.append(f"NashConv {policy.nash_conv():.6f}")
-    print(f"{options.out}: {', '.join(facts)}, differs from torch by {difference:.1e}")
+    measure = f", NashConv {policy.nash_conv():.6f}" if game.fits_tree else ""
+    size = f"{Path(options.out).stat().st_size:,} bytes"
+    print(f"{options.out}: {size}, {game}{measure}, differs from torch by {difference:.1e}")
     return EXIT_OK
 
 

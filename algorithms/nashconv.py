@@ -10,7 +10,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from algorithms.policies import Policy, report, sources
@@ -23,19 +23,20 @@ if TYPE_CHECKING:
 
 UNIFORM = "uniform"
 SHOWN_LOSSES = 10
+RESPONSE_OPTIONS = ("decisions", "hands", "seeds", "cpus", "address")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command: exit 1 if a NashConv is above `--max`, or if OpenSpiel disagrees."""
-    description = command.summary(__doc__)
-    parser = command.Parser(prog="python -m algorithms.nashconv", description=description)
-    add = parser.add_argument
+    parser = command.Parser(prog="python -m algorithms.nashconv", description=__doc__)
+    add, number = parser.add_argument, command.number
     add("policies", nargs="+", metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}")
     add("--game", metavar="NAME", help=sources.GAME_HELP)
-    add("--max", type=float, metavar="X", help="exit 1 if a NashConv is above X")
+    most = "exit 1 if a NashConv is above X"
+    add("--max", type=number(0, kind=float), metavar="X", help=most)
     add("--deterministic", action="store_true", help="play the most probable action everywhere")
     losses = "show the N largest losses (default: %(default)s)"
-    add("--losses", type=int, default=SHOWN_LOSSES, metavar="N", help=losses)
+    add("--losses", type=number(0), default=SHOWN_LOSSES, metavar="N", help=losses)
     add("--trust", action="store_true", help="let model files run code")
     add("--openspiel", action="store_true", help="measure with OpenSpiel too, and compare")
     add("--json", action="store_true", help="print one JSON object, or a list of them")
@@ -45,50 +46,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     ).add_argument
     add("--respond", action="store_true", help="find a lower bound too, and its share of NashConv")
     decisions = f"number of decisions that each training run learns from ({budget.DECISIONS:,})"
-    add("--decisions", type=int, metavar="N", help=decisions)
+    add("--decisions", type=number(1), metavar="N", help=decisions)
     hands = (
         "number of hands on which each player's response is measured "
         f"({budget.HANDS:,}; with a tree {budget.TREE_HANDS:,})"
     )
-    add("--hands", type=int, metavar="N", help=hands)
+    add("--hands", type=number(budget.MIN_HANDS), metavar="N", help=hands)
     seeds = f"random seeds: 0-2, or 0,3,7, or a count ({len(budget.SEEDS)})"
     add("--seeds", metavar="SEEDS", help=seeds)
     cpus = "number of training runs at a time; more than 1 run on Ray (1)"
-    add("--cpus", type=int, metavar="N", help=cpus)
+    add("--cpus", type=number(1), metavar="N", help=cpus)
     add("--address", help="address of a Ray cluster: auto, host:port or ray://host:port")
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.max is not None and math.isnan(args.max):
-        raise UsageError("--max must be a number, not nan")
-    if args.losses < 0:
-        raise UsageError(f"--losses must be 0 or more, not {args.losses}")
-    options = _response_options(args)
-    policies = sources.load_policies(
-        args.policies, args.game, trust=args.trust, deterministic=args.deterministic
-    )
-    game = policies[0].game
-    if args.openspiel and not game.fits_tree:
-        raise UsageError(f"--openspiel measures on a tree, and {game.name} is too large for one")
-    if not game.is_exact:
-        return _bound(args, policies, options)
-    if options and not args.respond:
-        raise UsageError(f"--{next(iter(options))} requires --respond")
-    return _measure(args, policies, options)
-
-
-def _response_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The options of `lower_bound` that were given, checked."""
-    names = ("decisions", "hands", "seeds", "cpus", "address")
-    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    if "seeds" in given:
+    options = {
+        name: value for name in RESPONSE_OPTIONS if (value := getattr(args, name)) is not None
+    }
+    if args.seeds is not None:
         from algorithms.sweeping.plan import parse_seeds
 
-        given["seeds"] = parse_seeds(args.seeds)
-    budget.require_budget(**{name: given[name] for name in given if name != "address"})
-    return given
+        options["seeds"] = parse_seeds(args.seeds)
+    loaded = sources.load_policies(
+        args.policies, args.game, trust=args.trust, deterministic=args.deterministic
+    )
+    game = loaded[0].game
+    if args.openspiel and not game.fits_tree:
+        raise UsageError(f"--openspiel measures on a tree, and {game.name} is too large for one")
+    if options and game.is_exact and not args.respond:
+        raise UsageError(f"--{next(iter(options))} requires --respond")
+    return (_measure if game.is_exact else _bound)(args, loaded, options)
 
 
 def _measure(args: argparse.Namespace, policies: Sequence[Policy], options: dict[str, Any]) -> int:
@@ -98,22 +86,29 @@ def _measure(args: argparse.Namespace, policies: Sequence[Policy], options: dict
         for source, policy in zip(args.policies, policies, strict=True):
             reports.append(report.report(source, policy, openspiel=args.openspiel))
             bar(len(reports), source)
-    bounds = _lower_bounds(args.policies, policies, options) if args.respond else []
-    print(_as_json(reports, bounds) if args.json else _as_text(reports, bounds, args.losses))
-    code = command.EXIT_OK
-    for item in reports:
-        if args.max is not None and item.measure.nash_conv > args.max:
-            print(f"{item.source}: NashConv is above {args.max:g}", file=sys.stderr)
-            code = command.EXIT_FAILED
-        if not item.agrees:
-            print(f"{item.source}: OpenSpiel disagrees", file=sys.stderr)
-            code = command.EXIT_FAILED
-    return code
+    found = [report.to_json(item) for item in reports] if args.json else []
+    texts = [_text(reports, args.losses)]
+    if args.respond:
+        from algorithms.learning.best_response import to_json, to_text
+
+        bounds = _lower_bounds(args.policies, policies, options)
+        for place, (item, bound) in enumerate(zip(reports, bounds, strict=True)):
+            gains = item.measure.gains
+            texts.append(to_text(item.source, bound, exact=gains))
+            if args.json:
+                share = {"share_found": bound.share_of(gains)}
+                found[place]["lower_bound"] = to_json(item.source, bound) | share
+    _print(args, found, texts)
+    above = _report_above(args, [item.measure.nash_conv for item in reports])
+    disagreeing = [item.source for item in reports if not item.agrees]
+    for source in disagreeing:
+        print(f"{source}: OpenSpiel disagrees", file=sys.stderr)
+    return command.EXIT_FAILED if above or disagreeing else command.EXIT_OK
 
 
 def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: dict[str, Any]) -> int:
     """Print lower bounds of the policies, beside that of uniform play."""
-    from algorithms.learning.bound_report import exit_code, to_json, to_text
+    from algorithms.learning.best_response import exit_code, to_json, to_text
     from algorithms.learning.states import origin
 
     game = policies[0].game
@@ -123,21 +118,19 @@ def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: dict[s
         file=sys.stderr,
     )
     known = dict(zip(args.policies, policies, strict=True)) | {UNIFORM: Policy.uniform(game)}
-    found = _lower_bounds(list(known), list(known.values()), options)
-    bounds = dict(zip(known, found, strict=True))
-    if args.json:
-        print(_json([to_json(s, bounds[s], uniform=bounds[UNIFORM]) for s in args.policies]))
-    else:
-        texts = (to_text(s, bounds[s], uniform=bounds[UNIFORM]) for s in args.policies)
-        print("\n\n".join(texts))
-    for source in args.policies:
-        if args.max is not None and bounds[source].nash_conv_at_least > args.max:
-            print(f"{source}: NashConv is above {args.max:g}", file=sys.stderr)
-    return exit_code([bounds[source] for source in args.policies], args.max)
+    bounds = dict(zip(known, _lower_bounds(known, known.values(), options), strict=True))
+    found, uniform = [(name, bounds[name]) for name in args.policies], bounds[UNIFORM]
+    _print(
+        args,
+        [to_json(name, bound, uniform=uniform) for name, bound in found],
+        [to_text(name, bound, uniform=uniform) for name, bound in found],
+    )
+    _report_above(args, [bound.nash_conv_at_least for _, bound in found])
+    return exit_code([bound for _, bound in found], args.max)
 
 
 def _lower_bounds(
-    names: Sequence[str], policies: Sequence[Policy], options: dict[str, Any]
+    names: Iterable[str], policies: Iterable[Policy], options: dict[str, Any]
 ) -> list[LowerBound]:
     from algorithms.learning.best_response import total_decisions
 
@@ -149,36 +142,25 @@ def _lower_bounds(
     return bounds
 
 
-def _as_json(reports: Sequence[report.Report], bounds: Sequence[LowerBound]) -> str:
-    found = [report.to_json(item) for item in reports]
-    if bounds:
-        from algorithms.learning.bound_report import to_json
-
-        for item, bound, entry in zip(reports, bounds, found, strict=True):
-            share = {"share_found": bound.share_of(item.measure.gains)}
-            entry["lower_bound"] = to_json(item.source, bound) | share
-    return _json(found)
-
-
-def _as_text(
-    reports: Sequence[report.Report], bounds: Sequence[LowerBound], max_losses: int
-) -> str:
+def _text(reports: Sequence[report.Report], max_losses: int) -> str:
     if len(reports) > 1:
-        texts = [report.overview(reports)]
-    else:
-        texts = [report.to_text(reports[0], max_losses=max_losses)]
-        if len(reports[0].measure.losses) > max_losses > 0:
-            texts[0] += " (--losses N)"
-    if bounds:
-        from algorithms.learning.bound_report import to_text
-
-        for item, bound in zip(reports, bounds, strict=True):
-            texts.append(to_text(item.source, bound, exact=item.measure.gains))
-    return "\n\n".join(texts)
+        return report.overview(reports)
+    more = " (--losses N)" if len(reports[0].measure.losses) > max_losses > 0 else ""
+    return f"{report.to_text(reports[0], max_losses=max_losses)}{more}"
 
 
-def _json(found: list[dict[str, Any]]) -> str:
-    return json.dumps(found[0] if len(found) == 1 else found)
+def _print(args: argparse.Namespace, found: list[dict[str, Any]], texts: list[str]) -> None:
+    as_json = json.dumps(found[0] if len(found) == 1 else found)
+    print(as_json if args.json else "\n\n".join(texts))
+
+
+def _report_above(args: argparse.Namespace, nash_convs: Sequence[float]) -> bool:
+    """Whether a NashConv is above `--max`, with a line for each."""
+    limit = math.inf if args.max is None else args.max
+    for source, nash_conv in zip(args.policies, nash_convs, strict=True):
+        if nash_conv > limit:
+            print(f"{source}: NashConv is above {limit:g}", file=sys.stderr)
+    return max(nash_convs) > limit
 
 
 if __name__ == "__main__":

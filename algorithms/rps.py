@@ -8,8 +8,7 @@ best response (Hart and Mas-Colell 2000; Neller and Lanctot 2013 is an introduct
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -23,14 +22,6 @@ PAYOFF = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # the row's payoff agai
 TOLERANCE = 0.05  # points per round that the average policy may fall short
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Averages:
-    """A player's average policy `(3,)`, and how much more the best policy wins per round."""
-
-    average: Float64Array
-    shortfall: float
-
-
 def regret_matching(regret: Float64Array) -> Float64Array:
     """The policy `(3,)` in proportion to the positive regrets; uniform if there are none."""
     positive = np.maximum(regret, 0)
@@ -38,79 +29,65 @@ def regret_matching(regret: Float64Array) -> Float64Array:
     return positive / total if total > 0 else np.full(len(regret), 1 / len(regret))
 
 
-def self_play(rounds: int, *, seed: int = 0) -> Averages:
-    """Regret matching against itself."""
+def average_policy(
+    rounds: int, opponent: Sequence[float] | None = None, *, seed: int = 0
+) -> tuple[Float64Array, float]:
+    """The average policy `(3,)` of regret matching, and how much more the best one wins per round.
+
+    The opponent is a fixed policy `(3,)`, or by default regret matching too; the best policy then
+    is the one that wins most from the average.
+    """
     random = Random(seed)
     regrets, total = np.zeros((2, 3)), np.zeros(3)
     for _ in range(rounds):
-        policies = [regret_matching(regret) for regret in regrets]
-        total += policies[0]
-        mine, yours = (_draw_move(policy, random) for policy in policies)
+        first, second = (regret_matching(regret) for regret in regrets)
+        total += first
+        mine, yours = _draw_move(first, random), _draw_move(opponent or second, random)
         regrets[0] += PAYOFF[:, yours] - PAYOFF[mine, yours]
         regrets[1] += PAYOFF[:, mine] - PAYOFF[yours, mine]
     average = total / rounds
-    return Averages(average, float((PAYOFF @ average).max()))  # what an opponent would win
+    wins = PAYOFF @ (opponent or average)
+    return average, float(wins.max() - average @ wins)
 
 
-def against(opponent: Sequence[float], rounds: int, *, seed: int = 0) -> Averages:
-    """Regret matching against a fixed policy `(3,)`."""
-    random = Random(seed)
-    regret, total = np.zeros(3), np.zeros(3)
-    for _ in range(rounds):
-        policy = regret_matching(regret)
-        total += policy
-        mine, yours = _draw_move(policy, random), _draw_move(opponent, random)
-        regret += PAYOFF[:, yours] - PAYOFF[mine, yours]
-    average, wins = total / rounds, PAYOFF @ opponent
-    return Averages(average, float(wins.max() - average @ wins))
-
-
-def _draw_move(policy: Iterable[float], random: Random) -> int:
+def _draw_move(policy: Sequence[float] | Float64Array, random: Random) -> int:
     return random.choices(range(3), list(policy))[0]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if an average policy falls short by more than the tolerance."""
-    parser = command.Parser(prog="python -m algorithms.rps", description=command.summary(__doc__))
-    parser.add_argument("--rounds", type=int, default=20_000, help="number of rounds (%(default)s)")
-    parser.add_argument(
-        "--opponent",
-        type=float,
-        nargs=3,
-        default=(0.4, 0.3, 0.3),
-        metavar=("R", "P", "S"),
-        help="probabilities of the fixed opponent (%(default)s)",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="random seed (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    parser = command.Parser(prog="python -m algorithms.rps", description=__doc__)
+    add = parser.add_argument
+    rounds = "number of rounds (%(default)s)"
+    add("--rounds", type=command.number(1), default=20_000, help=rounds)
+    fixed, usual = "probabilities of the fixed opponent (%(default)s)", (0.4, 0.3, 0.3)
+    letters = ("R", "P", "S")
+    add("--opponent", type=float, nargs=3, default=usual, metavar=letters, help=fixed)
+    add("--seed", type=command.number(0), default=0, help="random seed (%(default)s)")
+    add("--json", action="store_true", help="print one JSON object")
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.rounds < 1:
-        raise UsageError(f"--rounds {args.rounds}: want at least 1")
-    if args.seed < 0:
-        raise UsageError(f"--seed {args.seed}: want an integer from 0 up")
     if min(args.opponent) < 0 or not abs(sum(args.opponent) - 1) < 1e-9:
         raise UsageError(f"--opponent {args.opponent}: want three probabilities that sum to 1")
-    outcomes = {
-        "self-play": self_play(args.rounds, seed=args.seed),
-        "against the opponent": against(args.opponent, args.rounds, seed=args.seed),
+    found = {
+        "self-play": average_policy(args.rounds, seed=args.seed),
+        "against the opponent": average_policy(args.rounds, args.opponent, seed=args.seed),
     }
     if args.json:
         result = {
-            name: {"average": outcome.average.tolist(), "shortfall": outcome.shortfall}
-            for name, outcome in outcomes.items()
+            name: {"average": average.tolist(), "shortfall": shortfall}
+            for name, (average, shortfall) in found.items()
         }
         print(json.dumps({"rounds": args.rounds, "seed": args.seed} | result))
     else:
         rows = [
-            (name, *(f"{p:.4f}" for p in (*outcome.average, outcome.shortfall)))
-            for name, outcome in outcomes.items()
+            (name, *(f"{p:.4f}" for p in (*average, shortfall)))
+            for name, (average, shortfall) in found.items()
         ]
         print(command.table((f"average of {args.rounds:,} rounds", *NAMES, "shortfall"), rows))
-    close = all(outcome.shortfall <= TOLERANCE for outcome in outcomes.values())
+    close = all(shortfall <= TOLERANCE for _, shortfall in found.values())
     return command.EXIT_OK if close else command.EXIT_FAILED
 
 

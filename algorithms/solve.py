@@ -9,7 +9,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from algorithms.policies.formats import to_players
 from algorithms.policies.kuhn import to_names, to_percentages
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
-from algorithms.support.npz import read_arrays, write_arrays
+from algorithms.support.files import read_arrays, write_arrays
 from algorithms.support.progress import progress
 from kuhn_bridge.rules import AGENTS
 
@@ -39,36 +39,36 @@ CHECKPOINT_SECONDS = 600  # between checkpoints, each of which takes about a sec
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if `--until` was not reached."""
-    parser = command.Parser(prog="python -m algorithms.solve", description=command.summary(__doc__))
-    add = parser.add_argument
+    parser = command.Parser(prog="python -m algorithms.solve", description=__doc__)
+    add, number = parser.add_argument, command.number
     games = f"{KUHN}, a small OpenSpiel game or a native large one (%(default)s)"
     add("--game", default=KUHN, metavar="NAME", help=games)
     add("--variant", default=DEFAULT_VARIANT, help=f"{', '.join(NAMES)} (%(default)s)")
     most = f"at most N iterations in all ({DEFAULT_ITERATIONS:,}, with --until {MAX_ITERATIONS:,})"
-    add("--iterations", type=int, metavar="N", help=most)
+    add("--iterations", type=number(1), metavar="N", help=most)
     add("--until", type=float, metavar="NASHCONV", help="run until NashConv is at most this")
     exponents = "alpha, beta and gamma of discounted CFR instead of the variant's own"
     add("--discounts", type=float, nargs=3, metavar=("A", "B", "G"), help=exponents)
     modes = "exact: OpenSpiel's iterates bit for bit; fast: the same up to rounding (fast)"
     add("--mode", choices=MODES, help=modes)
-    add("--seed", type=int, help="random seed of a sampling variant (0)")
-    add("--max-nodes", type=int, default=MAX_NODES, help="largest tree that is built (%(default)s)")
+    add("--seed", type=number(0), help="random seed of a sampling variant (0)")
+    largest = "largest tree that is built (%(default)s)"
+    add("--max-nodes", type=number(1), default=MAX_NODES, help=largest)
     add("--no-cache", action="store_true", help="neither read nor write the cached tree")
     add("--out", metavar="FILE", help="write the average policy: .json, .npz for a native game")
     resume = "continue from the checkpoint beside --out, for a native large game"
     add("--resume", action="store_true", help=resume)
     add("--plot", metavar="FILE.png", help="draw NashConv over iterations")
     add("--json", action="store_true", help="print one JSON object")
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
     _require(args)
     limit = args.iterations or (MAX_ITERATIONS if args.until else DEFAULT_ITERATIONS)
     game = load_game(args.game, max_nodes=args.max_nodes, cached=not args.no_cache)
-    given = {name: getattr(args, name) for name in ("discounts", "mode", "seed")}
-    options = {name: value for name, value in given.items() if value is not None}
+    names = ("discounts", "mode", "seed")
+    options = {name: value for name in names if (value := getattr(args, name)) is not None}
     solver = make_solver(game, args.variant, **options)
     checkpoint = None
     if args.out and isinstance(solver, NativeSolver):
@@ -78,40 +78,37 @@ def _run(args: argparse.Namespace) -> int:
             raise UsageError("--resume: want a native large game and the --out of the earlier run")
         checkpoint.read()
     with progress("solving", None if limit == MAX_ITERATIONS else limit) as bar:
+
+        def advance(done: int, note: str) -> None:
+            bar(done, note)
+            if checkpoint and time.monotonic() - checkpoint.written > CHECKPOINT_SECONDS:
+                checkpoint.write()
+
+        until = args.until or -math.inf
         solved = solving.run_solver(
-            solver,
-            game.measure,
-            iterations=limit,
-            until=args.until or -math.inf,
-            progress=checkpoint.keeping(bar) if checkpoint else bar,
+            solver, game.measure, iterations=limit, until=until, progress=advance
         )
     policy = Policy(game, solved.policy)
-    if args.out:
-        _save(policy, args.out)
-    if checkpoint:
-        checkpoint.finish(solved)
+    if args.out and game.native:
+        policy.save(args.out)
+    elif args.out:
+        files.write_text(args.out, f"{json.dumps(policy.to_document())}\n")
+    if checkpoint and solved.interrupted:
+        checkpoint.write()
+    elif checkpoint:
+        checkpoint.path.unlink(missing_ok=True)  # a finished run needs none
     if args.plot:
         with files.replacing(args.plot) as plot:
             _plot(plot, f"{args.variant} on {game.name}", solved.curve)
-    if args.json:
-        print(json.dumps(_summary(args, policy, solved)))
-    else:
-        print("\n".join(_report(args, policy, solved)))
+    shown = args, policy, solved
+    print(json.dumps(_summary(*shown)) if args.json else "\n".join(_report(*shown)))
     if solved.interrupted:
         saved = f", saved {args.out}" if args.out else ""
         more = "; --resume continues from there" if checkpoint else ""
-        where = f"interrupted after {solved.iterations:,} iterations{saved}{more}"
-        print(where, file=sys.stderr)
+        print(f"interrupted after {solved.iterations:,} iterations{saved}{more}", file=sys.stderr)
         return command.EXIT_INTERRUPTED
     missed = args.until and solved.measure.nash_conv > args.until
     return command.EXIT_FAILED if missed else command.EXIT_OK
-
-
-def _save(policy: Policy, path: str) -> None:
-    if policy.game.native:
-        policy.save(path)
-    else:
-        files.write_text(path, f"{json.dumps(policy.to_document())}\n")
 
 
 class _Checkpoint:
@@ -121,7 +118,7 @@ class _Checkpoint:
         if Path(args.out).suffix != ".npz":
             raise UsageError(f"--out {args.out}: a policy of {game.name} is written as .npz")
         self.path = Path(args.out).with_suffix(CHECKPOINT)
-        self._solver, self._written = solver, time.monotonic()
+        self._solver, self.written = solver, time.monotonic()
         self._run = {"game": np.array(game.name), "variant": np.array(args.variant)}
 
     def read(self) -> None:
@@ -137,42 +134,19 @@ class _Checkpoint:
     def write(self) -> None:
         """Replace the file."""
         write_arrays(self.path, self._run | self._solver.get_state())
-        self._written = time.monotonic()
-
-    def keeping(self, show: Callable[[int, str], None]) -> Callable[[int, str], None]:
-        """A function that calls `show`, and writes the file every `CHECKPOINT_SECONDS`."""
-
-        def advance(done: int, note: str) -> None:
-            show(done, note)
-            if time.monotonic() - self._written > CHECKPOINT_SECONDS:
-                self.write()
-
-        return advance
-
-    def finish(self, solved: solving.Solved) -> None:
-        """Keep the state of an interrupted run; that of a finished run is no longer needed."""
-        if solved.interrupted:
-            self.write()
-        else:
-            self.path.unlink(missing_ok=True)
+        self.written = time.monotonic()
 
 
 def _require(args: argparse.Namespace) -> None:
     """Reject impossible values before the work starts."""
     if args.variant not in NAMES:
         raise unknown("variant", args.variant, NAMES)
-    if args.iterations is not None and args.iterations < 1:
-        raise UsageError(f"--iterations {args.iterations}: want at least 1")
     if args.until is not None and not args.until > 0:
         raise UsageError(f"--until {args.until}: want a NashConv above 0")
-    if args.max_nodes < 1:
-        raise UsageError(f"--max-nodes {args.max_nodes}: want at least 1")
     if args.out:
         files.require_writable(args.out)
     if args.plot:
         files.require_png(args.plot)
-    if args.seed is not None and args.seed < 0:
-        raise UsageError(f"--seed {args.seed}: want an integer from 0 up")
     if args.discounts and (args.variant in SAMPLING or any(map(math.isnan, args.discounts))):
         raise UsageError(
             f"--discounts {args.discounts}: want three numbers, and a variant without sampling"
@@ -201,8 +175,7 @@ def _summary(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -
 
 
 def _report(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -> Iterator[str]:
-    measure, game = solved.measure, policy.game
-    known = game.closed_form
+    measure, game, known = solved.measure, policy.game, policy.game.closed_form
     yield game.size_label
     yield f"{args.variant}: {solved.iterations:,} iterations"
     yield ""
@@ -243,8 +216,8 @@ def _strategy(policy: Policy) -> Iterator[str]:
                 f"{game.action_label(infoset, action, player)}: {table[infoset, action]:.4f}"
                 for action in np.flatnonzero(columns).tolist()
             )
-            label = game.infoset_label(infoset, player)
-            rows.append((command.shortened(label, MAX_LABEL), actions))
+            label = command.shortened(game.infoset_label(infoset, player), MAX_LABEL)
+            rows.append((label, actions))
     yield command.table(("information set", "action: probability"), rows, left=2)
     if (more := sum(map(len, tables)) - len(rows)) > 0:
         yield f"... and {more:,} more (--out writes all)"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from algorithms.support import command
 from algorithms.support.errors import UsageError
@@ -30,23 +30,12 @@ MAX_SHOWN = 5  # settings in a report, the best ones
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 = all runs succeeded, 1 = a run failed, 130 = interrupted."""
-    parser = _parser()
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = command.Parser(prog="python -m algorithms.sweep", description=command.summary(__doc__))
     add = parser.add_argument
     add("--game", help="the game, as for train_ppo")
     add("--seeds", metavar="SEEDS", help="random seeds: 0-9, or 0,3,7, or a count (10)")
-    add(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=A,B",
-        help="values of a setting of train_ppo; all combinations are run",
-    )
+    values = "values of a setting of train_ppo; all combinations are run"
+    add("--set", action="append", default=[], metavar="NAME=A,B", help=values)
     add("--trials", type=int, metavar="N", help="run only N random combinations")
     add("--out", type=Path, metavar="DIR", help="the folder for all results (sweep)")
     add("--resume", action="store_true", help="continue the sweep in --out")
@@ -56,74 +45,54 @@ def _parser() -> argparse.ArgumentParser:
     add("--cpus", type=int, metavar="N", help="number of runs at a time, one core each (all cores)")
     address = "address of a Ray cluster: auto, host:port or ray://host:port (RAY_ADDRESS)"
     add("--address", help=address)
-    add(
-        "--storage",
-        help="a folder or URI that all nodes of the cluster can read and write (in --out)",
-    )
-    add(
-        "--retries",
-        type=int,
-        default=3,
-        metavar="N",
-        help="number of retries of a run that crashes (%(default)s)",
-    )
-    add(
-        "--checkpoint-every",
-        type=int,
-        metavar="STEPS",
-        help="steps between checkpoints (1,000,000)",
-    )
+    storage = "a folder or URI that all nodes of the cluster can read and write (in --out)"
+    add("--storage", help=storage)
+    retries = "number of retries of a run that crashes (%(default)s)"
+    add("--retries", type=int, default=3, metavar="N", help=retries)
+    every = "steps between checkpoints (1,000,000)"
+    add("--checkpoint-every", type=int, metavar="STEPS", help=every)
     add("--html", action="store_true", help="write a report of each setting's best run: sweep.html")
     add("--quiet", action="store_true", help="print nothing")
     add("--json", action="store_true", help="print the results as one JSON object")
-    return parser
+    args = parser.parse_args(argv)
+    return command.run(lambda: _run(args), parser.prog)
 
 
 def _run(args: argparse.Namespace) -> int:
+    from algorithms.sweeping import results
     from algorithms.sweeping.plan import read_plan
-    from algorithms.sweeping.results import (
-        best_models,
-        read_report,
-        to_json,
-        to_text,
-        write_report,
-    )
 
+    for name, least in {"cpus": 1, "retries": 0, "checkpoint_every": 1, "fresh_seeds": 1}.items():
+        if (value := getattr(args, name)) is not None and value < least:
+            raise UsageError(f"--{name.replace('_', '-')} {value}: must be at least {least}")
+    folder, ended = args.report or args.out or Path("sweep"), True
     if args.report:
-        folder, plan, ended = args.report, read_plan(args.report), True
+        plan = read_plan(folder)
     else:
-        folder = args.out or Path("sweep")
         plan = _resumed(args, folder) if args.resume else _planned(args, folder)
-        _require_one_game(args, plan)
+    games = {config.game for config in plan.settings.values()}
+    if args.html and len(games) > 1:
+        raise UsageError(f"--html: a report covers one game, but this sweep has {len(games)}")
+    if not args.report:
         plan, ended = _sweep(args, plan, folder)
-    report = read_report(folder, plan)
-    write_report(folder, report)
-    models = best_models(folder, report)[:MAX_SHOWN]
+    report = results.read_report(folder, plan)
+    results.write_report(folder, report)
+    models, page = results.best_models(folder, report)[:MAX_SHOWN], ""
     if args.html and models:
-        _require_one_game(args, plan)
-        _write_html(folder / HTML, models)
+        from algorithms.reporting.writing import report_document, write_document
+
+        document = report_document([str(model) for model in models], decisions=0)
+        write_document(folder / HTML, document)
+        page = f", report: {folder / HTML}"
     if args.json:
-        print(json.dumps(to_json(report)))
+        print(json.dumps(results.to_json(report)))
     elif not args.quiet:
-        page = f", report: {folder / HTML}" if args.html and models else ""
-        print(f"{to_text(report)}\n\nresults: {folder}, curves: {folder}/sweep.png{page}")
+        print(f"{results.to_text(report)}\n\nresults: {folder}, curves: {folder}/sweep.png{page}")
     if not ended:
         again = f"{command.as_called('python -m algorithms.sweep')} --resume --out {folder}"
         print(f"interrupted; finished runs are kept; continue with: {again}", file=sys.stderr)
         return command.EXIT_INTERRUPTED
-    return command.EXIT_FAILED if report.failures else command.EXIT_OK
-
-
-def _require_one_game(args: argparse.Namespace, plan: Plan) -> None:
-    games = {config.game for config in plan.settings.values()}
-    if args.html and len(games) > 1:
-        raise UsageError(f"--html: a report covers one game, but this sweep has {len(games)}")
-
-
-def _write_html(path: Path, models: Sequence[Path]) -> None:
-    from algorithms.reporting.writing import report_document, write_document
-
-    write_document(path, report_document([str(model) for model in models], decisions=0))
+    return command.EXIT_FAILED if report.in_state(results.FAILED) else command.EXIT_OK
 
 
 def _planned(args: argparse.Namespace, folder: Path) -> Plan:
@@ -134,13 +103,10 @@ def _planned(args: argparse.Namespace, folder: Path) -> Plan:
 
     if (folder / plan.PLAN_FILE).exists():
         raise UsageError(f"--out {folder}: has a sweep already; add --resume to continue it")
-    if args.checkpoint_every is not None and args.checkpoint_every < 1:
-        raise UsageError(f"--checkpoint-every {args.checkpoint_every}: must be at least 1")
     game = [f"game={args.game}"] if args.game else []
     settings = plan.settings_grid(plan.parse_choices([*game, *args.set]))
-    for config in {config.game: config for config in settings.values()}.values():
-        require_trainable(config)
     for config in settings.values():
+        require_trainable(config)
         if not is_measured(config, load_game(config.game)):
             raise UsageError(
                 f"a sweep compares NashConv, which is not measured in {config.game} "
@@ -148,14 +114,17 @@ def _planned(args: argparse.Namespace, folder: Path) -> Plan:
             )
     if args.trials is not None:
         settings = plan.sampled(settings, args.trials)
+    storage = args.storage or ""
+    if storage and "://" not in storage:
+        storage = str(Path(storage).expanduser().resolve())  # as Ray expects
     made = plan.Plan(
         settings=settings,
         seeds=plan.parse_seeds(args.seeds or "10"),
-        storage=_storage(args.storage),
+        storage=storage,
         checkpoint_every=args.checkpoint_every or 1_000_000,
     )
     made = _confirming(args, made)
-    configure({"seed": max(made.seeds) + made.fresh_seeds})
+    configure({"seed": max(made.seeds) + made.fresh_seeds})  # refuses too large ones
     return made
 
 
@@ -163,12 +132,10 @@ def _resumed(args: argparse.Namespace, folder: Path) -> Plan:
     """The stored plan of the folder; options that differ from it are an error."""
     from algorithms.sweeping.plan import read_plan
 
-    stored = read_plan(folder)
-    options = ("game", "seeds", "set", "trials", "storage", "checkpoint_every")
-    given = [option for option in options if getattr(args, option)]
-    if given:
-        planned = _planned(args, folder / "-")
-        for option in given:
+    stored, planned = read_plan(folder), None
+    for option in ("game", "seeds", "set", "trials", "storage", "checkpoint_every"):
+        if getattr(args, option):
+            planned = planned or _planned(args, folder / "-")
             name = "settings" if option in {"set", "game", "trials"} else option
             if getattr(planned, name) != getattr(stored, name):
                 flag = f"--{option.replace('_', '-')}"
@@ -186,52 +153,31 @@ def _confirming(args: argparse.Namespace, plan: Plan) -> Plan:
         return plan
     fresh = len(plan.seeds) if args.fresh_seeds is None else args.fresh_seeds
     if not 1 <= args.confirm <= len(plan.settings):
-        raise UsageError(
-            f"--confirm {args.confirm}: must be 1 to {len(plan.settings)}, the number of settings"
-        )
-    if fresh < 1:
-        raise UsageError(f"--fresh-seeds {fresh}: must be at least 1")
+        most = f"{len(plan.settings)}, the number of settings"
+        raise UsageError(f"--confirm {args.confirm}: must be 1 to {most}")
     if plan.chosen and (args.confirm, fresh) != (plan.confirm, plan.fresh_seeds):
-        raise UsageError(
-            f"--confirm: the sweep confirms {plan.confirm} settings on {plan.fresh_seeds} seeds"
-        )
+        before = f"{plan.confirm} settings on {plan.fresh_seeds} seeds"
+        raise UsageError(f"--confirm: the sweep confirms {before}")
     return replace(plan, confirm=args.confirm, fresh_seeds=fresh)
-
-
-def _storage(given: str | None) -> str:
-    """A URI or an absolute path, as Ray expects."""
-    if not given:
-        return ""
-    return given if "://" in given else str(Path(given).expanduser().resolve())
 
 
 def _sweep(args: argparse.Namespace, plan: Plan, folder: Path) -> tuple[Plan, bool]:
     """Run the plan; return it with the chosen settings, and whether all runs ended."""
-    from algorithms.sweeping.running import Resources, run_sweep
+    from algorithms.sweeping.running import run_sweep
 
-    if args.cpus is not None and args.cpus < 1:
-        raise UsageError(f"--cpus {args.cpus}: must be at least 1")
-    if args.retries < 0:
-        raise UsageError(f"--retries {args.retries}: must be at least 0")
-    report_line = _ignore if args.quiet or args.json else print
-    report_line(_outline(plan, folder))
-    address = args.address or os.environ.get("RAY_ADDRESS")
-    resources = Resources(address=address, cpus=args.cpus, retries=args.retries)
-    with nullcontext(_ignore) if args.quiet else progress("sweep", plan.steps()) as show:
-        outcome = run_sweep(plan, folder, resources, show, resume=args.resume)
-    if outcome.ended and not args.resume:
-        report_line(outcome.effort)
-    return outcome.plan, outcome.ended
-
-
-def _outline(plan: Plan, folder: Path) -> str:
-    runs = f"{len(plan.settings)} settings x {len(plan.seeds)} seeds"
-    then = f", then the {plan.confirm} best x {plan.fresh_seeds} fresh seeds" * bool(plan.confirm)
-    return f"Sweep: {runs}{then}\nWriting to {folder}"
-
-
-def _ignore(*args: Any) -> None:
-    """Print nothing."""
+    quiet, address = args.quiet or args.json, args.address or os.environ.get("RAY_ADDRESS")
+    if not quiet:
+        runs = f"{len(plan.settings)} settings x {len(plan.seeds)} seeds"
+        then = f", then the {plan.confirm} best x {plan.fresh_seeds} fresh seeds"
+        print(f"Sweep: {runs}{then * bool(plan.confirm)}\nWriting to {folder}")
+    options = {"resume": args.resume, "address": address, "cpus": args.cpus}
+    silent = nullcontext(lambda *progress: None)
+    with silent if args.quiet else progress("sweep", plan.steps()) as show:
+        outcome = run_sweep(plan, folder, show, retries=args.retries, **options)
+    plan, ended, effort = outcome
+    if ended and not (args.resume or quiet):
+        print(effort)
+    return plan, ended
 
 
 if __name__ == "__main__":

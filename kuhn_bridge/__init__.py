@@ -29,42 +29,18 @@ if TYPE_CHECKING:
     from kuhn_bridge.kuhn_v0 import env, raw_env
 
 __version__ = "0.2.0"
-__all__ = [
-    "INFORMATION_STATES",
-    "Action",
-    "ActionError",
-    "BridgeError",
-    "Card",
-    "CardError",
-    "Game",
-    "GameError",
-    "HistoryError",
-    "IllegalActionError",
-    "KuhnPoker",
-    "Phase",
-    "Policy",
-    "PolicyError",
-    "SeatError",
-    "State",
-    "env",
-    "from_openspiel",
-    "load_game",
-    "load_policy",
-    "raw_env",
-    "solve",
-    "to_openspiel",
-]
+__all__ = ["INFORMATION_STATES", "Action", "Card", "KuhnPoker", "Phase", "State"]
+__all__ += ["Game", "Policy", "env", "load_game", "load_policy", "raw_env", "solve"]
+__all__ += ["from_openspiel", "to_openspiel"]
+__all__ += ["ActionError", "BridgeError", "CardError", "GameError", "HistoryError"]
+__all__ += ["IllegalActionError", "PolicyError", "SeatError"]
 
 if not TYPE_CHECKING:  # a type checker should report unknown names
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "env": "kuhn_bridge.kuhn_v0",
-            "raw_env": "kuhn_bridge.kuhn_v0",
-            "Game": "algorithms.games",
-            "load_game": "algorithms.games",
-            "Policy": "algorithms.policies",
-            "load_policy": "algorithms.policies",
-            "solve": "algorithms.policies",
+            "kuhn_bridge.kuhn_v0": "env raw_env",
+            "algorithms.games": "Game load_game",
+            "algorithms.policies": "Policy load_policy solve",
         },
     )

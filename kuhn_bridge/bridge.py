@@ -1,4 +1,4 @@
-"""Conversions between our action IDs, OpenSpiel's Pass and Bet, letters, and words.
+"""Conversions between our action IDs, OpenSpiel's Pass and Bet, and letters.
 
 The meaning of the two actions of OpenSpiel's `kuhn_poker` depends on whether the player faces a
 bet; the meaning of our three does not:
@@ -10,35 +10,26 @@ bet; the meaning of our three does not:
 | `FOLD` | illegal | Pass (0) |
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kuhn_bridge.errors import ActionError, HistoryError, IllegalActionError, short_repr
-from kuhn_bridge.rules import (
-    BETTING,
-    DECISIONS,
-    PLAYERS,
-    Action,
-    Card,
-    as_action,
-    as_card,
-    as_deal,
-    betting,
-    payoff,
-)
+from kuhn_bridge.rules import DECISIONS, Action, Card, as_action, as_card, as_deal, betting, payoff
 from kuhn_bridge.state import State
 
 PASS, BET = 0, 1
 LETTERS = "pb"
-LONGEST = max(len(letters) for letters in BETTING)  # moves of a hand
+LONGEST = 3  # moves of a hand
 
-_TO_OPENSPIEL = {
-    (Action.CHECK_OR_CALL, False): PASS,
-    (Action.BET, False): BET,
-    (Action.FOLD, True): PASS,
-    (Action.CHECK_OR_CALL, True): BET,
+_CHECK_OR_CALL, _BET, _FOLD = Action
+_ACTIONS = {"check": _CHECK_OR_CALL, "call": _CHECK_OR_CALL, "bet": _BET, "fold": _FOLD}
+_FROM_OPENSPIEL = {  # by OpenSpiel's action and whether the player faces a bet
+    (PASS, False): _CHECK_OR_CALL,
+    (BET, False): _BET,
+    (PASS, True): _FOLD,
+    (BET, True): _CHECK_OR_CALL,
 }
-_FROM_OPENSPIEL = {(theirs, faces): ours for (ours, faces), theirs in _TO_OPENSPIEL.items()}
+_TO_OPENSPIEL = {(ours, faces): theirs for (theirs, faces), ours in _FROM_OPENSPIEL.items()}
 
 
 def to_openspiel(action: Any, facing_bet: bool) -> int:
@@ -56,45 +47,18 @@ def from_openspiel(action: Any, facing_bet: bool) -> Action:
     try:
         return _FROM_OPENSPIEL[as_action(action).value, facing_bet]
     except (ActionError, KeyError):
-        raise ActionError(
-            f"{short_repr(action)} is not an OpenSpiel action; 0 = Pass, 1 = Bet"
-        ) from None
-
-
-def words_to_letters(words: Iterable[str]) -> str:
-    """`("check", "bet")` -> `"pb"`."""
-    return _look_up(_LETTERS_OF_WORDS, words)
-
-
-def letters_to_words(letters: str) -> tuple[str, ...]:
-    """`"pb"` -> `("check", "bet")`."""
-    return betting(letters).words
-
-
-def actions_to_letters(actions: Iterable[Any]) -> str:
-    """`(CHECK_OR_CALL, BET)` -> `"pb"`."""
-    return _look_up(_LETTERS_OF_ACTIONS, map(as_action, actions))
+        wrong = f"{short_repr(action)} is not an OpenSpiel action"
+        raise ActionError(f"{wrong}; 0 = Pass, 1 = Bet") from None
 
 
 def letters_to_actions(letters: str) -> tuple[Action, ...]:
     """`"pb"` -> `(CHECK_OR_CALL, BET)`."""
-    return _ACTIONS_OF_LETTERS[betting(letters).letters]
+    return tuple(_ACTIONS[word] for word in betting(letters).words)
 
 
 def state_to_openspiel(state: State) -> tuple[int, ...]:
     """The OpenSpiel history of a state: both cards, then Pass and Bet, e.g. `(2, 0, 0, 1)`."""
     return (*map(int, state.cards), *map(LETTERS.index, state.letters))
-
-
-def state_from_openspiel(history: Iterable[Any]) -> State:
-    """The state of an OpenSpiel history that contains both cards."""
-    moves = list(history)
-    if len(moves) < len(PLAYERS):
-        raise HistoryError(f"{moves} is not a dealt hand; it starts with two cards")
-    state = State.new(*moves[: len(PLAYERS)])
-    for move in moves[len(PLAYERS) :]:
-        state = state.act(from_openspiel(move, BETTING[state.letters].faces_bet))
-    return state
 
 
 def information_state(card: Any, letters: str) -> str:
@@ -132,19 +96,4 @@ class KuhnPoker:
         return payoff(as_deal(cards), row)[0]
 
 
-def _look_up(table: Mapping[tuple[Any, ...], str], moves: Iterable[Any]) -> str:
-    """The letters of a history that is given by its moves."""
-    key = tuple(moves)
-    try:
-        return table[key]
-    except KeyError:
-        raise HistoryError(f"{short_repr(list(key))} is not a history of the game") from None
-
-
-_LETTERS_OF_WORDS = {row.words: row.letters for row in BETTING.values()}
-_ACTIONS_OF_LETTERS: dict[str, tuple[Action, ...]] = {"": ()}
-for _row in BETTING.values():  # each row comes after the one that leads to it
-    for _action, _letters in _row.after.items():
-        _ACTIONS_OF_LETTERS[_letters] = (*_ACTIONS_OF_LETTERS[_row.letters], _action)
-_LETTERS_OF_ACTIONS = {actions: letters for letters, actions in _ACTIONS_OF_LETTERS.items()}
 INFORMATION_STATES = tuple(information_state(card, row) for row in DECISIONS for card in Card)

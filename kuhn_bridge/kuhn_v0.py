@@ -6,26 +6,16 @@
 
 import random
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal, SupportsIndex, TypedDict, overload
+from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypedDict, overload
 
 import gymnasium
 import numpy as np
 import pettingzoo
 from gymnasium import spaces
 
-from kuhn_bridge.encoding import (
-    HISTORY_SLOTS,
-    MASKS,
-    OBSERVATION_SIZE,
-    OBSERVATIONS,
-    Mask,
-    Observation,
-    encode_actor,
-    encode_card,
-    encode_history,
-)
+from kuhn_bridge.encoding import MASKS, OBSERVATION_SIZE, OBSERVATIONS, Mask, Observation
 from kuhn_bridge.errors import BridgeError, HistoryError, IllegalActionError, SeatError, short_repr
-from kuhn_bridge.rules import AGENTS, BETTING, DEALS, PLAYERS, Action, Card, as_deal, as_seed
+from kuhn_bridge.rules import AGENTS, DEALS, Action, Card, as_deal, as_seed
 from kuhn_bridge.state import State
 
 
@@ -41,12 +31,8 @@ class AgentObservation(AgentInfo):
     observation: Observation
 
 
-_SEATS = dict(zip(AGENTS, PLAYERS, strict=True))
-_STATE_SIZE = 2 * len(Card) + HISTORY_SLOTS + len(AGENTS)
-
-
-def _binary(size: int) -> spaces.Box:
-    return spaces.Box(0, 1, (size,), np.float32)
+_SEATS = {"player_0": 0, "player_1": 1}
+_Rest: TypeAlias = tuple[int, bool, bool, AgentInfo]
 
 
 class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
@@ -87,11 +73,8 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
 
     ## Rewards
 
-    | the hand ends with | the winner gets, the loser pays | winner |
-    |---|---|---|
-    | check-check | 1 | the higher card |
-    | bet-fold, check-bet-fold | 1 | the player who bet |
-    | bet-call, check-bet-call | 2 | the higher card |
+    The loser pays the winner 1 chip after check-check or a fold and 2 after a called bet. A fold
+    loses; otherwise the higher card wins.
 
     ## Starting state
 
@@ -109,47 +92,38 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         "is_parallelizable": False,
         "render_fps": 1,
     }
-    agents: list[str]
-    possible_agents: list[str]
     agent_selection: str
-    rewards: dict[str, int]
-    terminations: dict[str, bool]
-    truncations: dict[str, bool]
-    infos: dict[str, AgentInfo]
 
     def __init__(self, render_mode: str | None = None) -> None:
         modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            raise BridgeError(
-                f"render_mode {short_repr(render_mode)} is unknown; use one of {modes} or None"
-            )
+        if render_mode not in (None, *modes):
+            wrong = f"render_mode {short_repr(render_mode)} is unknown"
+            raise BridgeError(f"{wrong}; use one of {modes} or None")
         super().__init__()
         self.render_mode = render_mode
         self.possible_agents = list(AGENTS)
-        self.agents = []
+        self.agents: list[str] = []
         self.observation_spaces = {
             agent: spaces.Dict(
                 {
-                    "observation": _binary(OBSERVATION_SIZE),
+                    "observation": spaces.Box(0, 1, (OBSERVATION_SIZE,), np.float32),
                     "action_mask": spaces.Box(0, 1, (len(Action),), np.int8),
                 }
             )
             for agent in AGENTS
         }
         self.action_spaces = {agent: spaces.Discrete(len(Action)) for agent in AGENTS}
-        self.state_space = _binary(_STATE_SIZE)
+        self.state_space = spaces.Box(0, 1, (len(Card) + OBSERVATION_SIZE,), np.float32)
         self._rng = random.Random()
         self._hand: State | None = None
 
     def observation_space(self, agent: str) -> spaces.Dict:
         """`{"observation": (10,), "action_mask": (3,)}`, both binary."""
-        self._seat(agent)
-        return self.observation_spaces[agent]
+        return self.observation_spaces[AGENTS[_seat(agent)]]
 
     def action_space(self, agent: str) -> spaces.Discrete:
         """The three action IDs."""
-        self._seat(agent)
-        return self.action_spaces[agent]
+        return self.action_spaces[AGENTS[_seat(agent)]]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Deal a hand.
@@ -173,7 +147,18 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         """Play `action` for `agent_selection`; `None` for a finished agent."""
         hand = self._dealt()
         if hand.is_terminal:
-            self._leave(action)
+            if not self.agents:
+                raise HistoryError("the hand is over and both agents have left; call reset()")
+            if action is not None:
+                wrong = f"illegal action {short_repr(action)} {hand.describe()}"
+                raise IllegalActionError(f"{wrong}: the hand is over, step(None)")
+            agent = self.agent_selection
+            self.agents.remove(agent)
+            for entries in (self.terminations, self.truncations, self._cumulative_rewards):
+                del entries[agent]
+            del self.infos[agent]
+            self.rewards = dict.fromkeys(self.agents, 0)
+            self.agent_selection = AGENTS[1]
             return
         hand = hand.act(action)
         self._cumulative_rewards[self.agent_selection] = 0
@@ -184,14 +169,10 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         self._turn(hand)
 
     @overload
-    def last(
-        self, observe: Literal[True] = True
-    ) -> tuple[AgentObservation, int, bool, bool, AgentInfo]: ...
+    def last(self, observe: Literal[True] = True) -> tuple[AgentObservation, *_Rest]: ...
     @overload
-    def last(self, observe: bool) -> tuple[AgentObservation | None, int, bool, bool, AgentInfo]: ...
-    def last(
-        self, observe: bool = True
-    ) -> tuple[AgentObservation | None, int, bool, bool, AgentInfo]:
+    def last(self, observe: bool) -> tuple[AgentObservation | None, *_Rest]: ...
+    def last(self, observe: bool = True) -> tuple[AgentObservation | None, *_Rest]:
         """Observation, reward, termination, truncation and info of `agent_selection`."""
         if not self.agents:
             raise HistoryError("there is no agent; call reset()")
@@ -212,7 +193,7 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
 
     def observe(self, agent: str) -> AgentObservation:
         """The observation of `agent` and its mask."""
-        seat, hand = self._seat(agent), self._dealt()
+        seat, hand = _seat(agent), self._dealt()
         return {
             "observation": OBSERVATIONS[hand.letters][hand.cards[seat]].copy(),
             "action_mask": MASKS[hand.letters][seat].copy(),
@@ -223,10 +204,8 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
 
         0..2 player_0's card, 3..5 player_1's, then history and agent to act as in the observation.
         """
-        hand = self._dealt()
-        row = BETTING[hand.letters]
-        cards = [encode_card(card) for card in hand.cards]
-        return np.concatenate([*cards, encode_history(row), encode_actor(row)])
+        observations, (card0, card1) = OBSERVATIONS[self._dealt().letters], self._dealt().cards
+        return np.concatenate([observations[card0][: len(Card)], observations[card1]])
 
     def render(self) -> str | None:
         """Print the hand in `human` mode; return it as text in `ansi` mode."""
@@ -247,54 +226,33 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
         self._hand = hand
         self.agent_selection = AGENTS[hand.actor or 0]
         mask0, mask1 = MASKS[hand.letters]
-        self.infos = {
+        self.infos: dict[str, AgentInfo] = {
             "player_0": {"action_mask": mask0.copy()},
             "player_1": {"action_mask": mask1.copy()},
         }
         if self.render_mode == "human":
             self.render()
 
-    def _leave(self, action: Any) -> None:
-        if not self.agents:
-            raise HistoryError("the hand is over and both agents have left; call reset()")
-        if action is not None:
-            raise IllegalActionError(
-                f"illegal action {short_repr(action)} {self._dealt().describe()}: "
-                "the hand is over, step(None)"
-            )
-        agent = self.agent_selection
-        self.agents.remove(agent)
-        for entries in (self.terminations, self.truncations, self._cumulative_rewards, self.infos):
-            del entries[agent]
-        self.rewards = dict.fromkeys(self.agents, 0)
-        if self.agents:
-            self.agent_selection = self.agents[0]
-
     def _dealt(self) -> State:
         if self._hand is None:
             raise HistoryError("no hand is dealt yet; call reset() first")
         return self._hand
 
-    def _seat(self, agent: str) -> int:
-        try:
-            return _SEATS[agent]
-        except (KeyError, TypeError):
-            known = ", ".join(AGENTS)
-            raise SeatError(
-                f"{short_repr(agent)} is not an agent; the agents are {known}"
-            ) from None
 
-
-def raw_env(render_mode: str | None = None) -> KuhnEnv:
-    """The environment without wrappers."""
-    return KuhnEnv(render_mode)
+def _seat(agent: str) -> int:
+    try:
+        return _SEATS[agent]
+    except (KeyError, TypeError):
+        known = ", ".join(AGENTS)
+        raise SeatError(f"{short_repr(agent)} is not an agent; the agents are {known}") from None
 
 
 def env(render_mode: str | None = None) -> KuhnEnv:
-    """The environment: the same as `raw_env`, because it needs no wrappers."""
-    return raw_env(render_mode)
+    """The environment. It needs no wrappers, so `raw_env` is the same."""
+    return KuhnEnv(render_mode)
 
 
+raw_env = env
 pettingzoo.register("aec", "kuhn_bridge/kuhn_v0", "kuhn_bridge.kuhn_v0:env")
 
 

@@ -13,20 +13,16 @@ HOME = Path(__file__).resolve().parents[1]  # where kuhn_bridge and algorithms a
 def lazy_names(
     owner: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for the module `owner`, whose names are those of `modules`.
-
-    Args:
-        owner: name of the module.
-        modules: module that defines each name.
-    """
+    """`__getattr__` and `__dir__` for `owner`; `modules` maps other modules to names of theirs."""
+    homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> Any:
-        if name not in modules:
+        if name not in homes:
             raise AttributeError(f"module {owner!r} has no attribute {name!r}")
-        _require_own_package(modules[name].partition(".")[0], f"{owner}.{name}")
-        return getattr(import_module(modules[name]), name)
+        _require_own_package(homes[name].partition(".")[0], f"{owner}.{name}")
+        return getattr(import_module(homes[name]), name)
 
-    return load, lambda: sorted({*vars(sys.modules[owner]), *modules})
+    return load, lambda: sorted({*vars(sys.modules[owner]), *homes})
 
 
 def _require_own_package(package: str, user: str) -> None:

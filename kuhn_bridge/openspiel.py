@@ -6,15 +6,15 @@ The game has our three action IDs and the information states of OpenSpiel's `kuh
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyspiel
 
 from kuhn_bridge.bridge import LONGEST, letters_to_actions
-from kuhn_bridge.encoding import encode_card, encode_history, one_hot
-from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Betting, Card, as_card, as_deal
+from kuhn_bridge.encoding import Observation, encode_history, one_hot
+from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card, as_card, as_deal
 from kuhn_bridge.state import State
 
 SHORT_NAME = "python_kuhn_bridge"
@@ -56,11 +56,7 @@ class KuhnBridgeGame(pyspiel.Game):
         """A hand before the deal."""
         return KuhnBridgeState(self)
 
-    def make_py_observer(
-        self,
-        iig_obs_type: pyspiel.IIGObservationType | None = None,
-        params: dict[str, Any] | None = None,
-    ) -> KuhnBridgeObserver:
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> KuhnBridgeObserver:
         """An observer of type `iig_obs_type`; by default of the observation `(10,)`."""
         default = pyspiel.IIGObservationType(perfect_recall=False)
         return KuhnBridgeObserver(iig_obs_type or default, params)
@@ -75,9 +71,9 @@ class KuhnBridgeState(pyspiel.State):
         self.hand: State | None = None
 
     @property
-    def betting(self) -> Betting:
-        """The row of the betting table."""
-        return BETTING[self.hand.letters if self.hand else ""]
+    def letters(self) -> str:
+        """The moves so far."""
+        return self.hand.letters if self.hand else ""
 
     @property
     def actor(self) -> int | None:
@@ -116,22 +112,19 @@ class KuhnBridgeState(pyspiel.State):
             self.cards = (as_card(action),)
 
     def _action_to_string(self, player: int, action: int) -> str:
-        if player == pyspiel.PlayerId.CHANCE:
-            return f"Deal:{Card(action).name}"
-        return Action(action).name
+        return f"Deal:{Card(action).name}" if player < 0 else Action(action).name
 
     def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> KuhnBridgeState:
         """A state of the same information state of `player`: the other card is drawn again.
 
         OpenSpiel's Python ISMCTS calls it. `sampler` draws from [0, 1).
         """
-        other, own = 1 - player, _own_card(self, player)
+        cards = list(self.cards)
+        if 1 - player < len(cards):
+            left = [card for card in Card if card not in cards[player : player + 1]]
+            cards[1 - player] = left[int(sampler() * len(left))]
         state = self.get_game().new_initial_state()
-        cards = dict(enumerate(self.cards))
-        if other in cards:
-            left = [card for card in Card if card is not own]
-            cards[other] = left[int(sampler() * len(left))]
-        for move in (*cards.values(), *letters_to_actions(self.betting.letters)):
+        for move in (*cards, *letters_to_actions(self.letters)):
             state.apply_action(int(move))
         return cast(KuhnBridgeState, state)
 
@@ -140,49 +133,42 @@ class KuhnBridgeState(pyspiel.State):
         return " ".join([cards, *self.hand.history]) if self.hand else cards
 
 
-Tensor: TypeAlias = npt.NDArray[np.float32]
-Encoder: TypeAlias = Callable[[KuhnBridgeState, int], Tensor]
+Encoder: TypeAlias = Callable[[KuhnBridgeState, int], Observation]
 Describer: TypeAlias = Callable[[KuhnBridgeState, int], str]
 
 
-def _own_card(state: KuhnBridgeState, player: int) -> Card | None:
-    return state.cards[player] if player < len(state.cards) else None
+def _card(state: KuhnBridgeState, player: int) -> Observation:
+    return one_hot(state.cards[player] if player < len(state.cards) else None, len(Card))
 
 
-def _betting_tensor(state: KuhnBridgeState, player: int) -> Tensor:
+def _digits(cards: tuple[Card, ...]) -> str:
+    return "".join(f"{card:d}" for card in cards)
+
+
+def _betting(state: KuhnBridgeState, _: int) -> Observation:
     """float32 `(3, 3)`: our action ID, one-hot, of each move so far."""
-    moves = letters_to_actions(state.betting.letters)
-    return np.stack(
-        [one_hot(action, len(Action)) for action in (*moves, *[None] * LONGEST)[:LONGEST]]
-    )
+    moves = (*letters_to_actions(state.letters), *[None] * LONGEST)[:LONGEST]
+    return np.stack([one_hot(action, len(Action)) for action in moves])
 
 
 # name: (shape, tensor, text); an observer is a list of these
 _PIECES: dict[str, tuple[tuple[int, ...], Encoder, Describer]] = {
-    "card": (
-        (3,),
-        lambda state, player: encode_card(_own_card(state, player)),
-        lambda state, player: "".join(str(int(c)) for c in state.cards[player : player + 1]),
-    ),
+    "card": ((3,), _card, lambda state, player: _digits(state.cards[player : player + 1])),
     "cards": (
         (2, 3),
-        lambda state, player: np.stack([encode_card(_own_card(state, p)) for p in PLAYERS]),
-        lambda state, player: "".join(str(int(card)) for card in state.cards),
+        lambda state, _: np.stack([_card(state, player) for player in PLAYERS]),
+        lambda state, _: _digits(state.cards),
     ),
-    "betting": (
-        (LONGEST, len(Action)),
-        _betting_tensor,
-        lambda state, player: state.betting.letters,
-    ),
+    "betting": ((LONGEST, len(Action)), _betting, lambda state, _: state.letters),
     "history": (
         (5,),
-        lambda state, player: encode_history(state.betting),
-        lambda state, player: "end" if state.is_terminal() else f"[{state.betting.letters}]",
+        lambda state, _: encode_history(BETTING[state.letters]),
+        lambda state, _: "end" if state.is_terminal() else f"[{state.letters}]",
     ),
     "actor": (
         (2,),
-        lambda state, player: one_hot(state.actor, len(AGENTS)),
-        lambda state, player: "" if state.actor is None else AGENTS[state.actor],
+        lambda state, _: one_hot(state.actor, len(AGENTS)),
+        lambda state, _: "" if state.actor is None else AGENTS[state.actor],
     ),
 }
 _PRIVATE = {
@@ -204,13 +190,11 @@ class KuhnBridgeObserver:
             raise ValueError(f"observers of {SHORT_NAME} take no parameters; got {params}")
         public = ("betting",) if obs_type.perfect_recall else ("history", "actor")
         self.names = (*_PRIVATE[obs_type.private_info], *(public if obs_type.public_info else ()))
-        shapes = {name: _PIECES[name][0] for name in self.names}
-        sizes = np.cumsum([0, *(np.prod(shape, dtype=int) for shape in shapes.values())])
-        self.tensor = np.zeros(sizes[-1], np.float32)
-        self.dict = {
-            name: self.tensor[start:stop].reshape(shapes[name])
-            for name, start, stop in zip(self.names, sizes[:-1], sizes[1:], strict=True)
-        }
+        shapes = [_PIECES[name][0] for name in self.names]
+        ends = np.cumsum([prod(shape) for shape in shapes], dtype=int)
+        self.tensor = np.zeros(sum(map(prod, shapes)), np.float32)
+        views = zip(self.names, shapes, np.split(self.tensor, ends[:-1]), strict=False)
+        self.dict = {name: view.reshape(shape) for name, shape, view in views}
         self._separator = "" if obs_type.perfect_recall else " "
 
     def set_from(self, state: KuhnBridgeState, player: int) -> None:
@@ -220,9 +204,8 @@ class KuhnBridgeObserver:
 
     def string_from(self, state: KuhnBridgeState, player: int) -> str:
         """The observation of `player` as text; with perfect recall OpenSpiel's `"2pb"`."""
-        return self._separator.join(
-            filter(None, (_PIECES[name][2](state, player) for name in self.names))
-        )
+        texts = (_PIECES[name][2](state, player) for name in self.names)
+        return self._separator.join(filter(None, texts))
 
 
 pyspiel.register_game(_TYPE, KuhnBridgeGame)

@@ -5,21 +5,14 @@ so they cannot disagree.
 """
 
 import operator
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from itertools import permutations
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
-from kuhn_bridge.errors import (
-    ActionError,
-    BridgeError,
-    CardError,
-    HistoryError,
-    SeatError,
-    short_repr,
-)
+from kuhn_bridge import errors
+from kuhn_bridge.errors import short_repr
 
 PLAYERS = (0, 1)
 AGENTS = ("player_0", "player_1")
@@ -61,9 +54,9 @@ class Phase(IntEnum):
 class Betting:
     """One row of the betting table: a public history, its phase, actor, legal actions and stake.
 
-    `after` (read-only) maps each legal action to the letters of the next history. In terminal
-    histories `stake` is what the loser pays, and `winner` is the player who gets it; `None` means a
-    showdown, which the higher card wins.
+    `after` maps each legal action to the letters of the next history. In terminal histories `stake`
+    is what the loser pays, and `winner` is the player who gets it; `None` means a showdown, which
+    the higher card wins.
     """
 
     letters: str
@@ -73,9 +66,6 @@ class Betting:
     after: Mapping[Action, str] = field(default_factory=dict)
     stake: int = 0
     winner: int | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "after", MappingProxyType(dict(self.after)))
 
     @property
     def is_terminal(self) -> bool:
@@ -102,85 +92,78 @@ _ROWS = (
     Betting("pbb", ("check", "bet", "call"), Phase.TERMINAL, None, stake=2),
 )
 
-BETTING: Mapping[str, Betting] = MappingProxyType({row.letters: row for row in _ROWS})
+BETTING: Mapping[str, Betting] = {row.letters: row for row in _ROWS}
 DECISIONS = tuple(row.letters for row in _ROWS if not row.is_terminal)
 ENDINGS = tuple(row.letters for row in _ROWS if row.is_terminal)
 DEALS = tuple(permutations(Card, 2))
+_CARDS = {card.name: card for card in Card}
 
 
 def betting(letters: str) -> Betting:
     """The row of a public history, e.g. `"pb"`."""
-    try:
+    if isinstance(letters, str) and letters in BETTING:
         return BETTING[letters]
-    except (KeyError, TypeError):
-        known = ", ".join(repr(key) for key in BETTING)
-        raise HistoryError(
-            f"{short_repr(letters)} is not a history; the histories are {known}"
-        ) from None
+    known = ", ".join(map(repr, BETTING))
+    raise errors.HistoryError(f"{short_repr(letters)} is not a history; the histories are {known}")
+
+
+_T = TypeVar("_T")
+
+
+def _converted(
+    value: Any, kind: Callable[[int], _T], error: type[errors.BridgeError], expected: str
+) -> _T:
+    """`kind` of an integer, numpy's included; a bool or a member of another enum is a mistake."""
+    try:
+        if isinstance(value, (bool, Enum)) and type(value) is not kind:
+            raise TypeError
+        return kind(operator.index(value))
+    except (TypeError, ValueError):
+        raise error(f"{short_repr(value)} is not {expected}") from None
 
 
 def as_card(value: Any) -> Card:
     """A card from a `Card`, an index 0..2 or a name `"J"`, `"Q"`, `"K"`."""
-    if type(value) is Card:
-        return value
-    try:
-        return Card[value] if isinstance(value, str) else Card(_index(value))
-    except (KeyError, TypeError, ValueError):
-        raise CardError(
-            f"{short_repr(value)} is not a card; the cards are J, Q, K or 0, 1, 2"
-        ) from None
+    if isinstance(value, str):
+        value = _CARDS.get(value, value)
+    return _converted(value, Card, errors.CardError, "a card; the cards are J, Q, K or 0, 1, 2")
 
 
 def as_deal(cards: Any) -> tuple[Card, Card]:
     """Two different cards, player_0's first."""
     ordered = isinstance(cards, Iterable) and not isinstance(cards, (str, Set))
-    held = list(cards) if ordered else []
+    held = [*cards] if ordered else []
     if len(held) != len(PLAYERS):
-        raise CardError(f"{short_repr(cards)} is not a deal; give two cards, e.g. ('K', 'J')")
+        raise errors.CardError(f"{short_repr(cards)} is not a deal; a deal is e.g. ('K', 'J')")
     card0, card1 = map(as_card, held)
     if card0 is card1:
-        raise CardError(f"both players hold {card0.name}; the deck has one of each card")
+        raise errors.CardError(f"both players hold {card0.name}; the deck has one of each card")
     return card0, card1
 
 
 def as_action(value: Any) -> Action:
-    """The action of an integer ID, numpy's included; bool and float are refused."""
-    if type(value) is Action:
-        return value
-    try:
-        return Action(_index(value))
-    except (TypeError, ValueError):
-        known = ", ".join(f"{action.value} = {action.name}" for action in Action)
-        raise ActionError(f"{short_repr(value)} is not an action ID; the IDs are {known}") from None
+    """The action of an integer ID."""
+    expected = "an action ID; the IDs are 0 = CHECK_OR_CALL, 1 = BET, 2 = FOLD"
+    return _converted(value, Action, errors.ActionError, expected)
 
 
 def as_seat(value: Any) -> int:
     """A seat, 0 or 1."""
-    try:
-        return PLAYERS.index(_index(value))
-    except (TypeError, ValueError):
-        raise SeatError(f"{short_repr(value)} is not a seat; the seats are 0 and 1") from None
+    return _converted(value, PLAYERS.index, errors.SeatError, "a seat; the seats are 0 and 1")
 
 
 def as_seed(value: Any) -> int:
     """A seed: a whole number from 0 up."""
-    try:
-        seed = _index(value)
-    except TypeError:
-        seed = -1
-    if seed < 0:
-        raise BridgeError(f"seed {short_repr(value)} is not a whole number from 0 up")
-    return seed
+    return _converted(value, _natural, errors.BridgeError, "a seed: a whole number from 0 up")
+
+
+def _natural(number: int) -> int:
+    if number < 0:
+        raise ValueError
+    return number
 
 
 def payoff(cards: tuple[Card, Card], row: Betting) -> tuple[int, int]:
     """Net chips of both players; (0, 0) before the end."""
     winner = row.winner if row.winner is not None else int(cards[1] > cards[0])
     return (row.stake, -row.stake) if winner == 0 else (-row.stake, row.stake)
-
-
-def _index(value: Any) -> int:
-    """`value` as an integer; a bool or a member of another enum is a mistake."""
-    if isinstance(value, (bool, Enum)):
-        raise TypeError
-    return operator.index(value)

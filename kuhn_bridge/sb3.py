@@ -23,10 +23,8 @@ if not TYPE_CHECKING:  # a type checker should report unknown names
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "SelfPlay": "algorithms.learning.learner",
-            "SelfPlayEnv": "algorithms.learning.environments",
-            "SelfPlayVecEnv": "algorithms.learning.environments",
-            "LowerBound": "algorithms.learning.best_response",
-            "lower_bound": "algorithms.learning.best_response",
+            "algorithms.learning.best_response": "LowerBound lower_bound",
+            "algorithms.learning.environments": "SelfPlayEnv SelfPlayVecEnv",
+            "algorithms.learning.learner": "SelfPlay",
         },
     )

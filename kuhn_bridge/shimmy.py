@@ -11,22 +11,15 @@ The errors of `shimmy.OpenSpielCompatibilityV0` 2.0.1 on games with chance nodes
 
 from typing import Any
 
-import pyspiel
 from shimmy import OpenSpielCompatibilityV0
 
 
 class WholeHands(OpenSpielCompatibilityV0):
     """`OpenSpielCompatibilityV0` that ends a hand when OpenSpiel ends it."""
 
-    def __init__(
-        self,
-        env: pyspiel.Game | None = None,
-        game_name: str | None = None,
-        render_mode: str | None = None,
-        config: dict[str, Any] | None = None,
-    ) -> None:
-        super().__init__(env, game_name, render_mode, config)
-        self.config = config if config is not None else self._env.get_parameters()
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.config: dict[str, Any] = self.config or self._env.get_parameters()
 
     def _update_termination_truncation(self) -> None:
         self.game_length = 0  # OpenSpiel's games end without a step limit

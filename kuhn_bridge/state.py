@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
+from kuhn_bridge import rules
 from kuhn_bridge.encoding import MASKS, OBSERVATIONS, Mask, Observation
 from kuhn_bridge.errors import ActionError, IllegalActionError
-from kuhn_bridge.rules import (
-    AGENTS,
-    DEALS,
-    Action,
-    Card,
-    Phase,
-    as_action,
-    as_deal,
-    as_seat,
-    betting,
-    payoff,
-)
+from kuhn_bridge.rules import AGENTS, DEALS, Action, Card, Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +31,8 @@ class State:
     _after: tuple[State | None, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        row, cards = betting(self.letters), as_deal(self.cards)
+        row, cards = rules.betting(self.letters), rules.as_deal(self.cards)
+        after = [State(cards, row.after[a]) if a in row.after else None for a in Action]
         derived = {
             "cards": cards,
             "history": row.words,
@@ -49,11 +40,8 @@ class State:
             "actor": row.actor,
             "legal_actions": tuple(row.after),
             "is_terminal": row.is_terminal,
-            "returns": payoff(cards, row),
-            "_after": tuple(
-                State(cards, row.after[action]) if action in row.after else None
-                for action in Action
-            ),
+            "returns": rules.payoff(cards, row),
+            "_after": tuple(after),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -61,65 +49,51 @@ class State:
     @staticmethod
     def new(card0: Any, card1: Any) -> State:
         """A dealt hand, player_0 to act. Cards as `Card`, 0..2 or `"J"`, `"Q"`, `"K"`."""
-        if type(card0) is Card and type(card1) is Card and card0 is not card1:
-            return _DEALT[card0][card1]
-        card0, card1 = as_deal((card0, card1))
-        return _DEALT[card0][card1]
+        if type(card0) is not Card or type(card1) is not Card or card0 is card1:
+            card0, card1 = rules.as_deal((card0, card1))
+        return _DEALT[card0, card1]
 
     def act(self, action: Any) -> State:
         """The state after `action` by the player to act."""
-        if type(action) is not Action:
-            action = self._as_action(action)
+        try:
+            if type(action) is not Action:
+                action = rules.as_action(action)
+        except ActionError as error:
+            raise ActionError(f"{error}; this was {self.describe()}") from None
         state: State | None = self._after[action]
         if state is None:
-            self._refuse(action)
+            names = " or ".join(legal.name for legal in self.legal_actions)
+            right = f"{AGENTS[self.actor or 0]} may {names}" if names else "the hand is over"
+            wrong = f"illegal action {action.name} ({action.value}) {self.describe()}"
+            raise IllegalActionError(f"{wrong}: {right}")
         return state
 
     def observe(self, seat: int) -> Observation:
         """The observation of `seat`: float32 `(10,)`, with the indices of `encoding.encode`."""
-        return OBSERVATIONS[self.letters][self.cards[as_seat(seat)]].copy()
+        return OBSERVATIONS[self.letters][self.cards[rules.as_seat(seat)]].copy()
 
     def mask(self, seat: int) -> Mask:
         """The action mask of `seat`: int8 `(3,)`, 1 = legal; all zero when not to act."""
-        return MASKS[self.letters][as_seat(seat)].copy()
+        return MASKS[self.letters][rules.as_seat(seat)].copy()
 
     def describe(self) -> str:
         """The phase and the history, for error messages."""
         return f"in phase {self.phase.label} after [{', '.join(self.history)}]"
 
-    def _as_action(self, action: Any) -> Action:
-        try:
-            return as_action(action)
-        except ActionError as error:
-            raise ActionError(f"{error}; this was {self.describe()}") from None
-
-    def _refuse(self, action: Action) -> NoReturn:
-        if self.is_terminal:
-            right = "the hand is over"
-        else:
-            names = " or ".join(legal.name for legal in self.legal_actions)
-            right = f"{AGENTS[self.actor or 0]} may {names}"
-        raise IllegalActionError(
-            f"illegal action {action.name} ({action.value}) {self.describe()}: {right}"
-        )
-
     def __reduce__(self) -> tuple[type[State], tuple[tuple[Card, Card], str]]:
         return State, (self.cards, self.letters)
 
     def __repr__(self) -> str:
-        card0, card1 = (card.name for card in self.cards)
-        history = ", ".join(self.history)
-        return f"<State {card0} vs {card1}, [{history}], {self.phase.label}>"
+        cards = " vs ".join(card.name for card in self.cards)
+        return f"<State {cards}, [{', '.join(self.history)}], {self.phase.label}>"
 
 
-_DEALT = {
-    card0: {card1: State((card0, card1)) for card1 in Card if card1 != card0} for card0 in Card
-}
+_DEALT = {deal: State(deal) for deal in DEALS}
 
 
 def nodes() -> Iterator[State]:
     """All 54 dealt states, each parent before its children."""
-    queue = [State.new(*deal) for deal in DEALS]
+    queue = [*_DEALT.values()]
     for state in queue:
         yield state
         queue.extend(state.act(action) for action in state.legal_actions)

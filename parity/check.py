@@ -103,7 +103,7 @@ def _checks_of(game: Game) -> dict[str, Check]:
         return CHECKS
     game.require_exact()
     of_tree = GAME_CHECKS if game.fits_tree else {}
-    return of_tree | (NATIVE_CHECKS if game.source.native() else {})
+    return of_tree | (NATIVE_CHECKS if game.find_native() else {})
 
 
 def _chosen(names: Sequence[str] | None, known: Mapping[str, Check]) -> list[Check]:

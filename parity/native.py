@@ -355,4 +355,4 @@ def _is_small(native: NativeGame) -> bool:
 @cache
 def native_form(game: Game) -> Any:
     """A game's native form, also of one that fits a tree."""
-    return game.native or game.source.native()
+    return game.native or game.find_native()

@@ -61,10 +61,10 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
     if model.suffix == ".onnx":
         return policy, model
     from algorithms.policies.onnx_writer import export
-    from algorithms.policies.sources import read_model
+    from algorithms.policies.sources import open_source
 
     path = scratch_folder() / "policy.onnx"
-    export(read_model(model), kuhn(), path)
+    export(open_source(str(model)).network(kuhn()), kuhn(), path)
     return policy, path
 
 

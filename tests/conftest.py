@@ -30,6 +30,23 @@ def own_cache(tmp_path_factory):
         yield
 
 
+@pytest.fixture
+def refused(capfd):
+    """A function that runs a command's `main` and returns the one line of its exit 2."""
+
+    def line(main, arguments):
+        capfd.readouterr()
+        try:
+            code = main(arguments)
+        except SystemExit as stopped:  # by argparse
+            code = stopped.code
+        out, err = capfd.readouterr()
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        return err
+
+    return line
+
+
 # Tests that take seconds: a browser, training runs, compilation, all of `parity.check`.
 SLOW = {
     *("test_page", "test_web", "test_terminal", "test_examples", "test_own_game", "test_commands"),
@@ -40,7 +57,7 @@ SLOW = {
     *("test_phantom", "test_liars_dice", "test_native_commands", "test_large_games"),
     *("test_fast", "test_cfr", "test_sampling", "test_evaluate", "test_solve", "test_rps"),
     *("test_nashconv", "test_pettingzoo", "test_games", "test_cache", "test_openspiel"),
-    *("test_report", "test_report_page", "test_tree_terminal"),
+    *("test_report", "test_report_page"),
     "onnx",  # the page of the documentation
 }
 

@@ -1,5 +1,6 @@
 """OpenSpiel's games and policies, for the tests that hold ours against them."""
 
+from dataclasses import fields
 from functools import cache
 
 import numpy as np
@@ -61,6 +62,12 @@ def game(name):
 @cache
 def tree(name):
     return openspiel_tree(game(name))
+
+
+def altered(game, **members):
+    """A copy of one of our games, whose class has other members."""
+    kind = type("Altered", (type(game),), members)
+    return kind(**{field.name: getattr(game, field.name) for field in fields(game)})
 
 
 def table(tree, policy):

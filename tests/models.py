@@ -16,6 +16,12 @@ import torch
 from onnx import TensorProto, helper
 from sb3_contrib import MaskablePPO
 
+from algorithms.games import Game
+from algorithms.policies import load_policy
+from algorithms.policies.network import Network
+from algorithms.policies.sources import game_of, open_source
+from algorithms.support.arrays import Float64Array
+
 
 class Spaces(gymnasium.Env):
     """The spaces of a game, which are all that an untrained model needs."""
@@ -43,6 +49,20 @@ def save_model(
         made.game = game
     made.save(path)
     return made
+
+
+def load_model(
+    path: Path, game: Game | None = None, *, trust: bool = False
+) -> tuple[Network, Game]:
+    """The network in a file, and its game."""
+    source = open_source(str(path), trust=trust)
+    found = game_of([source], game)
+    return source.network(found), found
+
+
+def played(path: Path, game: Game | None = None, *, trust: bool = False) -> Float64Array:
+    """The policy in a file, `(I, A)`."""
+    return load_policy(path, game, trust=trust).table
 
 
 @cache

@@ -9,7 +9,6 @@ import pytest
 from algorithms.exact.cfr import VARIANTS
 from algorithms.games import load_game
 from algorithms.games.liars_dice import find_liars_dice
-from algorithms.games.openspiel import state_of
 from algorithms.games.phantom import find_phantom
 
 
@@ -67,7 +66,7 @@ def tree_rows(name):
     game, tree = load_game(name), load_game(name).tree
     rows = [np.full(count, -1) for count in native(name).num_infosets]
     for row, player in enumerate(tree.owner.tolist()):
-        infoset = native(name).infoset_of(state_of(game.origin, tree, row), player)
+        infoset = native(name).infoset_of(game.state_of(row), player)
         rows[player][infoset] = row
     return rows
 

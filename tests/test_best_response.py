@@ -1,7 +1,6 @@
 """Lower bounds from trained best responses: below the exact gain, never below 0, and honest."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,23 +10,26 @@ from algorithms.exact.kuhn import nash
 from algorithms.exact.values import evaluate_policy, expected_values, joint_policy, pure_policy
 from algorithms.games import load_game
 from algorithms.learning.best_response import (
-    ITSELF,
     NO_GAIN,
+    STARTS,
     Gain,
     LowerBound,
     SeatBound,
+    Target,
     choose_and_measure,
+    exit_code,
     lower_bound,
     response_gains,
+    to_json,
+    to_text,
     total_decisions,
 )
-from algorithms.learning.bound_report import exit_code, to_json, to_text
-from algorithms.learning.common_hands import hand_streams, state_returns, tree_returns
-from algorithms.learning.response_training import STARTS, Target
+from algorithms.learning.matches import hand_returns, hand_streams
 from algorithms.policies.network import uniform_network
 from algorithms.support import budget, command
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import GameError
+from tests.games import altered
 
 KUHN_UNIFORM = 11 / 12
 REPEATS = 400
@@ -66,15 +68,10 @@ def weakened(target, seat, response):
 def without_tree(game):
     """The same game as if it were too large for a tree."""
 
-    def too_large():
+    def too_large(game):
         raise GameError("too large")
 
-    return replace(game, source=replace(game.source, fits_tree=lambda: False, tree=too_large))
-
-
-def covers(interval, value):
-    """Whether an interval contains a value."""
-    return interval[0] <= value <= interval[1]
+    return altered(game, fits_tree=False, tree=property(too_large))
 
 
 @pytest.mark.parametrize(
@@ -88,14 +85,14 @@ def test_the_tree_and_the_states_play_the_same_hands(name):
     def policy(observations, masks):
         return table[[infosets[observed.tobytes()] for observed in observations]]
 
-    on_states = state_returns(game, [policy] * game.num_players, streams)
-    np.testing.assert_array_equal(tree_returns(game.tree, table, streams), on_states)
+    on_tree, on_states = (hand_returns(game, [play] * 2, streams) for play in (table, policy))
+    np.testing.assert_array_equal(on_tree, on_states)
 
 
 def test_hands_have_the_value_that_the_tree_says():
     game = load_game("leduc_poker")
     table, hands = game.tree.random(1), 200_000
-    won = tree_returns(game.tree, table, hand_streams(0, hands))
+    won = hand_returns(game, [table] * 2, hand_streams(0, hands))
     error = won.std(axis=0) / hands**0.5
     assert np.abs(won.mean(axis=0) - expected_values(game.tree, table)).max() < 4 * error.max()
 
@@ -106,7 +103,8 @@ def test_common_random_numbers_reduce_the_variance():
     response = 0.9 * target.policy + 0.1 * game.tree.random(1)
     streams = hand_streams(0, 20_000)
     (paired,) = response_gains(target, 0, {"near": response}, streams)
-    apart = target.returns(0, response, hand_streams(1, 20_000)) - target.returns(0, None, streams)
+    other_hands = target.returns(0, response, hand_streams(1, 20_000))
+    apart = other_hands - target.returns(0, target.policy, streams)
     assert paired.standard_error < 0.7 * apart.std() / 20_000**0.5
 
 
@@ -118,7 +116,8 @@ def coverage(bound_of):
     for seed in range(REPEATS):
         chosen = [bound_of(target, seat, responses[seat], seed) for seat in range(2)]
         seats = tuple(SeatBound(seat, gain, 1, 0.0) for seat, gain in enumerate(chosen))
-        covered += covers(LowerBound("kuhn", seats, 1_000, 1).interval, 0.1)
+        low, high = LowerBound("kuhn", seats, 1_000, 1).interval
+        covered += low <= 0.1 <= high
     return covered / REPEATS
 
 
@@ -153,41 +152,26 @@ def test_uniform_play_in_kuhn_is_found_out():
     assert bound.interval[0] < bound.nash_conv_at_least < bound.interval[1]
 
 
-def test_responses_are_trained_on_one_thread():
-    game, before, seen = load_game("kuhn"), torch.get_num_threads(), []
+def test_nothing_is_found_against_an_equilibrium_on_one_thread_and_nothing_is_below_0():
+    game, before, seen = load_game("kuhn"), torch.get_num_threads(), set()
     torch.set_num_threads(2)
     try:
-        lower_bound(
-            game,
-            game.tree.uniform(),
-            decisions=500,
-            hands=1_000,
-            progress=lambda done, note: seen.append(torch.get_num_threads()),
-        )
-        assert set(seen) == {1}
-        assert torch.get_num_threads() == 2
+        options = {"progress": lambda done, note: seen.add(torch.get_num_threads())}
+        bound = lower_bound(game, nash(0), decisions=5_000, hands=20_000, **options)
+        assert (seen, torch.get_num_threads()) == ({1}, 2)
     finally:
         torch.set_num_threads(before)
-
-
-def test_nothing_is_found_against_an_equilibrium_and_nothing_is_below_0():
-    game = load_game("kuhn")
-    bound = lower_bound(game, nash(0), decisions=5_000, hands=20_000)
     assert bound.nash_conv_at_least >= 0
     assert bound.interval[0] == 0
 
 
 def test_a_bound_on_states_needs_no_tree():
     game, reported = without_tree(load_game("kuhn_poker")), []
-    bound = lower_bound(
-        game,
-        uniform_network(game).probabilities,
-        decisions=50_000,
-        hands=5_000,
-        progress=lambda done, note: reported.append((done, note)),
-    )
+    options = {"hands": 5_000, "progress": lambda *report: reported.append(report)}
+    policy = uniform_network(game).probabilities
+    bound = lower_bound(game, policy, decisions=50_000, **options)
     assert bound.nash_conv_at_least > 0.6 * KUHN_UNIFORM
-    assert covers((0, KUHN_UNIFORM), bound.interval[0])
+    assert 0 <= bound.interval[0] <= KUHN_UNIFORM
     assert [done for done, _ in reported] == sorted(done for done, _ in reported)
     assert reported[-1][0] <= total_decisions(game, decisions=50_000)
     assert {note for _, note in reported} == {
@@ -197,17 +181,11 @@ def test_a_bound_on_states_needs_no_tree():
 
 @pytest.mark.slow
 def test_ray_finds_the_same_as_one_run_after_another():
-    game = load_game("kuhn")
+    game, reported = load_game("kuhn"), []
     options = {"decisions": 2_000, "hands": 1_000, "seeds": (3, 4)}
-    reported = []
     alone = lower_bound(game, game.tree.uniform(), **options)
-    together = lower_bound(
-        game,
-        game.tree.uniform(),
-        **options,
-        cpus=2,
-        progress=lambda *report: reported.append(report),
-    )
+    options |= {"cpus": 2, "progress": lambda *report: reported.append(report)}
+    together = lower_bound(game, game.tree.uniform(), **options)
     assert [seat.chosen for seat in alone.seats] == [seat.chosen for seat in together.seats]
     assert reported[-1] == (16_000, "8 of 8 runs")
 
@@ -259,9 +237,6 @@ exact NashConv 0.4: the responses found 75%"""
 
 def test_a_bound_in_words():
     assert to_text("model.zip", FOUND, uniform=NOTHING, exact=(0.15, 0.25)) == WORDS
-
-
-def test_no_gain_in_words():
     first, second, *_ = to_text("model.zip", NOTHING).splitlines()
     assert first == "model.zip: no gain found, NashConv at least 0"
     assert "does not show that NashConv is small" in second
@@ -283,9 +258,3 @@ def test_a_bound_can_only_show_that_nash_conv_is_large():
     for bound, most in ((FOUND, 0.31), (NOTHING, 0.1), (UNLUCKY, 0.0)):
         with pytest.raises(UsageError, match="a bound cannot show that NashConv is small"):
             exit_code([bound], most)
-
-
-def test_the_policy_itself_is_not_a_response():
-    assert not NOTHING.found
-    assert NOTHING.seats[0].chosen.candidate == ITSELF
-    assert FOUND.found

@@ -3,19 +3,14 @@
 import pyspiel
 import pytest
 
-from kuhn_bridge import Action, BridgeError, Card, KuhnPoker, from_openspiel, to_openspiel
+from kuhn_bridge import Action, BridgeError, Card, KuhnPoker, State, from_openspiel, to_openspiel
 from kuhn_bridge.bridge import (
     INFORMATION_STATES,
-    actions_to_letters,
     information_state,
     letters_to_actions,
-    letters_to_words,
     parse_information_state,
-    state_from_openspiel,
     state_to_openspiel,
-    words_to_letters,
 )
-from kuhn_bridge.rules import BETTING
 from kuhn_bridge.state import nodes
 
 CONTRACT = [
@@ -45,14 +40,6 @@ def test_only_pass_and_bet_come_back(action):
         from_openspiel(action, False)
 
 
-def test_histories_cross_between_letters_words_and_ids():
-    assert letters_to_words("pbb") == ("check", "bet", "call")
-    assert letters_to_actions("bp") == (Action.BET, Action.FOLD)
-    for letters in BETTING:
-        assert words_to_letters(letters_to_words(letters)) == letters
-        assert actions_to_letters(letters_to_actions(letters)) == letters
-
-
 def test_all_54_states_are_openspiels():
     game = pyspiel.load_game("kuhn_poker")
     for state in nodes():
@@ -60,7 +47,10 @@ def test_all_54_states_are_openspiels():
         theirs = game.new_initial_state()
         for action in history:
             theirs.apply_action(action)
-        assert state_from_openspiel(theirs.history()) == state
+        replayed = State.new(*state.cards)
+        for action in letters_to_actions(state.letters):
+            replayed = replayed.act(action)
+        assert replayed is state
         assert theirs.is_terminal() == state.is_terminal
         assert tuple(theirs.returns()) == state.returns
         if not state.is_terminal:
@@ -69,20 +59,6 @@ def test_all_54_states_are_openspiels():
             assert theirs.information_state_string() == information_state(card, state.letters)
             crossed = sorted(to_openspiel(action, facing_bet) for action in state.legal_actions)
             assert theirs.legal_actions() == crossed
-
-
-@pytest.mark.parametrize(
-    "history", [[], [0], [0, 0], [0, 3], [0, 1, 2], [0, 1, 0, 0, 0], [0, 1, 1, 1, 1]]
-)
-def test_invalid_openspiel_histories(history):
-    with pytest.raises(BridgeError):
-        state_from_openspiel(history)
-
-
-@pytest.mark.parametrize("words", [["call"], ["bet", "check"], ["bet", "bet"], ["fold"], ["x"]])
-def test_invalid_histories_in_words(words):
-    with pytest.raises(BridgeError, match=r"\[.*\] is not a history of the game"):
-        words_to_letters(words)
 
 
 def test_information_states_are_openspiels():

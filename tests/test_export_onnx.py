@@ -18,17 +18,10 @@ from algorithms.exact.values import nash_conv
 from algorithms.games import kuhn, load_game
 from algorithms.policies import onnx_writer
 from algorithms.policies.network import network_table
-from algorithms.policies.sources import load_model
-from algorithms.support.arrays import Float64Array
 from kuhn_bridge import __version__
-from tests.models import Spaces, save_model
+from tests.models import Spaces, load_model, played, save_model
 
 LEGAL = kuhn().tree.legal
-
-
-def played(path: Path) -> Float64Array:
-    """The policy in a file, `(I, A)`."""
-    return network_table(*load_model(path))
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +211,7 @@ def test_a_model_of_another_game_is_exported_with_its_sizes(
     assert load_model(out)[1] is load_game("leduc_poker")
     assert np.abs(played(out) - played(path)).max() < 1e-6
     assert export_onnx.main([str(path), "--game", "kuhn", "--out", str(tmp_path / "no.onnx")]) == 2
-    assert "model.zip: a model of leduc_poker, not of kuhn" in capsys.readouterr().err
+    assert "model.zip: a policy of leduc_poker, not of kuhn" in capsys.readouterr().err
     assert not (tmp_path / "no.onnx").exists()
 
 

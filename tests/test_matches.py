@@ -10,7 +10,7 @@ import pytest
 from algorithms import evaluate, simulate
 from algorithms.games import load_game
 from algorithms.learning.matches import play_match
-from kuhn_bridge import Policy
+from kuhn_bridge import Policy, load_policy
 from tests.models import Spaces, save_model
 
 NATIVE = "dark_hex(num_rows=2,num_cols=4)"  # the smallest board that is too large for a tree
@@ -32,7 +32,7 @@ def model_of(path, game):
 
 @pytest.mark.parametrize(
     "native",
-    [load_game(NATIVE).native, load_game("liars_dice(numdice=2,dice_sides=3)").source.native()],
+    [load_game(NATIVE).native, load_game("liars_dice(numdice=2,dice_sides=3)").find_native()],
 )
 def test_information_sets_are_found_by_their_observations(native):
     for player, count in enumerate(native.num_infosets):
@@ -41,32 +41,30 @@ def test_information_sets_are_found_by_their_observations(native):
 
 
 def test_tables_win_what_is_exact(random_policies):
-    match = play_match(random_policies, hands=4_000)
     one, other = random_policies
+    *seats, together = play_match(one, other, hands=4_000)
     tables = ((one.table[0], other.table[1]), (other.table[0], one.table[1]))
     exact = [one.game.measure(table).values[seat] for seat, table in enumerate(tables)]
-    for sample, value in zip(match.seats, exact, strict=True):
-        assert sample.exact == value
-        assert sample.errors_off < 4
-    assert match.together.exact == pytest.approx(sum(exact) / 2)
-    assert match.together.mean == pytest.approx(sum(s.mean for s in match.seats) / 2)
-    assert match.together.hands == 8_000
+    assert [sample.exact for sample in seats] == exact
+    assert max(sample.errors_off for sample in seats) < 4
+    assert together.exact == pytest.approx(sum(exact) / 2)
+    assert together.mean == pytest.approx(sum(sample.mean for sample in seats) / 2)
+    assert together.hands == 8_000
 
 
 def test_both_seats_play_the_same_hands(random_policies):
-    one, _ = random_policies
-    match = play_match((one, one), hands=500)
-    assert match.together.mean == match.together.standard_error == 0
-    assert match.seats[0].mean == -match.seats[1].mean != 0
+    first, second, together = play_match(random_policies[0], random_policies[0], hands=500)
+    assert together.mean == together.standard_error == 0
+    assert first.mean == -second.mean != 0
 
 
 def test_similar_policies_are_compared_more_precisely_than_on_different_hands(random_policies):
     one, other = random_policies
     mixed = [0.9 * a + 0.1 * b for a, b in zip(one.table, other.table, strict=True)]
-    match = play_match((one, Policy(NATIVE, mixed)), hands=2_000)
-    different = math.hypot(*(sample.standard_error for sample in match.seats)) / 2
-    assert 0 < match.together.standard_error < 0.8 * different
-    assert match.together.errors_off < 4
+    *seats, together = play_match(one, Policy(NATIVE, mixed), hands=2_000)
+    different = math.hypot(*(sample.standard_error for sample in seats)) / 2
+    assert 0 < together.standard_error < 0.8 * different
+    assert together.errors_off < 4
 
 
 @pytest.mark.parametrize("game", [NATIVE, UNMEASURED])
@@ -88,10 +86,7 @@ def test_a_model_meets_uniform_play(game, tmp_path, capsys):
 def test_a_network_is_pickled_without_its_table(tmp_path):
     import cloudpickle  # as Ray does
 
-    path = model_of(tmp_path / "model.zip", UNMEASURED)
-    from kuhn_bridge import load_policy
-
-    policy = load_policy(path)
+    policy = load_policy(model_of(tmp_path / "model.zip", UNMEASURED))
     again = pickle.loads(cloudpickle.dumps(policy))
     size, actions = policy.network.input_size, policy.network.num_actions
     inputs, legal = np.ones((3, size), np.float32), np.ones((3, actions), np.bool_)

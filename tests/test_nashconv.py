@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -72,12 +70,6 @@ def test_several_at_once(capsys):
     assert lines[4] == "uniform play has NashConv 0.916667, an equilibrium 0"
 
 
-def test_where_kuhn_loses(capsys):
-    lines = printed(capsys, "always-bet", "--losses", "1").splitlines()
-    assert lines[-2].startswith("player_0 with J to start")  # bets, and is called by Q and K
-    assert "more that lose" in lines[-1]
-
-
 @pytest.mark.parametrize(
     ("options", "shown"), [([], 10), (["--losses", "0"], 0), (["--losses", "12"], 12)]
 )
@@ -85,19 +77,16 @@ def test_ten_losses_are_listed_by_default(options, shown, capsys):
     assert printed(capsys, "uniform", "--game", LEDUC, *options).count("\nplayer_") == shown
 
 
-@pytest.mark.parametrize(
-    ("nash_conv", "words"),
-    [
-        (0, "an equilibrium"),
-        (1e-8, "100.0% of the way"),
-        (1e-3, "99.9% of the way"),
-        (11 / 48, "75.0% of the way"),
-        (11 / 12, "as far from equilibrium as uniform play (0.9167)"),
-        (1, "worse than uniform"),
-    ],
-)
-def test_verdicts(nash_conv, words):
-    assert words in verdict(nash_conv, 11 / 12)
+def test_verdicts():
+    for nash_conv, words in {
+        0: "an equilibrium",
+        1e-8: "100.0% of the way",
+        1e-3: "99.9% of the way",
+        11 / 48: "75.0% of the way",
+        11 / 12: "as far from equilibrium as uniform play (0.9167)",
+        1: "worse than uniform",
+    }.items():
+        assert words in verdict(nash_conv, 11 / 12)
 
 
 def test_the_limit(capsys):
@@ -114,8 +103,7 @@ def test_deterministic_play(capsys):
 
 def test_json_of_kuhn(capsys):
     found = json.loads(printed(capsys, "random:1", "--json", "--openspiel"))
-    assert (found["source"], found["game"]) == ("random:1", "kuhn")
-    assert found["nash_conv"] == pytest.approx(sum(found["gains"]))
+    assert found["source"] == "random:1"
     assert found["openspiel"]["gap"] < 1e-9
     assert found["values"] == pytest.approx(found["openspiel"]["values"])
     assert found["value"] == found["values"][0]
@@ -158,13 +146,6 @@ def test_json_of_several_is_a_list_and_a_best_response_is_measured_too(capsys):
     assert solved["nash_conv"] == pytest.approx(0.06537, abs=1e-5)
 
 
-def test_as_a_process():
-    command = [sys.executable, "-m", "algorithms.nashconv", "uniform", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["nash_conv"] == pytest.approx(11 / 12)
-    assert done.stderr == ""
-
-
 def test_a_file_names_its_game_and_a_flag_may_not_contradict_it(tmp_path, capsys):
     out = str(tmp_path / "leduc.json")
     solve(LEDUC, iterations=10).save(out)
@@ -191,27 +172,11 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", [*BROKEN, "missing.json", "unifrom", "nash:2", "missing.zip"])
-def test_a_mistake_is_one_line_that_names_it(name, tmp_path, monkeypatch, capsys):
+def test_a_mistake_is_one_line_that_names_it(name, tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
     if name in BROKEN:
         (tmp_path / name).write_text(BROKEN[name], errors="surrogateescape")
-    assert main(["uniform", name]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert len(captured.err.splitlines()) == 1
-    assert name.split(":")[-1].removesuffix("son") in captured.err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--losses", "-1"], "--losses must be 0 or more, not -1"),
-        (["--max", "nan"], "--max must be a number, not nan"),
-    ],
-)
-def test_impossible_options(options, message, capsys):
-    assert main(["uniform", *options]) == 2
-    assert message in capsys.readouterr().err
+    assert name.split(":")[-1].removesuffix("son") in refused(main, ["uniform", name])
 
 
 # Calling with J, folding K, checking K behind; once those are gone, betting Q.
@@ -226,7 +191,8 @@ DOMINATED = {
 def test_the_report_on_any_policy_of_kuhn(policy):
     item = report("any", policy, openspiel=True)
     assert item.theirs.gap(item.measure) < 1e-10
-    assert item.kuhn.dominated == max(policy[key][action] for key, action in DOMINATED.items())
+    wanted = max(policy[key][action] for key, action in DOMINATED.items())
+    assert max((one.probability for one in item.exposures), default=0) == wanted
 
 
 def test_the_gap_to_openspiel_is_the_largest_difference_of_any_number():
@@ -241,8 +207,7 @@ def test_the_gap_to_openspiel_is_the_largest_difference_of_any_number():
 
 
 @pytest.mark.parametrize(
-    ("game", "off", "agrees"),
-    [("kuhn", 5e-10, False), (LEDUC, 5e-10, True), (LEDUC, 5e-9, False)],
+    ("game", "off", "agrees"), [("kuhn", 5e-10, False), (LEDUC, 5e-10, True), (LEDUC, 5e-9, False)]
 )
 def test_openspiel_disagrees_above_rounding_at_the_stakes_of_the_game(
     game, off, agrees, monkeypatch, capsys
@@ -272,12 +237,7 @@ def test_a_bound_is_put_beside_the_exact_figure(capsys):
     assert out.startswith("uniform: NashConv 0.916667")
     assert "uniform: NashConv at least 0." in out
     assert re.search(r"exact NashConv 0\.916667: the responses found \d+%", out)
-
-
-def test_a_bound_beside_the_exact_figure_as_json(capsys):
-    found = json.loads(printed(capsys, "uniform", "--respond", "--json", *FEW))
-    bound = found["lower_bound"]
-    assert found["nash_conv"] == pytest.approx(11 / 12)
+    bound = json.loads(printed(capsys, "uniform", "--respond", "--json", *FEW))["lower_bound"]
     assert bound["share_found"] == pytest.approx(bound["nash_conv_at_least"] * 12 / 11)
     assert (bound["decisions"], bound["hands"]) == (8_000, 1_000)
 
@@ -316,10 +276,12 @@ def test_a_table_of_a_native_game_is_responded_to(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["uniform", "--respond", "--decisions", "0"], "decisions=0: want at least 1"),
-        (["uniform", "--respond", "--hands", "0"], "hands=0: want at least 1,000"),
+        (["uniform", "--losses", "-1"], "--losses: want at least 0, not -1"),
+        (["uniform", "--max", "nan"], "--max: want at least 0, not nan"),
+        (["uniform", "--respond", "--decisions", "0"], "--decisions: want at least 1, not 0"),
+        (["uniform", "--respond", "--hands", "0"], "--hands: want at least 1,000, not 0"),
         (["uniform", "--respond", "--seeds", "0"], "seeds 0: must be like 0-9, or 0,3,7"),
-        (["uniform", "--respond", "--cpus", "0"], "cpus=0: want at least 1"),
+        (["uniform", "--respond", "--cpus", "0"], "--cpus: want at least 1, not 0"),
         (["uniform", "--decisions", "10"], "--decisions requires --respond"),
         (["uniform", "--game", UNMEASURED, "--openspiel"], "--openspiel measures on a tree"),
         (["uniform", "--game", NATIVE, "--openspiel"], "--openspiel measures on a tree"),
@@ -330,12 +292,11 @@ def test_a_table_of_a_native_game_is_responded_to(tmp_path, capsys):
         (["small.zip", "--game", UNMEASURED], "10 inputs .* has 222 inputs, or 224 with"),
     ],
 )
-def test_mistakes_about_bounds_are_one_line(argv, words, tmp_path, monkeypatch, capsys):
+def test_mistakes_about_options_and_bounds_are_one_line(
+    argv, words, tmp_path, monkeypatch, refused
+):
     monkeypatch.chdir(tmp_path)
     head = {"format": "kuhn-bridge-policy", "version": 2, "game": UNMEASURED}
     (tmp_path / "policy.json").write_text(json.dumps(head | {"players": [{}, {}]}))
     save_model(tmp_path / "small.zip")
-    assert main(argv) == 2
-    error = capsys.readouterr().err
-    assert re.search(words, error)
-    assert error.count("\n") == 1
+    assert re.search(words, refused(main, argv))

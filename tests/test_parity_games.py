@@ -14,7 +14,7 @@ from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.policies import Policy
 from parity import check, games
 from parity.registry import GAME_CHECKS, Settings, Tally, run
-from tests.games import KUHN3
+from tests.games import KUHN3, altered
 from tests.planting import failures
 from tests.shared_strings import SHARED
 
@@ -48,7 +48,7 @@ def tree(**changes):
     """Three-player Kuhn with other arrays in its tree."""
     new = {name: change(getattr(TREE, name)) for name, change in changes.items()}
     wrong = replace(TREE, **new)
-    return replace(GAME, source=replace(GAME.source, tree=lambda: wrong))
+    return altered(GAME, tree=wrong)
 
 
 def at(index, value):
@@ -62,7 +62,7 @@ def at(index, value):
 
 def observations():
     wrong = GAME.observations + np.float32(0.5) * (np.arange(len(TREE.keys)) == 3)[:, None]
-    return replace(GAME, source=replace(GAME.source, observations=lambda _: wrong))
+    return altered(GAME, _observations=lambda self: wrong)
 
 
 FIRST_CHILD = int(TREE.first_child[DECISION])

@@ -11,12 +11,13 @@ from algorithms.exact.phantom.rules import hex_board
 from algorithms.games import load_game
 from parity import check, native
 from parity.registry import NATIVE_CHECKS, Settings, run
+from tests.games import altered
 from tests.planting import failures
 
 HEX = load_game("dark_hex(board_size=2)")
 DICE = load_game("liars_dice(numdice=1,dice_sides=3)")
 PTTT = "phantom_ttt"
-NATIVE = {HEX: HEX.source.native(), DICE: DICE.source.native()}
+NATIVE = {HEX: HEX.find_native(), DICE: DICE.find_native()}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def wrong(game, name, change):
     right = getattr(form, name)
     new = (lambda *args: change(right(*args))) if callable(right) else change(right)
     setattr(form, name, new)
-    return replace(game, source=replace(game.source, native=lambda: form))
+    return altered(game, find_native=lambda self: form)
 
 
 def nobody_wins(rules):

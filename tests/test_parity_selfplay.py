@@ -7,6 +7,7 @@ import pytest
 from algorithms.exact.simulator import rules_of
 from algorithms.games import kuhn
 from algorithms.learning.environments import SelfPlayVecEnv
+from tests.games import altered
 from tests.planting import failures
 
 
@@ -25,10 +26,8 @@ def game(**changes):
     right = kuhn()
     arrays = {name: change(getattr(right.tree, name)) for name, change in changes.items()}
     tree = replace(right.tree, **arrays)
-    source = replace(
-        right.source, tree=lambda: tree, observations=lambda _: right.observations[::-1]
-    )
-    return {"make_game": lambda: replace(right, source=source)}
+    wrong = altered(right, tree=tree, _observations=lambda self: right.observations[::-1])
+    return {"make_game": lambda: wrong}
 
 
 def environment(name, change):

@@ -15,18 +15,18 @@ from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from queue import Queue
+from typing import Any
 
 import pytest
 
 from algorithms import play
 from algorithms.exact.kuhn import nash
 from algorithms.playing import page
-from algorithms.playing.opponents import opponent
 from algorithms.policies import sources
-from algorithms.policies.kuhn import STYLES, style
+from algorithms.policies.kuhn import STYLES, from_percentages
 from algorithms.support.server import Server
 from kuhn_bridge import INFORMATION_STATES, Policy
-from tests.games import from_names
+from tests.games import LEDUC, from_names
 
 # Headers of every response: nothing is loaded from anywhere but the page itself.
 GUARDS = {
@@ -62,15 +62,24 @@ def server() -> Iterator[Server]:
         yield running
 
 
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server waits for requests."""
+    monkeypatch.setattr(Server, "serve_forever", lambda _: None)
+
+
+OWN = ("127.0.0.1:{port}",)
+
+
 def ask(
-    server: Server, path: str, *, method: str = "GET", hosts: tuple[str, ...] | None = None
+    server: Server, path: str, *, method: str = "GET", hosts: tuple[str, ...] = OWN
 ) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of a request whose path and Host go out exactly as given."""
     connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
     try:
         connection.putrequest(method, path, skip_host=True)
-        for host in (f"127.0.0.1:{server.server_port}",) if hosts is None else hosts:
-            connection.putheader("Host", host)
+        for host in hosts:
+            connection.putheader("Host", host.format(port=server.server_port))
         connection.endheaders()
         answer = connection.getresponse()
         return answer.status, dict(answer.getheaders()), answer.read()
@@ -91,15 +100,11 @@ def test_the_command_serves_the_page_until_ctrl_c() -> None:
         assert process.stdout.read() == "stopped\n"
 
 
+@pytest.mark.usefixtures("stopped")
 def test_the_browser_is_opened_unless_no_open_is_given(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened: Queue[str] = Queue()
-
-    def interrupted(_: Server) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Server, "serve_forever", interrupted)
     monkeypatch.setattr(play.webbrowser, "open", opened.put)
     assert play.main(["uniform", "--no-open"]) == 0
     assert opened.empty()
@@ -108,19 +113,16 @@ def test_the_browser_is_opened_unless_no_open_is_given(
     assert opened.get(timeout=10) == capsys.readouterr().out.split("uniform: ")[1].split()[0]
 
 
+@pytest.mark.usefixtures("stopped")
 def test_the_usual_port_or_any_free_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A browser stores totals by address, so the port should stay the same."""
 
-    def interrupted(_: Server) -> None:
-        raise KeyboardInterrupt
-
     def port() -> int:
         assert play.main(["--no-open"]) == 0
         return int(capsys.readouterr().out.split("127.0.0.1:")[1].split("/")[0])
 
-    monkeypatch.setattr(Server, "serve_forever", interrupted)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         usual = taken.getsockname()[1]
         monkeypatch.setattr(play, "PORT", usual)
@@ -133,7 +135,10 @@ def test_the_page_gets_opponents_and_the_costs_of_moves(server: Server) -> None:
     game = json.loads(ask(server, "/game.json")[2])
     names = ["Coin flips", "Perfect play", "Never bluffs", "Always bets", "Always checks"]
     assert [opponent["name"] for opponent in game["opponents"]] == names
-    tables = [nash(Fraction(1, 6)), *map(style, list(STYLES)[1:])]
+    tables = [
+        nash(Fraction(1, 6)),
+        *(from_percentages([row] * 2) for row in list(STYLES.values())[1:]),
+    ]
     wanted = [Policy.uniform("kuhn"), *(Policy("kuhn", table) for table in tables)]
     assert [from_names(opponent["policy"]) for opponent in game["opponents"]] == wanted
     assert all(opponent["onnx"] is None for opponent in game["opponents"])
@@ -155,17 +160,10 @@ def test_the_bands_are_those_of_the_known_equilibria(server: Server) -> None:
     assert bands["1b"]["CHECK_OR_CALL"] == pytest.approx([1 / 3, 1 / 3])
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("random:7", "Random habits 7"),
-        ("cfr:10", "cfr:10"),
-        ("nash:1/3", "Perfect play (alpha 1/3)"),
-        ("random", "random"),
-    ],
-)
-def test_opponents_have_names_that_players_know(source: str, name: str) -> None:
-    assert opponent(source).name == name
+@pytest.mark.parametrize("source", ["random:7", "cfr:10", "nash:1/3", "random"])
+def test_opponents_have_names_that_players_know(source: str) -> None:
+    names = {"random:7": "Random habits 7", "nash:1/3": "Perfect play (alpha 1/3)"}
+    assert page.described(source) == (names.get(source, source), "")
 
 
 def test_the_page_gets_only_the_name_of_a_file(tmp_path: Path) -> None:
@@ -177,6 +175,7 @@ def test_the_page_gets_only_the_name_of_a_file(tmp_path: Path) -> None:
     assert str(tmp_path) not in json.dumps(game)
 
 
+@pytest.mark.usefixtures("stopped")
 @pytest.mark.parametrize("game", ["kuhn", "kuhn_poker"])
 def test_a_policy_file_is_opened_once(
     game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -189,7 +188,6 @@ def test_a_policy_file_is_opened_once(
 
     Policy.random(game, 1).save(path)
     monkeypatch.setattr(sources, "read_bytes", counted)
-    monkeypatch.setattr(Server, "serve_forever", lambda _: None)
     monkeypatch.setattr("sys.stdin", io.StringIO())
     for number, option in enumerate(["--terminal", "--no-open"], 1):
         assert play.main([path, option]) == 0
@@ -202,94 +200,59 @@ def test_it_is_bound_to_the_loopback_interface(server: Server) -> None:
         assert elsewhere.connect_ex(("127.0.0.2", server.server_port)) != 0
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST"])
-def test_its_own_names_are_served(server: Server, name: str) -> None:
-    assert ask(server, "/", hosts=(f"{name}:{server.server_port}",))[0] == 200
+FOREIGN = (
+    ("evil.example:{port}",),
+    ("127.0.0.1.evil.example:{port}",),
+    ("localhost:1",),
+    ("localhost",),
+    ("0.0.0.0:{port}",),
+    ("",),
+    (),
+    ("127.0.0.1:{port}", "evil.example"),
+)
+OUTSIDE = (
+    *("/../pyproject.toml", "/../../../../etc/passwd", "/..%2f..%2fpyproject.toml"),
+    *("/%2e%2e/%2e%2e/etc/passwd", "/ort/../../package.json", "/./app.js/../__init__.py"),
+    *("//etc/passwd", "/..\\..\\pyproject.toml", "/check.js", "/check.py", "/__init__.py"),
+    *("/package.json", "/app.js%00.html", "http://127.0.0.1/etc/passwd"),
+    *("/ort", "/ort/", "/.", "/..", "/web/", "/index.html/"),
+)
 
 
 @pytest.mark.parametrize(
-    "hosts",
+    ("status", "method", "path", "hosts"),
     [
-        ("evil.example:{port}",),
-        ("127.0.0.1.evil.example:{port}",),
-        ("localhost:1",),
-        ("localhost",),
-        ("0.0.0.0:{port}",),
-        ("",),
-        (),
-        ("127.0.0.1:{port}", "evil.example"),
+        *((200, "GET", "/", (f"{name}:{{port}}",)) for name in ("localhost", "LOCALHOST")),
+        *((200, method, "/", OWN) for method in ("GET", "HEAD")),
+        *((501, method, "/", OWN) for method in ("POST", "TRACE")),
+        *((404, "GET", path, OWN) for path in OUTSIDE),
+        *((421, "GET", path, h) for h in FOREIGN for path in ("/", "/game.json", "/nowhere")),
     ],
 )
-@pytest.mark.parametrize("path", ["/", "/game.json", "/nowhere"])
-def test_other_hosts_are_refused(server: Server, hosts: tuple[str, ...], path: str) -> None:
-    sent = tuple(host.format(port=server.server_port) for host in hosts)
-    status, _, body = ask(server, path, hosts=sent)
-    assert status == 421
-    assert b"nash_conv" not in body
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/../pyproject.toml",
-        "/../../../../etc/passwd",
-        "/..%2f..%2fpyproject.toml",
-        "/%2e%2e/%2e%2e/etc/passwd",
-        "/ort/../../package.json",
-        "/./app.js/../__init__.py",
-        "//etc/passwd",
-        "/..\\..\\pyproject.toml",
-        "/check.js",
-        "/check.py",
-        "/__init__.py",
-        "/package.json",
-        "/app.js%00.html",
-        "http://127.0.0.1/etc/passwd",
-        *("/ort", "/ort/", "/.", "/..", "/web/", "/index.html/"),
-    ],
-)
-def test_nothing_outside_the_table_is_served(server: Server, path: str) -> None:
-    assert ask(server, path)[0] == 404
-
-
-@pytest.mark.parametrize(
-    ("path", "mime_type"),
-    [
-        ("/", "text/html; charset=utf-8"),
-        ("/index.html", "text/html; charset=utf-8"),
-        ("/style.css", "text/css; charset=utf-8"),
-        ("/app.js", "text/javascript; charset=utf-8"),
-        ("/engine.js?v=1", "text/javascript; charset=utf-8"),
-        ("/game.json", "application/json; charset=utf-8"),
-        ("/favicon.svg", "image/svg+xml"),
-        ("/ort/ort.mjs", "text/javascript; charset=utf-8"),
-        ("/ort/ort.wasm", "application/wasm"),
-        ("/policy.onnx", "application/octet-stream"),
-    ],
-)
-def test_files_have_their_types(server: Server, path: str, mime_type: str) -> None:
-    status, headers, body = ask(server, path)
-    assert (status, headers["Content-Type"]) == (200, mime_type)
-    assert int(headers["Content-Length"]) == len(body) > 0
-
-
-@pytest.mark.parametrize(
-    ("path", "method", "hosts", "status"),
-    [
-        ("/", "GET", None, 200),
-        ("/", "HEAD", None, 200),
-        ("/nowhere", "GET", None, 404),
-        ("/", "GET", ("evil.example",), 421),
-        ("/", "POST", None, 501),
-        ("/", "TRACE", None, 501),
-    ],
-)
-def test_every_response_has_the_security_headers(
-    server: Server, path: str, method: str, hosts: tuple[str, ...] | None, status: int
+def test_only_the_table_is_served_and_only_here_with_security_headers(
+    server: Server, status: int, method: str, path: str, hosts: tuple[str, ...]
 ) -> None:
-    got, headers, _ = ask(server, path, method=method, hosts=hosts)
+    got, headers, body = ask(server, path, method=method, hosts=hosts)
     assert got == status
     assert headers.items() >= GUARDS.items()
+    assert status == 200 or b"nash_conv" not in body
+
+
+TEXT = "; charset=utf-8"
+TYPES = {
+    **dict.fromkeys(("/", "/index.html"), f"text/html{TEXT}"),
+    **dict.fromkeys(("/app.js", "/engine.js?v=1", "/ort/ort.mjs"), f"text/javascript{TEXT}"),
+    **{"/style.css": f"text/css{TEXT}", "/game.json": f"application/json{TEXT}"},
+    **{"/favicon.svg": "image/svg+xml", "/ort/ort.wasm": "application/wasm"},
+    "/policy.onnx": "application/octet-stream",
+}
+
+
+@pytest.mark.parametrize("path", TYPES)
+def test_files_have_their_types(server: Server, path: str) -> None:
+    status, headers, body = ask(server, path)
+    assert (status, headers["Content-Type"]) == (200, TYPES[path])
+    assert int(headers["Content-Length"]) == len(body) > 0
 
 
 def raw(server: Server, request: str) -> bytes:
@@ -356,31 +319,16 @@ def test_an_idle_browser_does_not_keep_the_server_open() -> None:
     [
         (["unifrom"], "did you mean 'uniform'"),
         (["missing.json"], "missing.json"),
-        (["--port", "70000"], "70000"),
-        (["--port", "-1"], "-1"),
-        (["--port", "many"], "many"),
+        (["--port", "70000"], "want a number from 0 to 65535, not 70000"),
+        (["--port", "many"], "invalid int value: 'many'"),
+        (["--port", "BUSY"], "cannot use port BUSY: Address already in use; choose another"),
+        (["--seed", "1"], "--seed requires --terminal: the page draws its own cards"),
+        (["--game", "leduc"], "unknown game 'leduc'"),
+        (["heuristic", "--game", LEDUC], "heuristic is a policy of kuhn, not of leduc_poker"),
     ],
 )
-def test_bad_input_is_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert exit_code(["--no-open", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-
-
-def test_a_busy_port_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line(arguments: list[str], message: str, refused: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as busy:
-        port = busy.getsockname()[1]
-        assert exit_code(["--no-open", "--port", str(port)]) == 2
-    error = capsys.readouterr().err
-    assert f"cannot use port {port}: Address already in use; choose another port" in error
-    assert error.count("\n") == 1
-
-
-def exit_code(arguments: list[str]) -> int:
-    try:
-        return play.main(arguments)
-    except SystemExit as stopped:
-        return int(stopped.code or 0)
+        given = [word.replace("BUSY", str(busy.getsockname()[1])) for word in arguments]
+        wanted = message.replace("BUSY", given[-1])
+        assert wanted in refused(play.main, ["--no-open", *given])

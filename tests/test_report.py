@@ -6,7 +6,6 @@ import posixpath
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -25,7 +24,7 @@ from algorithms.reporting.document import game_document, game_facts
 from algorithms.reporting.entries import curve_beside, entry, notes_beside, policy_names
 from algorithms.reporting.writing import report_document, write_document
 from algorithms.sweeping.plan import Plan
-from tests.games import DICE, KUHN, KUHN3, LEDUC
+from tests.games import DICE, KUHN, KUHN3, LEDUC, altered
 from tests.test_web import WEB, contrast, need
 
 GAMES = ("kuhn", LEDUC, DICE, KUHN3)
@@ -178,7 +177,7 @@ def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys, mo
 def test_a_native_game_reports_what_its_tree_would():
     small = load_game("liars_dice(numdice=1,dice_sides=3)")
     native = find_liars_dice(small.origin)
-    large = replace(small, source=replace(small.source, fits_tree=lambda: False))
+    large = altered(small, fits_tree=False)
     assert large.native is not None
     wanted = Policy.uniform(small).measure()
     found = game_document(large, [entry("uniform", Policy(large, native.uniform()))])
@@ -196,8 +195,7 @@ def test_a_native_game_reports_what_its_tree_would():
 
 def without_measure(game):
     """A small game as if it were too large for a tree, and without a native form."""
-    source = replace(game.source, fits_tree=lambda: False, native=lambda: None)
-    return replace(game, source=source)
+    return altered(game, fits_tree=False, native=None)
 
 
 def test_without_an_exact_measure_the_report_has_a_bound(monkeypatch):

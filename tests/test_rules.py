@@ -47,14 +47,6 @@ def test_the_table_is_the_contract_and_nothing_else():
     assert won == {"bp": 0, "pbp": 1}
 
 
-def test_nobody_can_change_the_table():
-    for table in (BETTING, *(row.after for row in BETTING.values())):
-        with pytest.raises(TypeError):
-            table[Action.BET] = "b"
-    with pytest.raises(AttributeError):
-        BETTING[""].stake = 2
-
-
 def test_ids_are_fixed():
     assert {action.name: action.value for action in Action} == {
         "CHECK_OR_CALL": 0,
@@ -128,7 +120,7 @@ def test_a_seed_is_a_whole_number_from_0_up(value):
 
 @pytest.mark.parametrize("value", [-1, 1.0, "7", None, True, float("nan"), [1]])
 def test_not_a_seed(value):
-    with pytest.raises(BridgeError, match="is not a whole number from 0 up"):
+    with pytest.raises(BridgeError, match="is not a seed: a whole number from 0 up"):
         as_seed(value)
 
 

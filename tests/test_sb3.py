@@ -18,11 +18,17 @@ from algorithms import dominance, evaluate, export_onnx, nashconv, play, simulat
 from algorithms.games import Game, kuhn, load_game
 from algorithms.policies import load_policy, onnx_writer
 from algorithms.policies import network as network_module
-from algorithms.policies.network import network_table
-from algorithms.policies.sources import load_model, read_model
-from algorithms.support.arrays import Float64Array
+from algorithms.policies.network import as_network, network_table
 from kuhn_bridge import BridgeError
-from tests.models import Spaces, graph, save_model, sound_zip, with_data
+from tests.models import (
+    Spaces,
+    graph,
+    load_model,
+    played,
+    save_model,
+    sound_zip,
+    with_data,
+)
 
 LEDUC = "leduc_poker"
 OBSERVATIONS, LEGAL = kuhn().observations, kuhn().tree.legal
@@ -47,12 +53,6 @@ class Square(nn.Module):
 
 class OtherPolicy(MaskableActorCriticPolicy):
     """A policy class that is on no list."""
-
-
-def played(path: Path, game: Game | None = None, *, trust: bool = False) -> Float64Array:
-    """The policy in a file, `(I, A)`."""
-    network, found = load_model(path, game=game, trust=trust)
-    return network_table(network, found)
 
 
 def masked(weights: np.ndarray, legal: np.ndarray = LEGAL) -> np.ndarray:
@@ -86,10 +86,9 @@ def test_a_model_plays_as_it_does_in_sb3(tmp_path: Path, name: str, trust: bool)
     assert (
         np.abs(played(tmp_path / "model.zip", trust=trust) - sb3_probabilities(made)).max() < 1e-6
     )
-    network = read_model(tmp_path / "model.zip", trust=trust)
-    assert (network.input_size, network.num_actions, network.game) == (10, 3, None)
+    network, game = load_model(tmp_path / "model.zip", trust=trust)
+    assert (network.input_size, network.num_actions, game) == (10, 3, kuhn())
     assert not network.module.training  # so that dropout, if there is any, is off
-    assert load_policy(tmp_path / "model.zip").game is kuhn()
 
 
 @pytest.mark.parametrize("size", [30, 32])
@@ -127,7 +126,8 @@ def test_a_network_can_be_any_function(output: str, monkeypatch: pytest.MonkeyPa
     wanted = masked(np.exp(found) if output == "logits" else found)
     for size in (network_module.BATCH, 5):  # the last of three batches has 2 rows
         monkeypatch.setattr(network_module, "BATCH", size)
-        table = network_table(lambda seen: seen @ weights, "kuhn", output=output)  # type: ignore[arg-type]
+        network = as_network(lambda seen: seen @ weights, kuhn(), output=output)  # type: ignore[arg-type]
+        table = network_table(network, kuhn())
         assert np.abs(table - wanted).max() < 1e-6
 
 
@@ -146,7 +146,7 @@ def test_a_model_of_a_game_without_a_tree_is_read_without_one(tmp_path: Path) ->
 def test_a_file_names_its_game(tmp_path: Path) -> None:
     path = with_data(tmp_path / "named.zip", game="kuhn")
     assert (played(path) == played(path, kuhn())).all()
-    with pytest.raises(BridgeError, match=rf"named.zip: a model of kuhn, not of {LEDUC}$"):
+    with pytest.raises(BridgeError, match=rf"named.zip: a policy of kuhn, not of {LEDUC}$"):
         played(path, load_game(LEDUC))
     with pytest.raises(BridgeError, match=r"named.zip: a model for another game"):
         played(with_data(path, game=LEDUC))
@@ -170,7 +170,7 @@ def test_what_cannot_be_rebuilt_needs_trust(
 ) -> None:
     made = save_model(tmp_path / "model.zip", **options)
     with pytest.raises(BridgeError, match=rf"{word}.*if you trust the file"):
-        read_model(tmp_path / "model.zip")
+        load_model(tmp_path / "model.zip")
     trusted = played(tmp_path / "model.zip", trust=True)
     assert np.abs(trusted - sb3_probabilities(made)).max() < 1e-6
 
@@ -211,7 +211,7 @@ def test_bad_zips_are_one_clear_line(tmp_path: Path, trust: bool) -> None:
     words = {"missing": "No such file", "truncated": "SB3", "text": "SB3", "nan": "not finite"}
     for name, word in words.items():
         with pytest.raises(BridgeError, match=rf"{name}.zip: .*{word}") as caught:
-            read_model(tmp_path / f"{name}.zip", trust=trust)
+            played(tmp_path / f"{name}.zip", trust=trust)
         assert "\n" not in str(caught.value)
 
 
@@ -276,8 +276,7 @@ def test_an_onnx_file_names_its_game_and_its_output(tmp_path: Path) -> None:
     first = graph(tmp_path / "first.onnx", same["a"], same["logits"], outputs=["a", "logits"])
     assert (played(path) == played(first)).all()
     path = graph(tmp_path / "named.onnx", game="kuhn")
-    assert read_model(path).game == "kuhn"
-    with pytest.raises(BridgeError, match=f"a model of kuhn, not of {LEDUC}"):
+    with pytest.raises(BridgeError, match=f"a policy of kuhn, not of {LEDUC}"):
         played(path, load_game(LEDUC))
     seat = played(graph(tmp_path / "seat.onnx", size=12))  # the observation and the seat
     assert not np.allclose(seat, played(path))
@@ -306,4 +305,4 @@ def test_outputs_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match=r"nan.onnx: the model's output is not finite"):
         load_policy(log)
     with pytest.raises(BridgeError, match="not finite"):
-        network_table(lambda seen: np.full((len(seen), 3), np.nan), "kuhn")
+        network_table(lambda seen: np.full((len(seen), 3), np.nan), kuhn())

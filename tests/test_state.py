@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 
 from kuhn_bridge import Action, Card, Phase, State
-from kuhn_bridge.encoding import MASKS, OBSERVATIONS
 from kuhn_bridge.errors import ActionError, CardError, IllegalActionError, SeatError
 from kuhn_bridge.rules import BETTING
 from kuhn_bridge.state import nodes
@@ -102,15 +101,6 @@ def test_states_are_values():
             assert twin.legal_actions == state.legal_actions
     with pytest.raises(AttributeError):  # `new` and `act` return the same states every time
         ALL[0].letters = "p"
-
-
-def test_the_arrays_behind_states_are_read_only():
-    for table in (OBSERVATIONS, MASKS):
-        with pytest.raises(TypeError):
-            table[""] = ()
-        for array in itertools.chain(*table.values()):
-            with pytest.raises(ValueError, match="read-only"):
-                array[0] = 7
 
 
 def test_an_error_names_the_player_to_act_and_what_it_may_do():

@@ -355,9 +355,7 @@ def test_reading_stops_at_the_limit(tmp_path):
 def test_a_checksum_detects_every_flipped_bit_and_every_truncation(tmp_path):
     path, content = tmp_path / "file", b"what was written"
     files.write_checksummed(path, content)
-    assert files.read_checksummed(path, max_bytes=len(content)) == content
-    with pytest.raises(UsageError, match="larger than"):
-        files.read_checksummed(path, max_bytes=len(content) - 1)
+    assert files.read_checksummed(path) == content
     whole = path.read_bytes()
     damaged = [whole[:end] for end in range(len(whole))] + [whole + b"x"]
     for bit in range(8 * len(whole)):
@@ -366,7 +364,7 @@ def test_a_checksum_detects_every_flipped_bit_and_every_truncation(tmp_path):
         damaged.append(bytes(flipped))
     for other in damaged:
         path.write_bytes(other)
-        with pytest.raises(UsageError, match=r"damaged|not a file that kuhn-bridge wrote"):
+        with pytest.raises(UsageError, match="damaged, or not a file that kuhn-bridge wrote"):
             files.read_checksummed(path)
 
 

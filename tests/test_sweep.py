@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,13 @@ from matplotlib.axes import Axes
 from algorithms import curves, sweep, train_ppo
 from algorithms.learning.curve import Point, band, draw_bands, interval, iqm, to_csv
 from algorithms.policies import load_policy
+from algorithms.support import ray_cluster
 from algorithms.support.errors import UsageError
-from algorithms.support.ray_cluster import ENVIRONMENT
 from algorithms.sweep import main
 from algorithms.sweeping import plan as planning
 from algorithms.sweeping.plan import Plan, parse_choices, parse_seeds, settings_grid
 from algorithms.sweeping.results import read_report, to_text
-from algorithms.sweeping.running import Progress
+from algorithms.sweeping.running import Progress, TrialEvent
 from kuhn_bridge import BridgeError
 
 ROOT = Path(sweep.__file__).parents[1]
@@ -35,44 +34,31 @@ STEP_SIZE = "step_size"  # the name of the setting
 # Plans.
 
 
-@pytest.mark.parametrize(
-    ("text", "seeds"),
-    [
-        ("0-3", (0, 1, 2, 3)),
-        ("0,3,7", (0, 3, 7)),
-        ("3", (0, 1, 2)),
-        ("5-5", (5,)),
-        ("1-2,9", (1, 2, 9)),
-    ],
-)
-def test_seeds_are_a_range_a_list_or_a_count(text: str, seeds: tuple[int, ...]) -> None:
-    assert parse_seeds(text) == seeds
+def test_seeds_are_a_range_a_list_or_a_count():
+    seeds = {"0-3": (0, 1, 2, 3), "0,3,7": (0, 3, 7), "3": (0, 1, 2), "1-2,9": (1, 2, 9)}
+    assert {text: parse_seeds(text) for text in seeds} == seeds
 
 
-def test_values_have_the_type_of_their_setting() -> None:
-    choices = parse_choices(["net=table,mlp", "vf-coef=1,0.3", "n_envs=64"])
-    assert choices == {"net": ["table", "mlp"], "vf_coef": [1.0, 0.3], "n_envs": [64]}
+def test_values_have_the_type_of_their_setting_and_commas_only_in_brackets():
+    choices = parse_choices(["net=table,mlp", "vf-coef=1,0.3", "game=a(x=1,g=b(y=2,z=3)),c"])
+    games = ["a(x=1,g=b(y=2,z=3))", "c"]
+    assert choices == {"net": ["table", "mlp"], "vf_coef": [1.0, 0.3], "game": games}
     assert isinstance(choices["vf_coef"][0], float)
 
 
-def test_commas_in_brackets_are_part_of_a_value() -> None:
-    parts = ["kuhn", "a(x=1,g=b(y=2,z=3))", "c"]
-    assert planning.split_values(",".join(parts)) == parts
-
-
-def test_every_combination_is_named_by_what_varies() -> None:
+def test_every_combination_is_named_by_what_varies():
     grid = settings_grid(parse_choices(["net=table,mlp", "vf_coef=1,0.5", "steps=100"]))
     assert list(grid) == [f"net={n},vf_coef={c}" for n in ("table", "mlp") for c in ("1", "0.5")]
     assert {config.steps for config in grid.values()} == {100}
-    assert list(settings_grid(parse_choices(["vf_coef=1e30,0.1"]))) == [
-        "vf_coef=1e+30",
-        "vf_coef=0.1",
-    ]
-    assert list(settings_grid({})) == ["default"]
-    assert list(settings_grid(parse_choices(["steps=100"]))) == ["steps=100"]
+    for given, names in (
+        (["vf_coef=1e30,0.1"], ["vf_coef=1e+30", "vf_coef=0.1"]),
+        (["steps=100"], ["steps=100"]),
+        ([], ["default"]),
+    ):
+        assert list(settings_grid(parse_choices(given))) == names
 
 
-def test_a_sample_of_combinations_is_always_the_same() -> None:
+def test_a_sample_of_combinations_is_always_the_same():
     grid = settings_grid(parse_choices(["vf_coef=1,2,3,4,5", "steps=10,20"]))
     some = planning.sampled(grid, 4)
     assert len(some) == 4
@@ -81,23 +67,24 @@ def test_a_sample_of_combinations_is_always_the_same() -> None:
     assert list(some) != list(grid)[:4]
 
 
-def test_no_two_settings_share_a_folder() -> None:
+def test_no_two_settings_share_a_folder():
     long = "x" * 200
     names = ["n_envs=1,net=mlp", "g(x=1,y=2)", "a/b", "a:b", "a_b", f"{long}1", f"{long}2"]
-    folders = [planning.folder_name(name) for name in names]
+    config = settings_grid({})["default"]
+    folders = [planning.Trial(name, config).folder.removesuffix("/seed-0") for name in names]
     assert folders[:2] == names[:2]
     assert len({*folders}) == len(names)
     assert all("/" not in folder and len(folder) < 140 for folder in folders)
 
 
-def test_fresh_seeds_are_fresh() -> None:
+def test_fresh_seeds_are_fresh():
     made = Plan(settings=settings_grid({}), seeds=(3, 8, 5), confirm=1, fresh_seeds=2)
     assert made.fresh_trials() == []
     chosen = planning.replace(made, chosen=("default",))
     assert [trial.config.seed for trial in chosen.fresh_trials()] == [9, 10]
 
 
-def test_a_plan_is_read_back(tmp_path: Path) -> None:
+def test_a_plan_is_read_back(tmp_path):
     grid = settings_grid(parse_choices(["steps=1,2"]))
     made = Plan(settings=grid, seeds=(0, 4), confirm=1, fresh_seeds=3, chosen=("steps=2",))
     made.write(tmp_path)
@@ -111,7 +98,7 @@ def test_a_plan_is_read_back(tmp_path: Path) -> None:
 # Results, from files.
 
 
-def pretend(folder: Path, figures: dict[str, list[float]], **options: Any) -> Plan:
+def pretend(folder, figures, **options):
     """A sweep's folder with these NashConvs for each setting, one per seed."""
     count = max(map(len, figures.values()))
     grid = {name: settings_grid({})["default"] for name in figures}
@@ -124,7 +111,7 @@ def pretend(folder: Path, figures: dict[str, list[float]], **options: Any) -> Pl
     return made
 
 
-def put(folder: Path, value: float) -> None:
+def put(folder, value):
     folder.mkdir(parents=True)
     result = {"nash_conv": value, "nash_conv_last": 1.0, "nash_conv_average": value, "steps": 200}
     (folder / "model.json").write_text(json.dumps(result))
@@ -134,7 +121,7 @@ def put(folder: Path, value: float) -> None:
     (folder / "model.csv").write_text(to_csv(curve))
 
 
-def test_a_report_summarises_the_seeds_of_each_setting(tmp_path: Path) -> None:
+def test_a_report_summarises_the_seeds_of_each_setting(tmp_path):
     values = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 8.0]
     report = read_report(tmp_path, pretend(tmp_path, {"wild": values, "tame": [0.01, 0.03]}))
     tame, wild = report.chosen_by  # the better one first
@@ -145,21 +132,17 @@ def test_a_report_summarises_the_seeds_of_each_setting(tmp_path: Path) -> None:
     low, high = wild.mean_interval
     assert 0.1 < low < wild.mean < high < 8.0
     assert wild.iqm_interval.high < high
-    assert len(report.missing) == 6
+    assert len(report.in_state("missing")) == 6
 
 
-def test_95_percent_intervals_contain_the_true_mean_about_that_often() -> None:
+def test_95_percent_intervals_contain_the_true_mean_about_that_often():
     draws = np.random.default_rng(1).normal(size=(400, 30))
     spans = [interval(sample, np.mean, resamples=999) for sample in draws]
     assert 0.89 < np.mean([low < 0 < high for low, high in spans]) < 0.98
+    assert (*interval([0.25]), iqm([0.25])) == (0.25, 0.25, 0.25)  # one seed has no spread
 
 
-def test_the_interval_of_one_seed_is_its_value() -> None:
-    assert interval([0.25]) == (0.25, 0.25)
-    assert iqm([0.25]) == 0.25
-
-
-def test_a_setting_with_failures_comes_last(tmp_path: Path) -> None:
+def test_a_setting_with_failures_comes_last(tmp_path):
     made = pretend(tmp_path, {"lucky": [0.001], "sound": [0.1, 0.1]})
     broken = tmp_path / "lucky" / "seed-1"
     broken.mkdir()
@@ -171,9 +154,7 @@ def test_a_setting_with_failures_comes_last(tmp_path: Path) -> None:
     assert "lucky, seed 1  its worker died (attempts: 4)" in text
 
 
-def test_a_report_needs_no_ray(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_needs_no_ray(tmp_path, monkeypatch, capsys):
     options = {"confirm": 1, "fresh_seeds": 2, "chosen": ("b",)}
     made = pretend(tmp_path, {"a": [0.5, 0.25], "b": [0.125, 0.25]}, **options)
     for trial in made.fresh_trials():
@@ -186,14 +167,9 @@ def test_a_report_needs_no_ray(
     assert "0.37500" in text  # on fresh seeds
     with (tmp_path / "sweep.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [(row["setting"], row["seed"], row["purpose"]) for row in rows] == [
-        ("a", "0", "choose"),
-        ("a", "1", "choose"),
-        ("b", "0", "choose"),
-        ("b", "1", "choose"),
-        ("b", "2", "confirm"),
-        ("b", "3", "confirm"),
-    ]
+    found = [(row["setting"], row["seed"], row["purpose"]) for row in rows]
+    chosen_by = [(setting, seed, "choose") for setting in "ab" for seed in "01"]
+    assert found == [*chosen_by, ("b", "2", "confirm"), ("b", "3", "confirm")]
     wanted = {STEP_SIZE, "net", "nash_conv_last", "nash_conv_average", "nash_conv_saved"}
     assert wanted | {"steps", "cpu_seconds", "host"} <= set(rows[0])
     assert rows[0]["nash_conv_saved"] == "0.5"
@@ -202,7 +178,7 @@ def test_a_report_needs_no_ray(
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_band_is_over_the_better_policies() -> None:
+def test_a_band_is_over_the_better_policies():
     one = [Point(0, 0, 1.0, 1.0), Point(100, 1, 0.5, 0.7)]
     two = [Point(0, 0, 1.0, 1.0), Point(50, 1, 0.9, 0.8), Point(200, 1, 0.9, 0.1)]
     made = band([one, two])
@@ -213,11 +189,11 @@ def test_a_band_is_over_the_better_policies() -> None:
     assert made.interval.high == pytest.approx([1.0, 0.8, between])
 
 
-def test_a_picture_keeps_ten_lines_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_keeps_ten_lines_apart(tmp_path, monkeypatch):
     labels: list[str] = []
     plot = Axes.plot
 
-    def noted(self: Axes, *args: Any, label: str, **options: Any) -> Any:
+    def noted(self, *args, label, **options):
         labels.append(label)
         return plot(self, *args, label=label, **options)
 
@@ -229,9 +205,7 @@ def test_a_picture_keeps_ten_lines_apart(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(labels) == 10
 
 
-def test_incomplete_copies_of_curves_are_not_drawn(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_incomplete_copies_of_curves_are_not_drawn(tmp_path, capsys):
     put(tmp_path / "a" / "seed-0", 0.5)
     put(tmp_path / "empty" / ".seed-0-half", 0.5)
     picture = tmp_path / "bands.png"
@@ -241,12 +215,10 @@ def test_incomplete_copies_of_curves_are_not_drawn(
     assert "no learning curve" in capsys.readouterr().err
 
 
-def test_curves_are_grouped_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_curves_are_grouped_and_named(tmp_path, monkeypatch, capsys):
     drawn: list[tuple[dict[str, int], Path]] = []
 
-    def draw(groups: dict[str, list[Any]], out: Path, game: Any = None) -> None:
+    def draw(groups, out, game=None):
         drawn.append(({name: len(group) for name, group in groups.items()}, out))
 
     monkeypatch.setattr(curves, "draw_bands", draw)
@@ -266,28 +238,27 @@ def test_curves_are_grouped_and_named(
     capsys.readouterr()
 
 
-def test_the_progress_line_counts_trials(tmp_path: Path) -> None:
-    from algorithms.sweeping.ray_tune import TrialEvent
-
-    made = pretend(tmp_path, {"a": [0.5], "b": [], "c": []})
-    shown: list[tuple[int, str]] = []
+def test_the_progress_line_counts_trials(tmp_path):
+    made, shown = pretend(tmp_path, {"a": [0.5], "b": [], "c": []}), list[tuple[int, str]]()
     live = Progress(lambda done, note: shown.append((done, note)))
-    assert live.add_trials(made.trials(), tmp_path) == 2
-    steps = made.trials()[0].config.steps
-    live.handle(TrialEvent("b/seed-0", "started"))
-    assert shown[-1] == (steps, "1 running, 1 done, 0 failed")
-    live.handle(TrialEvent("b/seed-0", "progressed", 100, 0.25))
-    assert shown[-1] == (steps + 100, "1 running, 1 done, 0 failed, best 0.2500 (b, seed 0)")
-    live.handle(TrialEvent("c/seed-0", "failed", 50, 0.5))
+    live.add_trials(made.trials(), tmp_path)
+    for event in (("b", "started"), ("b", "progressed", 100, 0.25), ("c", "failed", 50, 0.5)):
+        live.handle(TrialEvent(f"{event[0]}/seed-0", *event[1:]))
     live.handle(TrialEvent("b/seed-0", "ended", 100, 0.25))
-    assert shown[-1] == (2 * steps + 50, "0 running, 2 done, 1 failed, best 0.2500 (b, seed 0)")
+    steps, best = made.trials()[0].config.steps, ", best 0.2500 (b, seed 0)"
+    assert shown == [
+        (steps, "1 running, 1 done, 0 failed"),
+        (steps + 100, f"1 running, 1 done, 0 failed{best}"),
+        (steps + 150, f"1 running, 1 done, 1 failed{best}"),
+        (2 * steps + 50, f"0 running, 2 done, 1 failed{best}"),
+    ]
 
 
 # Mistakes, reported before anything runs.
 
 
 @pytest.fixture(scope="module")
-def closed_port() -> int:
+def closed_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -331,13 +302,7 @@ def closed_port() -> int:
         (["--address", "nonsense"], "no Ray there"),
     ],
 )
-def test_mistakes_are_one_line_and_start_nothing(
-    tmp_path: Path,
-    closed_port: int,
-    capsys: pytest.CaptureFixture[str],
-    options: list[str],
-    word: str,
-) -> None:
+def test_mistakes_are_one_line_and_start_nothing(tmp_path, closed_port, capsys, options, word):
     options = [option.format(tmp_path, port=closed_port) for option in options]
     assert main(["--out", str(tmp_path / "sweep"), *options]) == 2
     error = capsys.readouterr().err
@@ -346,61 +311,45 @@ def test_mistakes_are_one_line_and_start_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_another_service_is_not_a_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from algorithms.support import ray_cluster as cluster
-
-    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT", 0.5)
+def test_another_service_is_not_a_cluster(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(ray_cluster, "CONNECT_TIMEOUT", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         assert main(["--out", str(tmp_path / "sweep"), "--address", address]) == 2
     assert "another service listens" in capsys.readouterr().err
 
 
-def test_an_unusable_cluster_leaves_no_new_folder_and_removes_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from algorithms.support import ray_cluster as cluster
-
-    def refuse(storage: str, **options: Any) -> None:
+def test_an_unusable_cluster_leaves_no_new_folder_and_removes_none(tmp_path, monkeypatch):
+    def refuse(storage, **options):
         Path(storage).mkdir(parents=True)
         raise UsageError("a node does not see it")
 
-    monkeypatch.setattr(cluster, "connected", lambda *args: nullcontext())
-    monkeypatch.setattr(cluster, "require_storage", refuse)
-    assert main(["--out", str(tmp_path / "new")]) == 2
-    assert not (tmp_path / "new").exists()
+    monkeypatch.setattr(ray_cluster, "connected", lambda *args: nullcontext())
+    monkeypatch.setattr(ray_cluster, "require_storage", refuse)
     (tmp_path / "mine").mkdir()
-    assert main(["--out", str(tmp_path / "mine")]) == 2
-    assert (tmp_path / "mine").exists()
+    assert [main(["--out", str(tmp_path / name)]) for name in ("new", "mine")] == [2, 2]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_without_ray_the_error_names_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_ray_the_error_names_the_package(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["--out", str(tmp_path / "sweep")]) == 2
     assert "this needs the package ray; pip install" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
-def test_a_sweep_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_is_not_overwritten_and_only_the_same_one_is_continued(tmp_path, capsys):
     pretend(tmp_path, {"default": [0.5]})
-    assert main(["--out", str(tmp_path)]) == 2
-    assert "has a sweep already; add --resume" in capsys.readouterr().err
+    changed = (["--set", "steps=3"], ["--seeds", "2"], ["--checkpoint-every", "7"])
+    for options, words in (
+        ([], "has a sweep already; add --resume"),
+        *((["--resume", *options], f"{options[0]} differs from") for options in changed),
+    ):
+        assert main(["--out", str(tmp_path), *options]) == 2
+        assert words in capsys.readouterr().err
 
 
-def test_only_the_same_sweep_is_continued(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pretend(tmp_path, {"default": [0.5]})
-    for options in (["--set", "steps=3"], ["--seeds", "2"], ["--checkpoint-every", "7"]):
-        assert main(["--out", str(tmp_path), "--resume", *options]) == 2
-        assert f"{options[0]} differs from" in capsys.readouterr().err
-
-
-def test_partial_copies_of_a_killed_sweep_are_removed(tmp_path: Path) -> None:
+def test_partial_copies_of_a_killed_sweep_are_removed(tmp_path):
     ray_tune = pytest.importorskip("algorithms.sweeping.ray_tune")
     source, out = tmp_path / "source", tmp_path / "out"
     for folder in (source, out / ".seed-1-half", out / ".seed-10-half"):
@@ -428,8 +377,8 @@ patient = pytest.mark.timeout(900)
 class Nodes:
     """A Ray cluster of two nodes with one core each, as processes of this machine."""
 
-    def __init__(self) -> None:
-        os.environ.update(ENVIRONMENT | BESIDE)
+    def __init__(self):
+        os.environ.update(ray_cluster.ENVIRONMENT | BESIDE)
         from ray.cluster_utils import Cluster
 
         self.cluster = Cluster(
@@ -438,7 +387,7 @@ class Nodes:
         self.cluster.add_node(num_cpus=1)
         self.address: str = self.cluster.address
 
-    def start(self, out: Path, *options: str) -> subprocess.Popen[str]:
+    def start(self, out, *options):
         """The command, on this cluster, in a process group of its own."""
         command = [sys.executable, "-m", "algorithms.sweep", "--address", self.address]
         command += ["--out", str(out), *options]
@@ -447,14 +396,14 @@ class Nodes:
             command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True
         )
 
-    def kill_worker(self, process: subprocess.Popen[str], out: Path) -> None:
+    def kill_worker(self, process, out):
         """Kill a worker after it has written some checkpoints."""
         began, stored = time.time(), out / "ray" / out.name
         early = "*/checkpoint_00000[1-5]"  # of eight
         until(lambda: any(p.stat().st_mtime > began for p in stored.glob(early)), process)
         os.kill(min(self.training()), signal.SIGKILL)
 
-    def training(self) -> dict[int, int]:
+    def training(self):
         """The workers in the middle of a training run, each with the process of its node."""
         nodes = self.cluster.list_all_nodes()
         raylets = {info.process.pid for node in nodes for info in node.all_processes["raylet"]}
@@ -470,7 +419,7 @@ class Nodes:
         return found
 
 
-def until(condition: Callable[[], Any], process: subprocess.Popen[str]) -> None:
+def until(condition, process):
     """Wait for something to happen while a process runs."""
     deadline = time.monotonic() + 300
     while not condition():
@@ -480,36 +429,36 @@ def until(condition: Callable[[], Any], process: subprocess.Popen[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[Nodes]:
+def nodes():
     made = Nodes()
     yield made
     made.cluster.shutdown()
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+def ended(process):
     """The exit code and the output of a process."""
     out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
 
-def rows(out: Path) -> list[dict[str, Any]]:
+def rows(out):
     found: list[dict[str, Any]] = json.loads((out / "sweep.json").read_text())["trials"]
     return found
 
 
-def played(model: Path) -> list[list[float]]:
+def played(model):
     """A model's policy, bit for bit."""
     table: list[list[float]] = load_policy(model).table.tolist()
     return table
 
 
-def good(out: Path) -> list[Path]:
+def good(out):
     """The trials that ended without failure."""
     return sorted(out.glob("*/seed-*/trial.json"))
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str]:
+def whole(tmp_path_factory):
     """An undisturbed sweep on this machine: its folder, exit code and output."""
     out = tmp_path_factory.mktemp("whole") / "some" / "sweep"
     command = [sys.executable, "-m", "algorithms.sweep", "--out", str(out), *PLAN]
@@ -522,9 +471,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str
 
 
 @patient
-def test_a_sweep_on_this_machine(
-    whole: tuple[Path, int, str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_on_this_machine(whole, tmp_path, capfd):
     out, code, text, error = whole
     assert (code, error) == (1, "")  # one setting fails
     assert "times the ideal" in text
@@ -532,7 +479,10 @@ def test_a_sweep_on_this_machine(
     found = rows(out)
     states = {(row[STEP_SIZE], row["seed"]): row["state"] for row in found}
     chosen_by = [row for row in found if row["purpose"] == "choose"]
-    best = min((0.5, 1.0), key=lambda size: iqm(figures(chosen_by, size)))
+    figures = {0.5: [], 1.0: [], float(WILD): []}
+    for row in chosen_by:
+        figures[row[STEP_SIZE]].append(row["nash_conv_saved"])
+    best = min((0.5, 1.0), key=lambda size: iqm(figures[size]))
     wanted = {(size, seed): "done" for size in (0.5, 1.0) for seed in (3, 5)}
     wanted |= {(float(WILD), seed): "failed" for seed in (3, 5)}
     assert states == wanted | {(best, 6): "done"}
@@ -548,15 +498,9 @@ def test_a_sweep_on_this_machine(
     assert json.loads(capfd.readouterr().out)["trials"] == found
 
 
-def figures(found: list[dict[str, Any]], size: float) -> list[float]:
-    return [row["nash_conv_saved"] for row in found if row[STEP_SIZE] == size]
-
-
 @sockets_of_ray
 @patient
-def test_killed_processes_do_not_change_the_results(
-    nodes: Nodes, whole: tuple[Path, int, str, str], tmp_path: Path
-) -> None:
+def test_killed_processes_do_not_change_the_results(nodes, whole, tmp_path):
     out = tmp_path / "broken"
     process = nodes.start(out, *PLAN, "--set", f"{STEP_SIZE}=0.5,1")
     until(lambda: len({*nodes.training().values()}) == 2, process)  # on both nodes
@@ -590,9 +534,8 @@ def test_killed_processes_do_not_change_the_results(
     code, _, error = ended(process)
     assert (code, error) == (0, "")
     undisturbed = [row for row in rows(whole[0]) if row["seed"] in (3, 5) and row[STEP_SIZE] <= 1]
-    assert [[row[name] for name in EQUAL] for row in rows(out)] == [
-        [row[name] for name in EQUAL] for row in undisturbed
-    ]
+    for row, same in zip(rows(out), undisturbed, strict=True):
+        assert [row[name] for name in EQUAL] == [same[name] for name in EQUAL]
     for path in good(out):
         trial = path.parent.relative_to(out)
         assert played(path.parent / "model.zip") == played(whole[0] / trial / "model.zip")

@@ -4,7 +4,6 @@ import sys
 from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
-import pyspiel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,23 +122,9 @@ def test_random_policies_are_uniform():
     assert np.abs(counts - 2400).max() < 5 * np.sqrt(24_000 * 0.1 * 0.9)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("goofspiel(num_cards=3)", "simultaneous.*sequential"),
-        ("chess", "too large for a tree"),
-        ("2048", "has no information state strings"),
-        ("negotiation", "samples chance outcomes"),
-    ],
-)
-def test_games_that_do_not_fit_are_refused(name, words):
-    with pytest.raises(GameError, match=words):
-        openspiel_tree(pyspiel.load_game(name), max_nodes=1_000)
-
-
 def test_a_long_walk_reports_progress():
     steps = []
-    with pytest.raises(GameError, match="the first 25,001 need"):
+    with pytest.raises(GameError, match="too large for a tree"):
         openspiel_tree(
             game("liars_dice"), max_nodes=25_000, progress=lambda done, _: steps.append(done)
         )

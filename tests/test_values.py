@@ -71,7 +71,7 @@ def test_nash_conv_is_openspiels(name, seed):
 
 @given(policies())
 def test_every_number_is_that_of_openspiels_python(policy):
-    ours = evaluate_policy(TREE, policy)
+    ours = evaluate_policy(TREE, policy.table)
     found = policy.to_openspiel()
     theirs = exploitability.nash_conv(found.game, found, return_only_nash_conv=False)
     assert ours.nash_conv == pytest.approx(theirs.nash_conv, abs=1e-12)
@@ -93,13 +93,13 @@ def test_a_best_response_wins_its_value(name):
 
 @given(policies(), policies())
 def test_no_policy_beats_the_best_response(policy, other):
-    measure = evaluate_policy(TREE, policy)
+    measure = evaluate_policy(TREE, policy.table)
     for gain, best, value in zip(measure.gains, measure.best_values, measure.values, strict=True):
         assert best >= value - 1e-12  # gains themselves are never below 0
         assert gain == pytest.approx(best - value, abs=1e-12)
     for player in (0, 1):
-        policies = [policy, policy]
-        policies[player] = other
+        policies = [policy.table, policy.table]
+        policies[player] = other.table
         won = expected_values(TREE, joint_policy(TREE, policies))[player]
         assert won <= measure.best_values[player] + 1e-12
 

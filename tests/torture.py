@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,11 @@ def damaged(whole: bytes, draw: random.Random) -> bytes:
     return draw.choice(ways)()
 
 
-def files(row: Row, count: int, contents: Iterator[bytes], path: Path) -> Row:
+def files(what: str, count: int, path: Path, content: Callable[[], bytes]) -> Row:
     """Read each content as a policy file; what is accepted must be a policy."""
-
+    row = Row(what)
     for _ in range(count):
-        path.write_bytes(next(contents))
+        path.write_bytes(content())
         policy = row.call(load_policy, str(path))
         if policy is not None and not np.allclose(policy.table.sum(axis=1), 1, atol=1e-5):
             row.failed.append(f"accepted: {policy!r}"[:200])
@@ -74,25 +74,23 @@ def policy_files(count: int, draw: random.Random, folder: Path) -> Row:
     text = json.dumps(load_policy("uniform").to_document())
     values = ["1", "-1", "0.5001", "NaN", "1e999", "null", "true", '"x"', "[]", "{}", "9" * 5_000]
 
-    def contents() -> Iterator[bytes]:
-        while True:
-            value = text.replace("0.5", draw.choice(values), draw.randint(1, 3))
-            yield draw.choice([damaged(text.encode(), draw), value.encode()])
+    def content() -> bytes:
+        value = text.replace("0.5", draw.choice(values), draw.randint(1, 3))
+        return draw.choice([damaged(text.encode(), draw), value.encode()])
 
-    return files(Row("policy files with errors"), count, contents(), folder / "policy.json")
+    return files("policy files with errors", count, folder / "policy.json", content)
 
 
 def model_files(count: int, draw: random.Random, folder: Path) -> Row:
     """Zips damaged as a whole or in a member."""
     from tests.models import members, sound_zip, zipped
 
-    def contents() -> Iterator[bytes]:
-        while True:
-            name, parts = draw.choice(["data", "policy.pth"]), members(sound_zip())
-            forged = zipped(parts | {name: damaged(parts[name], draw)})
-            yield damaged(sound_zip(), draw) if draw.random() < 0.3 else forged
+    def content() -> bytes:
+        name, parts = draw.choice(["data", "policy.pth"]), members(sound_zip())
+        forged = zipped(parts | {name: damaged(parts[name], draw)})
+        return damaged(sound_zip(), draw) if draw.random() < 0.3 else forged
 
-    return files(Row("model files, damaged"), count, contents(), folder / "model.zip")
+    return files("model files, damaged", count, folder / "model.zip", content)
 
 
 def onnx_files(count: int, draw: random.Random, folder: Path) -> Row:
@@ -102,18 +100,17 @@ def onnx_files(count: int, draw: random.Random, folder: Path) -> Row:
     path = folder / "policy.onnx"
     sound = graph(path).read_bytes()
 
-    def contents() -> Iterator[bytes]:
-        while True:
-            endless = loop(path, draw.choice(["Max", "Concat"]), draw.choice([60, 2**62]))
-            yield endless.read_bytes() if draw.random() < 0.1 else damaged(sound, draw)
+    def content() -> bytes:
+        endless = loop(path, draw.choice(["Max", "Concat"]), draw.choice([60, 2**62]))
+        return endless.read_bytes() if draw.random() < 0.1 else damaged(sound, draw)
 
-    return files(Row("ONNX files, damaged or endless"), count, contents(), path)
+    return files("ONNX files, damaged or endless", count, path, content)
 
 
 COMMANDS = {
     "algorithms.nashconv": ["POLICY", "--game", "--json", "--deterministic", "--openspiel"],
     "algorithms.solve": [
-        *("--iterations", "--variant", "--game", "--discounts", "--until", "--seed", "--out"),
+        *("--iterations", "--variant", "--game", "--discounts", "--until", "--seed", "--out")
     ],
     "algorithms.simulate": ["POLICY", "POLICY", "--hands", "--seed", "--game", "--json"],
     "algorithms.evaluate": ["POLICY", "--hands", "--seed", "--game", "--json"],

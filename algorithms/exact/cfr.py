@@ -30,7 +30,6 @@ import numpy as np
 from algorithms.exact.tree import Tree, unsigned
 from algorithms.support.arrays import Float64Array, UInt32Array
 from algorithms.support.compiled import compiled
-from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import BridgeError
 
 Weights: TypeAlias = tuple[float, float, float, float]
@@ -105,14 +104,14 @@ class BaseSolver:
 
     def regrets(self) -> Float64Array:
         """The discounted sums of regrets: `(I, A)`."""
-        return frozen(self.tree.table_of(self._regret))
+        return _frozen(self.tree.table_of(self._regret))
 
     def _normalized(self, weights: Float64Array) -> Float64Array:
         if not np.isfinite(weights).all():
             raise BridgeError(
                 f"the averaging weights overflowed within {self.iterations:,} iterations"
             )
-        return frozen(self.tree.normalized(weights))
+        return _frozen(self.tree.normalized(weights))
 
 
 class Solver(BaseSolver):
@@ -134,7 +133,12 @@ class Solver(BaseSolver):
 
     def current_policy(self) -> Float64Array:
         """The policy of the next iteration: `(I, A)`."""
-        return frozen(self.tree.table_of(self._probability[: self.tree.num_slots]))
+        return _frozen(self.tree.table_of(self._probability[: self.tree.num_slots]))
+
+
+def _frozen(table: Float64Array) -> Float64Array:
+    table.setflags(write=False)
+    return table
 
 
 # The kernel's inputs, each row in the order in which it is used:

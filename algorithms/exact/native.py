@@ -12,7 +12,6 @@ import numpy.typing as npt
 from algorithms.exact.cfr import Variant, Weights, iteration_weights, require_iterations
 from algorithms.exact.values import NO_LOSS, Loss
 from algorithms.support.arrays import Float32Array, Float64Array, Int8Array
-from algorithms.support.npz import set_arrays
 from kuhn_bridge.errors import BridgeError, PolicyError
 
 Tables: TypeAlias = tuple[Float32Array, ...]  # one (I_p, A) per player
@@ -116,4 +115,8 @@ class NativeSolver:
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a state of `get_state`, with the same results to the last bit."""
-        set_arrays(self.get_state(), state)
+        arrays = self.get_state()
+        if any(n not in state or state[n].shape != array.shape for n, array in arrays.items()):
+            raise BridgeError("not the state of a solver of this game and variant")
+        for name, array in arrays.items():
+            array[...] = state[name]

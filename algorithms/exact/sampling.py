@@ -12,8 +12,7 @@ import numpy as np
 from algorithms.exact.cfr import BaseSolver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.support.arrays import Float64Array, Int8Array, Int32Array, IntpArray, UInt64Array
-from algorithms.support.compiled import compiled
-from algorithms.support.draws import draw
+from algorithms.support.compiled import compiled, draw
 from kuhn_bridge.errors import GameError
 
 SAMPLING = ("es-mccfr", "os-mccfr")  # external and outcome sampling

@@ -23,8 +23,7 @@ from algorithms.support.arrays import (
     UInt8Array,
     UInt64Array,
 )
-from algorithms.support.compiled import compiled
-from algorithms.support.draws import STEP, draw, mixed
+from algorithms.support.compiled import STEP, compiled, draw, mixed
 from kuhn_bridge.errors import IllegalActionError
 
 # The golden ratio times 2^64: its multiples modulo 2^64 fill the range more evenly than any draws.

@@ -3,36 +3,19 @@
 A `Game` has a tree, observations and labels.
 """
 
-import copyreg
 from functools import lru_cache
 from typing import Any
 
 from algorithms.exact import solving
 from algorithms.exact.cfr import VARIANTS
-from algorithms.games.game import ClosedForm, Game
+from algorithms.games.game import Game
 from algorithms.games.kuhn import NAME as KUHN
 from algorithms.games.kuhn import kuhn
-from algorithms.games.openspiel import (
-    LONGEST_NAME,
-    MAX_NODES,
-    identity,
-    load_pyspiel,
-    openspiel_game,
-)
+from algorithms.games.leduc import RANKS, LeducGame
+from algorithms.games.openspiel import MAX_NODES, identity, load_pyspiel, sequential
 from kuhn_bridge.errors import GameError
 
-__all__ = [
-    "KUHN",
-    "LONGEST_NAME",
-    "MAX_NODES",
-    "ClosedForm",
-    "Game",
-    "as_game",
-    "kuhn",
-    "load_game",
-    "make_solver",
-    "same_game",
-]
+__all__ = ["KUHN", "MAX_NODES", "Game", "as_game", "kuhn", "load_game", "make_solver", "same_game"]
 
 NATIVE_VARIANTS = [name for name, variant in VARIANTS.items() if variant.alternating]
 
@@ -51,7 +34,24 @@ def load_game(name: str, *, max_nodes: int = MAX_NODES, cached: bool = True) -> 
     return openspiel_game(load_pyspiel(name), name=name, max_nodes=max_nodes, cached=cached)
 
 
-copyreg.pickle(Game, lambda game: (load_game, (game.name,)))
+def openspiel_game(
+    game: Any, *, name: str = "", max_nodes: int = MAX_NODES, cached: bool = False
+) -> Game:
+    """The `Game` of a `pyspiel.Game`; `name` is the string that loads it."""
+    name, simultaneous = name or str(game).removesuffix("()"), game
+    if (game := sequential(game)) is not simultaneous:
+        name = f"turn_based_simultaneous_game(game={name if ')' in name else f'{name}()'})"
+    kind, players = game.get_type(), game.num_players()
+    if kind.dynamics.name != "SEQUENTIAL":
+        raise GameError(f"{name} is {kind.dynamics.name.lower()}; it has to be sequential")
+    if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
+        raise GameError(f"{name} samples chance outcomes; they have to be explicit")
+    if not kind.provides_information_state_string:
+        raise GameError(f"{name} has no information state strings, which every game needs")
+    size = game.information_state_tensor_size() if kind.provides_information_state_tensor else 0
+    in_words = kind.short_name == "leduc_poker" and players < len(RANKS)
+    make = LeducGame if in_words else Game
+    return make(name, players, game.num_distinct_actions(), size, game, max_nodes, cached)
 
 
 def as_game(game: Any) -> Game:

@@ -17,7 +17,7 @@ import numpy as np
 
 from algorithms.exact.tree import Tree
 from algorithms.support.errors import UsageError
-from algorithms.support.npz import read_arrays, write_arrays
+from algorithms.support.files import read_arrays, write_arrays
 
 FORMAT = 3  # increase it whenever `Tree` changes
 MIN_NODES = 10_000  # smaller trees are built quickly
@@ -34,8 +34,6 @@ def directory() -> Path:
 
 def find_tree(game: Any, name: str) -> Tree | None:
     """The cached tree of a `pyspiel.Game`, called `name`, or None."""
-    if not _is_fixed(game):
-        return None
     try:
         arrays = read_arrays(_path(game))
     except (OSError, UsageError):  # no file, or a damaged one
@@ -46,7 +44,8 @@ def find_tree(game: Any, name: str) -> Tree | None:
 
 def keep_tree(game: Any, tree: Tree) -> None:
     """Cache a tree that takes long to build, if the directory can be written."""
-    if tree.num_nodes < MIN_NODES or not _is_fixed(game):
+    # Games in Python or from a file may change while their string stays the same.
+    if tree.num_nodes < MIN_NODES or any(mark in str(game) for mark in ("python_", "filename=")):
         return
     head = json.dumps([tree.num_players, tree.keys]).encode()
     arrays = {"head": np.frombuffer(head, np.uint8)}
@@ -58,11 +57,6 @@ def keep_tree(game: Any, tree: Tree) -> None:
             _remove_oldest()
 
 
-def _is_fixed(game: Any) -> bool:
-    """Whether the string determines the game; games in Python or from a file may change."""
-    return not any(mark in str(game) for mark in ("python_", "filename="))
-
-
 def _path(game: Any) -> Path:
     identity = f"{FORMAT}\n{version('open_spiel')}\n{game}"
     return directory() / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.tree"
@@ -70,9 +64,9 @@ def _path(game: Any) -> Path:
 
 def _remove_oldest() -> None:
     """Remove the oldest files until the rest is within `MAX_TOTAL_BYTES`; keep the newest."""
-    files = sorted(directory().glob("*.tree"), key=lambda path: path.stat().st_mtime, reverse=True)
-    left = MAX_TOTAL_BYTES
-    for number, path in enumerate(files):
-        left -= path.stat().st_size
-        if number and left < 0:
+    files = sorted(directory().glob("*.tree"), key=lambda path: path.stat().st_mtime)
+    total = sum(path.stat().st_size for path in files)
+    for path in files[:-1]:
+        if total > MAX_TOTAL_BYTES:
+            total -= path.stat().st_size
             path.unlink(missing_ok=True)

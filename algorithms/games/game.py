@@ -1,45 +1,33 @@
 """A game: its name, its tree if it fits into memory, observations, and labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import Measure, evaluate_policy
+from algorithms.games import openspiel
+from algorithms.games.cache import find_tree, keep_tree
 from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
-from kuhn_bridge.encoding import frozen
+from algorithms.support.progress import progress
 from kuhn_bridge.errors import GameError
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedForm:
+class ClosedForm(NamedTuple):
     """Values of a game that are known without solving it."""
 
     value: Fraction  # player 0's, in equilibrium
     uniform_nash_conv: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The functions that a `Game` calls; those that need the tree take it as an argument."""
-
-    tree: Callable[[], Tree]
-    fits_tree: Callable[[], bool]
-    observations: Callable[[Tree], Float32Array]  # (I, size)
-    infoset_label: Callable[[Tree, int], str]
-    action_label: Callable[[Tree, int, int], str]
-    chance_labels: Callable[[Tree, int], list[str]]  # of a chance node's children
-    native: Callable[[], NativeGame | None] = lambda: None
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Game:
-    """A finite sequential game with perfect recall.
+    """A finite sequential game with perfect recall, by default one of OpenSpiel's.
 
     The tree is built when it is first needed. A *table* is a joint policy. In a game with a tree it
     is float64 `(I, A)`, with one row per information set and one column per action ID; in a native
@@ -47,26 +35,33 @@ class Game:
 
     Attributes:
         name: string that loads the game again.
-        num_players: number of players.
-        num_actions: number of action IDs A.
-        source: functions that compute the tree, observations and labels.
         observation_size: size of an observation, without the one-hot of the seat.
-        closed_form: values that are known without solving the game, if any.
         origin: `pyspiel.Game` that the game was made from, if any.
+        closed_form: values that are known without solving the game, if any.
     """
 
     name: str
     num_players: int
     num_actions: int
-    source: Source
     observation_size: int
-    closed_form: ClosedForm | None = None
     origin: Any = None
+    max_nodes: int = openspiel.MAX_NODES
+    cached: bool = False
+    closed_form: ClassVar[ClosedForm | None] = None
 
     @cached_property
     def tree(self) -> Tree:
         """The game tree; a `GameError` if the game is too large for one."""
-        return self.source.tree()
+        kept = find_tree(self.origin, self.name) if self.cached else None
+        if kept is not None and kept.num_nodes <= self.max_nodes:
+            return kept
+        with progress(f"walking {self.name.partition('(')[0]}") as bar:
+            tree = openspiel.openspiel_tree(
+                self.origin, name=self.name, max_nodes=self.max_nodes, progress=bar
+            )
+        if self.cached:
+            keep_tree(self.origin, tree)
+        return tree
 
     @property
     def fits_tree(self) -> bool:
@@ -75,12 +70,21 @@ class Game:
 
     @cached_property
     def _seems_to_fit(self) -> bool:
-        return self.source.fits_tree()
+        nodes = openspiel.estimated_nodes(self.origin, enough=2 * self.max_nodes)
+        return nodes <= self.max_nodes and not openspiel.forgets(self.origin)
 
     @cached_property
     def native(self) -> NativeGame | None:
         """The native form of a large game, which is measured without a tree."""
-        return None if self.fits_tree else self.source.native()
+        return None if self.fits_tree else self.find_native()
+
+    def find_native(self) -> NativeGame | None:
+        """The native form, also of a game that fits a tree; None if there is none."""
+        # Here, so that other games do not wait for these modules.
+        from algorithms.games.liars_dice import find_liars_dice
+        from algorithms.games.phantom import find_phantom
+
+        return find_phantom(self.origin) or find_liars_dice(self.origin)
 
     @property
     def is_exact(self) -> bool:
@@ -89,20 +93,18 @@ class Game:
 
     def uniform_table(self) -> Any:
         """The table that plays every legal action equally often."""
-        return self.native.uniform() if self.native else self.tree.uniform()
+        return (self.native or self.tree).uniform()
 
     def random_table(self, seed: int) -> Any:
         """A table drawn uniformly from all policies."""
-        return self.native.random(seed) if self.native else self.tree.random(seed)
+        return (self.native or self.tree).random(seed)
 
     def measure(self, table: Any) -> Measure:
         """Exact values, gains, best responses and losses of a table.
 
         For a native game, only the largest losses are kept.
         """
-        if self.native is None:
-            return evaluate_policy(self.tree, table)
-        return self.native.measure(table)
+        return self.native.measure(table) if self.native else evaluate_policy(self.tree, table)
 
     def require_exact(self) -> None:
         """Raise an error if there is no exact measure."""
@@ -118,14 +120,22 @@ class Game:
 
         A `GameError` if two information sets of one player have the same observation.
         """
-        observations, owner = self.source.observations(self.tree), self.tree.owner
+        observations, owner = self._observations(), self.tree.owner
         distinct = sum(len(np.unique(observations[owner == p], axis=0)) for p in np.unique(owner))
         if distinct < len(observations):
             raise GameError(
                 f"{self.name}: {len(observations):,} information sets, but only {distinct:,} "
                 "distinct information state tensors: a network cannot distinguish them; a table can"
             )
-        return frozen(observations)
+        observations.flags.writeable = False
+        return observations
+
+    def _observations(self) -> Float32Array:
+        if not self.observation_size:
+            wrong = f"{self.name} has no information state tensor"
+            raise GameError(f"{wrong}, which networks need; tables do not")
+        states = map(self.state_of, range(len(self.tree.keys)))
+        return np.array([state.information_state_tensor() for state in states], np.float32)
 
     @cached_property
     def appends_seat(self) -> bool:
@@ -143,16 +153,16 @@ class Game:
         They are the observation, followed by a one-hot of the seat if `size` is larger by the
         number of players. The default is the size that training uses.
         """
-        with_seat = self.observation_size + self.num_players
+        plain, with_seat = self.observation_size, self.observation_size + self.num_players
         if size is None:
-            size = with_seat if self.appends_seat else self.observation_size
-        if size not in (self.observation_size, with_seat):
-            raise GameError(
-                f"a network of {self.name} has {self.observation_size} inputs, or {with_seat} "
-                f"with a one-hot of the seat; got {size}"
-            )
-        if size == self.observation_size:
+            size = with_seat if self.appends_seat else plain
+        if size == plain:
             return self.observations
+        if size != with_seat:
+            raise GameError(
+                f"a network of {self.name} has {plain} inputs, or {with_seat} with a one-hot of "
+                f"the seat; got {size}"
+            )
         seats = np.eye(self.num_players, dtype=np.float32)[self.tree.owner]
         return np.hstack([self.observations, seats])
 
@@ -176,20 +186,34 @@ class Game:
         """
         if self.native:
             return self.native.infoset_label(player, infoset)
-        return self.source.infoset_label(self.tree, infoset)
+        key = " ".join(self.tree.keys[infoset].split())
+        return f"player_{self.tree.owner[infoset]} at {key!r}"
 
     def action_label(self, infoset: int, action: int, player: int = 0) -> str:
         """An action at an information set in a word, e.g. `call`."""
         if self.native:
             return self.native.action_label(player, infoset, action)
-        return self.source.action_label(self.tree, infoset, action)
+        return str(self.state_of(infoset).action_to_string(int(action)))
 
     def chance_labels(self, node: int) -> list[str]:
         """The outcomes of a chance node in words, e.g. `player_0 gets J`."""
-        return self.source.chance_labels(self.tree, node)
+        children = slice(*self.tree.first_child[node : node + 2])
+        return self._chance_labels(self.tree.history(node), self.tree.action[children].tolist())
+
+    def _chance_labels(self, history: Sequence[int], outcomes: Sequence[int]) -> list[str]:
+        state = openspiel.replay(self.origin, history)
+        return [str(state.action_to_string(outcome)) for outcome in outcomes]
+
+    def state_of(self, infoset: int) -> Any:
+        """An OpenSpiel state of an information set: the first one in the tree."""
+        node = int(self.tree.members[self.tree.first_member[infoset]])
+        return openspiel.replay(self.origin, self.tree.history(node))
+
+    def __reduce__(self) -> tuple[Callable[[str], "Game"], tuple[str]]:
+        from algorithms.games import load_game  # here, because that module imports this one
+
+        return load_game, (self.name,)
 
     def __repr__(self) -> str:
-        if "tree" not in vars(self):
-            return f"<Game {self.name}>"
-        tree = self.tree
-        return f"<Game {self.name}, {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets>"
+        size = self.size_label.replace(":", ",", 1) if "tree" in vars(self) else self.name
+        return f"<Game {size}>"

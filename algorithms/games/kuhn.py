@@ -1,13 +1,13 @@
 """Kuhn poker as a `Game`, from the native core."""
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
 
 import numpy as np
 
 from algorithms.exact.kuhn import UNIFORM_NASH_CONV, VALUE
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree, Visit, compile_tree
-from algorithms.games.game import ClosedForm, Game, Source
+from algorithms.games.game import ClosedForm, Game
 from algorithms.support.arrays import Float32Array
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state, parse_information_state
 from kuhn_bridge.encoding import OBSERVATION_SIZE, encode
@@ -17,42 +17,46 @@ from kuhn_bridge.state import State
 NAME = "kuhn"
 
 
+class KuhnGame(Game):
+    """Kuhn poker; rows of its tables are `INFORMATION_STATES`, columns our action IDs."""
+
+    closed_form = ClosedForm(VALUE, UNIFORM_NASH_CONV)
+    fits_tree = True
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The 58 nodes."""
+        return kuhn_tree()
+
+    def _observations(self) -> Float32Array:
+        return np.stack([encode(*parse_information_state(name)) for name in INFORMATION_STATES])
+
+    def infoset_label(self, infoset: int, player: int = 0) -> str:
+        """`player_0 with J after check-bet`."""
+        card, letters = parse_information_state(INFORMATION_STATES[infoset])
+        betting = BETTING[letters]
+        before = f"after {'-'.join(betting.words)}" if betting.words else "to start"
+        return f"{AGENTS[betting.actor or 0]} with {card.name} {before}"
+
+    def action_label(self, infoset: int, action: int, player: int = 0) -> str:
+        """`check`, `call`, `bet` or `fold`."""
+        after = BETTING[INFORMATION_STATES[infoset][1:]].after
+        return BETTING[after[Action(action)]].words[-1]
+
+    def _chance_labels(self, history: Sequence[int], outcomes: Sequence[int]) -> list[str]:
+        return [f"{AGENTS[len(history)]} gets {Card(card).name}" for card in outcomes]
+
+
 @cache
 def kuhn() -> Game:
-    """Kuhn poker; rows of its tables are `INFORMATION_STATES`, columns our action IDs."""
-    closed_form = ClosedForm(value=VALUE, uniform_nash_conv=UNIFORM_NASH_CONV)
-    source = Source(
-        kuhn_tree, lambda: True, _observations, _infoset_label, _action_label, _chance_labels
-    )
-    return Game(NAME, len(PLAYERS), len(Action), source, OBSERVATION_SIZE, closed_form=closed_form)
+    """Kuhn poker, which needs no OpenSpiel."""
+    return KuhnGame(NAME, len(PLAYERS), len(Action), OBSERVATION_SIZE)
 
 
 def kuhn_tree() -> Tree:
     """The 58 nodes; rows are `INFORMATION_STATES` and columns our action IDs."""
     rows = [(BETTING[name[1:]].actor or 0, name) for name in INFORMATION_STATES]
     return compile_tree(NAME, len(PLAYERS), len(Action), _kuhn_visits(), infosets=rows)
-
-
-def _observations(_: Tree) -> Float32Array:
-    return np.stack([encode(*parse_information_state(name)) for name in INFORMATION_STATES])
-
-
-def _infoset_label(_: Tree, infoset: int) -> str:
-    card, letters = parse_information_state(INFORMATION_STATES[infoset])
-    betting = BETTING[letters]
-    before = f"after {'-'.join(betting.words)}" if betting.words else "to start"
-    return f"{AGENTS[betting.actor or 0]} with {card.name} {before}"
-
-
-def _action_label(_: Tree, infoset: int, action: int) -> str:
-    after = BETTING[parse_information_state(INFORMATION_STATES[infoset])[1]].after
-    return BETTING[after[Action(action)]].words[-1]
-
-
-def _chance_labels(tree: Tree, node: int) -> list[str]:
-    children = range(tree.first_child[node], tree.first_child[node + 1])
-    player = AGENTS[len(tree.history(node))]
-    return [f"{player} gets {Card(tree.action[child]).name}" for child in children]
 
 
 def _kuhn_visits() -> Iterator[Visit]:

@@ -27,7 +27,7 @@ from algorithms.learning.buffer import LastStep
 from algorithms.learning.faces import NOBODY, Face
 from algorithms.learning.states import StateSimulator
 from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
-from algorithms.support.draws import draw
+from algorithms.support.compiled import draw
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import BridgeError, IllegalActionError
 

@@ -29,7 +29,7 @@ from algorithms.learning.usual_recipe import MeasureOnly, usual_model
 from algorithms.policies import Policy, load_policy
 from algorithms.policies.network import as_network, network_table
 from algorithms.policies.sb3 import actor_of
-from algorithms.policies.sources import load_model
+from algorithms.policies.sources import open_source
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError, first_line
 
@@ -166,7 +166,7 @@ class Training:
         """Start with the policy of a saved model."""
         policy = self.model.policy
         if self.settings.kind == "states":
-            network, _ = load_model(path, game=self.game)
+            network = open_source(str(path)).network(self.game)
             _copy_weights(network.module, actor_of(policy), f"init={path}")
             return
         table = load_policy(path, game=self.game).table

@@ -1,4 +1,4 @@
-"""The files and data of the browser page, with the opponents and the equilibria."""
+"""The files and data of Kuhn's browser page, with the opponents and the equilibria."""
 
 import json
 from fractions import Fraction
@@ -6,77 +6,65 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from algorithms.exact.kuhn import (
-    LARGEST_ALPHA,
-    UNIFORM_NASH_CONV,
-    VALUE,
-    exact_nash,
-    move_costs,
-    nash,
-)
-from algorithms.playing.opponents import PERFECT_ALPHA, Opponent, opponent, usual
+from algorithms.exact import kuhn as exact
+from algorithms.games import kuhn
 from algorithms.policies.kuhn import to_names
-from algorithms.policies.sources import Source
+from algorithms.policies.sources import Source, is_file, open_source
 
-PAGE = (
-    "index.html",
-    "common.css",
-    "style.css",
-    "favicon.svg",
-    "app.js",
-    "chart.js",
-    "dom.js",
-    "engine.js",
-    "estimate.js",
-    "memory.js",
-    "mind.js",
-    "model.js",
-    "opponents.js",
-    "policy.js",
-    "score.js",
-    "text.js",
-    "values.js",
-)
+# The equilibrium in the middle reaches every information set, so every mistake against it costs.
+PERFECT_ALPHA = Fraction(1, 6)
+PERFECT = f"nash:{PERFECT_ALPHA}"
+OPPONENTS = {
+    PERFECT: ("Perfect play", "It gives nothing away: in the long run nobody wins from it."),
+    "uniform": ("Coin flips", "It decides every move by a coin toss, with every card."),
+    "heuristic": ("Never bluffs", "It bets only with the King, and folds the Jack to a bet."),
+    "always-bet": ("Always bets", "It bets and calls with every card."),
+    "always-check": ("Always checks", "It checks with every card, and folds to every bet."),
+}
+_WEB = resources.files("kuhn_bridge.web")
+PAGE = [
+    file.name
+    for file in _WEB.iterdir()
+    if file.name.endswith((".html", ".css", ".svg", ".js")) and file.name != "check.js"
+]
 # The files of onnxruntime-web that the page needs: its loader and its compiled code.
 RUNTIME = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
 _PROJECTS = (Path(__file__).parents[2], Path())
 
 
+def described(source: str) -> tuple[str, str]:
+    """A name and a sentence for the person who plays against a policy of Kuhn."""
+    kind, _, argument = source.partition(":")
+    if is_file(source):
+        return Path(source).name, ""
+    names = {"nash": f"Perfect play (alpha {argument})", "random": f"Random habits {argument}"}
+    return OPPONENTS.get(source) or (names.get(kind, source) if argument else source, "")
+
+
 def assets(source: str | Source) -> dict[str, bytes]:
     """The files of the page for a game against `source`, by path."""
-    web = resources.files("kuhn_bridge.web")
-    files = {f"/{name}": (web / name).read_bytes() for name in PAGE}
+    files = {f"/{name}": (_WEB / name).read_bytes() for name in PAGE}
     runtime = runtime_files()
     files |= {f"/ort/{name}": path.read_bytes() for name, path in runtime.items()}
-    given = _as_json(opponent(source))
-    path = Path(source if isinstance(source, str) else source.name)
-    if path.suffix == ".onnx":
-        files["/policy.onnx"] = path.read_bytes()
+    opened = open_source(source)
+    given = _opponent(opened)
+    if Path(opened.name).suffix == ".onnx":
+        files["/policy.onnx"] = Path(opened.name).read_bytes()
         given["onnx"] = "policy.onnx"
-    files["/game.json"] = json.dumps(_game_document(given, runtime=bool(runtime))).encode()
-    return files
-
-
-def _game_document(given: dict[str, Any], *, runtime: bool) -> dict[str, Any]:
-    """The JSON object that the page reads when it starts.
-
-    Args:
-        given: first opponent, as JSON; the usual ones follow.
-        runtime: whether onnxruntime-web is served.
-    """
-    others = [_as_json(one) for one in usual()]
-    return {
+    others = [_opponent(open_source(name)) for name in OPPONENTS]
+    document = {  # that the page reads when it starts
         "opponents": [given, *(one for one in others if one["policy"] != given["policy"])],
-        "runtime": runtime,
+        "runtime": bool(runtime),
         "equilibrium": _bands(),
-        "perfect": to_names(nash(PERFECT_ALPHA)),
+        "perfect": to_names(exact.nash(PERFECT_ALPHA)),
         "costs": {
             name: {action.name: float(cost) for action, cost in row.items()}
-            for name, row in move_costs(exact_nash(PERFECT_ALPHA)).items()
+            for name, row in exact.move_costs(exact.exact_nash(PERFECT_ALPHA)).items()
         },
-        "value": float(VALUE),
-        "uniform_nash_conv": float(UNIFORM_NASH_CONV),
+        "value": float(exact.VALUE),
+        "uniform_nash_conv": float(exact.UNIFORM_NASH_CONV),
     }
+    return files | {"/game.json": json.dumps(document).encode()}
 
 
 def runtime_files() -> dict[str, Path]:
@@ -88,18 +76,16 @@ def runtime_files() -> dict[str, Path]:
     return {}
 
 
-def _as_json(one: Opponent) -> dict[str, Any]:
-    policy = to_names(one.policy.table)
-    return {"name": one.name, "about": one.about, "policy": policy, "onnx": None}
+def _opponent(source: Source) -> dict[str, Any]:
+    name, about = described(source.name)
+    policy = to_names(source.policy(kuhn()).table)
+    return {"name": name, "about": about, "policy": policy, "onnx": None}
 
 
-def _bands() -> dict[str, dict[str, tuple[float, float]]]:
+def _bands() -> dict[str, dict[str, list[float]]]:
     """The lowest and highest probability of each action over all equilibria; linear in alpha."""
-    first, last = (to_names(nash(alpha)) for alpha in (Fraction(0), LARGEST_ALPHA))
+    first, last = (to_names(exact.nash(alpha)) for alpha in (Fraction(0), exact.LARGEST_ALPHA))
     return {
-        name: {
-            action: (min(share, last[name][action]), max(share, last[name][action]))
-            for action, share in row.items()
-        }
+        name: {action: sorted((share, last[name][action])) for action, share in row.items()}
         for name, row in first.items()
     }

@@ -1,125 +1,157 @@
-"""The game in a terminal, with the same words and verdicts as on the page."""
+"""A game with a tree in a terminal: one seat for the person, the others for a policy."""
 
 import io
+import math
+import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from random import Random
 
-from algorithms.exact.kuhn import VALUE, exact_nash, move_costs
-from algorithms.playing.opponents import PERFECT_ALPHA, Opponent
+from algorithms.exact.tree import CHANCE, TERMINAL
+from algorithms.exact.values import action_values
+from algorithms.games import KUHN, Game
 from algorithms.policies import Policy
-from kuhn_bridge.bridge import information_state
-from kuhn_bridge.rules import DEALS, Action, Card
-from kuhn_bridge.state import State
 
-RULES = """\
-Three cards: the Jack is lowest, the King highest. Each player gets one; the third stays hidden.
-Both put 1 chip into the pot. Whoever acts first checks or bets 1 chip; after a check the other
-may check or bet too. A bet is answered once: call it with 1 chip, or fold and lose the pot.
+KUHN_RULES = """\
+Three cards: J is lowest, K is highest. Each player gets one; the third stays hidden.
+Both put 1 chip into the pot. player_0 checks or bets 1 chip; after a check player_1 may check or
+bet too. A bet is answered once: call it with 1 chip, or fold and lose the pot.
 If nobody folds, the higher card wins. A hand wins or loses 1 chip, or 2 when a bet was called.
-Answer with a word or its first letter; h shows this again, q ends the game."""
-
-_NAMES = {Card.J: "Jack", Card.Q: "Queen", Card.K: "King"}
-
-
-class Leave(Exception):  # noqa: N818  # not an error
-    """The person quits."""
+"""
+HELP = "Answer with a move's number, name or first letters; h shows this again, q ends the game."
+WITHIN_95 = 1.96  # standard errors on either side of a mean
 
 
 @dataclass
 class Sitting:
-    """A person who plays against a policy; `tell` gets every line for the person.
+    """A person who plays against the first of some policies; all of them give the costs of moves.
 
-    `ask` is given a question and returns a line, or raises `EOFError` when there are no more.
+    `ask` is given a question and returns a line, or raises `EOFError` when there are no more;
+    `tell` gets every line for the person.
     """
 
-    policy: Policy
+    game: Game
+    policies: Mapping[str, Policy]  # by the names that the person reads
     chance: Random
     ask: Callable[[str], str]
     tell: Callable[[str], None]
-    results: list[tuple[int, int]] = field(default_factory=list)  # seat, chips
-    given_away: float = 0.0
+    results: list[float] = field(default_factory=list)  # chips
+    given_away: dict[str, float] = field(default_factory=dict)  # chips, by the name of a policy
+
+    def __post_init__(self) -> None:
+        self.help = f"{KUHN_RULES if self.game.name == KUHN else ''}{HELP}"
+        tables = {name: policy.table for name, policy in self.policies.items()}
+        self.table = next(iter(tables.values()))
+        self.costs = {n: action_values(self.game.tree, table).costs for n, table in tables.items()}
 
     def play(self) -> None:
-        """Play hands in alternating seats until the person quits."""
+        """Play hands, with changing seats, until the person leaves."""
         try:
-            for number in count(1):
+            for number in count():
                 self.hand(number)
-        except (Leave, EOFError, KeyboardInterrupt):
+        except (EOFError, KeyboardInterrupt):
             self.tell(self.summary())
 
     def hand(self, number: int) -> None:
-        """One hand from the deal to the verdict."""
-        seat = (number - 1) % 2
-        state = State.new(*self.chance.choice(DEALS))
-        own = _NAMES[state.cards[seat]]
-        self.tell(f"\nHand {number}: you act {('first', 'second')[seat]} and hold the {own}.")
-        costs: list[tuple[str, float]] = []
-        while state.actor is not None:
-            if state.actor == seat:
-                action = self.decide(state)
-                costs.append((_word(state, action), _cost(state, action)))
-            else:
-                action = self.bot_action(state)
-                self.tell(f"The bot {_word(state, action)}s.")
-            state = state.act(action)
-        self.results.append((seat, state.returns[seat]))
-        self.given_away += sum(cost for _, cost in costs)
-        self.tell(f"{_result(state, seat)} {_verdict(costs)}")
+        """One hand from the first step to the result; seats take turns."""
+        tree, seat, node = self.game.tree, number % self.game.num_players, 0
+        self.tell(f"\nHand {number + 1}: you are player_{seat}.")
+        steps: list[str] = []
+        while (player := int(tree.player[node])) != TERMINAL:
+            child = self.decide(node) if player == seat else self.drawn(node)
+            label = self._labels(node)[child]
+            steps.append(label if player == CHANCE else f"player_{player}: {label}")
+            node = int(tree.first_child[node]) + child
+        won = float(tree.returns[seat, node])
+        self.results.append(won)
+        result = f"You {'lose' if won < 0 else 'win'} {chips(abs(won))}."
+        self.tell(f"{result} The hand: {', '.join(steps)}.")
 
-    def decide(self, state: State) -> Action:
-        """Ask the person until the answer is a legal move."""
-        moves = {_word(state, action): action for action in state.legal_actions}
-        letters = {word[0]: action for word, action in moves.items()}
-        question = f"{' or '.join(moves)}? "
+    def decide(self, node: int) -> int:
+        """The index of the child that the person chooses; an `EOFError` to leave."""
+        labels = self._labels(node)
+        self.tell(f"You are {self.game.infoset_label(int(self.game.tree.infoset[node]))}.")
+        question = ", ".join(f"{place} {label}" for place, label in enumerate(labels, 1))
         while True:
-            answer = self.ask(question).strip().lower()
+            answer = " ".join(self.ask(f"{question}? ").lower().split())
             if answer in ("q", "quit", "exit"):
-                raise Leave
-            if answer in ("h", "help", "?"):
-                self.tell(RULES)
-            elif answer in moves or answer in letters:
-                return (moves | letters)[answer]
-            else:
-                wanted = ", ".join(f"{word[0]} ({word})" for word in moves)
-                self.tell(f"Please answer {wanted}, h for the rules or q to quit.")
+                raise EOFError
+            if (child := _chosen(answer, labels)) is not None:
+                self._judge(node, child, labels[child])
+                return child
+            self.tell(self.help)
 
-    def bot_action(self, state: State) -> Action:
-        """A move drawn from the policy at the bot's information state."""
-        row = self.policy[information_state(state.cards[state.actor or 0], state.letters)]
-        return Action(self.chance.choices(list(row), list(row.values()))[0])
+    def drawn(self, node: int) -> int:
+        """The index of the child that chance or the policy chooses."""
+        tree, infoset = self.game.tree, int(self.game.tree.infoset[node])
+        if infoset < 0:
+            children = slice(int(tree.first_child[node]), int(tree.first_child[node + 1]))
+            weights = tree.chance_probability[children].tolist()
+        else:
+            weights = self.table[infoset, tree.legal[infoset]].tolist()
+        return self.chance.choices(range(len(weights)), weights)[0]
 
     def summary(self) -> str:
-        """The totals, in words."""
+        """The total with a 95% interval, what the seats are worth, and the cost of the moves."""
         if not self.results:
             return "\nNo hand was finished."
-        total = sum(chips for _, chips in self.results)
-        share = float(sum((VALUE if seat == 0 else -VALUE) for seat, _ in self.results))
-        hands = f"{len(self.results)} hand{'' if len(self.results) == 1 else 's'}"
-        return (
-            f"\nAfter {hands}: {chips(total, signed=True)}. With perfect play on both sides "
-            f"your seats are worth {share:+.2f}. Your moves gave away {chips(self.given_away)}."
-        )
+        number, total, interval = len(self.results), sum(self.results), ""
+        if number > 1:
+            margin = WITHIN_95 * statistics.stdev(self.results) * math.sqrt(number)
+            interval = f" (95% interval {total - margin:+.1f} to {total + margin:+.1f})"
+        result = f"{number} hand{'' if number == 1 else 's'}: {chips(total, signed=True)}{interval}"
+        (*_, (name, policy)) = self.policies.items()
+        values = policy.measure().values
+        worth = sum(values[hand % len(values)] for hand in range(number))
+        fair = f"With {name} in every seat, yours are worth {worth:+z.2f}."
+        costs = " and ".join(f"{chips(c)} against {n}" for n, c in self.given_away.items())
+        return f"\nAfter {result}. {fair}{f' Your moves cost {costs}.' if costs else ''}"
+
+    def _labels(self, node: int) -> list[str]:
+        """The steps from a node in words, one per child."""
+        infoset = int(self.game.tree.infoset[node])
+        if infoset < 0:
+            return self.game.chance_labels(node)
+        actions = self.game.tree.legal[infoset].nonzero()[0].tolist()
+        return [self.game.action_label(infoset, action) for action in actions]
+
+    def _judge(self, node: int, child: int, label: str) -> None:
+        """Print the cost of a move, and add it to the totals."""
+        slot, said = int(self.game.tree.first_slot[self.game.tree.infoset[node]]) + child, []
+        for name, costs in self.costs.items():
+            cost = float(costs[slot])
+            if math.isnan(cost):
+                said.append(f"an unknown amount against {name}, which never arrives here")
+                continue
+            said.append(f"{chips(cost)} against {name}")
+            self.given_away[name] = self.given_away.get(name, 0.0) + cost
+        self.tell(f"Your {label} cost {', '.join(said)}.")
 
 
-def play(opponent: Opponent, *, seed: int | None = None) -> None:
-    """Play on standard input and output until the person leaves or the input ends."""
-    print(f"Kuhn poker against: {opponent.name}. {opponent.about}".strip())
-    print(RULES)
-    accept_strange_bytes()
-    chance = Random(seed)  # a game, not a secret
-    Sitting(opponent.policy, chance, ask_on_terminal, lambda line: print(line, flush=True)).play()
+def play(
+    game: Game, policies: Mapping[str, Policy], *, about: str = "", seed: int | None = None
+) -> None:
+    """Play on standard input and output until the person leaves or the input ends.
 
-
-def accept_strange_bytes() -> None:
-    """Make undecodable input a wrong answer instead of an error; call it before the first read."""
+    Args:
+        game: game with a tree.
+        policies: policies that give the costs of moves, by name; the first is the opponent.
+        about: a sentence about the opponent.
+        seed: random seed of chance and the opponent.
+    """
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")
+        sys.stdin.reconfigure(errors="replace")  # strange bytes are a wrong answer, not an error
+    chance = Random(seed)  # a game, not a secret
+    sitting = Sitting(game, policies, chance, _ask, partial(print, flush=True))
+    print(f"{game.name} against {next(iter(policies))}. {about}".strip())
+    print(sitting.help)
+    sitting.play()
 
 
-def ask_on_terminal(question: str) -> str:
+def _ask(question: str) -> str:
     """A line from standard input."""
     answer = input(question)
     if not sys.stdin.isatty():
@@ -127,34 +159,15 @@ def ask_on_terminal(question: str) -> str:
     return answer
 
 
-def _word(state: State, action: Action) -> str:
-    return state.act(action).history[-1]
-
-
-_COSTS = move_costs(exact_nash(PERFECT_ALPHA))
-
-
-def _cost(state: State, action: Action) -> float:
-    """The cost of the actor's move against perfect play."""
-    return float(_COSTS[information_state(state.cards[state.actor or 0], state.letters)][action])
-
-
-def _result(state: State, seat: int) -> str:
-    won, last = state.returns[seat], state.history[-1]
-    verb = "win" if won > 0 else "lose"
-    if last == "fold":
-        return f"You {verb} {chips(abs(won))}."
-    own, other = (_NAMES[state.cards[player]] for player in (seat, 1 - seat))
-    return f"Your {own} meets the {other}: you {verb} {chips(abs(won))}."
-
-
-def _verdict(costs: list[tuple[str, float]]) -> str:
-    """`Your check cost nothing, your call 1 chip.`; empty if the person had no move."""
-    if not costs:
-        return ""
-    (first, cost), *others = costs
-    said = f"Your {first} cost {chips(cost)}"
-    return f"{said}{''.join(f', your {word} {chips(cost)}' for word, cost in others)}."
+def _chosen(answer: str, labels: list[str]) -> int | None:
+    """The index of the move that an answer names: by number, label, or unique start of a label."""
+    names = [" ".join(label.lower().split()) for label in labels]
+    if answer.isdecimal():
+        names = [str(place) for place, _ in enumerate(labels, 1)]
+    if answer in names:
+        return names.index(answer)
+    starts = [place for place, name in enumerate(names) if answer and name.startswith(answer)]
+    return starts[0] if len(starts) == 1 else None
 
 
 def chips(amount: float, *, signed: bool = False) -> str:

@@ -7,7 +7,6 @@ per player.
 """
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ import numpy as np
 
 from algorithms.exact.native import Tables
 from algorithms.exact.tree import Tree
-from algorithms.games import KUHN, Game
+from algorithms.games import KUHN, Game, same_game
 from algorithms.policies.kuhn import to_names
 from algorithms.support.arrays import Float64Array
-from algorithms.support.npz import read_arrays, write_arrays
+from algorithms.support.files import read_arrays, write_arrays
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import Action
 
@@ -39,9 +38,9 @@ def to_players(tree: Tree, table: Float64Array) -> list[dict[str, dict[str, floa
     """One map per player, from information state to action ID to probability."""
     players: list[dict[str, dict[str, float]]] = [{} for _ in range(tree.num_players)]
     for owner, key, row, legal in zip(
-        tree.owner.tolist(), tree.keys, table, tree.legal, strict=True
+        tree.owner, tree.keys, table.tolist(), tree.legal, strict=True
     ):
-        players[owner][key] = {str(a): float(row[a]) for a in np.flatnonzero(legal).tolist()}
+        players[owner][key] = {str(a): row[a] for a in np.flatnonzero(legal).tolist()}
     return players
 
 
@@ -60,39 +59,62 @@ def parse(text: str | bytes) -> tuple[str, dict[str, Any]]:
         raise PolicyError(f'not a policy: want an object with "format": "{FORMAT}"')
     version = document.get("version")
     if version not in (KUHN_VERSION, VERSION):
-        raise PolicyError(
-            f"policy version {short_repr(version)}; this reads {KUHN_VERSION} and {VERSION}"
-        )
+        known = f"this reads {KUHN_VERSION} and {VERSION}"
+        raise PolicyError(f"policy version {short_repr(version)}; {known}")
     game = KUHN if version == KUHN_VERSION else document.get("game")
     if not isinstance(game, str):
         raise PolicyError('not a policy: "game" must name its game')
     return game, document
 
 
-def to_table(document: Mapping[str, Any], game: Game) -> Float64Array:
+def require_same_game(name: str | None, game: Game) -> None:
+    """Raise an error if the game that a file names is another one."""
+    if name is not None and not same_game(name, game.name):
+        raise PolicyError(f"a policy of {name}, not of {game.name}")
+
+
+def to_table(document: dict[str, Any], game: Game) -> Float64Array:
     """The probabilities `(I, A)` of a parsed policy of `game`; their sums are not checked."""
     tree, table = game.tree, np.zeros(game.tree.legal.shape)
-    groups: list[tuple[str, list[int], Any]]
-    if document["version"] == KUHN_VERSION:
-        action_names = [action.name for action in Action]
-        groups = [("", list(range(len(tree.keys))), document.get("policy"))]
+    players: Any
+    if is_kuhn := document["version"] == KUHN_VERSION:
+        names, players = [action.name for action in Action], [document.get("policy")]
     else:
-        action_names = [str(action) for action in range(game.num_actions)]
-        groups = [
-            (f" of player_{player}", np.flatnonzero(tree.owner == player).tolist(), rows)
-            for player, rows in enumerate(_players(document, game))
-        ]
-    for whose, infosets, rows in groups:
-        keys = {tree.keys[infoset]: infoset for infoset in infosets}
-        _require_keys(f"information states{whose}", rows, keys)
-        for key, infoset in keys.items():
-            legal = np.flatnonzero(tree.legal[infoset]).tolist()
-            actions = {action_names[action]: action for action in legal}
-            _require_keys(f"actions{whose} at {key!r}", rows[key], actions)
-            for name, action in actions.items():
-                where = f"{key!r}, action {name}"
-                table[infoset, action] = _probability(rows[key][name], where)
+        names, players = [str(a) for a in range(game.num_actions)], document.get("players")
+        if not isinstance(players, list) or len(players) != game.num_players:
+            want = f"a list of {game.num_players} maps, one per player of {game.name}"
+            raise PolicyError(f'"players" must be {want}')
+    for player, rows in enumerate(players):
+        whose = "" if is_kuhn else f" of player_{player}"
+        own = range(len(tree.keys)) if is_kuhn else np.flatnonzero(tree.owner == player).tolist()
+        _require_keys(f"information states{whose}", rows, [tree.keys[infoset] for infoset in own])
+        for infoset in own:
+            key, legal = tree.keys[infoset], np.flatnonzero(tree.legal[infoset]).tolist()
+            row = rows[key]
+            _require_keys(f"actions{whose} at {key!r}", row, [names[action] for action in legal])
+            for action in legal:
+                value = row[names[action]]
+                if type(value) not in (int, float) or not 0 <= value <= 1:  # NaN is refused too
+                    where = f"{key!r}, action {names[action]}"
+                    raise PolicyError(f"{where}: {short_repr(value)} is not a probability")
+                table[infoset, action] = value
     return table
+
+
+def _require_keys(what: str, given: Any, wanted: list[str]) -> None:
+    """Refuse a map that lacks keys or has others."""
+    if not isinstance(given, dict):
+        raise PolicyError(f"the {what} must be a map; got {short_repr(given)}")
+    if missing := [key for key in wanted if key not in given]:
+        raise PolicyError(f"an incomplete policy: the {what} lack {_some(missing)}")
+    if len(given) > len(wanted):
+        extra = _some(sorted(given.keys() - wanted))
+        raise PolicyError(f"the {what} include {extra}, which do not exist here")
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(map(short_repr, names[:3]))}{more}"
 
 
 def write_npz(path: str | Path, game: str, tables: Tables) -> None:
@@ -109,34 +131,3 @@ def read_npz(path: str | Path) -> tuple[str, Tables]:
         return str(arrays["game"]), tuple(np.asarray(arrays[name], np.float32) for name in names)
     except (KeyError, ValueError, TypeError) as error:
         raise PolicyError(f"not a policy in .npz form ({error})") from None
-
-
-def _players(document: Mapping[str, Any], game: Game) -> Sequence[Any]:
-    players = document.get("players")
-    if not isinstance(players, list) or len(players) != game.num_players:
-        raise PolicyError(
-            f'"players" must be a list of {game.num_players} maps, one per player of {game.name}'
-        )
-    return players
-
-
-def _require_keys(what: str, given: Any, wanted: Mapping[str, int]) -> None:
-    """Refuse a map that lacks keys or has others."""
-    if not isinstance(given, Mapping):
-        raise PolicyError(f"the {what} must be a map; got {short_repr(given)}")
-    if missing := [key for key in wanted if key not in given]:
-        raise PolicyError(f"an incomplete policy: the {what} lack {_some(missing)}")
-    if unknown := [key for key in given if key not in wanted]:
-        raise PolicyError(f"the {what} include {_some(unknown)}, which do not exist here")
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(map(short_repr, names[:3]))}{more}"
-
-
-def _probability(value: Any, where: str) -> float:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 <= value <= 1:  # NaN is refused too
-        raise PolicyError(f"{where}: {short_repr(value)} is not a probability")
-    return float(value)

@@ -3,7 +3,6 @@
 A table is float64 `(12, 3)`: rows as in `INFORMATION_STATES`, columns our action IDs.
 """
 
-from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -12,19 +11,24 @@ import numpy as np
 from algorithms.support.arrays import Float64Array
 from kuhn_bridge.bridge import INFORMATION_STATES, parse_information_state
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card
+from kuhn_bridge.rules import AGENTS, BETTING, Action, Card
 
 Percentages: TypeAlias = tuple[tuple[tuple[float, ...], ...], ...]
 
 PERCENT_TOLERANCE = 0.02  # allows for two rounded numbers
 _FRACTIONS = "; it sums to 1, so these seem to be fractions: multiply them by 100"
 
-# A percentage row is [check, bet, fold, call]: the histories of its two pairs, by player.
-_PAIRS = (("", "pb"), ("p", "b"))
-_PAIR_ACTIONS = (
-    (Action.CHECK_OR_CALL, Action.BET),
-    (Action.FOLD, Action.CHECK_OR_CALL),
-)
+# A percentage row is [check, bet, fold, call]: the information set and the actions of each pair, by
+# player, card and half of the row.
+_HISTORIES = (("", "pb"), ("p", "b"))
+_ACTIONS = ((Action.CHECK_OR_CALL, Action.BET), (Action.FOLD, Action.CHECK_OR_CALL))
+_PAIRS = {
+    (player, card, half): (
+        INFORMATION_STATES.index(f"{card}{_HISTORIES[player][half]}"),
+        _ACTIONS[half],
+    )
+    for player, card, half in np.ndindex(2, 3, 2)
+}
 
 # One row per card, J Q K, the same for both players: percent of check, bet; fold, call.
 STYLES = MappingProxyType(
@@ -37,17 +41,8 @@ STYLES = MappingProxyType(
 )
 
 
-def style(name: str) -> Float64Array:
-    """The table of the policy called `name` in `STYLES`."""
-    return from_percentages([STYLES[name]] * len(PLAYERS))
-
-
 def from_percentages(percentages: Any) -> Float64Array:
-    """The table of percentages `(2, 3, 4)`: players, cards, `[check, bet, fold, call]`.
-
-    Each pair sums to 100. player_0's second pair is after check-bet; player_1's first pair is after
-    a check, the second after a bet.
-    """
+    """The table of percentages `(2, 3, 4)`, as `Policy.from_percentages` takes them."""
     try:
         numbers = np.asarray(percentages, np.float64)
     except (TypeError, ValueError):
@@ -55,16 +50,14 @@ def from_percentages(percentages: Any) -> Float64Array:
     if numbers.shape != (2, 3, 4):
         raise PolicyError(f"percentages are 2 players x 3 cards x 4; got {numbers.shape}")
     table = np.zeros((len(INFORMATION_STATES), len(Action)))
-    for (player, card, half), infoset in _pairs():
-        pair = numbers[player, card, 2 * half : 2 * half + 2]
+    for place, (infoset, actions) in _PAIRS.items():
+        pair = numbers.reshape(2, 3, 2, 2)[place]
         total = pair.sum()
         if not (abs(total - 100) <= PERCENT_TOLERANCE and (pair >= 0).all()):  # NaN is refused too
             hint = _FRACTIONS if abs(total - 1) <= PERCENT_TOLERANCE else ""
-            raise PolicyError(
-                f"{AGENTS[player]} {Card(card).name}: the pair {pair.tolist()} does not sum to 100"
-                f"{hint}"
-            )
-        table[infoset, _PAIR_ACTIONS[half]] = pair / total
+            where = f"{AGENTS[place[0]]} {Card(place[1]).name}: the pair {pair.tolist()}"
+            raise PolicyError(f"{where} does not sum to 100{hint}")
+        table[infoset, actions] = pair / total
     return table
 
 
@@ -73,11 +66,10 @@ def to_percentages(table: Float64Array) -> Percentages:
 
     Rounded to 12 decimals, so that printed percentages are recovered exactly.
     """
-    numbers = np.zeros((2, 3, 4))
-    for (player, card, half), infoset in _pairs():
-        pair = 100 * table[infoset, _PAIR_ACTIONS[half]]
-        numbers[player, card, 2 * half : 2 * half + 2] = pair.round(12)
-    return tuple(tuple(map(tuple, cards)) for cards in numbers.tolist())
+    numbers = np.zeros((2, 3, 2, 2))
+    for place, (infoset, actions) in _PAIRS.items():
+        numbers[place] = (100 * table[infoset, actions]).round(12)
+    return tuple(tuple(map(tuple, cards)) for cards in numbers.reshape(2, 3, 4).tolist())
 
 
 def to_names(table: Float64Array) -> dict[str, dict[str, float]]:
@@ -100,9 +92,3 @@ def as_text(table: Float64Array) -> str:
             f"{'-'.join(betting.words) or 'start':<12}{cells[0]:>12}{cells[1]:>8}{cells[2]:>8}"
         )
     return "\n".join(lines)
-
-
-def _pairs() -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Each (player, card, half of a percentage row) and its information set."""
-    for player, card, half in np.ndindex(2, 3, 2):
-        yield (player, card, half), INFORMATION_STATES.index(f"{card}{_PAIRS[player][half]}")

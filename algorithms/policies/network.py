@@ -1,17 +1,16 @@
-"""Policy networks: their shapes, their games, and their policies, evaluated in batches."""
+"""Policy networks: their shapes, and their policies, evaluated in batches."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.games import Game, as_game
-from algorithms.games.native import NativeGame
+from algorithms.games import Game
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.errors import first_line
 from kuhn_bridge.errors import PolicyError
@@ -34,7 +33,6 @@ class Network:
     input_size: int
     num_actions: int
     output: Output = "logits"
-    game: str | None = None  # the name in the file, if there is one
     module: Any = None  # the torch module, float32 `(n, input_size)` -> logits, if there is one
 
     def probabilities(self, inputs: Float32Array, legal: BoolArray) -> Float64Array:
@@ -49,10 +47,10 @@ class Network:
         for start in range(0, len(table), BATCH):
             part = slice(start, start + BATCH)
             found = np.asarray(self.evaluate(inputs[part].copy(), legal[part]), np.float64)
-            if found.shape != legal[part].shape:
+            if found.shape != (want := legal[part].shape):
                 raise PolicyError(
-                    f"the network's output for {len(legal[part])} observations has shape "
-                    f"{found.shape}; want {legal[part].shape}"
+                    f"the network's output for {want[0]} observations has shape {found.shape}; "
+                    f"want {want}"
                 )
             table[part] = normalise(found, legal[part])
         if not np.isfinite(table).all():
@@ -62,12 +60,13 @@ class Network:
 
     def greedy(self) -> Network:
         """The network that always plays this one's most probable action."""
-
-        def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
-            best = self.probabilities(inputs, legal).argmax(axis=1)
-            return np.asarray(np.eye(self.num_actions)[best])
-
-        return Network(evaluate, self.input_size, self.num_actions, "probabilities", self.game)
+        rows = np.eye(self.num_actions)
+        return replace(
+            self,
+            evaluate=lambda *given: rows[self.probabilities(*given).argmax(axis=1)],
+            output="probabilities",
+            module=None,
+        )
 
 
 def uniform_network(game: Game) -> Network:
@@ -87,85 +86,65 @@ def require_fits(network: Network, game: Game) -> None:
         )
 
 
-def network_table(
-    network: Network | Callable[[Any], Any], game: Game | str, *, output: Output = "logits"
-) -> Any:
-    """The policy of a network at each information set: float64 `(I, A)`.
+def network_table(network: Network | Callable[[Any], Any], game: Game) -> Any:
+    """The policy of a network, or of a function of logits, at each information set.
 
-    In a native large game one float32 `(I_p, A)` per player.
-
-    Args:
-        network: a `Network`, or a torch module or another function from float32 `(n, size)` to
-            `output` `(n, A)`, where `size` is that of the observation with or without the seat.
-        game: a game with a tree or a native form.
-        output: whether a function returns `logits` or `probabilities`.
+    float64 `(I, A)` in a game with a tree, one float32 `(I_p, A)` per player in a native large one.
     """
-    loaded = as_game(game)
     if not isinstance(network, Network):
-        network = as_network(network, loaded, output=output)
-    require_fits(network, loaded)
-    if loaded.native:
-        return tuple(_native_tables(network, loaded.native))
-    return network.probabilities(loaded.network_inputs(network.input_size), loaded.tree.legal)
-
-
-def _native_tables(network: Network, game: NativeGame) -> Iterator[Float32Array]:
-    """A network's policy at each information set of each player: float32 `(I_p, A)`."""
-    with_seat = network.input_size > game.observation_size
-    for player, count in enumerate(game.num_infosets):
-        table = np.empty((count, game.num_actions), np.float32)
-        seat = np.eye(game.num_players, dtype=np.float32)[player]
+        network = as_network(network, game)
+    require_fits(network, game)
+    if (native := game.native) is None:
+        return network.probabilities(game.network_inputs(network.input_size), game.tree.legal)
+    tables = []
+    for player, count in enumerate(native.num_infosets):
+        tables.append(table := np.empty((count, game.num_actions), np.float32))
+        seat = np.eye(game.num_players, dtype=np.float32)[[player]]
         for start in range(0, count, NATIVE_BATCH):
-            stop = min(start + NATIVE_BATCH, count)
-            inputs = game.observations(player, start, stop)
-            if with_seat:
-                inputs = np.hstack([inputs, np.tile(seat, (stop - start, 1))])
-            legal = game.legal(player, start, stop)
-            table[start:stop] = network.probabilities(inputs, legal)
-        yield table
+            part = start, min(start + NATIVE_BATCH, count)
+            tensors = native.observations(player, *part)
+            inputs = np.hstack([tensors, seat.repeat(len(tensors), axis=0)])
+            legal = native.legal(player, *part)
+            table[slice(*part)] = network.probabilities(inputs[:, : network.input_size], legal)
+    return tuple(tables)
 
 
 def as_network(function: Callable[[Any], Any], game: Game, *, output: Output = "logits") -> Network:
-    """The `Network` of a torch module or another function.
+    """The `Network` of a torch module or another function, float32 `(n, size)` -> `(n, A)`.
 
-    Its input size is the first of the game's two sizes with which it can be called.
+    Its input size is the first of the game's two, without and with the seat, that it accepts.
     """
     if output not in ("logits", "probabilities"):
         raise PolicyError(f"output {output!r}: want 'logits' or 'probabilities'")
-    evaluate = evaluation(function)
     sizes = [game.observation_size, game.observation_size + game.num_players]
     for size in reversed(sizes) if game.appends_seat else sizes:
+        network = function_network(function, size, game.num_actions, output)
         try:
-            evaluate(np.zeros((1, size), np.float32), np.ones((1, game.num_actions), np.bool_))
+            network.evaluate(np.zeros((1, size), np.float32), np.ones((1, 1), np.bool_))
+            return network
         except Exception as error:  # a function may fail in any way
             reason = error
-            continue
-        module = function if _is_module(function) else None
-        return Network(evaluate, size, game.num_actions, output, module=module)
     raise PolicyError(
         f"the network cannot be called with {sizes[0]} inputs, {game.name}'s observation, nor "
         f"with {sizes[1]}, which includes a one-hot of the seat ({first_line(reason)})"
     ) from reason
 
 
-def evaluation(function: Callable[[Any], Any]) -> Callable[[Float32Array, BoolArray], Any]:
-    """`Network.evaluate` for a torch module or another function of the inputs alone."""
+def function_network(
+    function: Callable[[Any], Any], size: int, num_actions: int, output: Output = "logits"
+) -> Network:
+    """The `Network` of a torch module or another function of the inputs alone."""
     torch = sys.modules.get("torch")  # nothing needs it before it is imported
+    module = function if torch and isinstance(function, torch.nn.Module) else None
 
     def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
         if torch is None:
             return np.asarray(function(inputs))
         with torch.no_grad():
-            found = function(torch.from_numpy(inputs) if _is_module(function) else inputs)
-        is_tensor = isinstance(found, torch.Tensor)
-        return np.asarray(found.double().cpu().numpy() if is_tensor else found)
+            found = function(torch.from_numpy(inputs) if module is not None else inputs)
+        return np.asarray(found.double().cpu() if isinstance(found, torch.Tensor) else found)
 
-    return evaluate
-
-
-def _is_module(function: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(function, torch.nn.Module)
+    return Network(evaluate, size, num_actions, output, module)
 
 
 def masked(weights: Float64Array, legal: BoolArray) -> Float64Array:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper, shape_inference
@@ -43,18 +42,12 @@ _PLAIN_ATTRIBUTES = {
     getattr(onnx.AttributeProto, kind)
     for kind in ("FLOAT", "INT", "STRING", "TENSOR", "FLOATS", "INTS")
 }
-_DTYPES = {
-    **{"float": "float32", "double": "float64", "bool": "bool"},
-    **{kind: kind for kind in ("int8", "uint8", "int32", "int64")},
-}
 
 
-def read_onnx(path: Path, *, trust: bool = False) -> Network:
-    """The network of an ONNX file; errors do not name the file.
+def read_onnx(path: Path, *, trust: bool = False) -> tuple[str | None, Network]:
+    """The game that an ONNX file names, and its network; errors do not name the file.
 
-    Args:
-        path: file to read.
-        trust: whether all operators and sizes are allowed.
+    With `trust` all operators and sizes are allowed.
     """
     content = read_bytes(path, max_bytes=MAX_TRUSTED_BYTES if trust else MAX_BYTES)
     try:
@@ -62,27 +55,19 @@ def read_onnx(path: Path, *, trust: bool = False) -> Network:
         if not trust:
             _require_few_parts(model)
         game = {entry.key: entry.value for entry in model.metadata_props}.get("game")
-        rows = _fix_batch(model.graph)
-        session = _session(model if trust else _bounded(model, rows))
-        return _network(session, rows, game)
+        inputs, rows = _fix_batch(model.graph)
+        if not trust:
+            model = _bounded(model, rows)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        content, providers = model.SerializeToString(), ["CPUExecutionProvider"]
+        session = onnxruntime.InferenceSession(content, options, providers)
+        return game, _network(session, inputs, rows)
     except BridgeError:
         raise
     except Exception as error:  # the errors of these libraries have no common base
         raise PolicyError(f"onnxruntime cannot run it ({first_line(error)})") from None
-
-
-def _fix_batch(graph: Any) -> int:
-    """Give all inputs the same fixed number of rows, which is returned."""
-    weights = {tensor.name for tensor in graph.initializer}
-    dimensions = [
-        given.type.tensor_type.shape.dim for given in graph.input if given.name not in weights
-    ]
-    if not dimensions or any(len(shape) != 2 or not shape[1].dim_value for shape in dimensions):
-        raise PolicyError("its inputs must be [N, size of an observation] and [N, actions]")
-    rows = next((shape[0].dim_value for shape in dimensions if shape[0].dim_value), BATCH)
-    for shape in dimensions:
-        shape[0].dim_value = rows
-    return rows
 
 
 def _require_few_parts(model: Any) -> None:
@@ -94,6 +79,19 @@ def _require_few_parts(model: Any) -> None:
     )
     if max(map(len, parts)) > MAX_NODES or sum(n.ByteSize() for n in graph.node) > MAX_NODE_BYTES:
         raise _needs_trust(f"more than {MAX_NODES:,} nodes or {MAX_NODE_BYTES:,} bytes of nodes")
+
+
+def _fix_batch(graph: Any) -> tuple[dict[str, Any], int]:
+    """The types of the inputs, by name, and the number of rows that all of them now have."""
+    weights = {tensor.name for tensor in graph.initializer}
+    kinds = {i.name: i.type.tensor_type for i in graph.input if i.name not in weights}
+    shapes = [kind.shape.dim for kind in kinds.values()]
+    if not shapes or any(len(shape) != 2 or not shape[1].dim_value for shape in shapes):
+        raise PolicyError("its inputs must be [N, size of an observation] and [N, actions]")
+    rows = next((shape[0].dim_value for shape in shapes if shape[0].dim_value), BATCH)
+    for shape in shapes:
+        shape[0].dim_value = rows
+    return kinds, rows
 
 
 def _bounded(model: Any, rows: int) -> Any:
@@ -149,76 +147,53 @@ def _require_small(graph: Any, rows: int) -> None:
         raise _needs_trust("a graph that takes so much memory or time")
 
 
-def _session(model: Any) -> Any:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, ["CPUExecutionProvider"]
-    )
-
-
-def _network(session: Any, rows: int, game: str | None) -> Network:
-    """The `Network` of a session whose inputs have `rows` rows.
+def _network(session: Any, inputs: dict[str, Any], rows: int) -> Network:
+    """The `Network` of a session with inputs of these types, which have `rows` rows.
 
     Its output is the one called `logits` or `probabilities`, or else the first `[N, A]`. Under
     another name it is logits, unless all rows of a trial are probabilities.
     """
-    inputs = {given.name: given for given in session.get_inputs()}
     names = [output.name for output in session.get_outputs()]
+    sizes = {name: kind.shape.dim[1].dim_value for name, kind in inputs.items()}
+
+    def run(wanted: list[str], given: dict[str, Any]) -> list[Any]:
+        dtypes = {n: helper.tensor_dtype_to_np_dtype(inputs[n].elem_type) for n in given}
+        return list(session.run(wanted, {n: array.astype(dtypes[n]) for n, array in given.items()}))
+
     random = np.random.default_rng(0)  # numbers from 1 to 3: as a mask they allow all actions
-    trial = {
-        name: _as_input(given, random.integers(1, 4, (rows, given.shape[1])))
-        for name, given in inputs.items()
-    }
+    trial = {name: random.integers(1, 4, (rows, size)) for name, size in sizes.items()}
     outputs = {
         name: found
-        for name, found in zip(names, session.run(names, trial), strict=True)
+        for name, found in zip(names, run(names, trial), strict=True)
         if np.ndim(found) == 2 and len(found) == rows and found.shape[1] > 1
     }
     if not outputs:
         raise PolicyError(f"no output is [N, actions]; they are {short_repr(names)}")
     chosen = next((n for n in ("logits", "probabilities") if n in outputs), next(iter(outputs)))
-    actions = outputs[chosen].shape[1]
-    masks = [name for name, given in inputs.items() if given.shape[1] == actions]
+    values = outputs[chosen]
+    actions = values.shape[1]
+    masks = [name for name, size in sizes.items() if size == actions]
     masks.sort(key=lambda name: "mask" not in name.lower())
     mask = masks[0] if masks and len(inputs) > 1 else None
     observations = [name for name in inputs if name != mask]
     if len(observations) != 1:
-        raise PolicyError(
-            f"its inputs are {short_repr([given.shape for given in inputs.values()])}; "
-            f"want one observation and at most one action mask, [N, {actions}]"
-        )
+        want = f"want one observation and at most one action mask, [N, {actions}]"
+        raise PolicyError(f"its inputs have {short_repr([*sizes.values()])} columns; {want}")
 
-    def evaluate(observed: Float32Array, legal: BoolArray) -> npt.ArrayLike:
+    def evaluate(observed: Float32Array, legal: BoolArray) -> Any:
         found = []
         for start in range(0, len(observed), rows):
             part = slice(start, start + rows)
             feed = {observations[0]: observed[part], **({mask: legal[part]} if mask else {})}
-            padded = {
-                name: _as_input(inputs[name], np.pad(array, ((0, rows - len(array)), (0, 0))))
-                for name, array in feed.items()
-            }
-            found.append(session.run([chosen], padded)[0])
-        return np.asarray(np.concatenate(found)[: len(observed)])
+            missing = ((0, rows - len(observed[part])), (0, 0))
+            padded = {name: np.pad(array, missing) for name, array in feed.items()}
+            found += run([chosen], padded)
+        return np.concatenate(found)[: len(observed)]
 
-    size = inputs[observations[0]].shape[1]
-    return Network(evaluate, size, actions, _kind(chosen, outputs[chosen]), game)
-
-
-def _kind(name: str, values: npt.NDArray[Any]) -> Output:
-    """Whether an output is logits or probabilities, by its name, or else by its values `(n, A)`."""
     sums_to_one = (values >= 0).all() and np.allclose(values.sum(axis=1), 1, atol=1e-4)
-    is_logits = name == "logits" or (name != "probabilities" and not sums_to_one)
-    return "logits" if is_logits else "probabilities"
-
-
-def _as_input(given: Any, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values as the type of an input, e.g. `tensor(float)` or `tensor(int8)`."""
-    kind = given.type.removeprefix("tensor(").removesuffix(")")
-    if kind not in _DTYPES:
-        raise PolicyError(f"its input {short_repr(given.name)} is {given.type}; want numbers")
-    return values.astype(_DTYPES[kind])
+    is_logits = chosen == "logits" or (chosen != "probabilities" and not sums_to_one)
+    output: Output = "logits" if is_logits else "probabilities"
+    return Network(evaluate, sizes[observations[0]], actions, output)
 
 
 def _needs_trust(what: str) -> PolicyError:

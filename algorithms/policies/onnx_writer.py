@@ -3,8 +3,7 @@
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 from torch import nn
 
 from algorithms.games import KUHN, Game
-from algorithms.policies.network import Network, as_network, network_table
+from algorithms.policies.network import Network, as_network
 from algorithms.policies.policy import Policy
 from algorithms.support.errors import UsageError
 from algorithms.support.files import replacing
@@ -60,14 +59,20 @@ def export(network: Network | Callable[[Any], Any], game: Game, out: str | Path)
     if found.module is None:
         raise UsageError("only torch modules can be exported")
     inputs, module = example_inputs(game, found.input_size), _Masked(found.module.eval())
+    tensors = [torch.tensor(array) for array in inputs.values()]
     with replacing(out) as temporary:
-        proto = _to_proto(module, inputs)
-        _label(proto, _properties(found, game))
+        proto = _to_proto(module, tensors)
+        proto.producer_name, proto.producer_version = "kuhn-bridge", __version__
+        proto.graph.name = "policy"
+        onnx.helper.set_model_props(proto, _properties(found, game))
+        onnx.checker.check_model(proto, full_check=True)
         temporary.write_bytes(proto.SerializeToString(deterministic=True))
-        wanted, written = _run_torch(module, inputs), run_onnx(temporary, inputs)
+        with torch.no_grad():
+            outputs = [tensor.numpy() for tensor in module(*tensors)]
+        wanted = dict(zip(OUTPUTS, outputs, strict=True))
         # Rounding errors grow with the logits, and on random inputs these can be any size.
         tolerance = AGREEMENT if game.fits_tree else AGREEMENT * _scale(wanted["logits"])
-        return disagreement(wanted, written, inputs, tolerance=tolerance)
+        return disagreement(wanted, run_onnx(temporary, inputs), inputs, tolerance=tolerance)
 
 
 def run_onnx(path: str | Path, inputs: Arrays) -> Arrays:
@@ -128,18 +133,15 @@ class _Masked(nn.Module):
         return torch.where(legal, probabilities, 0.0), logits
 
 
-def _run_torch(module: nn.Module, inputs: Arrays) -> Arrays:
-    with torch.no_grad():
-        outputs = module(*(torch.tensor(array) for array in inputs.values()))
-    return {name: tensor.numpy() for name, tensor in zip(OUTPUTS, outputs, strict=True)}
-
-
-def _to_proto(module: nn.Module, inputs: Arrays) -> Any:
+def _to_proto(module: nn.Module, tensors: list[torch.Tensor]) -> Any:
+    """The ONNX model of a module, without the exporter's notes about source files."""
     batch = torch.export.Dim("N")
-    with _quiet():
-        program = torch.onnx.export(
+    # Its warnings are about its internals and about libraries that are not used here.
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings(action="ignore"):
+        program: Any = torch.onnx.export(
             module,
-            tuple(torch.tensor(array[:2]) for array in inputs.values()),
+            tuple(tensor[:2] for tensor in tensors),
             dynamo=True,
             opset_version=OPSET,
             external_data=False,
@@ -148,27 +150,8 @@ def _to_proto(module: nn.Module, inputs: Arrays) -> Any:
             dynamic_shapes=({0: batch}, {0: batch}),
             verbose=False,
         )
-    return program.model_proto if program else None
-
-
-def _properties(network: Network, game: Game) -> dict[str, str]:
-    """The metadata of the file; NashConv only if the game fits a tree."""
-    properties = {"name": "kuhn-bridge-policy", "version": __version__, "game": game.name}
-    if game.name == KUHN:
-        properties["actions"] = json.dumps({action.name: action.value for action in Action})
-    if game.fits_tree:
-        nash_conv = Policy(game, network_table(network, game)).nash_conv()
-        properties["nash_conv"] = repr(float(nash_conv))
-    return properties
-
-
-def _label(proto: Any, properties: dict[str, str]) -> None:
-    """Remove the exporter's notes about source files, add our properties, check the model."""
-    _strip(proto)
-    proto.producer_name, proto.producer_version = "kuhn-bridge", __version__
-    proto.graph.name = "policy"
-    onnx.helper.set_model_props(proto, properties)
-    onnx.checker.check_model(proto, full_check=True)
+    _strip(proto := program.model_proto)
+    return proto
 
 
 def _strip(message: Any) -> None:
@@ -180,15 +163,11 @@ def _strip(message: Any) -> None:
                 _strip(part)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the exporter's warnings about its internals and about libraries not used here."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
+def _properties(network: Network, game: Game) -> dict[str, str]:
+    """The metadata of the file; NashConv only if the game fits a tree."""
+    properties = {"name": "kuhn-bridge-policy", "version": __version__, "game": game.name}
+    if game.name == KUHN:
+        properties["actions"] = json.dumps({action.name: action.value for action in Action})
+    if game.fits_tree:
+        properties["nash_conv"] = repr(float(Policy(game, network=network).nash_conv()))
+    return properties

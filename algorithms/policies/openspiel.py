@@ -4,7 +4,7 @@ Functions take a game and its table `(I, A)`. For `kuhn` the OpenSpiel game is `
 two action IDs are translated, or `python_kuhn_bridge`, which has ours.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,7 @@ from algorithms.exact.values import Measure
 from algorithms.games import KUHN, Game, as_game
 from algorithms.games.openspiel import identity, load_pyspiel, replay
 from algorithms.support.arrays import Float64Array
-from algorithms.support.errors import UsageError
-from kuhn_bridge.bridge import LETTERS, from_openspiel, to_openspiel
+from kuhn_bridge.bridge import INFORMATION_STATES, LETTERS, from_openspiel, to_openspiel
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.rules import BETTING, PLAYERS, Action
 
@@ -57,14 +56,10 @@ def read_policy(policy: Any, game: Any = None) -> tuple[Game, Float64Array]:
         raise PolicyError(f"{type(policy).__name__} is neither an OpenSpiel policy nor a function")
     answers = [_answer(ask, loaded, theirs, infoset) for infoset in range(len(loaded.tree.keys))]
     if loaded.name == KUHN:
-        answers = _in_our_ids(answers, loaded.tree.keys)
+        answers = _in_our_ids(answers)
     table = np.zeros(loaded.tree.legal.shape)
-    for infoset, answer in enumerate(answers):
-        for action, probability in answer.items():
-            if not 0 <= action < loaded.num_actions:
-                where = loaded.infoset_label(infoset)
-                raise PolicyError(f"{where}: {action} is not an action ID of {loaded.name}")
-            table[infoset, action] = probability
+    for row, answer in zip(table, answers, strict=True):
+        row[list(answer)] = list(answer.values())
     return loaded, table
 
 
@@ -106,18 +101,13 @@ def to_pyspiel_tabular(game: Game, table: Float64Array, target: Any = None) -> A
 
 def measured_by_openspiel(game: Game, table: Float64Array) -> OpenSpielMeasure:
     """NashConv, gains and values by OpenSpiel's Python algorithms."""
-    try:
-        from open_spiel.python.algorithms import expected_game_score, exploitability
-    except ImportError as error:
-        raise UsageError(
-            f"OpenSpiel is not installed ({error}); pip install 'kuhn-bridge[openspiel]'"
-        ) from None
+    from open_spiel.python.algorithms import expected_game_score, exploitability
+
     policy = to_openspiel_policy(game, table)
-    theirs = policy.game
-    found = exploitability.nash_conv(theirs, policy, return_only_nash_conv=False)
-    players = [policy] * theirs.num_players()
-    values = expected_game_score.policy_value(theirs.new_initial_state(), players)
-    gains = tuple(float(gain) for gain in found.player_improvements)
+    found = exploitability.nash_conv(policy.game, policy, return_only_nash_conv=False)
+    players = [policy] * game.num_players
+    values = expected_game_score.policy_value(policy.game.new_initial_state(), players)
+    gains = tuple(map(float, found.player_improvements))
     return OpenSpielMeasure(float(found.nash_conv), gains, tuple(map(float, values)))
 
 
@@ -130,22 +120,18 @@ def _default_game(game: Game) -> Any:
 
 def _require_same_game(game: Game, theirs: Any) -> None:
     if game.name == KUHN:
-        right = theirs.get_type().short_name in (KUHN_POKER, KUHN_BRIDGE)
-        if not right or theirs.num_players() != game.num_players:
-            raise PolicyError(
-                f"policies of {KUHN} convert to {KUHN_POKER} and {KUHN_BRIDGE}, not to {theirs}"
-            )
+        known = theirs.get_type().short_name in (KUHN_POKER, KUHN_BRIDGE)
+        if not known or theirs.num_players() != game.num_players:
+            both = f"{KUHN_POKER} and {KUHN_BRIDGE}"
+            raise PolicyError(f"policies of {KUHN} convert to {both}, not to {theirs}")
     elif identity(theirs) != identity(_default_game(game)):
         raise PolicyError(f"a policy of {theirs}, not of {game.name}")
 
 
 def _require_all_players(policy: Any, game: Game) -> None:
-    players = set(range(game.num_players))
-    covered = set(getattr(policy, "player_ids", players))
-    if covered != players:
-        raise PolicyError(
-            f"an incomplete policy: it covers players {sorted(covered)} of {sorted(players)}"
-        )
+    players = list(range(game.num_players))
+    if (covered := sorted(getattr(policy, "player_ids", players))) != players:
+        raise PolicyError(f"an incomplete policy: it covers players {covered} of {players}")
     if hasattr(policy, "policy_table"):  # a C++ policy has no game, only information states
         given, wanted = set(policy.policy_table()), set(game.tree.keys)
         if unknown := sorted(given - wanted):
@@ -159,41 +145,34 @@ def _answer(ask: Callable[[Any], Any], game: Game, theirs: Any, infoset: int) ->
     tree = game.tree
     history = tree.history(int(tree.members[tree.first_member[infoset]]))
     if _is_translated(game, theirs):
-        cards, letters = history[: len(PLAYERS)], tree.keys[infoset][1:]
-        history = [*cards, *map(LETTERS.index, letters)]
+        history = [*history[: len(PLAYERS)], *map(LETTERS.index, tree.keys[infoset][1:])]
     try:
-        answer = _as_map(ask(replay(theirs, history)))
-        if not answer:
-            raise LookupError("it gives no probabilities")
+        answer = ask(replay(theirs, history))
+        if not isinstance(answer, Mapping):
+            answer = list(answer)
+            answer = dict(answer if np.ndim(answer[0]) else enumerate(answer))
+        found = {int(action): float(p) for action, p in answer.items()}
+        if not found or not set(found) <= set(range(game.num_actions)):
+            raise LookupError(f"{list(found)} are not action IDs of {game.name}")
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         where = f"player_{tree.owner[infoset]} at {tree.keys[infoset]!r}"
         raise PolicyError(f"the policy has no answer for {where} ({error})") from None
-    return answer
+    return found
 
 
-def _as_map(answer: Any) -> dict[int, float]:
-    if isinstance(answer, Mapping):
-        return {int(action): float(p) for action, p in answer.items()}
-    answer = list(answer)
-    pairs = answer if answer and np.ndim(answer[0]) else enumerate(answer)
-    return {int(action): float(p) for action, p in pairs}
-
-
-def _in_our_ids(answers: list[dict[int, float]], keys: Sequence[str]) -> list[dict[int, float]]:
+def _in_our_ids(answers: list[dict[int, float]]) -> list[dict[int, float]]:
     """Kuhn's answers in our action IDs; OpenSpiel's Pass and Bet are translated.
 
     A C++ policy does not say which IDs it uses, but only ours have FOLD.
     """
-    facing = [BETTING[key[1:]].faces_bet for key in keys]
-    used = {a for bet, answer in zip(facing, answers, strict=True) if bet for a in answer}
+    facing = [BETTING[key[1:]].faces_bet for key in INFORMATION_STATES]
+    pairs = list(zip(facing, answers, strict=True))
+    used = {action for bet, answer in pairs if bet for action in answer}
     if used == {0}:  # folding there in kuhn_poker, calling in ours
         raise PolicyError("the policy lists action 0 alone facing a bet: list all legal actions")
     if Action.FOLD in used:
         return answers
-    return [
-        {from_openspiel(action, bet): p for action, p in answer.items()}
-        for bet, answer in zip(facing, answers, strict=True)
-    ]
+    return [{from_openspiel(action, bet): p for action, p in one.items()} for bet, one in pairs]
 
 
 def _is_translated(game: Game, theirs: Any) -> bool:

@@ -4,56 +4,56 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import ROW_SUM_TOLERANCE, Measure
-from algorithms.games import KUHN, Game, as_game, kuhn, same_game
-from algorithms.policies import formats
+from algorithms.games import KUHN, Game, as_game, kuhn
+from algorithms.policies import formats, openspiel
 from algorithms.policies import kuhn as kuhn_policies
+from algorithms.policies.network import Network, Output, as_network, network_table, uniform_network
 from algorithms.support import budget, files
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.progress import Advance
-from kuhn_bridge.encoding import frozen
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import Action, as_seed
 
 if TYPE_CHECKING:
-    from algorithms.policies.network import Network
     from kuhn_bridge.sb3 import LowerBound
 
 
 class Policy:
     """A joint policy of all players of a game: immutable and validated.
 
-    A policy has a table, or in a game without a tree a network, or both.
+    A policy has a table, or in a game without a tree a network, or both. In a game with a tree a
+    network is evaluated at once.
 
     Attributes:
         game: game of the policy.
         network: `Network` that plays a game without a tree, if there is one.
     """
 
-    __slots__ = ("_table", "game", "network")
     game: Game
     network: Network | None
-    _table: Any
 
     def __init__(
         self, game: Game | str, table: Any = None, *, network: Network | None = None
     ) -> None:
         loaded = as_game(game)
+        if network is not None and loaded.fits_tree:
+            table, network = network_table(network, loaded), None
         if table is None and network is None:
             raise PolicyError("a policy has a table or a network; got neither")
-        object.__setattr__(self, "game", loaded)
-        object.__setattr__(self, "network", network)
-        object.__setattr__(self, "_table", None if table is None else _validated(loaded, table))
+        vars(self).update(game=loaded, network=network)
+        if table is not None:
+            vars(self)["table"] = _validated(loaded, table)
 
-    @property
+    @cached_property
     def table(self) -> Any:
         """The probabilities of all actions at all information sets, read-only.
 
@@ -61,12 +61,8 @@ class Policy:
         1, and illegal actions have probability 0. In a native large game one float32 `(I_p, A)`
         per player; a network is evaluated at all information sets when this is first read.
         """
-        if self._table is None and self.network is not None:
-            from algorithms.policies.network import network_table
-
-            self.game.require_exact()
-            object.__setattr__(self, "_table", network_table(self.network, self.game))
-        return self._table
+        self.game.require_exact()
+        return network_table(self.network, self.game) if self.network else None
 
     def probabilities(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
         """Probabilities of actions `(n, A)` at observations `(n, size)`, in a game without a tree.
@@ -95,13 +91,9 @@ class Policy:
     @classmethod
     def uniform(cls, game: Game | str) -> Policy:
         """The policy that plays every legal action with equal probability."""
-        from algorithms.policies.network import uniform_network
-
         loaded = as_game(game)
-        if loaded.fits_tree:
-            return cls(loaded, loaded.uniform_table())
         table = loaded.uniform_table() if loaded.is_exact else None
-        return cls(loaded, table, network=uniform_network(loaded))
+        return cls(loaded, table, network=None if loaded.fits_tree else uniform_network(loaded))
 
     @classmethod
     def random(cls, game: Game | str, seed: int) -> Policy:
@@ -118,27 +110,17 @@ class Policy:
                 or a list of probabilities.
             game: a `Game`, a name or a `pyspiel.Game`; required if the policy has no `game`.
         """
-        from algorithms.policies import openspiel
-
         return cls(*openspiel.read_policy(policy, game))
 
     @classmethod
     def from_network(
-        cls,
-        network: Callable[[Any], Any],
-        game: Game | str,
-        *,
-        output: Literal["logits", "probabilities"] = "logits",
+        cls, network: Callable[[Any], Any], game: Game | str, *, output: Output = "logits"
     ) -> Policy:
         """The policy of a function from observations, float32 `(I, size)`, to numbers `(I, A)`.
 
         A torch module is given a tensor. Illegal actions are masked out.
         """
-        from algorithms.policies.network import as_network, network_table
-
         loaded = as_game(game)
-        if loaded.fits_tree:
-            return cls(loaded, network_table(network, loaded, output=output))
         return cls(loaded, network=as_network(network, loaded, output=output))
 
     @classmethod
@@ -153,8 +135,6 @@ class Policy:
 
     def to_openspiel(self) -> Any:
         """An `open_spiel.python.policy.Policy`; for `kuhn` it uses the IDs of `kuhn_poker`."""
-        from algorithms.policies import openspiel
-
         return openspiel.to_openspiel_policy(self.game, self.table)
 
     def nash_conv(self) -> float:
@@ -192,22 +172,14 @@ class Policy:
         """
         from kuhn_bridge.sb3 import lower_bound
 
-        return lower_bound(
-            self.game,
-            self.table if self.game.fits_tree else self.probabilities,
-            decisions=decisions,
-            hands=hands,
-            seeds=seeds,
-            cpus=cpus,
-            address=address,
-            progress=progress,
-        )
+        played = self.table if self.game.fits_tree else self.probabilities
+        options: Any = {"seeds": seeds, "cpus": cpus, "address": address, "progress": progress}
+        return lower_bound(self.game, played, decisions=decisions, hands=hands, **options)
 
     def greedy(self) -> Policy:
         """The policy that always plays the most probable action, the lowest ID in a tie."""
-        if self.game.fits_tree:
-            return Policy(self.game, _greedy(self.table))
-        table = None if self._table is None else tuple(map(_greedy, self._table))
+        known = tuple(map(_greedy, self._tables())) if "table" in vars(self) else None
+        table = known[0] if known and self.game.fits_tree else known
         return Policy(self.game, table, network=self.network and self.network.greedy())
 
     def to_document(self) -> dict[str, Any]:
@@ -222,8 +194,7 @@ class Policy:
         text = document if isinstance(document, str) else json.dumps(document)
         name, parsed = formats.parse(text)
         loaded = as_game(name if game is None else game)
-        if not same_game(name, loaded.name):
-            raise PolicyError(f"a policy of {name}, not of {loaded.name}")
+        formats.require_same_game(name, loaded)
         return cls(loaded, formats.to_table(parsed, loaded))
 
     def save(self, path: str | Path) -> None:
@@ -249,35 +220,30 @@ class Policy:
         kind = Action if self.game.name == KUHN else int
         return {kind(action): float(self.table[infoset, action]) for action in actions}
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        return np.array(self.table, dtype=dtype, copy=copy)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Policy):
             return NotImplemented
-        return self.game.name == other.game.name and all(
-            map(np.array_equal, _tables(self), _tables(other))
-        )
+        same = map(np.array_equal, self._tables(), other._tables())
+        return self.game.name == other.game.name and all(same)
 
     def __hash__(self) -> int:
-        return hash((self.game.name, *(table.tobytes() for table in _tables(self))))
+        return hash((self.game.name, *(table.tobytes() for table in self._tables())))
 
     def __reduce__(self) -> tuple[Any, tuple[Game, Any]]:
-        return partial(Policy, network=self.network), (self.game, self._table)
+        return partial(Policy, network=self.network), (self.game, vars(self).get("table"))
 
     def __repr__(self) -> str:
-        if self._table is None:
+        if "table" not in vars(self):
             return f"<Policy of {self.game.name}, a network>"
-        infosets = sum(map(len, _tables(self)))
+        infosets = sum(map(len, self._tables()))
         return f"<Policy of {self.game.name}, {infosets:,} information sets>"
 
     def __str__(self) -> str:
         return kuhn_policies.as_text(self.table) if self.game.name == KUHN else repr(self)
 
-
-def _tables(policy: Policy) -> tuple[npt.NDArray[Any], ...]:
-    """The tables of a policy: one, or one per player in a native large game."""
-    return (policy.table,) if policy.game.fits_tree else policy.table
+    def _tables(self) -> tuple[npt.NDArray[Any], ...]:
+        """The tables: one, or one per player in a native large game."""
+        return (self.table,) if self.game.fits_tree else self.table
 
 
 def _greedy(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -318,24 +284,21 @@ def _validated_on_tree(tree: Tree, table: npt.ArrayLike) -> Float64Array:
             f"{short_repr(rows[infoset].tolist())} are not probabilities of the legal actions "
             f"{short_repr(legal)}, which sum to 1"
         )
-    return frozen(rows + 0.0)  # -0.0 becomes 0.0
+    copy = rows + 0.0  # -0.0 becomes 0.0
+    copy.flags.writeable = False
+    return copy
 
 
 def _find(game: Game, key: str | tuple[int, str]) -> int:
     """The information set of a string, or of (player, string)."""
     player, name = key if isinstance(key, tuple) else (None, key)
-    tree = game.tree
-    found = [
-        infoset
-        for infoset, known in enumerate(tree.keys)
-        if known == name and player in (None, tree.owner[infoset])
-    ]
+    keys, owner = game.tree.keys, game.tree.owner.tolist()
+    found = [i for i, known in enumerate(keys) if known == name and player in (None, owner[i])]
     if len(found) == 1:
         return found[0]
     if found:
         raise PolicyError(f"players share {short_repr(name)}; give (player, {short_repr(name)})")
-    some = ", ".join(map(repr, tree.keys[:12]))
+    some = ", ".join([*map(repr, keys[:12]), *(["..."] if len(keys) > 12 else [])])
     raise PolicyError(
         f"{short_repr(key)} is not an information state of {game.name}; they are {some}"
-        f"{', ...' if len(tree.keys) > 12 else ''}"
     )

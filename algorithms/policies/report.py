@@ -1,13 +1,13 @@
 """The report on a policy that `nashconv` prints: its measure, its losses, and more for Kuhn."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from algorithms.exact.kuhn import Nearest, nearest_nash
+from algorithms.exact.kuhn import VALUE, Nearest, nearest_nash
 from algorithms.exact.two_player import Elimination, Exposure, eliminate, exposures
 from algorithms.exact.values import Loss, Measure
 from algorithms.games import KUHN, Game, kuhn
@@ -25,35 +25,24 @@ MAX_LABEL = 120  # characters of an information set's label; JSON has all of it
 
 
 @dataclass(frozen=True, slots=True)
-class KuhnReport:
-    """Additional results for Kuhn: the nearest equilibrium, and dominated actions."""
-
-    nearest: Nearest
-    exposures: tuple[Exposure, ...]
-
-    @property
-    def dominated(self) -> float:
-        """The largest probability of a dominated action."""
-        return max((exposure.probability for exposure in self.exposures), default=0.0)
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """One policy and its measure.
 
     Attributes:
         source: name or file of the policy.
         uniform: NashConv of uniform play in this game.
-        kuhn: additional results for Kuhn, if that is the game.
         theirs: OpenSpiel's own measure of the policy, if requested.
+        nearest: in Kuhn, the nearest equilibrium.
+        exposures: in Kuhn, the dominated actions that the policy plays.
     """
 
     source: str
     policy: Policy
     measure: Measure
     uniform: float
-    kuhn: KuhnReport | None = None
     theirs: OpenSpielMeasure | None = None
+    nearest: Nearest | None = None
+    exposures: tuple[Exposure, ...] = ()
 
     @property
     def game(self) -> Game:
@@ -71,12 +60,13 @@ class Report:
 
 def report(source: str, policy: Policy, *, openspiel: bool = False) -> Report:
     """The report on a policy; with `openspiel`, OpenSpiel's measure too."""
-    game, known = policy.game, None
-    if game.name == KUHN:
-        found = exposures(game.tree, policy.table, _elimination())
-        known = KuhnReport(nearest_nash(policy.table), found)
+    game = policy.game
     theirs = measured_by_openspiel(game, policy.table) if openspiel else None
-    return Report(source, policy, policy.measure(), uniform_nash_conv(game), known, theirs)
+    found = Report(source, policy, policy.measure(), uniform_nash_conv(game), theirs)
+    if game.name != KUHN:
+        return found
+    dominated = exposures(game.tree, policy.table, _elimination())
+    return replace(found, nearest=nearest_nash(policy.table), exposures=dominated)
 
 
 @cache
@@ -103,11 +93,6 @@ def verdict(nash_conv: float, uniform: float) -> str:
     return f"{share:.1%} of the way from uniform play ({uniform:.4f}) to equilibrium (0)"
 
 
-# ---------------------------------------------------------------------------------------------
-# As JSON
-# ---------------------------------------------------------------------------------------------
-
-
 def to_json(item: Report) -> dict[str, Any]:
     """The JSON object of a report."""
     measure, game, theirs = item.measure, item.game, item.theirs
@@ -124,18 +109,32 @@ def to_json(item: Report) -> dict[str, Any]:
         "losses": [_loss_as_json(game, loss) for loss in measure.losses],
     }
     if game.fits_tree:
-        found["players"] = to_players(game.tree, item.policy.table)
-        responses: list[dict[str, int]] = [{} for _ in range(game.num_players)]
-        actions = measure.best_responses.tolist()
-        for owner, key, action in zip(
-            game.tree.owner.tolist(), game.tree.keys, actions, strict=True
-        ):
-            responses[owner][key] = action
+        tree = game.tree
+        responses: list[dict[str, int]] = [{} for _ in game.agents]
+        for owner, key, action in zip(tree.owner, tree.keys, measure.best_responses, strict=True):
+            responses[owner][key] = int(action)
+        found["players"] = to_players(tree, item.policy.table)
         found["best_response_players"] = responses
     if theirs:
         found["openspiel"] = asdict(theirs) | {"gap": theirs.gap(measure)}
-    if item.kuhn:
-        found |= _kuhn_as_json(item, item.kuhn)
+    if item.nearest:
+        keys = game.tree.keys
+        best = {key: Action(a).name for key, a in zip(keys, measure.best_responses, strict=True)}
+        found |= {
+            "value": measure.values[0],
+            "policy": to_names(item.policy.table),
+            "best_response": best,
+            "distance": item.nearest.distance,
+            "alpha": item.nearest.alpha,
+            "dominated": [
+                {
+                    "key": keys[e.infoset],
+                    "action": Action(e.action).name,
+                    "probability": e.probability,
+                }
+                for e in item.exposures
+            ],
+        }
     return found
 
 
@@ -143,60 +142,27 @@ def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
     """A loss by the information state string, or by a native game's label."""
     native = game.native is not None
     key = game.infoset_label(loss.infoset, loss.player) if native else game.tree.keys[loss.infoset]
-    return {
-        "player": loss.player,
-        "key": key,
-        "reach": loss.reach,
-        "played": loss.played,
-        "probability": loss.probability,
-        "best": loss.best,
-        "lost": loss.lost,
-    }
-
-
-def _kuhn_as_json(item: Report, known: KuhnReport) -> dict[str, Any]:
-    """The entries for Kuhn alone."""
-    keys = item.game.tree.keys
-    responses = zip(keys, item.measure.best_responses.tolist(), strict=True)
-    return {
-        "value": item.measure.values[0],
-        "policy": to_names(item.policy.table),
-        "best_response": {key: Action(action).name for key, action in responses},
-        "distance": known.nearest.distance,
-        "alpha": known.nearest.alpha,
-        "dominated": [
-            {"key": keys[e.infoset], "action": Action(e.action).name, "probability": e.probability}
-            for e in known.exposures
-        ],
-    }
-
-
-# ---------------------------------------------------------------------------------------------
-# As text
-# ---------------------------------------------------------------------------------------------
+    found = loss._asdict()
+    del found["infoset"]
+    return {"player": loss.player, "key": key} | found
 
 
 def overview(reports: Sequence[Report]) -> str:
     """Several reports on policies of one game as a table, one row per policy."""
-    first = reports[0]
-    header = ["policy", "NashConv", *(f"gain {agent}" for agent in first.game.agents)]
-    if first.kuhn:
-        header += ["value", "distance", "dominated"]
-    else:
-        header += [f"value {agent}" for agent in first.game.agents]
+    first, agents = reports[0], reports[0].game.agents
+    own = ["value", "distance", "dominated"] if first.nearest else [f"value {a}" for a in agents]
+    header = ["policy", "NashConv", *(f"gain {agent}" for agent in agents), *own]
     rows = []
     for item in reports:
-        measure = item.measure
+        measure, near = item.measure, item.nearest
         row = [item.source, *(f"{x:.6f}" for x in (measure.nash_conv, *measure.gains))]
-        if item.kuhn:
-            row += [f"{measure.values[0]:+.6f}", f"{item.kuhn.nearest.distance:.4f}"]
-            row += [f"{item.kuhn.dominated:.4f}"]
-        else:
-            row += [f"{value:+.6f}" for value in measure.values]
+        row += [f"{value:+.6f}" for value in (measure.values[:1] if near else measure.values)]
+        if near:
+            dominated = max((exposure.probability for exposure in item.exposures), default=0.0)
+            row += [f"{near.distance:.4f}", f"{dominated:.4f}"]
         rows.append([*row, *([f"{item.theirs.nash_conv:z.6f}"] if item.theirs else [])])
     header += ["OpenSpiel"] if first.theirs else []
-    note = f"uniform play has NashConv {first.uniform:.6f}, an equilibrium 0"
-    return f"{table(header, rows)}\n{note}"
+    return f"{table(header, rows)}\nuniform play has NashConv {first.uniform:.6f}, an equilibrium 0"
 
 
 def to_text(item: Report, *, max_losses: int) -> str:
@@ -205,14 +171,10 @@ def to_text(item: Report, *, max_losses: int) -> str:
 
 
 def _lines(item: Report, max_losses: int) -> Iterator[str]:
-    measure, theirs, players = item.measure, item.theirs, item.game.num_players
+    measure, theirs, game = item.measure, item.theirs, item.game
     words = verdict(measure.nash_conv, item.uniform)
     yield f"{item.source}: NashConv {measure.nash_conv:.6g}, {words}"
-    if item.kuhn is None:
-        yield item.game.size_label
-    else:
-        yield ""
-        yield _kuhn_table(item, item.kuhn)
+    yield f"\n{_kuhn_table(item, item.nearest)}" if item.nearest else game.size_label
     yield ""
     numbers = {
         "value": measure.values,
@@ -222,12 +184,13 @@ def _lines(item: Report, max_losses: int) -> Iterator[str]:
     if theirs:
         numbers["gain, by OpenSpiel"] = theirs.gains
     yield table(
-        ("chips per hand", *item.game.agents),
+        ("chips per hand", *game.agents),
         [(name, *(f"{x:+z.9f}" for x in row)) for name, row in numbers.items()],
     )
     yield ""
-    if item.kuhn is not None:
-        yield from _kuhn_lines(item, item.kuhn)
+    if item.nearest:
+        yield from _kuhn_lines(item, item.nearest)
+    players = game.num_players
     yield f"exploitability       {measure.exploitability:.6g} (NashConv / {players} players)"
     if theirs:
         word = "agrees" if item.agrees else "DISAGREES"
@@ -236,7 +199,7 @@ def _lines(item: Report, max_losses: int) -> Iterator[str]:
         yield f"                     {word}: the largest difference is {theirs.gap(measure):.1e}"
     if measure.losses and max_losses:
         yield ""
-        yield from _losses(item.game, measure, max_losses)
+        yield from _losses(game, measure, max_losses)
 
 
 def _losses(game: Game, measure: Measure, count: int) -> Iterator[str]:
@@ -261,13 +224,11 @@ def _losses(game: Game, measure: Measure, count: int) -> Iterator[str]:
         yield f"... and {more} that lose {rest:.6f} together"
 
 
-def _kuhn_lines(item: Report, known: KuhnReport) -> Iterator[str]:
-    near, game = known.nearest, item.game
-    if game.closed_form:
-        value = game.closed_form.value
-        yield f"value against {value}  {item.measure.values[0] - float(value):+.6f}"
+def _kuhn_lines(item: Report, near: Nearest) -> Iterator[str]:
+    game = item.game
+    yield f"value against {VALUE}  {item.measure.values[0] - float(VALUE):+.6f}"
     yield f"distance             {near.distance:.6f} to the equilibrium of alpha {near.alpha:.4f}"
-    shown = [exposure for exposure in known.exposures if exposure.probability > MIN_PROBABILITY]
+    shown = [exposure for exposure in item.exposures if exposure.probability > MIN_PROBABILITY]
     if not shown:
         yield "dominated actions    none played"
     for exposure in shown:
@@ -276,18 +237,18 @@ def _kuhn_lines(item: Report, known: KuhnReport) -> Iterator[str]:
         yield f"dominated            {exposure.probability:.4f} on {where}: {action}"
 
 
-def _kuhn_table(item: Report, known: KuhnReport) -> str:
+def _kuhn_table(item: Report, near: Nearest) -> str:
     """Probabilities of the policy and of the nearest equilibrium, and the best response."""
     names, tree = ("check/call", "bet", "fold"), item.game.tree
     header = ("state", *names, *(f"~{name}" for name in names), "best response")
-    both = np.hstack([item.policy.table, known.nearest.table])
-    legal = np.hstack([tree.legal, tree.legal])
+    both = np.where(tree.legal, [item.policy.table, near.table], np.nan)
+    best = item.measure.best_responses.tolist()
     rows = [
         (
             key,
-            *(f"{p:.4f}" if ok else "-" for p, ok in zip(both[row], legal[row], strict=True)),
-            item.game.action_label(row, int(item.measure.best_responses[row])),
+            *("-" if np.isnan(p) else f"{p:.4f}" for p in both[:, infoset].flat),
+            item.game.action_label(infoset, best[infoset]),
         )
-        for row, key in enumerate(tree.keys)
+        for infoset, key in enumerate(tree.keys)
     ]
     return f"{table(header, rows)}\n(~ is the nearest equilibrium)"

@@ -13,15 +13,15 @@ import pickletools
 import shutil
 import zipfile
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import nn
 
-from algorithms.policies.network import Network, evaluation
+from algorithms.policies.network import Network, function_network
 from algorithms.support.errors import first_line
 from algorithms.support.files import read_bytes
-from kuhn_bridge.errors import BridgeError, PolicyError
+from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
 MAX_BYTES = 256 * 2**20  # of the file, of what is unpacked from a zip, and of the tensors
 MAX_DIRECTORY_BYTES = 2**18  # about 5,000 members; `zipfile` needs quadratic time for long entries
@@ -30,40 +30,33 @@ MAX_JSON_CONTAINERS = 100_000  # maps and lists: each needs memory of its own
 MAX_PICKLE_BYTES = 2**20
 MAX_OPCODES = 10_000  # of the pickle; a tensor takes about 35
 
-Tensors: TypeAlias = dict[str, torch.Tensor]
-
 _PICKLED_NAMES = {
-    "collections OrderedDict",
-    "torch._utils _rebuild_tensor_v2",
-    "torch FloatStorage",
-    "torch DoubleStorage",
-    "torch HalfStorage",
-    "torch BFloat16Storage",
+    *("collections OrderedDict", "torch._utils _rebuild_tensor_v2", "torch FloatStorage"),
+    *("torch DoubleStorage", "torch HalfStorage", "torch BFloat16Storage"),
 }
 _POLICY_MODULES = (
     "algorithms.",
     "sb3_contrib.common.maskable.policies",
     "stable_baselines3.common.policies",
 )
-_FLATTEN = "stable_baselines3.common.torch_layers.FlattenExtractor"
-_ACTIVATIONS: dict[str, type[nn.Module]] = {
-    f"torch.nn.modules.activation.{name}": getattr(nn, name)
+_FLATTEN = "<class 'stable_baselines3.common.torch_layers.FlattenExtractor'>"
+_ACTIVATIONS = {
+    f"<class 'torch.nn.modules.activation.{name}'>": getattr(nn, name)
     for name in (
         *("Tanh", "ReLU", "LeakyReLU", "PReLU", "ReLU6", "ELU", "CELU", "SELU", "GELU", "SiLU"),
         *("Mish", "Sigmoid", "Softplus", "Softsign", "Hardtanh", "Hardswish"),
     )
 }
-_TANH = "torch.nn.modules.activation.Tanh"  # SB3's default
 _HIDDEN = "mlp_extractor.policy_net."
 _PARTS = (_HIDDEN, "mlp_extractor.value_net.", "action_net.", "value_net.")
 
 
-def read_sb3(path: Path, *, trust: bool = False) -> Network:
-    """The actor of a MaskablePPO or PPO zip; errors do not name the file."""
-    network = _trusted(path) if trust else _rebuilt(path)
-    if not all(tensor.isfinite().all() for tensor in network.module.state_dict().values()):
-        raise PolicyError("the network has weights that are not finite")
-    return network
+def read_sb3(path: Path, *, trust: bool = False) -> tuple[str | None, Network]:
+    """The game that a MaskablePPO or PPO zip names, and its actor; errors do not name the file."""
+    game, network = _trusted(path) if trust else _rebuilt(path)
+    if not isinstance(game, str | None):
+        raise PolicyError(f"{short_repr(game)} is not the name of a game")
+    return game, network
 
 
 def actor_of(policy: Any) -> nn.Module:
@@ -72,8 +65,8 @@ def actor_of(policy: Any) -> nn.Module:
     return nn.Sequential(*parts)
 
 
-def _trusted(path: Path) -> Network:
-    """The actor of a model opened by SB3's own loader, which runs code from the file."""
+def _trusted(path: Path) -> tuple[Any, Network]:
+    """The game and the actor by SB3's own loader, which runs code from the file."""
     from sb3_contrib import MaskablePPO
     from stable_baselines3 import PPO
 
@@ -84,15 +77,14 @@ def _trusted(path: Path) -> Network:
             size, actions = int(model.observation_space.shape[0]), int(model.action_space.n)
             actor = actor_of(model.policy).eval()
             actor(torch.zeros(1, size))
-            game = getattr(model, "game", None)
-            return Network(evaluation(actor), size, actions, game=game, module=actor)
+            return getattr(model, "game", None), function_network(actor, size, actions)
         except Exception as error:  # a trusted file may fail in any way
             reasons.append(first_line(error))
     raise PolicyError(f"SB3 cannot load it either: {'; '.join(reasons)}")
 
 
-def _rebuilt(path: Path) -> Network:
-    """The actor, from the JSON and the tensors of an SB3 zip."""
+def _rebuilt(path: Path) -> tuple[Any, Network]:
+    """The game and the actor, from the JSON and the tensors of an SB3 zip."""
     content = read_bytes(path, max_bytes=MAX_BYTES)
     try:
         members = _unpacked(content, ("data", "policy.pth"))
@@ -101,30 +93,34 @@ def _rebuilt(path: Path) -> Network:
         raise
     except Exception as error:  # a broken file can fail anywhere
         raise PolicyError(f"not a complete SB3 model ({first_line(error)})") from None
-    module = str(_entry(data, "policy_class").get("__module__"))[:100]
-    kwargs = _entry(data, "policy_kwargs")
-    extractor = _class_name(kwargs.get("features_extractor_class", _FLATTEN))
-    activation = _class_name(kwargs.get("activation_fn", _TANH))
-    if not module.startswith(_POLICY_MODULES):
-        raise _needs_trust(f"a policy class from {module!r}")
-    if extractor != _FLATTEN:
-        raise _needs_trust(f"the features extractor {extractor}")
-    if activation not in _ACTIVATIONS:
-        raise _needs_trust(f"the activation {activation}")
-    if other := [key for key in tensors if not key.startswith(_PARTS)]:
-        raise _needs_trust(f"a network with parameters {', '.join(other[:3])[:200]}")
+    kind, kwargs, observations, actions = (  # plain-text summaries of pickled objects
+        found if isinstance(found := data.get(key), dict) else {}
+        for key in ("policy_class", "policy_kwargs", "observation_space", "action_space")
+    )
+    module = str(kind.get("__module__"))[:100]
+    extractor = str(kwargs.get("features_extractor_class", _FLATTEN))[:100]
+    activation = str(kwargs.get("activation_fn", next(iter(_ACTIVATIONS))))[:100]  # Tanh
+    other = ", ".join(key for key in tensors if not key.startswith(_PARTS))[:200]
+    for is_known, what in (
+        (module.startswith(_POLICY_MODULES), f"a policy class from {module!r}"),
+        (extractor == _FLATTEN, f"the features extractor {extractor}"),
+        (activation in _ACTIVATIONS, f"the activation {activation}"),
+        (not other, f"a network with parameters {other}"),
+    ):
+        if not is_known:
+            raise _needs_trust(what)
     try:
-        network = _actor(tensors, _ACTIVATIONS[activation], game=data.get("game"))
+        network = _actor(tensors, _ACTIVATIONS[activation])
         network.module(torch.zeros(1, network.input_size))
     except (IndexError, KeyError, RuntimeError, TypeError, ValueError):
         raise _needs_trust("a network whose layers do not follow from its tensors") from None
-    shape, count = _entry(data, "observation_space").get("_shape"), _entry(data, "action_space")
-    if shape != [network.input_size] or str(count.get("n"))[:20] != str(network.num_actions):
+    sizes = observations.get("_shape"), str(actions.get("n"))[:20]
+    if sizes != ([network.input_size], str(network.num_actions)):
         raise _needs_trust("a network whose layers do not follow from its spaces")
-    return network
+    return data.get("game"), network
 
 
-def _actor(tensors: Tensors, activation: type[nn.Module], *, game: Any) -> Network:
+def _actor(tensors: dict[str, torch.Tensor], activation: type[nn.Module]) -> Network:
     """Linear layers and activations in turn, as wide as their weights, and a last linear layer."""
     hidden = {k.removeprefix(_HIDDEN): t for k, t in tensors.items() if k.startswith(_HIDDEN)}
     head = {name: tensors[f"action_net.{name}"] for name in ("weight", "bias")}
@@ -137,18 +133,17 @@ def _actor(tensors: Tensors, activation: type[nn.Module], *, game: Any) -> Netwo
         last = nn.Linear(features, actions)
     nn.Sequential(*layers).load_state_dict(hidden, assign=True)
     last.load_state_dict(head, assign=True)
-    size = widths[0][1] if widths else features
     module = nn.Sequential(nn.Flatten(), *layers, last).eval()
-    return Network(evaluation(module), size, actions, game=game, module=module)
+    return function_network(module, widths[0][1] if widths else features, actions)
 
 
 def _unpacked(content: bytes, names: tuple[str, ...] = ()) -> dict[str, bytes]:
     """These members of a zip, or all of them; an error if they have more than `MAX_BYTES`."""
+    found = {}
     with zipfile.ZipFile(_LimitedReads(content)) as archive:
         members = [archive.getinfo(name) for name in names or archive.namelist()]
         if sum(member.file_size for member in members) > MAX_BYTES:
             raise ValueError(f"it unpacks to more than {MAX_BYTES:,} bytes")
-        found = {}
         for member in members:
             # Other methods can unpack a few bytes to gigabytes at once.
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -172,24 +167,21 @@ class _LimitedReads(io.BytesIO):
 def _json(text: bytes) -> dict[str, Any]:
     """A JSON object whose size is checked before it is parsed."""
     if len(text) > MAX_JSON_BYTES or text.count(b"{") + text.count(b"[") > MAX_JSON_CONTAINERS:
-        raise ValueError(
-            f"data has more than {MAX_JSON_BYTES:,} bytes or {MAX_JSON_CONTAINERS:,} maps and lists"
-        )
+        limits = f"{MAX_JSON_BYTES:,} bytes or {MAX_JSON_CONTAINERS:,} maps and lists"
+        raise ValueError(f"data has more than {limits}")
     data = json.loads(text)
     if not isinstance(data, dict):
         raise ValueError("data is not a map")
     return data
 
 
-def _state_dict(content: bytes) -> Tensors:
+def _state_dict(content: bytes) -> dict[str, torch.Tensor]:
     """The tensors in a file that `torch.save` wrote, as float32."""
-    records = _unpacked(content)
-    for name, record in records.items():
-        if name.lower().endswith("data.pkl"):  # torch ignores the case of names
-            _require_only_tensors(record)
     # Written anew, so that torch reads the records that were checked and nothing else.
     with zipfile.ZipFile(checked := io.BytesIO(), "w") as archive:
-        for name, record in records.items():
+        for name, record in _unpacked(content).items():
+            if name.lower().endswith("data.pkl"):  # torch ignores the case of names
+                _require_only_tensors(record)
             archive.writestr(name, record)
     checked.seek(0)
     tensors = torch.load(checked, map_location="cpu", weights_only=True)
@@ -214,17 +206,6 @@ def _require_only_tensors(pickled: bytes) -> None:
         if opcode.name == "GLOBAL" and argument not in _PICKLED_NAMES:
             named = str(argument)[:100]
             raise _needs_trust(f"a policy.pth that is not only tensors (names {named})")
-
-
-def _entry(data: dict[str, Any], key: str) -> dict[str, Any]:
-    """One entry of SB3's JSON as a map: the plain-text summary of a pickled object."""
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _class_name(text: Any) -> str:
-    """`a.B` for the `<class 'a.B'>` that SB3 writes."""
-    return str(text)[:100].removeprefix("<class '").removesuffix("'>")
 
 
 def _needs_trust(what: str) -> PolicyError:

@@ -1,11 +1,11 @@
 """Policies by name or from a file: what commands accept as POLICY."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +13,14 @@ from algorithms.exact.kuhn import LARGEST_ALPHA, nash
 from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.values import pure_policy
-from algorithms.games import KUHN, Game, as_game, load_game, make_solver, same_game
+from algorithms.games import KUHN, Game, as_game, load_game, make_solver
 from algorithms.policies import formats
-from algorithms.policies.kuhn import STYLES, style
-from algorithms.policies.network import Network, network_table, require_fits
+from algorithms.policies.kuhn import STYLES
+from algorithms.policies.network import Network, require_fits
 from algorithms.policies.policy import Policy
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_bytes
 from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
-
-T = TypeVar("T", int, Fraction)
 
 FILES = (".json", ".npz", ".zip", ".onnx")
 BEST_RESPONSE = "best-response"
@@ -39,22 +37,36 @@ GAME_HELP = f"{KUHN} or an OpenSpiel game (default: the game of the first file, 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A policy whose game is known before it is built.
-
-    `build` takes the game and the policy that `best-response` responds to.
-    """
+    """A policy whose game is known before it is built: a name, or a file that was read."""
 
     name: str
-    game: str | None  # the game that a file names
-    build: Callable[[Game, Policy | None], Policy]
+    game: str | None = None  # the game that a file names
+    content: Any = None  # of a file: a JSON object, tables, or a `Network`
 
     def policy(self, game: Game, *, against: Policy | None = None) -> Policy:
-        """The policy of `game`; an error if the file names another one."""
-        if not is_file(self.name):
-            return self.build(game, against)
+        """The policy of `game`; `best-response` is that to `against`."""
+        if self.content is None:
+            return _named(self.name, game, against)
         with _naming(self.name):
-            _require_same_game("policy", self.game, game)
-            return self.build(game, against)
+            if isinstance(self.content, Network):
+                return Policy(game, network=self.network(game))
+            formats.require_same_game(self.game, game)
+            is_json = isinstance(self.content, dict)
+            if is_json and not game.fits_tree:
+                kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
+                raise PolicyError(f"{game.name} is too large for a tree; want {kinds}")
+            if not is_json and game.fits_tree:
+                raise PolicyError(f"{game.name} has a tree; its policies are .json")
+            return Policy(game, formats.to_table(self.content, game) if is_json else self.content)
+
+    def network(self, game: Game) -> Network:
+        """The network in a model file, which must be one of `game`."""
+        with _naming(self.name):
+            if not isinstance(self.content, Network):
+                raise PolicyError("not a model; want a .zip or an .onnx file")
+            formats.require_same_game(self.game, game)
+            require_fits(self.content, game)
+        return self.content
 
 
 def load_policy(
@@ -91,40 +103,6 @@ def load_policies(
     return [policies[source.name] for source in sources]
 
 
-def load_model(
-    path: str | Path, *, game: Game | None = None, trust: bool = False
-) -> tuple[Network, Game]:
-    """The network in a model file, and its game: `game`, or that of the file, or `kuhn`."""
-    network = read_model(path, trust=trust)
-    with _naming(path):
-        found = game or load_game(network.game or KUHN)
-        _require_same_game("model", network.game, found)
-        require_fits(network, found)
-    return network, found
-
-
-def read_model(path: str | Path, *, trust: bool = False) -> Network:
-    """The network in a `.zip` or an `.onnx` file, without running code from the file.
-
-    Args:
-        path: file to read.
-        trust: whether SB3 may load a zip, which runs code from it, and an ONNX file may have any
-            operators and sizes.
-    """
-    with _naming(path):
-        if Path(path).suffix == ".onnx":
-            from algorithms.policies.onnx import read_onnx
-
-            network = read_onnx(Path(path), trust=trust)
-        else:
-            from algorithms.policies.sb3 import read_sb3
-
-            network = read_sb3(Path(path), trust=trust)
-        if not isinstance(network.game, str | None):
-            raise PolicyError(f"{short_repr(network.game)} is not the name of a game")
-    return network
-
-
 def game_of(sources: Sequence[Source], game: Game | str | None = None) -> Game:
     """`game`, or the game of the first file, or `kuhn`."""
     if game is not None:
@@ -137,16 +115,26 @@ def game_of(sources: Sequence[Source], game: Game | str | None = None) -> Game:
 
 
 def open_source(given: str | Source, *, trust: bool = False) -> Source:
-    """The source of a name or a file; a file is opened here, once."""
+    """The source of a name or a file; a file is read here, once.
+
+    With `trust` SB3 may load a zip, which runs code from it, and an ONNX file may have any
+    operators and sizes.
+    """
     if isinstance(given, Source):
         return given
     if not is_file(given):
-        return Source(given, None, lambda game, other: _named(given, game, other))
+        return Source(given)
     with _naming(given):
         suffix = Path(given).suffix
         if suffix == ".json":
-            return _open_json(given)
-        return _open_npz(given) if suffix == ".npz" else _open_model(given, trust=trust)
+            return Source(given, *formats.parse(read_bytes(given, max_bytes=formats.MAX_BYTES)))
+        if suffix == ".npz":
+            return Source(given, *formats.read_npz(given))
+        if suffix == ".onnx":
+            from algorithms.policies.onnx import read_onnx as read
+        else:
+            from algorithms.policies.sb3 import read_sb3 as read
+        return Source(given, *read(Path(given), trust=trust))
 
 
 def is_file(name: str) -> bool:
@@ -190,100 +178,39 @@ def _naming(path: str | Path) -> Iterator[None]:
         raise PolicyError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
-def _require_same_game(what: str, name: str | None, game: Game) -> None:
-    """Raise an error if a file names another game than `game`."""
-    if name is not None and not same_game(name, game.name):
-        raise PolicyError(f"a {what} of {name}, not of {game.name}")
-
-
-def _open_json(path: str) -> Source:
-    name, document = formats.parse(read_bytes(path, max_bytes=formats.MAX_BYTES))
-
-    def build(game: Game, _: Policy | None) -> Policy:
-        if not game.fits_tree:
-            kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
-            raise PolicyError(f"{game.name} is too large for a tree; want {kinds}")
-        return Policy(game, formats.to_table(document, game))
-
-    return Source(path, name, build)
-
-
-def _open_npz(path: str) -> Source:
-    name, tables = formats.read_npz(path)
-
-    def build(game: Game, _: Policy | None) -> Policy:
-        if game.fits_tree:
-            raise PolicyError(f"{game.name} has a tree; its policies are .json")
-        return Policy(game, tables)
-
-    return Source(path, name, build)
-
-
-def _open_model(path: str, *, trust: bool) -> Source:
-    network = read_model(path, trust=trust)
-
-    def build(game: Game, _: Policy | None) -> Policy:
-        require_fits(network, game)
-        if game.fits_tree:
-            return Policy(game, network_table(network, game))
-        return Policy(game, network=network)
-
-    return Source(path, network.game, build)
-
-
 def _named(name: str, game: Game, other: Policy | None) -> Policy:
     kind, colon, argument = name.removesuffix("-legal").partition(":")  # random-legal is random
     if name == BEST_RESPONSE:
         if other is None:
             raise UsageError(f"{BEST_RESPONSE} needs another POLICY")
         return best_response(other)
-    if kind in VARIANTS or (kind == "random" and colon):
-        _require_exact(name, game)
-    if kind in VARIANTS:
-        want = f"{kind}:<iterations>, from 1 to {MAX_ITERATIONS:,}: {kind}:1000"
-        iterations = _number(argument, int, low=1, high=MAX_ITERATIONS, want=want)
-        return solve(game, kind, iterations=iterations)
-    if kind == "random" and colon:
-        want = f"random:<seed>, a whole number from 0 to {MAX_SEED:,}"
-        return Policy.random(game, _number(argument, int, low=0, high=MAX_SEED, want=want))
     if kind in {"uniform", "random"} and not colon:
         return Policy.uniform(game)
+    if (kind in VARIANTS or kind == "random") and not game.is_exact:
+        kinds = "uniform, model.zip, policy.onnx"
+        raise UsageError(f"{name}: {game.name} is too large for a table; its policies are {kinds}")
+    if kind in VARIANTS:
+        want = f"{kind}:<iterations>, from 1 to {MAX_ITERATIONS:,}: {kind}:1000"
+        return solve(game, kind, iterations=_number(argument, 1, MAX_ITERATIONS, want))
+    if kind == "random":
+        want = f"random:<seed>, a whole number from 0 to {MAX_SEED:,}"
+        return Policy.random(game, _number(argument, 0, MAX_SEED, want))
+    if (kind == "nash" if colon else kind in STYLES) and game.name != KUHN:
+        raise UsageError(f"{name} is a policy of {KUHN}, not of {game.name}")
     if kind == "nash" and colon:
-        _require_kuhn(name, game)
         want = "nash:<alpha>, a number in [0, 1/3]: nash:1/3"
-        alpha = _number(argument, _fraction, low=Fraction(0), high=LARGEST_ALPHA, want=want)
-        return Policy(game, nash(alpha))
+        return Policy(game, nash(_number(argument, 0, LARGEST_ALPHA, want, kind=Fraction)))
     if kind in STYLES and not colon:
-        _require_kuhn(name, game)
-        return Policy(game, style(kind))
+        return Policy.from_percentages([STYLES[kind]] * game.num_players)
     forms = (*FORMS, *KUHN_FORMS) if game.name == KUHN else FORMS
     names = (*forms, BEST_RESPONSE, *(f"{variant}:1000" for variant in VARIANTS))
     raise unknown("policy", name, names, kind=PolicyError)
 
 
-def _require_exact(name: str, game: Game) -> None:
-    if not game.is_exact:
-        raise UsageError(
-            f"{name}: {game.name} is too large for a table; its policies are uniform, model.zip, "
-            "policy.onnx"
-        )
-
-
-def _require_kuhn(name: str, game: Game) -> None:
-    if game.name != KUHN:
-        raise UsageError(f"{name} is a policy of {KUHN}, not of {game.name}")
-
-
-def _fraction(text: str) -> Fraction:
-    """`"1/3"` or `"0.2"`; decimals go through float, so that `"1e999999"` is infinite, not long."""
-    return Fraction(text) if "/" in text else Fraction(repr(float(text)))
-
-
-def _number(text: str, kind: Callable[[str], T], *, low: T, high: T, want: str) -> T:
+def _number(text: str, low: int, high: Any, want: str, *, kind: Any = int) -> Any:
     """`text` as a number from `low` to `high`; `want` says what would be right."""
     try:
-        number = kind(text)
-        if low <= number <= high:
+        if low <= (number := kind(text)) <= high:
             return number
     except (ValueError, ZeroDivisionError):
         pass

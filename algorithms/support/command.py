@@ -3,6 +3,7 @@
 import argparse
 import gc
 import io
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -19,14 +20,38 @@ GARBAGE_THRESHOLD = 50_000  # new objects before a garbage collection; Python's 
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with one-line errors, and the command's name as the user called it."""
+    """argparse with one-line errors, and the command's name as the user called it.
 
-    def __init__(self, *, prog: str, **options: Any) -> None:
-        super().__init__(prog=as_called(prog), **options)
+    The description is the first line of a docstring; there is none under `python -OO`.
+    """
+
+    def __init__(self, *, prog: str, description: str | None = None, **options: Any) -> None:
+        super().__init__(prog=as_called(prog), description=summary(description), **options)
 
     def error(self, message: str) -> NoReturn:
         """Exit 2 with one line that says what is wrong."""
         self.exit(EXIT_ERROR, f"{self.prog}: {_one_line(message)} (see --help)\n")
+
+    def run(self, body: Callable[[argparse.Namespace], int], argv: Sequence[str] | None) -> int:
+        """The exit code of `body` with the parsed arguments; errors are those of `run`."""
+        args = self.parse_args(argv)
+        return run(lambda: body(args), self.prog)
+
+
+def number(
+    low: float, high: float = math.inf, *, kind: Callable[[str], Any] = int
+) -> Callable[[str], Any]:
+    """The `type` of an argument that is a number from `low` to `high`; NaN is refused."""
+    want = f"at least {low:,}" if high == math.inf else f"a number from {low} to {high}"
+
+    def parse(text: str) -> Any:
+        value = kind(text)
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"want {want}, not {text}")
+        return value
+
+    parse.__name__ = kind.__name__  # argparse: invalid int value
+    return parse
 
 
 def as_called(prog: str) -> str:
@@ -97,12 +122,8 @@ def shortened(text: str, width: int) -> str:
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
     """Plain text with the first `left` columns aligned to the left, the others to the right."""
-    lines = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    lines = [header, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    columns = (f"{{:{'<' if i < left else '>'}{width}}}" for i, width in enumerate(widths))
+    line = "  ".join(columns)
+    return "\n".join(line.format(*cells).rstrip() for cells in lines)

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and read up to a size limit; checksums."""
+"""Files that are written whole or not at all, and read up to a size limit; checksums, arrays."""
 
 import hashlib
 import os
@@ -6,13 +6,19 @@ import secrets
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from algorithms.support.errors import UsageError
 
 MAX_CHECKSUMMED_BYTES = 2**30
+MAX_ARRAYS_BYTES = 8 * 2**30
 _MAGIC = b"kuhn-bridge checksum 1\n"
 _HEADER_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
@@ -23,8 +29,8 @@ _CHUNK = 2**20  # bytes read at a time
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary path whose content becomes the file `path` if the block ends without an error.
 
-    Symbolic links are followed. A device, a pipe or a standard stream is written into, never
-    replaced.
+    Symbolic links are followed, and an existing file keeps its permissions. A device, a pipe or a
+    standard stream is written into, never replaced.
     """
     with _system_errors(path):
         target = _resolved(path)
@@ -35,9 +41,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
             temporary.touch(exist_ok=False)
             yield temporary
             if _is_special(target):
-                _copy_into(target, temporary)
-            else:
-                _replace(target, temporary)
+                sys.stdout.flush()  # what was printed so far comes first
+                stream = _STREAMS.get(str(target))
+                with open(target if stream is None else os.dup(stream), "wb") as file:  # noqa: PTH123
+                    file.write(temporary.read_bytes())
+                return
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())  # the content is on disk before the name points to it
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -80,19 +93,40 @@ def read_bytes(path: str | Path, *, max_bytes: int) -> bytes:
 
 
 def write_checksummed(path: str | Path, content: bytes) -> None:
-    """Write a header, the SHA-256 of `content` and `content`: the whole file or nothing."""
+    """Write `content` behind its SHA-256: the whole file or nothing."""
     write_bytes(path, _MAGIC + hashlib.sha256(content).digest() + content)
 
 
-def read_checksummed(path: str | Path, *, max_bytes: int = MAX_CHECKSUMMED_BYTES) -> bytes:
+def read_checksummed(path: str | Path) -> bytes:
     """The content that `write_checksummed` wrote; an error if the file is damaged or truncated."""
-    whole = read_bytes(path, max_bytes=max_bytes + _HEADER_BYTES)
-    checksum, content = whole[len(_MAGIC) : _HEADER_BYTES], whole[_HEADER_BYTES:]
-    if not whole.startswith(_MAGIC):
-        raise UsageError(f"{path}: not a file that kuhn-bridge wrote")
-    if hashlib.sha256(content).digest() != checksum:
-        raise UsageError(f"{path}: damaged: its checksum does not match its content")
+    whole = read_bytes(path, max_bytes=MAX_CHECKSUMMED_BYTES)
+    content = whole[_HEADER_BYTES:]
+    if whole[:_HEADER_BYTES] != _MAGIC + hashlib.sha256(content).digest():
+        raise UsageError(f"{path}: damaged, or not a file that kuhn-bridge wrote")
     return content
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+    """Write an uncompressed `.npz` file, whose members have checksums: all of it or nothing."""
+    members: dict[str, Any] = dict(arrays)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **members)
+
+
+def read_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an uncompressed `.npz` file, read without running code from it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+        stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+        size = sum(member.file_size for member in members)
+        if stored and size <= min(MAX_ARRAYS_BYTES, Path(path).stat().st_size):
+            with np.load(path, allow_pickle=False) as arrays:
+                return dict(arrays)
+    except (ValueError, EOFError, zipfile.BadZipFile, MemoryError) as error:
+        raise UsageError(f"{path}: damaged, or not arrays in .npz form ({error})") from None
+    wrong = f"larger than {MAX_ARRAYS_BYTES:,} bytes, or than the file" if stored else "compressed"
+    raise UsageError(f"{path}: its arrays are {wrong}; write them with numpy.savez")
 
 
 def _resolved(path: str | Path) -> Path:
@@ -112,23 +146,6 @@ def _resolved(path: str | Path) -> Path:
 def _is_special(target: Path) -> bool:
     """Whether this is a device, a pipe or a standard stream, which may lead to a regular file."""
     return str(target) in _STREAMS or (target.exists() and not target.is_file())
-
-
-def _replace(target: Path, temporary: Path) -> None:
-    """Put a finished file in the place of `target`, with the permissions that `target` had."""
-    with temporary.open("rb+") as file:
-        os.fsync(file.fileno())  # the content is on disk before the name points to it
-    if target.exists():
-        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-    temporary.replace(target)
-
-
-def _copy_into(target: Path, temporary: Path) -> None:
-    """Write a finished file into a device, a pipe or a stream, after everything printed so far."""
-    sys.stdout.flush()
-    stream = _STREAMS.get(str(target))
-    with open(target if stream is None else os.dup(stream), "wb") as file:  # noqa: PTH123
-        file.write(temporary.read_bytes())
 
 
 @contextmanager

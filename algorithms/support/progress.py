@@ -5,26 +5,10 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 # Called with the amount done so far and a short note.
 Advance: TypeAlias = Callable[[int, str], None]
-
-
-class _Done(ProgressColumn):
-    """The percentage of a known total, or else the count."""
-
-    def render(self, task: Task) -> Text:
-        """`37%` or `120,000`."""
-        return Text(f"{task.completed:,.0f}" if task.total is None else f"{task.percentage:.0f}%")
 
 
 @contextmanager
@@ -34,14 +18,10 @@ def progress(description: str, total: int | None = None) -> Iterator[Advance]:
     columns = (  # narrow enough for 80 characters with the longest note
         TextColumn("{task.description}"),
         BarColumn(bar_width=8),
-        _Done(),
+        TextColumn("{task.completed:,.0f}" if total is None else "{task.percentage:.0f}%"),
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(description, total=total, note="")
-
-        def advance(done: int, note: str = "") -> None:
-            bar.update(task, completed=done, note=note)
-
-        yield advance
+        yield lambda done, note: bar.update(task, completed=done, note=note)

@@ -2,33 +2,29 @@
 
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from types import MappingProxyType
 
 from algorithms.support.errors import UsageError, first_line
 from algorithms.support.files import silent_stderr
 
 CONNECT_TIMEOUT = 10.0  # seconds
 NODE_TIMEOUT = 120.0  # seconds for a node's first task: it may have to start Python
-CLIENT_SCHEME = "ray://"
 MARKER = ".kuhn-bridge"  # a file in the storage of sweeps
 
 # Ray reads these when it is imported, here and on the workers.
-ENVIRONMENT: Mapping[str, str] = MappingProxyType(
-    {
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_AIR_NEW_OUTPUT": "0",
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-        "RAY_CHDIR_TO_TRIAL_DIR": "0",
-        "RAY_memory_monitor_refresh_ms": "0",  # or it kills trials if other programs fill memory
-        "GRPC_VERBOSITY": "NONE",
-        "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-        "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
-        "TUNE_GLOBAL_CHECKPOINT_S": "2",
-    }
-)
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "RAY_memory_monitor_refresh_ms": "0",  # or it kills trials if other programs fill memory
+    "GRPC_VERBOSITY": "NONE",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_GLOBAL_CHECKPOINT_S": "2",
+}
 
 
 @contextmanager
@@ -41,29 +37,23 @@ def connected(address: str | None, cpus: int | None) -> Iterator[None]:
         os.environ.setdefault(name, value)
     import ray
 
+    quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
     with Path(os.devnull).open("w") as devnull, redirect_stdout(devnull):
-        _start(address, cpus)
+        try:
+            if address:
+                _require_grpc(address)
+            with silent_stderr():
+                if address:
+                    ray.init(address, **quiet)
+                else:
+                    ray.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
+        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            where = f"address {address}: no Ray there" if address else "cannot start Ray"
+            raise UsageError(f"{where} ({first_line(error)})") from None
         try:
             yield
         finally:
             ray.shutdown()
-
-
-def _start(address: str | None, cpus: int | None) -> None:
-    import ray
-
-    quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
-    try:
-        if address:
-            _require_grpc(address)
-        with silent_stderr():
-            if address:
-                ray.init(address, **quiet)
-            else:
-                ray.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
-    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        where = f"address {address}: no Ray there" if address else "cannot start Ray"
-        raise UsageError(f"{where} ({first_line(error)})") from None
 
 
 def num_cores(at_most: int | None) -> int:
@@ -95,13 +85,13 @@ def require_nodes(storage: str) -> None:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    task = ray.remote(num_cpus=0, max_retries=0)(sees_storage)
-    nodes = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
-    strategies = (NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes)
-    answers = [
-        task.options(scheduling_strategy=strategy).remote(storage) for strategy in strategies
-    ]
-    for host, answer in zip(nodes.values(), answers, strict=True):
+    task, answers = ray.remote(num_cpus=0, max_retries=0)(sees_storage), {}
+    for node in ray.nodes():
+        if node["Alive"]:
+            here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            answer = task.options(scheduling_strategy=here).remote(storage)
+            answers[answer] = node["NodeManagerHostname"]
+    for answer, host in answers.items():
         try:
             sees = ray.get(answer, timeout=NODE_TIMEOUT)
         except ray.exceptions.RayError as error:
@@ -116,13 +106,12 @@ def sees_storage(storage: str) -> bool:
     from pyarrow import fs
 
     system, path = fs.FileSystem.from_uri(storage)
-    found: bool = system.get_file_info(f"{path}/{MARKER}").type == fs.FileType.File
-    return found
+    return bool(system.get_file_info(f"{path}/{MARKER}").type == fs.FileType.File)
 
 
 def _require_grpc(address: str) -> None:
     """Raise an error if no gRPC server listens there: Ray itself would try for minutes."""
-    host, _, port = address.removeprefix(CLIENT_SCHEME).rpartition(":")
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     if address == "auto" or not port.isdecimal():
         return  # Ray reports mistakes in these at once
     socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()

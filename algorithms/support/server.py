@@ -28,18 +28,10 @@ MIME_TYPES = {
     ".onnx": "application/octet-stream",
 }
 HEADERS = {
-    "Content-Security-Policy": "; ".join(
-        (
-            "default-src 'none'",
-            "script-src 'self' 'wasm-unsafe-eval'",  # onnxruntime-web compiles WebAssembly
-            "style-src 'self'",
-            "img-src 'self'",
-            "connect-src 'self'",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-        )
-    ),
+    # onnxruntime-web compiles WebAssembly
+    "Content-Security-Policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "
+    "style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -56,11 +48,8 @@ class Server(ThreadingHTTPServer):
         self.files = files
         try:
             super().__init__((LOOPBACK, port), _Handler)
-        except OverflowError:
-            raise UsageError(f"port {port} does not exist; ports are 0 (any) to 65535") from None
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise UsageError(f"cannot use port {port}: {reason}; choose another port") from None
+            raise UsageError(f"cannot use port {port}: {error.strerror}; choose another") from None
 
     def server_bind(self) -> None:
         """Bind without the name lookup of `HTTPServer`, which can take seconds offline."""
@@ -83,10 +72,23 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        self._respond(with_body=True)
+        if not self._is_own_host():
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Only for this machine")
+            return
+        path = self.path.partition("?")[0]
+        path = "/index.html" if path == "/" else path
+        body = self.server.files.get(path)
+        if body is None:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", MIME_TYPES[PurePath(path).suffix])
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
 
-    def do_HEAD(self) -> None:
-        self._respond(with_body=False)
+    do_HEAD = do_GET  # noqa: N815  # the name that http.server looks up
 
     def end_headers(self) -> None:
         for name, value in HEADERS.items():
@@ -98,24 +100,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """No-op: requests are not logged."""
-
-    def _respond(self, *, with_body: bool) -> None:
-        if not self._is_own_host():
-            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Only for this machine")
-            return
-        path = self.path.partition("?")[0]
-        if path == "/":
-            path = "/index.html"
-        body = self.server.files.get(path)
-        if body is None:
-            self.send_error(HTTPStatus.NOT_FOUND)
-            return
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", MIME_TYPES[PurePath(path).suffix])
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if with_body:
-            self.wfile.write(body)
 
     def _is_own_host(self) -> bool:
         hosts = self.headers.get_all("Host", [])

@@ -5,19 +5,19 @@ import json
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path, PurePosixPath
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from algorithms.learning.settings import Settings, configure
 from algorithms.support import files
-from algorithms.support.errors import UsageError, unknown
+from algorithms.support.errors import UsageError
 
 PLAN_FILE = "plan.json"
 MODEL_FILE, TRIAL_FILE = "model.zip", "trial.json"  # in the folder of each finished trial
 FAILURE_FILE = "failed.json"  # in the folder of a trial that failed
-FORMAT = "kuhn-bridge-sweep"
-MAX_NAME = 120  # characters of a folder's name
+FORMAT = {"format": "kuhn-bridge-sweep", "version": 1}
+MAX_NAME = 120  # characters of a setting in a folder's name
 MAX_SEEDS = 100_000
 
 
@@ -29,14 +29,21 @@ class Trial:
     config: Settings
 
     @property
-    def folder(self) -> PurePosixPath:
+    def folder(self) -> str:
         """The folder for its files, relative to the sweep's folder; different for each trial."""
-        return PurePosixPath(folder_name(self.setting), f"seed-{self.config.seed}")
+        name = re.sub(r"[^\w.=+,()-]", "_", self.setting)[:MAX_NAME]
+        if name != self.setting:  # a file system might refuse it
+            name += f"-{random.Random(self.setting).getrandbits(32):08x}"
+        return f"{name}/seed-{self.config.seed}"
 
     @property
     def name(self) -> str:
         """Its name in messages."""
         return f"{self.setting}, seed {self.config.seed}"
+
+    def has_ended(self, sweep: Path) -> bool:
+        """Whether its results are in the sweep's folder."""
+        return (sweep / self.folder / TRIAL_FILE).exists()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +78,7 @@ class Plan:
 
     def write(self, folder: Path) -> None:
         """Store the plan in the sweep's folder."""
-        text = json.dumps({"format": FORMAT, "version": 1, **asdict(self)}, indent=1)
-        files.write_text(folder / PLAN_FILE, text + "\n")
+        files.write_text(folder / PLAN_FILE, json.dumps(FORMAT | asdict(self), indent=1) + "\n")
 
 
 def read_plan(folder: Path) -> Plan:
@@ -80,7 +86,7 @@ def read_plan(folder: Path) -> Plan:
     path = folder / PLAN_FILE
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        if (stored.pop("format"), stored.pop("version")) != (FORMAT, 1):
+        if {name: stored.pop(name) for name in FORMAT} != FORMAT:
             raise ValueError
         settings = {name: Settings(**config) for name, config in stored.pop("settings").items()}
         seeds, chosen = tuple(stored.pop("seeds")), tuple(stored.pop("chosen"))
@@ -94,13 +100,12 @@ def read_plan(folder: Path) -> Plan:
 def settings_grid(choices: Mapping[str, Sequence[Any]]) -> dict[str, Settings]:
     """Every combination of the values of settings; named by the settings that vary."""
     varied = [name for name, values in choices.items() if len(values) > 1] or list(choices)
-    combinations = [
-        dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())
-    ]
-    return {
-        ",".join(f"{name}={_text(given[name])}" for name in varied) or "default": configure(given)
-        for given in combinations
-    }
+    grid = {}
+    for values in itertools.product(*choices.values()):
+        given = dict(zip(choices, values, strict=True))
+        name = ",".join(f"{name}={_text(given[name])}" for name in varied)
+        grid[name or "default"] = configure(given)
+    return grid
 
 
 def sampled(settings: Mapping[str, Settings], count: int) -> dict[str, Settings]:
@@ -113,19 +118,20 @@ def sampled(settings: Mapping[str, Settings], count: int) -> dict[str, Settings]
 
 def parse_choices(texts: Iterable[str]) -> dict[str, list[Any]]:
     """`["net=table,mlp", "steps=10,20"]` -> the values of each setting, in the setting's type."""
-    types = get_type_hints(Settings)
-    names = [field.name for field in fields(Settings) if field.name != "seed"]
-    choices: dict[str, list[Any]] = {}
+    types, choices = get_type_hints(Settings), dict[str, list[Any]]()
     for text in texts:
         name, separator, values = text.partition("=")
         name = name.strip().replace("-", "_")
         if name == "seed":
             raise UsageError("setting seed: seeds are given separately")
-        if name not in names:
-            raise unknown("setting", name, names)
         if not separator or name in choices:
             raise UsageError(f"setting {text}: give each setting once, as {name}=VALUE,VALUE,...")
-        choices[name] = [_value(name, types[name], value) for value in split_values(values)]
+        kind = types.get(name, str)  # `configure` refuses unknown names
+        try:
+            choices[name] = [kind(value) for value in split_values(values)]
+        except ValueError:
+            wanted = "a whole number" if kind is int else "a number"
+            raise UsageError(f"setting {text}: must be {wanted}") from None
         if len(set(choices[name])) < len(choices[name]):
             raise UsageError(f"setting {text}: a value is repeated")
     return choices
@@ -147,12 +153,6 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def folder_name(setting: str) -> str:
-    """A setting's name as the name of a folder; changed only if a file system would refuse it."""
-    name = re.sub(r"[^\w.=+,()-]", "_", setting)[:MAX_NAME]
-    return name if name == setting else f"{name}-{random.Random(setting).getrandbits(32):08x}"
-
-
 def split_values(text: str) -> list[str]:
     """Split at commas, except inside brackets: names of games contain commas."""
     parts, depth = [""], 0
@@ -165,15 +165,7 @@ def split_values(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _value(name: str, kind: type, text: str) -> Any:
-    try:
-        return kind(text)
-    except ValueError:
-        wanted = "a whole number" if kind is int else "a number"
-        raise UsageError(f"setting {name}={text}: must be {wanted}") from None
-
-
 def _text(value: Any) -> str:
     """A value in the name of a setting: 16, not 16.0."""
-    short = f"{value:g}" if isinstance(value, float) else str(value)
-    return short if type(value)(short) == value else str(value)
+    short = f"{value:g}" if isinstance(value, float) else ""
+    return short if short and float(short) == value else str(value)

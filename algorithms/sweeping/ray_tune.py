@@ -1,72 +1,163 @@
-"""Run trials with Ray Tune, and copy their results out of Ray's storage."""
+"""Trials of a sweep on Ray Tune, and their results copied out of Ray's storage.
+
+The checkpoints of a training run go to Ray, so another worker can continue if this one dies. Its
+results are the last checkpoint, so they reach the sweep's folder through any storage that Ray uses.
+"""
 
 import json
+import math
+import platform
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from functools import partialmethod
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import ray
-from pyarrow.fs import FileSystem
 from ray import tune
 from ray.util.queue import Queue
 
+from algorithms.learning.curve import Point
+from algorithms.learning.settings import Settings
 from algorithms.support import files
 from algorithms.support.command import collect_seldom
-from algorithms.sweeping.plan import FAILURE_FILE, TRIAL_FILE, Trial
+from algorithms.sweeping.plan import FAILURE_FILE, MODEL_FILE, TRIAL_FILE, Trial
+from algorithms.sweeping.running import Progress, TrialEvent
+from kuhn_bridge.errors import BridgeError
 
 CHECKPOINTS_KEPT = 2  # Ray's own state of a sweep may name the one before the last
-
-
-class TrialEvent(NamedTuple):
-    """An event of a trial: `started`, `progressed`, `retrying`, `failed` or `ended`."""
-
-    folder: str
-    kind: str
-    steps: int = 0
-    nash_conv: float | None = None
-    checkpoint: str = ""  # its path in Ray's storage
-
-
+CHECKPOINT_FILE = "training.ckpt"
+REPORT_INTERVAL = 1.0  # seconds between reports without a checkpoint
 EventHandler: TypeAlias = Callable[[TrialEvent], None]
 
 
-class EventCallback(tune.Callback):
-    """Passes Ray's events of trials on to a handler."""
+def run_stage(  # noqa: PLR0913  # options by name
+    folder: Path,  # for the results
+    progress: Progress,
+    trials: Sequence[Trial],
+    *,
+    name: str,  # of the stage in the storage
+    storage: str,  # for Ray's checkpoints and its own state of the trials
+    checkpoint_every: int,  # steps
+    retries: int,  # of a trial that crashes
+    max_concurrent: int | None,  # trials; None: one per core
+) -> bool:
+    """Run the trials that have not ended, from Ray's last state; return whether all are over."""
+    progress.add_trials(trials, folder)
+    finished = frozenset(trial.folder for trial in trials if trial.has_ended(folder))
+    if len(finished) == len(trials):
+        return True
+    tasks = [
+        {"folder": t.folder, "config": asdict(t.config), "checkpoint_every": checkpoint_every}
+        for t in trials
+    ]
 
-    def __init__(self, handle: EventHandler) -> None:
-        self._handle = handle
+    def handle_and_copy(event: TrialEvent) -> None:
+        if event.kind == "ended" and event.folder not in finished:
+            copy_results(event.checkpoint, folder / event.folder)
+        progress.handle(event)
 
-    def on_trial_start(self, *args: Any, trial: Any, **info: Any) -> None:
-        """A worker has started it."""
-        self._handle(_event("started", trial))
-
-    def on_trial_result(self, *args: Any, trial: Any, **info: Any) -> None:
-        """It reported progress."""
-        self._handle(_event("progressed", trial))
-
-    def on_trial_recover(self, *args: Any, trial: Any, **info: Any) -> None:
-        """It crashed, and will continue from its last checkpoint."""
-        self._handle(_event("retrying", trial))
-
-    def on_trial_error(self, *args: Any, trial: Any, **info: Any) -> None:
-        """It crashed too often."""
-        self._handle(_event("failed", trial))
-
-    def on_trial_complete(self, *args: Any, trial: Any, **info: Any) -> None:
-        """Its last checkpoint contains the results."""
-        self._handle(_event("ended", trial))
+    with _event_queue(handle_and_copy) as send:
+        done = tune.run(
+            tune.with_parameters(run_trial, finished=finished),
+            name=name,
+            config={"task": tune.grid_search(tasks)},
+            storage_path=storage,
+            resources_per_trial={"cpu": 1},
+            max_concurrent_trials=max_concurrent,
+            checkpoint_config=tune.CheckpointConfig(num_to_keep=CHECKPOINTS_KEPT),
+            resume="AUTO+ERRORED",
+            reuse_actors=True,
+            raise_on_failed_trial=False,
+            trial_dirname_creator=lambda trial: str(trial.trial_id),
+            callbacks=[TrialCallback(send, retries)],
+            verbose=0,
+        )
+    return all([_finish(trial, folder) for trial in done.trials])  # noqa: C419  # finish every one
 
 
-class Retries(tune.Callback):
-    """Allows `retries` from now on; Ray would also count failures before a resumed sweep."""
+# ---------------------------------------------------------------------------------------------
+# On a worker
+# ---------------------------------------------------------------------------------------------
 
-    def __init__(self, retries: int) -> None:
-        self._retries, self._known = retries, set[str]()
+
+def run_trial(config: dict[str, Any], finished: frozenset[str]) -> None:
+    """A Tune trainable: train to the end, from Ray's checkpoint if there is one.
+
+    The `task` of Tune's config is one of `run_stage`; results of `finished` folders were copied.
+    """
+    task = config["task"]
+    if task["folder"] in finished:
+        return
+    collect_seldom()
+    import torch
+
+    torch.set_num_threads(1)
+    with TemporaryDirectory() as results, TemporaryDirectory() as checkpoints:
+        folder = Path(results)
+        try:
+            settings, every = Settings(**task["config"]), task["checkpoint_every"]
+            about: dict[str, Any] = _train(settings, every, folder, Path(checkpoints))
+        except BridgeError as error:  # it would fail in the same way again
+            about = {"failed": str(error)}
+        about |= {"host": platform.node(), "node": ray.get_runtime_context().get_node_id()}
+        files.write_text(folder / TRIAL_FILE, json.dumps(about))
+        tune.report({"finished": True}, checkpoint=tune.Checkpoint.from_directory(folder))
+
+
+def _train(settings: Settings, every: int, results: Path, checkpoints: Path) -> dict[str, Any]:
+    """Train and save the results; return the CPU seconds on all workers."""
+    from algorithms.learning.checkpoint import read_checkpoint  # these take seconds to import
+    from algorithms.learning.saving import save_results
+    from algorithms.learning.training import Training
+
+    path = checkpoints / CHECKPOINT_FILE if settings.recipe == "self-play" else None
+    watch = _Reporter(checkpoints)
+    training = Training(settings, watch=watch, checkpoint=path, checkpoint_every=every)
+    if checkpoint := tune.get_checkpoint():
+        # If it cannot be read, or is of a finished run, the run starts again, with the same result.
+        with suppress(OSError), checkpoint.as_directory() as name:
+            if (Path(name) / CHECKPOINT_FILE).exists():
+                training.set_state(read_checkpoint(Path(name) / CHECKPOINT_FILE))
+    training.run()
+    result = save_results(training, results / MODEL_FILE, picture=False)
+    return {"cpu_seconds": result["cpu_seconds"] + result["measuring_cpu_seconds"]}
+
+
+class _Reporter:
+    """Reports each new checkpoint to Ray, and otherwise the progress about once per second."""
+
+    def __init__(self, checkpoints: Path) -> None:
+        self._checkpoints, self._reported, self._time = checkpoints, 0, -math.inf
+
+    def __call__(self, point: Point) -> None:
+        metrics = {"steps": point.steps, "nash_conv": min(point.last, point.average)}
+        path = self._checkpoints / CHECKPOINT_FILE
+        written = path.stat().st_mtime_ns if path.exists() else 0
+        if (new := written != self._reported) or time.monotonic() - self._time >= REPORT_INTERVAL:
+            checkpoint = tune.Checkpoint.from_directory(self._checkpoints) if new else None
+            tune.report(metrics, checkpoint=checkpoint)
+            self._reported, self._time = written, time.monotonic()
+
+
+# ---------------------------------------------------------------------------------------------
+# Events, and results
+# ---------------------------------------------------------------------------------------------
+
+
+class TrialCallback(tune.Callback):
+    """Passes Ray's events of trials on, and allows each trial `retries` from now on.
+
+    Ray itself would also count failures before a resumed sweep.
+    """
+
+    def __init__(self, send: EventHandler, retries: int) -> None:
+        self._send, self._retries, self._known = send, retries, set[str]()
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Ray is about to start, restart or give up trials."""
@@ -75,85 +166,51 @@ class Retries(tune.Callback):
                 self._known.add(trial.trial_id)
                 trial.max_failures = trial.run_metadata.num_failures + self._retries
 
+    def _pass_on(self, kind: str, *, trial: Any, **info: Any) -> None:
+        last, folder = trial.last_result or {}, trial.config["task"]["folder"]
+        figures = last.get("steps", 0), last.get("nash_conv")
+        self._send(TrialEvent(folder, kind, *figures, trial.checkpoint))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """Trials to run, and how."""
-
-    trials: Sequence[Trial]
-    folder: Path  # for the results
-    storage: str  # for Ray's checkpoints and its own state of the trials
-    name: str  # of the stage in the storage
-    checkpoint_every: int  # steps
-    retries: int  # of a trial that crashes
-    max_concurrent: int | None  # trials; none: one per core
+    on_trial_start = partialmethod(_pass_on, "started")
+    on_trial_result = partialmethod(_pass_on, "progressed")
+    on_trial_recover = partialmethod(_pass_on, "retrying")  # it crashed, and will continue
+    on_trial_error = partialmethod(_pass_on, "failed")  # it crashed too often
+    on_trial_complete = partialmethod(_pass_on, "ended")  # its last checkpoint has the results
 
 
-def run_stage(stage: Stage, handle: EventHandler) -> bool:
-    """Run the trials that have not ended, from Ray's last state; return whether all are over."""
-    system, _ = FileSystem.from_uri(stage.storage)
-    copied = (t.folder for t in stage.trials if (stage.folder / t.folder / TRIAL_FILE).exists())
-    finished = frozenset(map(str, copied))
+@contextmanager
+def _event_queue(handle: EventHandler) -> Iterator[EventHandler]:
+    """A function that passes events to `handle`, also from the head node through Ray's client."""
+    if not ray.util.client.ray.is_connected():
+        yield handle
+        return
+    queue: Any = Queue(actor_options={"num_cpus": 0})
 
-    def handle_and_copy(event: TrialEvent) -> None:
-        if event.kind == "ended" and event.folder not in finished:
-            copy_results(tune.Checkpoint(event.checkpoint, system), stage.folder / event.folder)
-        handle(event)
+    def listen() -> None:
+        while (event := queue.get()) is not None:
+            handle(event)
 
-    with _event_queue(handle_and_copy) as send:
-        done = tune.run(
-            tune.with_parameters(_run_trial, finished=finished),
-            name=stage.name,
-            config={"task": tune.grid_search(_tasks(stage))},
-            storage_path=stage.storage,
-            resources_per_trial={"cpu": 1},
-            max_concurrent_trials=stage.max_concurrent,
-            checkpoint_config=tune.CheckpointConfig(num_to_keep=CHECKPOINTS_KEPT),
-            resume="AUTO+ERRORED",
-            reuse_actors=True,
-            raise_on_failed_trial=False,
-            trial_dirname_creator=lambda trial: str(trial.trial_id),
-            callbacks=[EventCallback(send), Retries(stage.retries)],
-            verbose=0,
-        )
-    over = [_finish(trial, stage.folder) for trial in done.trials]
-    return all(over)
-
-
-def _run_trial(config: dict[str, Any], finished: frozenset[str]) -> None:
-    """`run_trial`, imported here because only workers need its libraries, which take seconds."""
-    collect_seldom()
-    from algorithms.sweeping.trial import run_trial
-
-    run_trial(config, finished=finished)
+    listener = Thread(target=listen, daemon=True)
+    listener.start()
+    try:
+        yield queue.put
+    finally:
+        queue.put(None)
+        listener.join()
 
 
 def copy_results(checkpoint: tune.Checkpoint, target: Path) -> None:
     """Copy a trial's results out of Ray's storage, completely or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{target.name}-"
-    for partial in target.parent.glob(
-        f"{prefix}*"
-    ):  # left by a sweep that was killed while it copied
+    for partial in target.parent.glob(f"{prefix}*"):  # left by a sweep that was killed
         shutil.rmtree(partial, ignore_errors=True)
-    temporary = Path(mkdtemp(prefix=prefix, dir=target.parent))
-    try:
-        checkpoint.to_directory(temporary)
-        if (temporary / TRIAL_FILE).exists():
+    with TemporaryDirectory(prefix=prefix, dir=target.parent) as temporary:
+        copied = Path(temporary, "results")
+        checkpoint.to_directory(copied)
+        if (copied / TRIAL_FILE).exists():
             shutil.rmtree(target, ignore_errors=True)
-            temporary.chmod(0o755)
-            temporary.rename(target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _tasks(stage: Stage) -> list[dict[str, Any]]:
-    """The `task` of each trial, as `run_trial` takes it."""
-    every = stage.checkpoint_every
-    return [
-        {"folder": str(trial.folder), "config": asdict(trial.config), "checkpoint_every": every}
-        for trial in stage.trials
-    ]
+            copied.rename(target)
 
 
 def _finish(trial: Any, folder: Path) -> bool:
@@ -180,35 +237,3 @@ def _failure_text(trial: Any) -> str:
     else:
         reason = "its worker died" if lines[0].startswith("The actor") else lines[0]
     return f"{reason} (attempts: {trial.run_metadata.num_failures})"
-
-
-def _event(kind: str, trial: Any) -> TrialEvent:
-    last, checkpoint = trial.last_result or {}, trial.checkpoint
-    return TrialEvent(
-        folder=trial.config["task"]["folder"],
-        kind=kind,
-        steps=last.get("steps", 0),
-        nash_conv=last.get("nash_conv"),
-        checkpoint=checkpoint.path if checkpoint else "",
-    )
-
-
-@contextmanager
-def _event_queue(handle: EventHandler) -> Iterator[EventHandler]:
-    """A function that passes events to `handle`, also from the head node through Ray's client."""
-    if not ray.util.client.ray.is_connected():
-        yield handle
-        return
-    queue: Any = Queue(actor_options={"num_cpus": 0})
-
-    def listen() -> None:
-        while (event := queue.get()) is not None:
-            handle(event)
-
-    listener = Thread(target=listen, daemon=True)
-    listener.start()
-    try:
-        yield queue.put
-    finally:
-        queue.put(None)
-        listener.join()

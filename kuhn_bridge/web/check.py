@@ -3,27 +3,23 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from kuhn_bridge.encoding import Mask, Observation, encode_card, encode_history, one_hot
+from kuhn_bridge.encoding import encode_history, one_hot
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card, Phase
 from kuhn_bridge.state import State, nodes
 
 
-def vectors() -> dict[str, Any]:
-    """All 58 nodes, chance nodes first, with both agents' observations and masks."""
-    return {"nodes": [*_chance_nodes(), *map(_dealt_node, nodes())]}
-
-
 def to_json() -> str:
-    """`vectors()` as text, one node per line."""
-    lines = ",\n".join(json.dumps(node) for node in vectors()["nodes"])
-    return f'{{"nodes": [\n{lines}\n]}}\n'
+    """All 58 nodes, chance nodes first, one per line, with both agents' observations and masks."""
+    undealt = [(), *((card,) for card in Card)]
+    found = [*map(_chance_node, undealt), *map(_dealt_node, nodes())]
+    return '{{"nodes": [\n{}\n]}}\n'.format(",\n".join(map(json.dumps, found)))
 
 
 def report(
@@ -67,28 +63,24 @@ def _dealt_node(state: State) -> dict[str, Any]:
     }
 
 
-def _chance_nodes() -> Iterator[dict[str, Any]]:
-    """The root and the three nodes where only player_0 holds a card: nobody acts there."""
-    for dealt in ((), *((card,) for card in Card)):
-        held = (*dealt, None, None)[:2]
-        yield {
-            "cards": [int(card) for card in dealt],
-            "letters": "",
-            "history": [],
-            "phase": Phase.DEAL.label,
-            "actor": None,
-            "deals": [int(card) for card in Card if card not in dealt],
-            "after": {},
-            "returns": [0, 0],
-            "agents": [_agent(_undealt(card), np.zeros(len(Action), np.int8)) for card in held],
-        }
+def _chance_node(dealt: tuple[Card, ...]) -> dict[str, Any]:
+    """A node where no card or only player_0's is dealt: nobody acts there."""
+    start, nobody = encode_history(BETTING[""]), np.zeros(len(AGENTS))
+    seen = [
+        np.concatenate([one_hot(c, len(Card)), start, nobody]) for c in (*dealt, None, None)[:2]
+    ]
+    return {
+        "cards": [int(card) for card in dealt],
+        "letters": "",
+        "history": [],
+        "phase": Phase.DEAL.label,
+        "actor": None,
+        "deals": [int(card) for card in Card if card not in dealt],
+        "after": {},
+        "returns": [0, 0],
+        "agents": [_agent(observation, np.zeros(len(Action))) for observation in seen],
+    }
 
 
-def _undealt(card: Card | None) -> Observation:
-    """float32 `(10,)`: the card if there is one, no betting yet, nobody to act."""
-    nobody = one_hot(None, len(AGENTS))
-    return np.concatenate([encode_card(card), encode_history(BETTING[""]), nobody])
-
-
-def _agent(observation: Observation, mask: Mask) -> dict[str, list[int]]:
-    return {"observation": observation.astype(int).tolist(), "mask": mask.tolist()}
+def _agent(observation: npt.NDArray[Any], mask: npt.NDArray[Any]) -> dict[str, list[int]]:
+    return {"observation": observation.astype(int).tolist(), "mask": mask.astype(int).tolist()}
