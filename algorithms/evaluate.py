@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
-from algorithms.exact.simulation import Sample, require_hands
 from algorithms.games import KUHN, Game
 from algorithms.learning import matches
 from algorithms.policies import Policy, sources
@@ -39,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    require_hands(args.hands, args.seed)
+    matches.require_hands(args.hands, args.seed)
     policy, others = _loaded(args)
     played = {
         name: matches.play_match(policy, other, hands=args.hands, seed=args.seed)
@@ -74,7 +73,7 @@ def _usual_opponents(game: Game) -> tuple[str, ...]:
     return NATIVE_OPPONENTS if game.is_exact else NATIVE_OPPONENTS[:1]
 
 
-def _table(game: Game, played: Mapping[str, Sequence[Sample]]) -> str:
+def _table(game: Game, played: Mapping[str, Sequence[matches.Sample]]) -> str:
     """Exact values where there are any, beside the match in all seats."""
     agents = [f"exact as {agent}" for agent in game.agents] if game.is_exact else game.agents
     header = ("against", *agents, *(["exact"] * game.is_exact), "match", "95% interval")

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Sequence
 
-from algorithms.exact.simulation import Sample, require_hands
 from algorithms.learning import matches
 from algorithms.policies import sources
 from algorithms.support import command
@@ -26,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    require_hands(args.hands, args.seed)
+    matches.require_hands(args.hands, args.seed)
     one, other = sources.load_policies(args.policies, args.game, trust=args.trust)
     match = matches.play_match(one, other, hands=args.hands, seed=args.seed)
     names = (*one.game.agents, "both seats" if one.game.num_players == 2 else "all seats")
@@ -41,7 +40,7 @@ def _run(args: argparse.Namespace) -> int:
     return matches.exit_code([match])
 
 
-def _row(name: str, sample: Sample) -> list[str]:
+def _row(name: str, sample: matches.Sample) -> list[str]:
     (low, high), exact = sample.interval, sample.exact
     row = [name, f"{sample.hands:,}", f"{sample.mean:+.5f}", f"{sample.standard_error:.5f}"]
     row.append(f"[{low:+.5f}, {high:+.5f}]")

@@ -17,7 +17,7 @@ from algorithms.exact.native import Tables
 from algorithms.exact.phantom.rules import MAX_CELLS
 from algorithms.exact.phantom.sequences import infosets_of
 from algorithms.exact.phantom.walk import OPEN, WIN, Values, find_tries, move, walk
-from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from algorithms.games import Game
 from algorithms.games.liars_dice import LiarsDice
 from algorithms.games.native import NativeGame
@@ -269,7 +269,7 @@ def _tree_reference(game: Game, opening: Sequence[int]) -> Reference:
                 yield from visits(state.child(move), left[1:], depth + 1, move)
 
     first = game.origin.new_initial_state()
-    tree = compile_tree(game.name, 2, native.num_actions, visits(first, opening))
+    tree = TreeBuilder(game.name, 2, native.num_actions).build(visits(first, opening))
     infosets, free = np.array(list(map(int, tree.keys))), tree.legal.sum(axis=1) > 1
 
     def measure(policies: Sequence[PolicyRows]) -> values.Measure:

@@ -5,11 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
+from algorithms.exact.kuhn import nash
 from algorithms.exact.values import action_values, evaluate_policy
 from algorithms.games import kuhn, load_game
-from kuhn_bridge.rules import Action
-from tests.games import GAMES, KUHN3
+from tests.games import COSTS, GAMES, KUHN3
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -62,11 +61,10 @@ def test_values_are_what_playing_so_wins(name):
 
 
 def test_costs_against_an_equilibrium_of_kuhn_are_exact():
-    exact = exact_nash(Fraction(1, 6))
     tree = kuhn().tree
-    found = action_values(tree, from_exact(exact))
+    found = action_values(tree, nash(Fraction(1, 6)))
     for slot, (infoset, _, _, action) in enumerate(tree.slots.tolist()):
-        cost = move_costs(exact)[tree.keys[infoset]][Action(action)]
+        cost = COSTS.get((tree.keys[infoset], action), 0)
         assert found.costs[slot] == pytest.approx(float(cost), abs=1e-12)
         assert (found.costs[slot] == 0) == (cost == 0)
 

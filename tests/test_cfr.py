@@ -7,7 +7,7 @@ from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms import discounted_cfr
 
 from algorithms.exact.cfr import VARIANTS, Solver
-from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
@@ -186,6 +186,6 @@ def test_chance_nodes_of_one_depth_keep_their_own_odds():
         walk += [
             Visit(2, TERMINAL, won, p, returns=(won,)) for won, p in ((0, 1 - odds), (1, odds))
         ]
-    solver = Solver(compile_tree("coins", 1, 2, walk))
+    solver = Solver(TreeBuilder("coins", 1, 2).build(walk))
     solver.run(1)
     assert solver.regrets().tolist() == [[-0.25, 0.25]]

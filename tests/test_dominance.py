@@ -10,7 +10,7 @@ from hypothesis import given
 
 from algorithms.dominance import main
 from algorithms.exact.kuhn import nash
-from algorithms.exact.tree import TERMINAL, Visit, compile_tree
+from algorithms.exact.tree import TERMINAL, TreeBuilder, Visit
 from algorithms.exact.two_player import (
     dominated_rows,
     eliminate,
@@ -140,7 +140,7 @@ def _retreat():
 
 def test_an_information_set_that_no_survivor_reaches():
     """All its actions are removed: the policy there stays, and the way there is the mistake."""
-    flat = compile_tree("retreat", 2, 2, _retreat())
+    flat = TreeBuilder("retreat", 2, 2).build(_retreat())
     elimination = eliminate(flat)
     assert {(r.infoset, r.action) for r in elimination.removals} == {(0, 1), (1, 0), (1, 1)}
     policy = np.array([[0.5, 0.5], [0.25, 0.75]])

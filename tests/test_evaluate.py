@@ -5,10 +5,10 @@ import json
 import pytest
 
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
-from algorithms.exact.simulation import Sample, all_seats
 from algorithms.exact.values import evaluate_policy, joint_policy
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.learning import matches
+from algorithms.learning.matches import Sample, all_seats
 from algorithms.policies import load_policy
 from algorithms.policies.sources import BEST_RESPONSE
 from kuhn_bridge import Policy

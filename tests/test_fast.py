@@ -8,7 +8,7 @@ import pytest
 
 from algorithms.exact.cfr import VARIANTS, Solver
 from algorithms.exact.fast import WIDTHS, FastSolver, make_layout
-from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from algorithms.exact.values import expected_values, nash_conv, reach_probabilities
 from tests.games import DICE, KUHN, KUHN3, LEDUC, apart, tree
 
@@ -35,7 +35,7 @@ def _high_card(cards):
 
 
 def _many_hands():
-    return compile_tree("high card", 2, 19, _high_card(19))
+    return TreeBuilder("high card", 2, 19).build(_high_card(19))
 
 
 def pair(flat, variant="cfr", iterations=0):
@@ -174,7 +174,7 @@ def _at_random(seed):
 
 @pytest.mark.parametrize("seed", [46, 48, 285, 297])
 def test_games_of_no_regular_shape(seed):
-    flat = compile_tree("random", 2, 9, _at_random(seed))
+    flat = TreeBuilder("random", 2, 9).build(_at_random(seed))
     assert make_layout(flat).width == 4
     assert_same_after_five_iterations(flat)
 
@@ -201,6 +201,6 @@ def _crossed():
 
 def test_positions_of_different_depths_are_not_taken_for_each_other(monkeypatch):
     monkeypatch.setattr("algorithms.exact.fast.MIN_DENSITY", 0)  # lanes, whether they pay or not
-    flat = compile_tree("crossed", 2, 3, _crossed())
+    flat = TreeBuilder("crossed", 2, 3).build(_crossed())
     assert make_layout(flat).width == 2
     assert_same_after_five_iterations(flat)

@@ -9,7 +9,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from algorithms.games import as_game, kuhn, load_game, openspiel, same_game
 from kuhn_bridge import BridgeError, from_openspiel, kuhn_v0
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
@@ -51,7 +51,7 @@ def test_kuhns_tree_is_openspiels():
             for card1 in set(Card) - {card0}:
                 yield from visits(root.child(card0).child(card1), 2, card1, 1 / 2)
 
-    assert_same_tree(kuhn().tree, compile_tree("kuhn", 2, 3, deals(), infosets=ROWS))
+    assert_same_tree(kuhn().tree, TreeBuilder("kuhn", 2, 3, ROWS).build(deals()))
 
 
 def test_a_wrong_tree_would_be_noticed():

@@ -6,8 +6,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from algorithms.exact import simulation as module
-from algorithms.exact.simulation import (
+from algorithms.exact.simulator import play_out
+from algorithms.exact.values import expected_values
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.learning import matches as module
+from algorithms.learning.matches import (
     MAX_ERRORS,
     MAX_HANDS,
     MIN_HANDS,
@@ -16,9 +19,6 @@ from algorithms.exact.simulation import (
     require_hands,
     simulate,
 )
-from algorithms.exact.simulator import play_out
-from algorithms.exact.values import expected_values
-from algorithms.games.kuhn import kuhn_tree
 from algorithms.simulate import main
 from kuhn_bridge import BridgeError, Policy
 from tests.games import LEDUC, tree
@@ -65,7 +65,7 @@ def test_bad_input(given, capsys):
 def test_larger_games():
     leduc = tree(LEDUC)
     policies = [leduc.random(1), leduc.random(2)]
-    samples = simulate(leduc, policies, hands=50_000, seed=1)
+    samples = simulate(leduc, policies, hands=50_000, seed=1, progress=lambda *_: None)
     assert all(sample.errors_off < 5 for sample in samples)
     assert all_seats(samples).hands == 100_000
 

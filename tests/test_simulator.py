@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.exact.simulator import Simulator, deal_of, new_stream, play_out, rules_of
-from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from algorithms.exact.values import expected_values, reach_probabilities
 from algorithms.games import kuhn, load_game
 from kuhn_bridge import State
@@ -108,7 +108,7 @@ def uneven(*probabilities: float) -> list[Visit]:
 
 def test_uneven_deals_come_as_often_as_they_should() -> None:
     probabilities = np.array([0.5, 0.3, 0.1, 0.05, 0.03, 0.02])
-    rules = rules_of(compile_tree("uneven", 1, 2, uneven(*probabilities)), {})
+    rules = rules_of(TreeBuilder("uneven", 1, 2).build(uneven(*probabilities)), {})
     dealt = [deal_of(rules, np.uint64(hand)) - 1 for hand in range(10_000)]
     assert np.abs(np.bincount(dealt) - 10_000 * probabilities).max() < 6
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit, compile_tree, ranges
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit, ranges
 from algorithms.exact.values import reach_probabilities
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.games.openspiel import openspiel_tree
@@ -158,11 +158,11 @@ def _coin():
 )
 def test_walks_that_are_no_games(visits, words):
     with pytest.raises(GameError, match=f"game: .*{words}"):
-        compile_tree("game", 1, 2, visits)
+        TreeBuilder("game", 1, 2).build(visits)
 
 
 def test_a_player_who_remembers():
-    assert compile_tree("game", 1, 2, _twice()).keys == ("first", "0", "1")
+    assert TreeBuilder("game", 1, 2).build(_twice()).keys == ("first", "0", "1")
 
 
 def test_a_builder_counts_the_bytes_of_its_keys():

@@ -9,7 +9,7 @@ from hypothesis import given
 from open_spiel.python.algorithms import exploitability
 
 from algorithms.exact.kuhn import nash
-from algorithms.exact.tree import TERMINAL, Visit, compile_tree
+from algorithms.exact.tree import TERMINAL, TreeBuilder, Visit
 from algorithms.exact.values import (
     ROW_SUM_TOLERANCE,
     evaluate_policy,
@@ -42,7 +42,7 @@ def one_decision(*returns):
     """A tree in which the last player chooses between the returns of two hands."""
     walk = [Visit(0, len(returns[0]) - 1, key="only", legal=(0, 1))]
     walk += [Visit(1, TERMINAL, action, returns=paid) for action, paid in enumerate(returns)]
-    return compile_tree("one decision", len(returns[0]), 2, walk)
+    return TreeBuilder("one decision", len(returns[0]), 2).build(walk)
 
 
 def test_uniform_play_in_kuhn():
@@ -238,7 +238,7 @@ def test_the_last_information_set_may_have_one_action():
         Visit(1, 1, 1, key="second", legal=(0,)),
         Visit(2, TERMINAL, 0, returns=(-2.0, 2.0)),
     ]
-    flat = compile_tree("forced", 2, 2, visits)
+    flat = TreeBuilder("forced", 2, 2).build(visits)
     batch = np.array([[[p, 1 - p], [1, 0]] for p in (0, 0.25, 1)])
     assert nash_convs(flat, batch) == pytest.approx([3, 2.25, 0])
     assert [nash_conv(flat, policy) for policy in batch] == pytest.approx([3, 2.25, 0])

@@ -1,11 +1,11 @@
-"""Kuhn's equilibria in closed form, and the cost of every move against them in fractions.
+"""Kuhn's equilibria in closed form.
 
 The equilibria are a family of policies of player_0, with alpha from 0 to 1/3, and one policy of
 player_1 (H. W. Kuhn, A simplified two-person poker, 1950). At alpha = 1/3 player_0 never checks K,
 so its response with K to a bet after a check is free.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -13,10 +13,9 @@ from typing import TypeAlias
 import numpy as np
 
 from algorithms.support.arrays import Float64Array
-from kuhn_bridge.bridge import INFORMATION_STATES, information_state
+from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.errors import PolicyError
-from kuhn_bridge.rules import BETTING, DEALS, PLAYERS, Action, Card
-from kuhn_bridge.state import State
+from kuhn_bridge.rules import BETTING, Action
 
 Exact: TypeAlias = Mapping[str, Mapping[Action, Fraction]]
 VALUE = Fraction(-1, 18)
@@ -70,20 +69,6 @@ def from_exact(policy: Exact) -> Float64Array:
     )
 
 
-def move_costs(policy: Exact) -> dict[str, dict[Action, Fraction]]:
-    """The cost of each action against `policy` compared with the best action, in chips.
-
-    It is the average over the hands that reach the information state, with best play afterwards; 0
-    where `policy` never lets the player arrive.
-    """
-    costs: dict[str, dict[Action, Fraction]] = {}
-    for seat in PLAYERS:
-        for card in Card:
-            hands = [(State.new(*deal), Fraction(1)) for deal in DEALS if deal[seat] is card]
-            _add_costs(hands, seat, policy, costs)
-    return {name: costs[name] for name in INFORMATION_STATES}
-
-
 def nearest_nash(table: Float64Array) -> Nearest:
     """The equilibrium nearest to a table `(12, 3)`: its projection onto the family.
 
@@ -99,32 +84,3 @@ def nearest_nash(table: Float64Array) -> Nearest:
         Nearest(near, alpha, float(np.linalg.norm(table - near))) for near, alpha in candidates
     ]
     return min(found, key=lambda one: one.distance)
-
-
-def _add_costs(
-    hands: Sequence[tuple[State, Fraction]],
-    seat: int,
-    policy: Exact,
-    costs: dict[str, dict[Action, Fraction]],
-) -> Fraction:
-    """Add the costs at and below hands that `seat` cannot distinguish; their value by best play.
-
-    Each hand comes with the probability that the opponent plays to it.
-    """
-    state = hands[0][0]
-    if state.is_terminal:
-        return sum((weight * hand.returns[seat] for hand, weight in hands), Fraction(0))
-    values = {}
-    for action in state.legal_actions:
-        after = []
-        for hand, weight in hands:
-            theirs = policy[information_state(hand.cards[1 - seat], hand.letters)]
-            probability = Fraction(1) if state.actor == seat else theirs[action]
-            after.append((hand.act(action), weight * probability))
-        values[action] = _add_costs(after, seat, policy, costs)
-    if state.actor != seat:
-        return sum(values.values(), Fraction(0))
-    best, reach = max(values.values()), sum(weight for _, weight in hands)
-    name = information_state(state.cards[seat], state.letters)
-    costs[name] = {action: (best - value) / (reach or 1) for action, value in values.items()}
-    return best

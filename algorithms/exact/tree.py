@@ -189,8 +189,10 @@ class TreeBuilder:
         self._infoset.append(infoset)
         self._returns.extend(returns)
 
-    def build(self) -> Tree:
-        """The tree, once all nodes were added."""
+    def build(self, visits: Iterable[Visit] = ()) -> Tree:
+        """The tree of the nodes that were added and of those that `visits` adds."""
+        for visit in visits:
+            self.add(visit)
         if not self._legal:
             raise GameError(f"{self.name}: no player has a decision")
         keys = tuple(key for _, key in self.infosets)
@@ -255,21 +257,6 @@ class TreeBuilder:
             members=members,
             first_member=first_member,
         )
-
-
-def compile_tree(
-    name: str,
-    num_players: int,
-    num_actions: int,
-    visits: Iterable[Visit],
-    *,
-    infosets: Iterable[tuple[int, str]] = (),
-) -> Tree:
-    """The tree of a depth-first walk over all nodes."""
-    builder = TreeBuilder(name, num_players, num_actions, infosets)
-    for visit in visits:
-        builder.add(visit)
-    return builder.build()
 
 
 def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> IntpArray:

@@ -1,7 +1,7 @@
 """Two players: iterated elimination of dominated strategies, and equilibria by linear programs."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -185,17 +185,15 @@ def _maxmin(tree: Tree, player: int) -> tuple[Float64Array, float]:
     Maximize q[0] over plans x and values q of the opponent's information sets, subject to E x = e
     (x is a plan) and F^T q <= A^T x (no sequence of the opponent gives it more than q says).
     """
-    from scipy import optimize, sparse
+    from scipy.optimize import linprog
 
     own, other = _constraints(tree, player), _constraints(tree, 1 - player)
-    (rows, sequences), values = own.shape, other.shape[0]
-    ends = tree.terminal_sequence[1 - player], tree.terminal_sequence[player]
-    payoff = sparse.coo_array((tree.terminal_payoff[player], ends), shape=(sequences, sequences))
-    result = optimize.linprog(
+    (rows, sequences), values = own.shape, len(other)
+    result = linprog(
         -np.eye(1, sequences + values, sequences),
-        A_ub=sparse.hstack([-payoff, other.T]).tocsr(),
+        A_ub=np.hstack([-payoff_matrix(tree, player).T, other.T]),
         b_ub=np.zeros(sequences),
-        A_eq=sparse.hstack([own, sparse.coo_array((rows, values))]).tocsr(),
+        A_eq=np.hstack([own, np.zeros((rows, values))]),
         b_eq=np.eye(1, rows),
         bounds=[(0, None)] * sequences + [(None, None)] * values,
         method="highs",
@@ -205,16 +203,15 @@ def _maxmin(tree: Tree, player: int) -> tuple[Float64Array, float]:
     return np.asarray(result.x[:sequences]), -float(result.fun)
 
 
-def _constraints(tree: Tree, player: int) -> Any:
-    """Sparse `(1 + own information sets, S + 1)`.
+def _constraints(tree: Tree, player: int) -> Float64Array:
+    """E or F: `(1 + own information sets, S + 1)`.
 
     The empty sequence has probability 1; an information set's slots sum to its parent sequence.
     """
-    from scipy.sparse import coo_array
-
     infosets = np.flatnonzero(tree.owner == player)
-    slots, number = np.flatnonzero(tree.slots[:, 1] == player), np.cumsum(tree.owner == player)
-    values = np.repeat([1.0, -1.0], [1 + len(slots), len(infosets)])
-    row = np.concatenate([[0], number[tree.slots[slots, 0]], number[infosets]])
-    column = np.concatenate([[0], slots + 1, tree.parent_sequence[infosets]])
-    return coo_array((values, (row, column)), shape=(len(infosets) + 1, tree.num_slots + 1))
+    matrix = np.zeros((len(infosets) + 1, tree.num_slots + 1))
+    matrix[0, 0] = 1
+    for row, infoset in enumerate(infosets, start=1):
+        matrix[row, tree.first_slot[infoset] + 1 : tree.first_slot[infoset + 1] + 1] = 1
+        matrix[row, tree.parent_sequence[infoset]] = -1
+    return matrix
