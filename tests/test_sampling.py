@@ -137,6 +137,6 @@ def test_regrets_of_three_players_are_right_on_average(variant):
 @pytest.mark.parametrize(("seed", "figure"), [(0, "0.0199"), (1, "0.0151")])
 def test_outcome_sampling_is_as_documented(seed, figure):
     """The first of three figures in docs/solving.md: 100,000 iterations."""
-    solver = make_solver(tree("liars_dice(numdice=1,dice_sides=3)"), "os-mccfr", seed=seed)
+    solver = make_solver(tree(DICE3), "os-mccfr", seed=seed)
     solver.run(100_000)
     assert f"{nash_conv(solver.tree, solver.average_policy()):.4f}" == figure

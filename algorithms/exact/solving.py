@@ -46,15 +46,11 @@ def make_solver(
     seed: int = 0,
     mode: Mode = "fast",
 ) -> BaseSolver:
-    """The solver of a variant, by name or by value.
+    """The solver of a variant: one of `NAMES`, or a `Variant`.
 
-    Args:
-        tree: tree of the game.
-        variant: one of `NAMES`, or a `Variant`.
-        discounts: alpha, beta and gamma instead of the variant's own; not for sampling.
-        seed: random seed of a sampling variant.
-        mode: `exact` gives OpenSpiel's iterates bit for bit, `fast` the same up to rounding;
-            sampling has one mode.
+    `discounts` are alpha, beta and gamma instead of the variant's own. The mode `exact` gives
+    OpenSpiel's iterates bit for bit, `fast` the same up to rounding. Sampling has neither, but a
+    seed.
     """
     if isinstance(variant, str):
         if variant in SAMPLING:

@@ -17,14 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.support.arrays import (
-    BoolArray,
-    Float64Array,
-    Int8Array,
-    Int32Array,
-    IntpArray,
-    UInt32Array,
-)
+from algorithms.support import arrays
 from kuhn_bridge.errors import GameError
 
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
@@ -52,25 +45,27 @@ class Tree:
 
     name: str
     num_players: int
-    first_child: Int32Array  # (N + 1,)
-    player: Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
-    infoset: Int32Array  # (N,) -1 where no player acts
-    action: Int32Array  # (N,) the action ID that leads here, -1 at the root
-    chance_probability: Float64Array  # (N,) of the step that leads here, 1 after a player's action
-    chance_reach: Float64Array  # (N,) the product of `chance_probability` from the root
-    sequence: Int32Array  # (P, N) each player's sequence
-    returns: Float64Array  # (P, N) 0 where the game is not over
-    terminals: Int32Array  # (Z,) nodes
-    terminal_sequence: Int32Array  # (P, Z) `sequence` at the terminals
-    terminal_payoff: Float64Array  # (P, Z) `returns` times `chance_reach` at the terminals
+    first_child: arrays.Int32Array  # (N + 1,)
+    player: arrays.Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
+    infoset: arrays.Int32Array  # (N,) -1 where no player acts
+    action: arrays.Int32Array  # (N,) the action ID that leads here, -1 at the root
+    chance_probability: (
+        arrays.Float64Array
+    )  # (N,) of the step that leads here, 1 after a player's action
+    chance_reach: arrays.Float64Array  # (N,) the product of `chance_probability` from the root
+    sequence: arrays.Int32Array  # (P, N) each player's sequence
+    returns: arrays.Float64Array  # (P, N) 0 where the game is not over
+    terminals: arrays.Int32Array  # (Z,) nodes
+    terminal_sequence: arrays.Int32Array  # (P, Z) `sequence` at the terminals
+    terminal_payoff: arrays.Float64Array  # (P, Z) `returns` times `chance_reach` at the terminals
     keys: tuple[str, ...]  # (I,) information state strings; an owner's earlier sets come first
-    owner: Int8Array  # (I,) the player who acts
-    legal: BoolArray  # (I, A)
-    first_slot: Int32Array  # (I + 1,)
-    slots: Int32Array  # (S, 4) information set, owner, parent sequence, action ID
-    parent_sequence: Int32Array  # (I,) the owner's sequence when it arrives
-    members: Int32Array  # (decision nodes,) by information set, depth first within one
-    first_member: Int32Array  # (I + 1,)
+    owner: arrays.Int8Array  # (I,) the player who acts
+    legal: arrays.BoolArray  # (I, A)
+    first_slot: arrays.Int32Array  # (I + 1,)
+    slots: arrays.Int32Array  # (S, 4) information set, owner, parent sequence, action ID
+    parent_sequence: arrays.Int32Array  # (I,) the owner's sequence when it arrives
+    members: arrays.Int32Array  # (decision nodes,) by information set, depth first within one
+    first_member: arrays.Int32Array  # (I + 1,)
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -89,7 +84,7 @@ class Tree:
         return int(self.first_slot[-1])
 
     @cached_property
-    def sequence_form(self) -> tuple[UInt32Array, Float64Array]:
+    def sequence_form(self) -> tuple[arrays.UInt32Array, arrays.Float64Array]:
         """The game in two arrays, because each array adds to the cost of a compiled call.
 
         Here sequence p < P is the empty one of player p, and sequence P + s ends in slot s.
@@ -105,7 +100,7 @@ class Tree:
         largest = np.full((1, players), np.abs(self.returns).max())
         return indices, np.concatenate([self.terminal_payoff.T, largest])
 
-    def depths(self) -> IntpArray:
+    def depths(self) -> arrays.IntpArray:
         """How many steps each node is from the root: `(N,)`."""
         depth = np.zeros(self.num_nodes, np.intp)
         for parents, nodes in _levels(self.first_child):
@@ -120,22 +115,24 @@ class Tree:
             node = int(np.searchsorted(self.first_child, dtype(node), side="right")) - 1
         return actions[::-1]
 
-    def uniform(self) -> Float64Array:
+    def uniform(self) -> arrays.Float64Array:
         """The policy that plays all legal actions with equal probability: `(I, A)`."""
         return np.asarray(self.legal / self.legal.sum(axis=1, keepdims=True))
 
-    def random(self, seed: int) -> Float64Array:
+    def random(self, seed: int) -> arrays.Float64Array:
         """A policy drawn uniformly from all policies: `(I, A)`."""
         weights = np.random.default_rng(seed).exponential(size=self.legal.shape) * self.legal
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    def table_of(self, slot_values: npt.ArrayLike) -> Float64Array:
+    def table_of(self, slot_values: npt.ArrayLike) -> arrays.Float64Array:
         """Values `(S,)` as a new table `(I, A)`, 0 where an action is illegal."""
         table = np.zeros(self.legal.shape)
         table[self.legal] = slot_values
         return table
 
-    def normalized(self, slot_weights: Float64Array, above: float = 0.0) -> Float64Array:
+    def normalized(
+        self, slot_weights: arrays.Float64Array, above: float = 0.0
+    ) -> arrays.Float64Array:
         """The policy `(I, A)` in proportion to weights `(S,)`; uniform if they sum to `above`."""
         table = self.table_of(slot_weights)
         sums = table.sum(axis=1, keepdims=True)
@@ -259,23 +256,23 @@ class TreeBuilder:
         )
 
 
-def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> IntpArray:
+def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> arrays.IntpArray:
     """The concatenation of `range(start, stop)` for all pairs."""
     sizes = stops - starts
     return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
 
 
-def unsigned(values: npt.ArrayLike) -> UInt32Array:
+def unsigned(values: npt.ArrayLike) -> arrays.UInt32Array:
     """The values as uint32: compiled code tests signed indices for negative ones."""
     return np.ascontiguousarray(values, np.uint32)
 
 
-def _starts(counts: npt.ArrayLike) -> Int32Array:
+def _starts(counts: npt.ArrayLike) -> arrays.Int32Array:
     """Where each group of `counts` begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-def _levels(first_child: Int32Array) -> Iterator[tuple[IntpArray, IntpArray]]:
+def _levels(first_child: arrays.Int32Array) -> Iterator[tuple[arrays.IntpArray, arrays.IntpArray]]:
     """The nodes of each level below the root, with their parents: (parents, nodes)."""
     parents = np.repeat(np.arange(len(first_child) - 1), np.diff(first_child))
     start, stop = 1, int(first_child[1])
