@@ -9,9 +9,10 @@ ends in `slot` (the sequence form, von Stengel 1996).
 
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,10 +103,10 @@ class Tree:
 
     def depths(self) -> arrays.IntpArray:
         """How many steps each node is from the root: `(N,)`."""
-        depth = np.zeros(self.num_nodes, np.intp)
-        for parents, nodes in _levels(self.first_child):
-            depth[nodes] = depth[parents] + 1
-        return depth
+        starts = [0]  # of the levels
+        while starts[-1] < self.num_nodes:
+            starts.append(int(self.first_child[starts[-1]]))
+        return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
     def history(self, node: int) -> list[int]:
         """The action IDs, chance's included, that lead to a node."""
@@ -157,16 +158,15 @@ class TreeBuilder:
         self.key_bytes = 0
         self._legal: dict[int, Sequence[int]] = {}
         self._last: dict[int, int] = {}  # the last node of each depth
-        self._depth, self._player, self._action = (array("i") for _ in range(3))
-        self._infoset, self._parent = array("i"), array("i")
+        self._nodes = array("i")  # of each: depth, parent, player, action, information set
         self._probability, self._returns = array("d"), array("d")
 
     def __len__(self) -> int:
-        return len(self._depth)
+        return len(self._probability)
 
-    def add(self, visit: Visit) -> None:
-        """Add the next node."""
-        depth, player, action, probability, key, legal, returns = visit
+    def add(self, node: tuple[int, int, int, float, str, Sequence[int], Sequence[float]]) -> None:
+        """Add the next node, a `Visit` or a plain tuple of its fields, which is quicker to make."""
+        depth, player, action, probability, key, legal, returns = node
         infoset = -1
         if player >= 0:
             known = len(self.infosets)
@@ -177,13 +177,9 @@ class TreeBuilder:
                 raise GameError(
                     f"{self.name}: the legal actions at {key!r} are not always the same"
                 )
-        self._parent.append(self._last.get(depth - 1, 0))
-        self._last[depth] = len(self._depth)
-        self._depth.append(depth)
-        self._player.append(player)
-        self._action.append(action)
+        self._nodes.extend((depth, self._last.get(depth - 1, 0), player, action, infoset))
+        self._last[depth] = len(self._probability)
         self._probability.append(probability)
-        self._infoset.append(infoset)
         self._returns.extend(returns)
 
     def build(self, visits: Iterable[Visit] = ()) -> Tree:
@@ -199,12 +195,11 @@ class TreeBuilder:
                 where = f"the legal actions at {keys[number]!r}"
                 raise GameError(f"{self.name}: {where} are not in ascending order")
             legal[number, actions] = True
-        order = np.argsort(np.frombuffer(self._depth, np.int32), kind="stable")  # breadth first
-        player = np.frombuffer(self._player, np.int32).astype(np.int8)[order]
-        infoset = np.frombuffer(self._infoset, np.int32)[order]
+        nodes = np.frombuffer(self._nodes, np.int32).reshape(-1, 5).T
+        order = np.argsort(nodes[0], kind="stable")  # breadth first
+        depth, parent, actor, action, infoset = (column[order] for column in nodes)
+        player, parents = actor.astype(np.int8), np.argsort(order)[parent[1:]]
         probability = np.frombuffer(self._probability, np.float64)[order]
-        rank = np.argsort(order)
-        parents = rank[np.frombuffer(self._parent, np.int32)[order[1:]]]
         first_child = _starts(np.bincount(parents, minlength=len(order))) + np.int32(1)
         first_slot = _starts(legal.sum(axis=1))
         decisions = np.flatnonzero(infoset >= 0)
@@ -212,16 +207,17 @@ class TreeBuilder:
         first_member = _starts(np.bincount(infoset[decisions], minlength=len(legal)))
         chance_reach = np.ones(len(order))
         sequence = np.zeros((self.num_players, len(order)), np.int32)
-        for above, nodes in _levels(first_child):
-            chance_reach[nodes] = chance_reach[above] * probability[nodes]
-            sequence[:, nodes] = sequence[:, above]
+        for start, stop in pairwise(np.cumsum(np.bincount(depth)).tolist()):
+            above, level = parents[start - 1 : stop - 1], np.arange(start, stop)
+            chance_reach[level] = chance_reach[above] * probability[level]
+            sequence[:, level] = sequence[:, above]
             decided = player[above] >= 0
-            decision, child = above[decided], nodes[decided]
+            decision, child = above[decided], level[decided]
             slot = first_slot[infoset[decision]] + child - first_child[decision]
             sequence[player[decision], child] = slot + 1
         owner = np.array([owner for owner, _ in self.infosets], np.int8)
-        parent = sequence[owner, members[first_member[:-1]]]
-        forgotten = sequence[owner[infoset[members]], members] != parent[infoset[members]]
+        before = sequence[owner, members[first_member[:-1]]]
+        forgotten = sequence[owner[infoset[members]], members] != before[infoset[members]]
         if forgotten.any():
             key = keys[infoset[members[forgotten.argmax()]]]
             raise GameError(f"{self.name}: at {key!r} the player has forgotten its earlier actions")
@@ -237,7 +233,7 @@ class TreeBuilder:
             first_child=first_child,
             player=player,
             infoset=infoset,
-            action=np.frombuffer(self._action, np.int32)[order],
+            action=action,
             chance_probability=probability,
             chance_reach=chance_reach,
             sequence=sequence,
@@ -249,8 +245,8 @@ class TreeBuilder:
             owner=owner,
             legal=legal,
             first_slot=first_slot,
-            slots=np.column_stack([at, owner[at], parent[at], slot_action]).astype(np.int32),
-            parent_sequence=parent,
+            slots=np.column_stack([at, owner[at], before[at], slot_action]).astype(np.int32),
+            parent_sequence=before,
             members=members,
             first_member=first_member,
         )
@@ -270,12 +266,3 @@ def unsigned(values: npt.ArrayLike) -> arrays.UInt32Array:
 def _starts(counts: npt.ArrayLike) -> arrays.Int32Array:
     """Where each group of `counts` begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-
-
-def _levels(first_child: arrays.Int32Array) -> Iterator[tuple[arrays.IntpArray, arrays.IntpArray]]:
-    """The nodes of each level below the root, with their parents: (parents, nodes)."""
-    parents = np.repeat(np.arange(len(first_child) - 1), np.diff(first_child))
-    start, stop = 1, int(first_child[1])
-    while start < stop:
-        yield parents[start - 1 : stop - 1], np.arange(start, stop)
-        start, stop = stop, int(first_child[stop])

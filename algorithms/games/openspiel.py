@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.files import silent_stderr
 from algorithms.support.progress import Advance
@@ -131,13 +131,14 @@ def _walked(game: Any, walk: TreeBuilder) -> Iterator[int]:
     while True:
         player = state.current_player()
         if player == TERMINAL:
-            walk.add(Visit(depth, player, action, edge, returns=state.returns()))
+            walk.add((depth, player, action, edge, "", (), state.returns()))
         elif player == CHANCE:
-            walk.add(Visit(depth, player, action, edge))
+            walk.add((depth, player, action, edge, "", (), ()))
             stack.append((state, depth + 1, state.chance_outcomes()[::-1]))
         else:
             legal = state.legal_actions()
-            walk.add(Visit(depth, player, action, edge, state.information_state_string(), legal))
+            key = state.information_state_string()
+            walk.add((depth, player, action, edge, key, legal, ()))
             stack.append((state, depth + 1, [(move, 1.0) for move in reversed(legal)]))
         yield len(walk)
         if not stack:
