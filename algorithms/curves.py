@@ -18,8 +18,7 @@ from algorithms.support.errors import UsageError
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    summary = command.summary(__doc__)
-    parser = command.Parser(prog="python -m algorithms.curves", description=summary)
+    parser = command.Parser(prog="python -m algorithms.curves", description=__doc__)
     add = parser.add_argument
     curves = "the curve of a training run, or a folder of several, drawn as one line with a band"
     add("curves", nargs="+", type=Path, metavar="CSV", help=curves)
@@ -27,8 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--game", help=f"the game of the curves (default: as in the .json beside them, or {KUHN})")
     out = Path("training.png")
     add("--out", type=Path, default=out, metavar="PNG", help="the picture (%(default)s)")
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:

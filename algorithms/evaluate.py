@@ -21,8 +21,7 @@ NATIVE_OPPONENTS = ("uniform", sources.BEST_RESPONSE)  # solving takes minutes
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if a match is further from the exact value than chance explains."""
-    summary = command.summary(__doc__)
-    parser = command.Parser(prog="python -m algorithms.evaluate", description=summary)
+    parser = command.Parser(prog="python -m algorithms.evaluate", description=__doc__)
     parser.add_argument("policy", metavar="POLICY", help=sources.HELP)
     against = (
         f"any POLICY, or {sources.BEST_RESPONSE} (to the policy); by default "
@@ -33,12 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     greedy = "always play the policy's most probable action"
     parser.add_argument("--deterministic", action="store_true", help=greedy)
     matches.add_options(parser)
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
-    matches.require_hands(args.hands, args.seed)
     policy, others = _loaded(args)
     played = {
         name: matches.play_match(policy, other, hands=args.hands, seed=args.seed)

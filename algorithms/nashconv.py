@@ -4,22 +4,17 @@ In games that are too large for that, and with `--respond` in any game, best res
 to find a lower bound of NashConv.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from algorithms.policies import Policy, report, sources
 from algorithms.support import budget, command
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
-
-if TYPE_CHECKING:
-    from algorithms.learning.best_response import LowerBound
 
 UNIFORM = "uniform"
 SHOWN_LOSSES = 10
@@ -32,8 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add, number = parser.add_argument, command.number
     add("policies", nargs="+", metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}")
     add("--game", metavar="NAME", help=sources.GAME_HELP)
-    most = "exit 1 if a NashConv is above X"
-    add("--max", type=number(0, kind=float), metavar="X", help=most)
+    add("--max", type=number(0, kind=float), metavar="X", help="exit 1 if a NashConv is above X")
     add("--deterministic", action="store_true", help="play the most probable action everywhere")
     losses = "show the N largest losses (default: %(default)s)"
     add("--losses", type=number(0), default=SHOWN_LOSSES, metavar="N", help=losses)
@@ -89,11 +83,10 @@ def _measure(args: argparse.Namespace, policies: Sequence[Policy], options: dict
     found = [report.to_json(item) for item in reports] if args.json else []
     texts = [_text(reports, args.losses)]
     if args.respond:
-        from algorithms.learning.best_response import to_json, to_text
+        from algorithms.learning.best_response import bound_with_bar, to_json, to_text
 
-        bounds = _lower_bounds(args.policies, policies, options)
-        for place, (item, bound) in enumerate(zip(reports, bounds, strict=True)):
-            gains = item.measure.gains
+        for place, (item, policy) in enumerate(zip(reports, policies, strict=True)):
+            bound, gains = bound_with_bar(item.source, policy, **options), item.measure.gains
             texts.append(to_text(item.source, bound, exact=gains))
             if args.json:
                 share = {"share_found": bound.share_of(gains)}
@@ -108,7 +101,7 @@ def _measure(args: argparse.Namespace, policies: Sequence[Policy], options: dict
 
 def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: dict[str, Any]) -> int:
     """Print lower bounds of the policies, beside that of uniform play."""
-    from algorithms.learning.best_response import exit_code, to_json, to_text
+    from algorithms.learning.best_response import bound_with_bar, to_json, to_text
     from algorithms.learning.states import origin
 
     game = policies[0].game
@@ -118,28 +111,19 @@ def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: dict[s
         file=sys.stderr,
     )
     known = dict(zip(args.policies, policies, strict=True)) | {UNIFORM: Policy.uniform(game)}
-    bounds = dict(zip(known, _lower_bounds(known, known.values(), options), strict=True))
+    bounds = {name: bound_with_bar(name, policy, **options) for name, policy in known.items()}
     found, uniform = [(name, bounds[name]) for name in args.policies], bounds[UNIFORM]
     _print(
         args,
         [to_json(name, bound, uniform=uniform) for name, bound in found],
         [to_text(name, bound, uniform=uniform) for name, bound in found],
     )
-    _report_above(args, [bound.nash_conv_at_least for _, bound in found])
-    return exit_code([bound for _, bound in found], args.max)
-
-
-def _lower_bounds(
-    names: Iterable[str], policies: Iterable[Policy], options: dict[str, Any]
-) -> list[LowerBound]:
-    from algorithms.learning.best_response import total_decisions
-
-    own = {name: options[name] for name in ("decisions", "seeds") if name in options}
-    bounds = []
-    for name, policy in zip(names, policies, strict=True):
-        with progress(f"responding to {name}", total_decisions(policy.game, **own)) as bar:
-            bounds.append(policy.lower_bound(**options, progress=bar))
-    return bounds
+    at_least = [bound.nash_conv_at_least for _, bound in found]
+    above = _report_above(args, at_least)
+    if args.max is not None and not above:
+        why = "but a bound cannot show that NashConv is small"
+        raise UsageError(f"--max {args.max:g}: NashConv is at least {max(at_least):.6g}, {why}")
+    return command.EXIT_FAILED if above else command.EXIT_OK
 
 
 def _text(reports: Sequence[report.Report], max_losses: int) -> str:

@@ -34,8 +34,7 @@ def average_policy(
 ) -> tuple[Float64Array, float]:
     """The average policy `(3,)` of regret matching, and how much more the best one wins per round.
 
-    The opponent is a fixed policy `(3,)`, or by default regret matching too; the best policy then
-    is the one that wins most from the average.
+    Best against a fixed opponent `(3,)`; by default, in self-play, against the average itself.
     """
     random = Random(seed)
     regrets, total = np.zeros((2, 3)), np.zeros(3)
@@ -57,13 +56,11 @@ def _draw_move(policy: Sequence[float] | Float64Array, random: Random) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if an average policy falls short by more than the tolerance."""
     parser = command.Parser(prog="python -m algorithms.rps", description=__doc__)
-    add = parser.add_argument
-    rounds = "number of rounds (%(default)s)"
-    add("--rounds", type=command.number(1), default=20_000, help=rounds)
+    add, number = parser.add_argument, command.number
+    add("--rounds", type=number(1), default=20_000, help="number of rounds (%(default)s)")
     fixed, usual = "probabilities of the fixed opponent (%(default)s)", (0.4, 0.3, 0.3)
-    letters = ("R", "P", "S")
-    add("--opponent", type=float, nargs=3, default=usual, metavar=letters, help=fixed)
-    add("--seed", type=command.number(0), default=0, help="random seed (%(default)s)")
+    add("--opponent", type=float, nargs=3, default=usual, metavar=("R", "P", "S"), help=fixed)
+    add("--seed", type=number(0), default=0, help="random seed (%(default)s)")
     add("--json", action="store_true", help="print one JSON object")
     return parser.run(_run, argv)
 

@@ -15,17 +15,14 @@ from algorithms.support import command
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if the mean of the hands is too far from the exact value."""
-    summary = command.summary(__doc__)
-    parser = command.Parser(prog="python -m algorithms.simulate", description=summary)
+    parser = command.Parser(prog="python -m algorithms.simulate", description=__doc__)
     policies = f"{sources.HELP}; {sources.BEST_RESPONSE}"
     parser.add_argument("policies", nargs=2, metavar="POLICY", help=policies)
     matches.add_options(parser)
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
-    matches.require_hands(args.hands, args.seed)
     one, other = sources.load_policies(args.policies, args.game, trust=args.trust)
     match = matches.play_match(one, other, hands=args.hands, seed=args.seed)
     names = (*one.game.agents, "both seats" if one.game.num_players == 2 else "all seats")

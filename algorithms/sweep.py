@@ -30,8 +30,8 @@ MAX_SHOWN = 5  # settings in a report, the best ones
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 = all runs succeeded, 1 = a run failed, 130 = interrupted."""
-    parser = command.Parser(prog="python -m algorithms.sweep", description=command.summary(__doc__))
-    add = parser.add_argument
+    parser = command.Parser(prog="python -m algorithms.sweep", description=__doc__)
+    add, number = parser.add_argument, command.number
     add("--game", help="the game, as for train_ppo")
     add("--seeds", metavar="SEEDS", help="random seeds: 0-9, or 0,3,7, or a count (10)")
     values = "values of a setting of train_ppo; all combinations are run"
@@ -41,30 +41,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--resume", action="store_true", help="continue the sweep in --out")
     add("--report", type=Path, metavar="DIR", help="only print the results of a finished sweep")
     add("--confirm", type=int, metavar="K", help="then run the K best settings on new seeds")
-    add("--fresh-seeds", type=int, metavar="M", help="the number of new seeds (as many as --seeds)")
-    add("--cpus", type=int, metavar="N", help="number of runs at a time, one core each (all cores)")
+    fresh = "the number of new seeds (as many as --seeds)"
+    add("--fresh-seeds", type=number(1), metavar="M", help=fresh)
+    cpus = "number of runs at a time, one core each (all cores)"
+    add("--cpus", type=number(1), metavar="N", help=cpus)
     address = "address of a Ray cluster: auto, host:port or ray://host:port (RAY_ADDRESS)"
     add("--address", help=address)
     storage = "a folder or URI that all nodes of the cluster can read and write (in --out)"
     add("--storage", help=storage)
     retries = "number of retries of a run that crashes (%(default)s)"
-    add("--retries", type=int, default=3, metavar="N", help=retries)
+    add("--retries", type=number(0), default=3, metavar="N", help=retries)
     every = "steps between checkpoints (1,000,000)"
-    add("--checkpoint-every", type=int, metavar="STEPS", help=every)
+    add("--checkpoint-every", type=number(1), metavar="STEPS", help=every)
     add("--html", action="store_true", help="write a report of each setting's best run: sweep.html")
     add("--quiet", action="store_true", help="print nothing")
     add("--json", action="store_true", help="print the results as one JSON object")
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
     from algorithms.sweeping import results
     from algorithms.sweeping.plan import read_plan
 
-    for name, least in {"cpus": 1, "retries": 0, "checkpoint_every": 1, "fresh_seeds": 1}.items():
-        if (value := getattr(args, name)) is not None and value < least:
-            raise UsageError(f"--{name.replace('_', '-')} {value}: must be at least {least}")
     folder, ended = args.report or args.out or Path("sweep"), True
     if args.report:
         plan = read_plan(folder)

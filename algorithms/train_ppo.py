@@ -33,7 +33,6 @@ from algorithms.support.progress import progress
 if TYPE_CHECKING:
     from algorithms.learning.curve import Point
 
-HELD = ("last", "average")
 WRITTEN = (".zip", ".csv", ".png", ".json", ".ckpt")
 HTML = ".html"
 
@@ -47,42 +46,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = command.Parser(
-        prog="python -m algorithms.train_ppo",
-        description=command.summary(__doc__),
-        argument_default=argparse.SUPPRESS,  # settings that are not given have their defaults
+        prog="python -m algorithms.train_ppo", description=command.summary(__doc__)
     )
     add = parser.add_argument
     add("--out", type=Path, default=Path("model.zip"), help="the model (model.zip)")
     add(
         "--save",
-        choices=("best", *HELD, "both"),
+        choices=("best", "last", "average", "both"),
         default="best",
         help="the better policy (best), the last, the average, or both: the last in *.last.zip",
     )
-    add("--resume", action="store_true", default=False, help="continue from the last checkpoint")
-    types = get_type_hints(Settings)
-    for setting in fields(Settings):
-        flag, text = f"--{setting.name.replace('_', '-')}", describe(setting.name)
-        kind = types[setting.name]
-        metavar = {int: "N", float: "X"}.get(kind, setting.name.upper())
-        add(flag, type=kind, help=text.replace("%", "%%"), metavar=metavar)
-    add(
-        "--checkpoint-every",
-        type=int,
-        metavar="STEPS",
-        default=1_000_000,
-        help="steps between checkpoints (1,000,000)",
-    )
-    add("--html", action="store_true", default=False, help="write a report as well: *.html")
-    add(
-        "--tensorboard",
-        type=Path,
-        metavar="DIR",
-        default=None,
-        help="a folder for TensorBoard logs",
-    )
-    add("--quiet", action="store_true", default=False, help="print nothing")
-    add("--json", action="store_true", default=False, help="print the result as one JSON object")
+    add("--resume", action="store_true", help="continue from the last checkpoint")
+    for name, kind in get_type_hints(Settings).items():
+        options: Any = {"metavar": {int: "N", float: "X"}.get(kind, name.upper()), "type": kind}
+        options["default"] = argparse.SUPPRESS  # a setting that is not given follows from others
+        add(f"--{name.replace('_', '-')}", help=describe(name), **options)
+    every: Any = {"type": int, "metavar": "STEPS", "default": 1_000_000}
+    add("--checkpoint-every", help="steps between checkpoints (1,000,000)", **every)
+    add("--html", action="store_true", help="write a report as well: *.html")
+    add("--tensorboard", type=Path, metavar="DIR", help="a folder for TensorBoard logs")
+    add("--quiet", action="store_true", help="print nothing")
+    add("--json", action="store_true", help="print the result as one JSON object")
     return parser
 
 
@@ -98,23 +82,22 @@ def _run(args: argparse.Namespace) -> int:
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
     checkpoint = path if settings.recipe == "self-play" else None
-    say = _nothing if args.quiet or args.json else print
-    say(_plan(settings, _outputs(args, settings), state["steps"] if state else 0))
-    with nullcontext(_nothing) if args.quiet else progress("training", settings.steps) as show:
+    say: Any = (lambda text: None) if args.quiet or args.json else print
+    say(_plan(args, settings, state["steps"] if state else 0))
+    with (
+        nullcontext(lambda steps, note: None)
+        if args.quiet
+        else progress("training", settings.steps) as show
+    ):
 
         def watch(point: Point) -> None:
             show(point.steps, _note(point, bounded=is_bounded(settings, training.game)))
             if not point.steps and training.game.native and settings.points:
-                spent = training.callback.recorder.measuring_cpu_seconds
+                spent = training.recorder.measuring_cpu_seconds
                 say(f"The first point took {spent:.1f} CPU seconds")
 
-        training = Training(
-            settings,
-            tensorboard=args.tensorboard,
-            watch=watch,
-            checkpoint=checkpoint,
-            checkpoint_every=args.checkpoint_every,
-        )
+        options = {"tensorboard": args.tensorboard, "checkpoint_every": args.checkpoint_every}
+        training = Training(settings, watch=watch, checkpoint=checkpoint, **options)
         if state is not None:
             training.set_state(state)
         training.run()
@@ -137,14 +120,24 @@ def _run(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace, path: Path) -> tuple[Settings, dict[str, Any] | None]:
     """The settings, checked, and the state of the run to resume, if any."""
-    given = {f.name: getattr(args, f.name) for f in fields(Settings) if hasattr(args, f.name)}
+    known = {f.name for f in fields(Settings)}
+    given = {name: value for name, value in vars(args).items() if name in known}
+    state = None
     if args.resume:
-        from algorithms.learning.checkpoint import read_checkpoint
+        from algorithms.learning.training import read_checkpoint
 
         state = read_checkpoint(path)
-        settings = _resumed(given, state["settings"])
-    else:
-        state, settings = None, configure(given)
+        stored = state["settings"]
+        if set(stored) != known:
+            raise UsageError("--resume: the checkpoint was written by another version")
+        for name, value in given.items():
+            if value != stored[name]:
+                raise UsageError(
+                    f"--resume continues with {name} {stored[name]}, not {value}; "
+                    "leave it out, or start again without --resume"
+                )
+        given = stored
+    settings = configure(given)
     require_trainable(settings)
     return settings, state
 
@@ -162,34 +155,14 @@ def _require_possible(args: argparse.Namespace) -> None:
         raise UsageError("--tensorboard: not installed; pip install 'kuhn-bridge[tensorboard]'")
 
 
-def _resumed(given: dict[str, Any], stored: dict[str, Any]) -> Settings:
-    """The settings of a checkpoint; given ones that differ are refused."""
-    if set(stored) != {f.name for f in fields(Settings)}:
-        raise UsageError("--resume: the checkpoint was written by another version of this program")
-    for name, value in given.items():
-        if value != stored[name]:
-            raise UsageError(
-                f"--resume continues with {name} {stored[name]}, not {value}; "
-                "leave it out, or start again without --resume"
-            )
-    return configure(stored)
-
-
-def _outputs(args: argparse.Namespace, settings: Settings) -> list[Path]:
-    """The files that a training run writes: no model where networks cannot play the game."""
+def _plan(args: argparse.Namespace, settings: Settings, done: int) -> str:
+    """What is trained, what measuring costs, and the files that are written."""
     from algorithms.learning.saving import LAST, holds_models
 
-    game = load_game(settings.game)
-    models = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []
-    picture = [".png"] if is_measured(settings, game) else []
-    page = [HTML] if args.html else []
-    return [args.out.with_suffix(suffix) for suffix in (*models, ".csv", *picture, ".json", *page)]
-
-
-def _plan(settings: Settings, outputs: Sequence[Path], done: int) -> str:
-    start = f", from step {done:,}" if done else ""
-    game = load_game(settings.game)
-    cost = ""
+    start, game, cost = f", from step {done:,}" if done else "", load_game(settings.game), ""
+    suffixes = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []
+    suffixes += [".csv", *([".png"] if is_measured(settings, game) else []), ".json"]
+    outputs = [args.out.with_suffix(end) for end in (*suffixes, *([HTML] if args.html else []))]
     if game.native and settings.points:
         cost = (
             f"\nExact NashConv at {settings.points + 1} points of the curve, each of two networks "
@@ -220,28 +193,23 @@ def _note(point: Point, *, bounded: bool) -> str:
 
 
 def _report(result: dict[str, Any], out: Path) -> str:
-    speed = f"{result['steps']:,} steps in {result['seconds']:.1f} s"
-    speed += f", {result['steps_per_second']:,.0f} steps/s"
-    speed += f"\nCPU seconds: training {result['cpu_seconds']:.1f}"
-    speed += f", measuring {result['measuring_cpu_seconds']:.1f}"
+    speed = (
+        f"{result['steps']:,} steps in {result['seconds']:.1f} s, "
+        f"{result['steps_per_second']:,.0f} steps/s\nCPU seconds: training "
+        f"{result['cpu_seconds']:.1f}, measuring {result['measuring_cpu_seconds']:.1f}"
+    )
     more = f"more: {command.as_called('python -m algorithms.nashconv')} {result['source']}"
+    saved = f"{result['source']} ({result['holds']})"
     if "nash_conv_at_least_average" in result:
-        last, average = (result[f"nash_conv_at_least_{which}"] for which in HELD)
+        last, average = (result[f"nash_conv_at_least_{which}"] for which in ("last", "average"))
         speed += f"\nNashConv at least {last:.5f} (last policy), {average:.5f} (average policy)"
     if "nash_conv_uniform" not in result:
         return f"{result['source']} holds the {result['holds']} policy\n{speed}\n{more}"
-    rows = [
-        ("last policy", f"{result['nash_conv_last']:.5f}"),
-        ("average policy", f"{result['nash_conv_average']:.5f}"),
-        (f"{result['source']} ({result['holds']})", f"{result['nash_conv']:.5f}"),
-        ("uniform policy", f"{result['nash_conv_uniform']:.5f}"),
-    ]
-    table = command.table(("", "NashConv"), rows)
+    names = "last policy", "average policy", saved, "uniform policy"
+    ends = "_last", "_average", "", "_uniform"
+    figures = [f"{result[f'nash_conv{end}']:.5f}" for end in ends]
+    table = command.table(("", "NashConv"), zip(names, figures, strict=True))
     return f"{table}\n{speed}\ncurve: {out.with_suffix('.png')}   {more}"
-
-
-def _nothing(*args: Any) -> None:
-    """Print nothing."""
 
 
 if __name__ == "__main__":

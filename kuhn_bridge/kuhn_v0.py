@@ -13,10 +13,9 @@ import numpy as np
 import pettingzoo
 from gymnasium import spaces
 
-from kuhn_bridge.encoding import MASKS, OBSERVATION_SIZE, OBSERVATIONS, Mask, Observation
 from kuhn_bridge.errors import BridgeError, HistoryError, IllegalActionError, SeatError, short_repr
 from kuhn_bridge.rules import AGENTS, DEALS, Action, Card, as_deal, as_seed
-from kuhn_bridge.state import State
+from kuhn_bridge.state import MASKS, OBSERVATION_SIZE, OBSERVATIONS, Mask, Observation, State
 
 
 class AgentInfo(TypedDict):

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 import pyspiel
 
 from kuhn_bridge.bridge import LONGEST, letters_to_actions
-from kuhn_bridge.encoding import Observation, encode_history, one_hot
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card, as_card, as_deal
-from kuhn_bridge.state import State
+from kuhn_bridge.state import State, encode_history, one_hot
 
 SHORT_NAME = "python_kuhn_bridge"
 
@@ -133,44 +132,7 @@ class KuhnBridgeState(pyspiel.State):
         return " ".join([cards, *self.hand.history]) if self.hand else cards
 
 
-Encoder: TypeAlias = Callable[[KuhnBridgeState, int], Observation]
-Describer: TypeAlias = Callable[[KuhnBridgeState, int], str]
-
-
-def _card(state: KuhnBridgeState, player: int) -> Observation:
-    return one_hot(state.cards[player] if player < len(state.cards) else None, len(Card))
-
-
-def _digits(cards: tuple[Card, ...]) -> str:
-    return "".join(f"{card:d}" for card in cards)
-
-
-def _betting(state: KuhnBridgeState, _: int) -> Observation:
-    """float32 `(3, 3)`: our action ID, one-hot, of each move so far."""
-    moves = (*letters_to_actions(state.letters), *[None] * LONGEST)[:LONGEST]
-    return np.stack([one_hot(action, len(Action)) for action in moves])
-
-
-# name: (shape, tensor, text); an observer is a list of these
-_PIECES: dict[str, tuple[tuple[int, ...], Encoder, Describer]] = {
-    "card": ((3,), _card, lambda state, player: _digits(state.cards[player : player + 1])),
-    "cards": (
-        (2, 3),
-        lambda state, _: np.stack([_card(state, player) for player in PLAYERS]),
-        lambda state, _: _digits(state.cards),
-    ),
-    "betting": ((LONGEST, len(Action)), _betting, lambda state, _: state.letters),
-    "history": (
-        (5,),
-        lambda state, _: encode_history(BETTING[state.letters]),
-        lambda state, _: "end" if state.is_terminal() else f"[{state.letters}]",
-    ),
-    "actor": (
-        (2,),
-        lambda state, _: one_hot(state.actor, len(AGENTS)),
-        lambda state, _: "" if state.actor is None else AGENTS[state.actor],
-    ),
-}
+_SHAPES = {"card": (3,), "cards": (2, 3), "betting": (LONGEST, 3), "history": (5,), "actor": (2,)}
 _PRIVATE = {
     pyspiel.PrivateInfoType.NONE: (),
     pyspiel.PrivateInfoType.SINGLE_PLAYER: ("card",),
@@ -181,7 +143,7 @@ _PRIVATE = {
 class KuhnBridgeObserver:
     """Observations in OpenSpiel's form: `tensor`, `dict` and text.
 
-    By default the 10 numbers of `encoding.encode`; with perfect recall the card and the moves so
+    By default the 10 numbers of `State.observe`; with perfect recall the card and the moves so
     far, float32 `(12,)`.
     """
 
@@ -189,23 +151,38 @@ class KuhnBridgeObserver:
         if params:
             raise ValueError(f"observers of {SHORT_NAME} take no parameters; got {params}")
         public = ("betting",) if obs_type.perfect_recall else ("history", "actor")
-        self.names = (*_PRIVATE[obs_type.private_info], *(public if obs_type.public_info else ()))
-        shapes = [_PIECES[name][0] for name in self.names]
-        ends = np.cumsum([prod(shape) for shape in shapes], dtype=int)
-        self.tensor = np.zeros(sum(map(prod, shapes)), np.float32)
-        views = zip(self.names, shapes, np.split(self.tensor, ends[:-1]), strict=False)
-        self.dict = {name: view.reshape(shape) for name, shape, view in views}
+        names = (*_PRIVATE[obs_type.private_info], *(public if obs_type.public_info else ()))
+        sizes = [prod(_SHAPES[name]) for name in names]
+        self.tensor = np.zeros(sum(sizes), np.float32)
+        views = np.split(self.tensor, np.cumsum(sizes, dtype=int)[:-1])
+        self.dict = {n: view.reshape(_SHAPES[n]) for n, view in zip(names, views, strict=False)}
         self._separator = "" if obs_type.perfect_recall else " "
 
     def set_from(self, state: KuhnBridgeState, player: int) -> None:
         """Fill `tensor` and `dict` with the observation of `player`."""
-        for name in self.names:
-            self.dict[name][:] = _PIECES[name][1](state, player)
+        self.tensor.fill(0)
+        if "card" in self.dict:
+            self.dict["card"][[*state.cards[player : player + 1]]] = 1
+        if "cards" in self.dict:
+            self.dict["cards"][range(len(state.cards)), state.cards] = 1
+        if "betting" in self.dict:
+            for move, action in enumerate(letters_to_actions(state.letters)):
+                self.dict["betting"][move, action] = 1
+        if "history" in self.dict:
+            self.dict["history"][:] = encode_history(BETTING[state.letters])
+            self.dict["actor"][:] = one_hot(state.actor, len(AGENTS))
 
     def string_from(self, state: KuhnBridgeState, player: int) -> str:
         """The observation of `player` as text; with perfect recall OpenSpiel's `"2pb"`."""
-        texts = (_PIECES[name][2](state, player) for name in self.names)
-        return self._separator.join(filter(None, texts))
+        cards = "".join(f"{card:d}" for card in state.cards)
+        texts = {
+            "card": cards[player : player + 1],
+            "cards": cards,
+            "betting": state.letters,
+            "history": "end" if state.is_terminal() else f"[{state.letters}]",
+            "actor": "" if state.actor is None else AGENTS[state.actor],
+        }
+        return self._separator.join(filter(None, (texts[name] for name in self.dict)))
 
 
 pyspiel.register_game(_TYPE, KuhnBridgeGame)

@@ -124,8 +124,8 @@ def _converted(
 
 def as_card(value: Any) -> Card:
     """A card from a `Card`, an index 0..2 or a name `"J"`, `"Q"`, `"K"`."""
-    if isinstance(value, str):
-        value = _CARDS.get(value, value)
+    if isinstance(value, str) and value in _CARDS:
+        return _CARDS[value]
     return _converted(value, Card, errors.CardError, "a card; the cards are J, Q, K or 0, 1, 2")
 
 

@@ -1,15 +1,53 @@
-"""A hand of Kuhn poker as an immutable value."""
+"""A hand of Kuhn poker as an immutable value, and as arrays: observations and action masks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from kuhn_bridge import rules
-from kuhn_bridge.encoding import MASKS, OBSERVATIONS, Mask, Observation
 from kuhn_bridge.errors import ActionError, IllegalActionError
-from kuhn_bridge.rules import AGENTS, DEALS, Action, Card, Phase
+from kuhn_bridge.rules import AGENTS, BETTING, DEALS, DECISIONS, PLAYERS, Action, Card, Phase
+
+Observation: TypeAlias = npt.NDArray[np.float32]
+Mask: TypeAlias = npt.NDArray[np.int8]
+
+OBSERVATION_SIZE = 10
+
+
+def one_hot(index: int | None, size: int) -> Observation:
+    """float32 `(size,)` with a 1 at `index`; all zero for `None`."""
+    vector = np.zeros(size, np.float32)
+    if index is not None:
+        vector[index] = 1
+    return vector
+
+
+def encode_history(row: rules.Betting) -> Observation:
+    """float32 `(5,)`: `[]`, `[check]`, `[bet]`, `[check, bet]`, any finished history."""
+    slot = len(DECISIONS) if row.is_terminal else DECISIONS.index(row.letters)
+    return one_hot(slot, len(DECISIONS) + 1)
+
+
+def encode(card: Card, letters: str) -> Observation:
+    """The observation of the holder of `card` after `letters`, as `KuhnEnv` describes it."""
+    row = BETTING[letters]
+    actor = one_hot(row.actor, len(AGENTS))
+    return np.concatenate([one_hot(card, len(Card)), encode_history(row), actor])
+
+
+def encode_mask(row: rules.Betting, seat: int) -> Mask:
+    """int8 `(3,)`, 1 = legal for `seat`; all zero when `seat` is not to act."""
+    return np.array([seat == row.actor and a in row.after for a in Action], np.int8)
+
+
+# By history, then by card or by seat. Callers get copies.
+OBSERVATIONS = {at: tuple(encode(card, at) for card in Card) for at in BETTING}
+MASKS = {at: tuple(encode_mask(row, seat) for seat in PLAYERS) for at, row in BETTING.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +107,7 @@ class State:
         return state
 
     def observe(self, seat: int) -> Observation:
-        """The observation of `seat`: float32 `(10,)`, with the indices of `encoding.encode`."""
+        """The observation of `seat`: float32 `(10,)`, with the indices of `KuhnEnv`."""
         return OBSERVATIONS[self.letters][self.cards[rules.as_seat(seat)]].copy()
 
     def mask(self, seat: int) -> Mask:

@@ -2,8 +2,9 @@
 
 import argparse
 import json
+import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from algorithms.games import KUHN, Game, load_game
@@ -11,17 +12,8 @@ from algorithms.policies import load_policy
 from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
-from parity.registry import (
-    CHECKS,
-    GAME,
-    GAME_CHECKS,
-    GROUPS,
-    NATIVE_CHECKS,
-    Check,
-    Result,
-    Settings,
-)
-from parity.registry import run as run_check
+from parity import registry
+from parity.registry import GAME, Check, Settings, Tally
 
 HEADER = ("group", "check", "compared", "deviation", "time", "")
 
@@ -36,17 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--quick", action="store_true", help="fewer random policies and iterations")
     add("--game", metavar="NAME", help="check this OpenSpiel game instead of Kuhn poker")
     add("--model", type=Path, help="a model.zip or policy.onnx to check")
-    add(
-        "--candidate",
-        metavar="WHERE:WHAT",
-        help="check your own Kuhn poker: package.module:object, file.py:object or an OpenSpiel "
-        "game string. This runs the code that it names, so name only code that you trust",
-    )
-    add(
-        "--actions",
-        metavar="MAP",
-        help='the meaning of the candidate\'s action IDs, e.g. "0=check/call,1=bet,2=fold"',
-    )
+    candidate = "check your own Kuhn poker: package.module:object, file.py:object or an OpenSpiel "
+    candidate += "game string. This runs the code that it names, so name only code that you trust"
+    add("--candidate", metavar="WHERE:WHAT", help=candidate)
+    actions = 'the meaning of the candidate\'s action IDs, e.g. "0=check/call,1=bet,2=fold"'
+    add("--actions", metavar="MAP", help=actions)
     arguments = parser.parse_args(argv)
     return run(lambda: _main(arguments), parser.prog)
 
@@ -66,12 +52,12 @@ def _main(arguments: argparse.Namespace) -> int:
         if arguments.model.suffix not in {".zip", ".onnx"}:
             raise UsageError(f"--model {arguments.model}: give a model.zip or a policy.onnx")
         load_policy(arguments.model)  # a file that cannot be read is not a mismatch
-    chosen = _chosen(arguments.only, _checks_of(game))
+    chosen = _chosen(arguments.only, game)
     if arguments.list:
         header = ("group", "check", "what it compares")
         rows = [(item.group, item.name, item.title) for item in chosen]
-        as_dicts = [dict(zip(header, row, strict=True)) for row in rows]
-        print(json.dumps(as_dicts) if arguments.json else table(header, rows, left=3))
+        as_json = json.dumps([dict(zip(header, row, strict=True)) for row in rows])
+        print(as_json if arguments.json else table(header, rows, left=3))
         return EXIT_OK
     settings = Settings(quick=arguments.quick, model=arguments.model, game=game)
     if any(item.group == GAME for item in chosen):
@@ -80,12 +66,12 @@ def _main(arguments: argparse.Namespace) -> int:
     with progress("checking", len(chosen)) as show:
         for done, item in enumerate(chosen):
             show(done, item.name)
-            results.append(run_check(item, settings))
+            results.append((item, registry.run(item, settings)))
     if arguments.json:
-        print(json.dumps([result.as_dict() for result in results], indent=2))
+        print(json.dumps([_as_dict(*result) for result in results], indent=2))
     else:
         _print(results)
-    return EXIT_FAILED if any(result.status == "FAIL" for result in results) else EXIT_OK
+    return EXIT_FAILED if any(tally.status == "FAIL" for _, tally in results) else EXIT_OK
 
 
 def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
@@ -94,48 +80,54 @@ def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> No
             raise UsageError(f"--{name} {why}")
 
 
-def _checks_of(game: Game) -> dict[str, Check]:
-    """The checks of Kuhn, or those of a game's tree and of its native form."""
+def _chosen(names: Sequence[str] | None, game: Game) -> list[Check]:
+    """The named checks of Kuhn, or those of a game's tree and of its native form."""
     # importing them registers the checks
-    from parity import faces, games, native, policies, rules, selfplay, solvers  # noqa: F401
+    from parity import faces, games, native, policies, rules, solvers  # noqa: F401
 
-    if game.name == KUHN:
-        return CHECKS
-    game.require_exact()
-    of_tree = GAME_CHECKS if game.fits_tree else {}
-    return of_tree | (NATIVE_CHECKS if game.find_native() else {})
-
-
-def _chosen(names: Sequence[str] | None, known: Mapping[str, Check]) -> list[Check]:
+    known = registry.CHECKS
+    if game.name != KUHN:
+        game.require_exact()
+        known = registry.GAME_CHECKS if game.fits_tree else {}
+        known = known | (registry.NATIVE_CHECKS if game.find_native() else {})
     for name in names or ():
         if name not in known:
             raise unknown("check", name, known)
     chosen = [item for name, item in known.items() if not names or name in names]
-    return sorted(chosen, key=lambda item: GROUPS.index(item.group))
+    return sorted(chosen, key=lambda item: registry.GROUPS.index(item.group))
 
 
-def _print(results: Sequence[Result]) -> None:
-    print(table(HEADER, map(_row, results), left=2))
-    for result in results:
-        tally, name = result.tally, result.check.name
+def _as_dict(item: Check, tally: Tally) -> dict[str, object]:
+    """A result as JSON; an infinite deviation is null."""
+    found = {name: getattr(item, name) for name in ("name", "group", "title")}
+    found |= {"status": tally.status.lower(), "compared": tally.compared, "wrong": tally.wrong}
+    found["deviation"] = tally.deviation if tally.deviation < math.inf else None
+    return found | {
+        "seconds": round(tally.seconds, 3),
+        "cases": tally.cases,
+        "note": tally.note,
+    }
+
+
+def _print(results: Sequence[tuple[Check, Tally]]) -> None:
+    rows = []
+    for item, tally in results:
+        deviation = f"{tally.deviation:.1e}" if tally.deviation else "0"
+        figures = (f"{tally.compared:,}", deviation, f"{tally.seconds:.2f} s", tally.status)
+        rows.append((item.group, item.name, *figures))
+    print(table(HEADER, rows, left=2))
+    for item, tally in results:
         for case in tally.cases:
-            print(f"  {name}: {case}")
+            print(f"  {item.name}: {case}")
         if tally.wrong > len(tally.cases):
-            print(f"  {name}: and {tally.wrong - len(tally.cases)} more")
-        if result.note:
-            print(f"  {name}: {result.status}: {result.note}")
-    compared = sum(result.tally.compared for result in results)
-    seconds = sum(result.seconds for result in results)
-    failed = sum(result.status == "FAIL" for result in results)
+            print(f"  {item.name}: and {tally.wrong - len(tally.cases)} more")
+        if tally.note:
+            print(f"  {item.name}: {tally.status}: {tally.note}")
+    compared = sum(tally.compared for _, tally in results)
+    seconds = sum(tally.seconds for _, tally in results)
+    failed = sum(tally.status == "FAIL" for _, tally in results)
     verdict = f"{failed} of {len(results)} checks FAIL" if failed else "everything agrees"
     print(f"\n{compared:,} comparisons in {seconds:.1f} s: {verdict}")
-
-
-def _row(result: Result) -> tuple[str, ...]:
-    tally = result.tally
-    deviation = f"{tally.deviation:.1e}" if tally.deviation else "0"
-    figures = (f"{tally.compared:,}", deviation, f"{result.seconds:.2f} s", result.status)
-    return (result.check.group, result.check.name, *figures)
 
 
 if __name__ == "__main__":

@@ -3,42 +3,35 @@
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from types import MappingProxyType
 
 from algorithms.support.command import EXIT_OK, SCRIPT, run, table
 from algorithms.support.errors import unknown
 from kuhn_bridge import __version__
 
 # Each with one line of help, so that listing them imports none of them.
-COMMANDS = MappingProxyType(
-    {
-        "train-ppo": ("algorithms.train_ppo", "train MaskablePPO by self-play"),
-        "nashconv": (
-            "algorithms.nashconv",
-            "the exact exploitability of policies, and where it comes from",
-        ),
-        "solve": ("algorithms.solve", "solve a game with the CFR family"),
-        "report": ("algorithms.report", "policies as one HTML file: to read, explore and play"),
-        "evaluate": ("algorithms.evaluate", "the value of a policy against opponents"),
-        "simulate": ("algorithms.simulate", "play hands between two policies"),
-        "dominance": ("algorithms.dominance", "dominated actions, and the cost of playing them"),
-        "sweep": ("algorithms.sweep", "training runs over seeds and settings"),
-        "play": ("algorithms.play", "play against a policy yourself"),
-        "export-onnx": ("algorithms.export_onnx", "write a trained model as ONNX"),
-        "curves": ("algorithms.curves", "draw learning curves"),
-        "rps": ("algorithms.rps", "regret matching on rock, paper, scissors"),
-        "check": ("parity.check", "compare everything, or your own Kuhn poker, with OpenSpiel"),
-        "speed": ("parity.speed", "compare our speed with other libraries"),
-        "benchmark": ("parity.benchmark", "exploitability and its cost in the large games"),
-        "growth": ("parity.growth", "time and memory per node in games of all sizes"),
-    }
-)
+COMMANDS = {
+    "train-ppo": ("algorithms.train_ppo", "train MaskablePPO by self-play"),
+    "nashconv": ("algorithms.nashconv", "exact exploitability, and where it comes from"),
+    "solve": ("algorithms.solve", "solve a game with the CFR family"),
+    "report": ("algorithms.report", "policies as one HTML file: to read, explore and play"),
+    "evaluate": ("algorithms.evaluate", "the value of a policy against opponents"),
+    "simulate": ("algorithms.simulate", "play hands between two policies"),
+    "dominance": ("algorithms.dominance", "dominated actions, and the cost of playing them"),
+    "sweep": ("algorithms.sweep", "training runs over seeds and settings"),
+    "play": ("algorithms.play", "play against a policy yourself"),
+    "export-onnx": ("algorithms.export_onnx", "write a trained model as ONNX"),
+    "curves": ("algorithms.curves", "draw learning curves"),
+    "rps": ("algorithms.rps", "regret matching on rock, paper, scissors"),
+    "check": ("parity.check", "compare everything, or your own Kuhn poker, with OpenSpiel"),
+    "speed": ("parity.speed", "compare our speed with other libraries"),
+    "benchmark": ("parity.benchmark", "exploitability and its cost in the large games"),
+    "growth": ("parity.growth", "time and memory per node in games of all sizes"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the first argument names; without one, list them."""
-    given = sys.argv[1:] if argv is None else argv
-    name, rest = (given[0], given[1:]) if given else ("", ())
+    name, *rest = (sys.argv[1:] if argv is None else argv) or [""]
     return run(lambda: _run(name, rest), SCRIPT)
 
 

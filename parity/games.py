@@ -1,8 +1,7 @@
 """The checks of `--game NAME`: our tree of an OpenSpiel game against OpenSpiel's states."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,27 +12,14 @@ from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.simulator import running_sums
 from algorithms.exact.solving import MODES, make_solver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
+from algorithms.exact.values import evaluate_policy, nash_convs
 from algorithms.games import Game
 from algorithms.learning.environments import SelfPlayVecEnv
-from algorithms.policies import Policy
-from algorithms.policies.openspiel import (
-    measured_by_openspiel,
-    to_openspiel_policy,
-    to_pyspiel_tabular,
-    to_python_tabular,
-)
-from algorithms.support.arrays import Float64Array
+from algorithms.policies import Policy, openspiel
 from kuhn_bridge.errors import GameError
+from parity import solvers
 from parity.registry import GAME, Settings, Skipped, Tally, check
-from parity.solvers import (
-    CPP_SOLVERS,
-    ITERATES,
-    SolverFactory,
-    check_values,
-    compare_iterates,
-    random_policies,
-    tolerance,
-)
+from parity.solvers import random_policies, tolerance
 
 TIE = 1e-11  # a larger difference of policies comes from regrets that are 0 up to rounding
 HANDS, REPLAYED = 2048, 16  # slots of the environment, and those that are replayed
@@ -41,22 +27,21 @@ ROUNDS, ROUNDS_QUICK = 30, 12  # hands per slot
 
 
 @check("tree", GAME, "every node of the tree against OpenSpiel's states")
-def check_tree(tally: Tally, settings: Settings) -> None:
+def _check_tree(tally: Tally, settings: Settings) -> None:
     """Actor, legal actions, chance, information state and returns."""
-    game = settings.game
-    tree, visited = game.tree, 0
+    tree, visited = settings.game.tree, 0
     infosets: dict[tuple[int, str], int] = {}
-    for node, state in _lockstep(game):
+    for node, state in _lockstep(settings.game):
         visited += 1
         where, player = _label(state), state.current_player()
         tally.same(where, "lets {} act", int(tree.player[node]), player)
-        children = _children(tree, node)
-        actions = [int(tree.action[child]) for child in children]
+        children = tree.first_child[node : node + 2]
+        actions = tree.action[slice(*children)].tolist()
         if player == TERMINAL:
             tally.same(where, "pays {}", tree.returns[:, node].tolist(), list(state.returns()))
         elif player == CHANCE:
-            edges = zip(actions, children, strict=True)
-            ours = [(action, float(tree.chance_probability[child])) for action, child in edges]
+            shares = tree.chance_probability[slice(*children)].tolist()
+            ours = list(zip(actions, shares, strict=True))
             tally.same(where, "draws {}", ours, state.chance_outcomes())
         else:
             infoset = int(tree.infoset[node])
@@ -70,7 +55,7 @@ def check_tree(tally: Tally, settings: Settings) -> None:
 
 
 @check("observations", GAME, "what networks observe against OpenSpiel's information state tensors")
-def check_observations(tally: Tally, settings: Settings) -> None:
+def _check_observations(tally: Tally, settings: Settings) -> None:
     """At every node, so all nodes of an information set must have the same tensor."""
     game = settings.game
     try:
@@ -84,75 +69,66 @@ def check_observations(tally: Tally, settings: Settings) -> None:
             tally.same(_label(state), "observes {}", ours.tolist(), tensor.tolist())
 
 
-check("values", GAME, "the values of random policies, by OpenSpiel's own walk")(check_values)
+_title = "the values of random policies, by OpenSpiel's own walk"
+check("values", GAME, _title)(solvers.check_values)
 
 
 @check("best-response", GAME, "the values of best responses to random policies")
-def check_best_response(
-    tally: Tally, settings: Settings, *, evaluate: Callable[..., Any] = values.evaluate_policy
-) -> None:
+def _check_best_response(tally: Tally, settings: Settings) -> None:
     """The best values of all players, and the values of our best responses when they are played."""
+    tree, limit = settings.game.tree, tolerance(settings.game)
     for where, policy in random_policies(settings):
-        theirs, tree = policy.to_openspiel(), policy.game.tree
-        measure = evaluate(tree, policy.table)
+        theirs, measure = policy.to_openspiel(), evaluate_policy(tree, policy.table)
         responses = values.pure_policy(tree, measure.best_responses)
         for player in range(tree.num_players):
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
             best = float(response.value(theirs.game.new_initial_state()))
             phrase = f"lets player_{player} win {{}}"
-            tally.close(where, phrase, measure.best_values[player], best, tolerance(policy.game))
+            tally.close(where, phrase, measure.best_values[player], best, limit)
             joint = [responses if p == player else policy.table for p in range(tree.num_players)]
             won = values.expected_values(tree, values.joint_policy(tree, joint))[player]
-            tally.close(f"{where}, played out", phrase, won, best, tolerance(policy.game))
+            tally.close(f"{where}, played out", phrase, won, best, limit)
 
 
 @check("nashconv", GAME, "NashConv and gains of random policies, one at a time and in a batch")
-def check_nashconv(
-    tally: Tally,
-    settings: Settings,
-    *,
-    evaluate: Callable[..., Any] = values.evaluate_policy,
-    nash_convs: Callable[..., Any] = values.nash_convs,
-) -> None:
+def _check_nashconv(tally: Tally, settings: Settings) -> None:
     """Against OpenSpiel's `exploitability`."""
-    tree, policies = settings.game.tree, dict(random_policies(settings))
+    tree, limit = settings.game.tree, tolerance(settings.game)
+    policies, phrase = dict(random_policies(settings)), "has NashConv {}"
     batch = nash_convs(tree, [policy.table for policy in policies.values()])
-    phrase = "has NashConv {}"
     for (where, policy), of_batch in zip(policies.items(), batch, strict=True):
-        theirs = measured_by_openspiel(policy.game, policy.table)
-        ours, limit = evaluate(tree, policy.table), tolerance(policy.game)
+        theirs = openspiel.measured_by_openspiel(policy.game, policy.table)
+        ours = evaluate_policy(tree, policy.table)
         tally.close(where, phrase, ours.nash_conv, theirs.nash_conv, limit)
         tally.close(f"{where} of a batch", phrase, of_batch, theirs.nash_conv, limit)
         for player, gain in enumerate(theirs.gains):
-            text = f"lets player_{player} gain {{}}"
-            tally.close(where, text, ours.gains[player], gain, limit)
+            tally.close(where, f"lets player_{player} gain {{}}", ours.gains[player], gain, limit)
 
 
-def _check_solver(
-    variant: str, tally: Tally, settings: Settings, *, make: SolverFactory = make_solver
-) -> None:
+def _check_solver(variant: str) -> None:
     """Average policies, in two-player games also current ones; alternating updates."""
-    game = settings.game
-    if not _keys_are_unique(game.tree):
-        raise Skipped("OpenSpiel's solvers need different information state strings per player")
-    if game.num_players == 1:
-        raise Skipped("OpenSpiel's solvers need two players or more")
-    ours = partial(make, variant=variant, mode="exact")
-    compare_iterates(tally, game, ours, CPP_SOLVERS[variant], upto=5 if settings.quick else 10)
+
+    @check(variant, GAME, f"{variant.upper()}, iterate by iterate, against OpenSpiel's C++ solver")
+    def check_solver(tally: Tally, settings: Settings) -> None:
+        game = settings.game
+        if not _keys_are_unique(game.tree):
+            raise Skipped("OpenSpiel's solvers need different information state strings per player")
+        if game.num_players == 1:
+            raise Skipped("OpenSpiel's solvers need two players or more")
+        ours, theirs = make_solver(game.tree, variant, mode="exact"), solvers.CPP_SOLVERS[variant]
+        solvers.compare_iterates(tally, game, ours, theirs, upto=5 if settings.quick else 10)
 
 
-for _variant in CPP_SOLVERS:
-    _title = f"{_variant.upper()}, iterate by iterate, against OpenSpiel's C++ solver"
-    check(_variant, GAME, _title)(partial(_check_solver, _variant))
+_check_solver("cfr")
+_check_solver("cfr+")
 
 
 @check("fast", GAME, "the fast mode of the CFR family, iterate by iterate, against the exact mode")
-def check_fast(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
+def _check_fast(tally: Tally, settings: Settings) -> None:
     """Regrets and averages, until rounding breaks a tie differently in the two modes."""
     tally.ours, tally.theirs = "the fast mode", "the exact one"
-    tree = settings.game.tree
     for name in VARIANTS:
-        exact, fast = (make(tree, variant=name, mode=mode) for mode in MODES)
+        exact, fast = (make_solver(settings.game.tree, name, mode=mode) for mode in MODES)
         for iteration in range(1, 6 if settings.quick else 11):
             exact.run(1)
             fast.run(1)
@@ -170,7 +146,8 @@ def _compare_solvers(tally: Tally, where: str, fast: Any, exact: Any) -> bool:
             infoset, action = np.unravel_index(np.abs(mine - right).argmax(), mine.shape)
             phrase = f"has {kind} {{}} for action {action}"
             numbers = float(mine[infoset, action]), float(right[infoset, action])
-            tally.close(f"{where}, {tree.keys[own[infoset]]!r}", phrase, *numbers, ITERATES)
+            spot = f"{where}, {tree.keys[own[infoset]]!r}"
+            tally.close(spot, phrase, *numbers, solvers.ITERATES)
         mine, right = (solver.current_policy()[own] for solver in (fast, exact))
         if np.abs(mine - right).max() > TIE:
             return True
@@ -178,46 +155,38 @@ def _compare_solvers(tally: Tally, where: str, fast: Any, exact: Any) -> bool:
 
 
 @check("policies", GAME, "random policies to OpenSpiel's three kinds and JSON, and back")
-def check_policies(
-    tally: Tally,
-    settings: Settings,
-    *,
-    from_document: Callable[..., Policy] = Policy.from_document,
-    from_openspiel: Callable[..., Policy] = Policy.from_openspiel,
-) -> None:
+def _check_policies(tally: Tally, settings: Settings) -> None:
     """The policy that comes back must be the same bit for bit."""
+    game = settings.game
+    kinds: dict[str, Callable[..., Any]] = {"a Python policy": openspiel.to_openspiel_policy}
+    if _keys_are_unique(game.tree):
+        kinds["Python's table"] = openspiel.to_python_tabular
+        kinds["C++'s table"] = openspiel.to_pyspiel_tabular
     for where, policy in random_policies(settings):
-        game = policy.game
-        back = from_document(json.dumps(policy.to_document()), game)
+        back = Policy.from_document(json.dumps(policy.to_document()), game)
         tally.holds(where, "JSON gives the same policy back", back == policy)
-        kinds: dict[str, Callable[..., Any]] = {"a Python policy": to_openspiel_policy}
-        if _keys_are_unique(game.tree):
-            kinds |= {"Python's table": to_python_tabular, "C++'s table": to_pyspiel_tabular}
         for kind, convert in kinds.items():
-            back = from_openspiel(convert(game, policy.table), game)
+            back = Policy.from_openspiel(convert(game, policy.table), game)
             tally.holds(where, f"{kind} gives the same policy back", back == policy)
 
 
 @check("environment", GAME, "the vectorised self-play environment against OpenSpiel's states")
-def check_environment(
-    tally: Tally, settings: Settings, *, make_env: Callable[..., Any] = SelfPlayVecEnv
-) -> None:
+def _check_environment(tally: Tally, settings: Settings) -> None:
     """Some hands are replayed on OpenSpiel's states; the mean returns of all are compared."""
     game = settings.game
     policy = Policy.random(game, 0).table
-    env, rng = make_env(HANDS, game, numbered=True), np.random.default_rng(1)
+    env: Any = SelfPlayVecEnv(HANDS, game, numbered=True)
+    rng = np.random.default_rng(1)
     env.per_seat_credit = True
     env.reset()
-    won: list[list[float]] = [[] for _ in range(game.num_players)]
+    won: list[Any] = []  # all returns of each hand
     rounds, played = ROUNDS_QUICK if settings.quick else ROUNDS, np.zeros(HANDS, int)
     while played.min() < rounds:  # the same number per slot, or short hands would count more
         nodes, infosets, masks = env.simulator.nodes, env.simulator.infosets, env.action_masks()
         actions = (running_sums(policy)[infosets] <= rng.random((HANDS, 1))).sum(axis=1)
         env.step(actions)
         last = env.last_step()
-        for slot in np.flatnonzero(last.ended & (played < rounds)).tolist():
-            for seat, returns in enumerate(won):
-                returns.append(float(last.returns[slot, seat]))
+        won.extend(last.returns[last.ended & (played < rounds)].astype(float))
         played += last.ended
         for slot in range(REPLAYED):
             step = Step(
@@ -228,8 +197,11 @@ def check_environment(
                 tuple(last.returns[slot].tolist()),
             )
             compare_step(game, step, masks[slot].tolist(), tally)
-    for seat, returns in enumerate(won):
-        _compare_mean(game, policy, seat, returns, tally)
+    means, errors = np.mean(won, axis=0), np.std(won, axis=0) / np.sqrt(len(won))
+    for seat, exact in enumerate(values.expected_values(game.tree, policy)):
+        claim = f"{len(won):,} hands win {means[seat]:.4f} on average, {exact:.4f} exactly"
+        near = abs(means[seat] - exact) <= 5 * errors[seat] + 1e-6  # five standard errors
+        tally.holds(f"seat {seat}", claim, bool(near))
 
 
 class Step(NamedTuple):
@@ -256,8 +228,7 @@ def compare_step(game: Game, step: Step, mask: list[bool], tally: Tally) -> None
         possible = step.returns in _possible_returns(state)
         tally.holds(where, f"the returns {step.returns} are possible", possible)
         return
-    moves = tree.history(step.next_node)
-    before = len(state.history())
+    moves, before = tree.history(step.next_node), len(state.history())
     tally.same(where, "continues from {}", moves[:before], state.history())
     for move in moves[before:]:
         chance = state.is_chance_node() and move in state.legal_actions()
@@ -271,21 +242,10 @@ def compare_step(game: Game, step: Step, mask: list[bool], tally: Tally) -> None
 def _possible_returns(state: Any) -> set[tuple[float, ...]]:
     """All returns that are possible if only chance is left to move, as float32."""
     if state.is_terminal():
-        return {tuple(float(np.float32(value)) for value in state.returns())}
+        return {tuple(np.asarray(state.returns(), np.float32).tolist())}
     if not state.is_chance_node():
         return set()
-    children = (state.child(move) for move in state.legal_actions())
-    return set().union(*map(_possible_returns, children))
-
-
-def _compare_mean(
-    game: Game, policy: Float64Array, seat: int, won: Sequence[float], tally: Tally
-) -> None:
-    """Require that the mean return is the exact value, within five standard errors."""
-    exact = values.expected_values(game.tree, policy)[seat]
-    error = float(np.std(won) / np.sqrt(len(won)))
-    claim = f"{len(won):,} hands win {np.mean(won):.4f} on average, {exact:.4f} exactly"
-    tally.holds(f"seat {seat}", claim, bool(abs(np.mean(won) - exact) <= 5 * error + 1e-6))
+    return set().union(*(_possible_returns(state.child(move)) for move in state.legal_actions()))
 
 
 def _lockstep(game: Game) -> Iterator[tuple[int, Any]]:
@@ -294,13 +254,9 @@ def _lockstep(game: Game) -> Iterator[tuple[int, Any]]:
     while stack:
         node, state = stack.pop()
         yield node, state
-        children = _children(game.tree, node)
+        children = range(*game.tree.first_child[node : node + 2].tolist())
         for child, action in zip(children, state.legal_actions(), strict=True):
             stack.append((child, state.child(action)))
-
-
-def _children(tree: Tree, node: int) -> range:
-    return range(int(tree.first_child[node]), int(tree.first_child[node + 1]))
 
 
 def _label(state: Any) -> str:

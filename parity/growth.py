@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.solving import MODES, make_solver
+from algorithms.exact.solving import MODES, Mode, make_solver
 from algorithms.games import load_game
 from algorithms.support.command import EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError
 from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
+from kuhn_bridge.errors import GameError
 
 SECONDS = 0.5  # per sample
 SAMPLES = 3  # the fastest one counts, because other programs may slow down the machine
@@ -30,18 +31,19 @@ GAMES = {
     "Sheriff, 7 rounds": "sheriff(max_bribe=3,max_items=2,num_rounds=7)",
     **{f"Liar's Dice {n}": f"liars_dice(numdice=1,dice_sides={n})" for n in range(3, 9)},
 }
+HEADER = ("game", "nodes", "built/s", "exact, ns", "fast, ns", "tree, B", "exact, B", "fast, B")
 COLORS = {"exact": "#8a8a8a", "fast": "#2f6fb3", "tree": "#c0504d"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Point:
     """Time and memory per node of a game, by mode."""
 
     game: str
     nodes: int
     nodes_per_second: float  # while the tree is built
-    nanoseconds: dict[str, float]  # per iteration of CFR
-    solver_bytes: dict[str, float]
+    nanoseconds: Mapping[Mode, float]  # per iteration of CFR
+    solver_bytes: Mapping[Mode, float]
     tree_bytes: float
 
 
@@ -61,46 +63,41 @@ def _main(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--most {arguments.most}: must be at least 1")
     if arguments.chart:
         require_png(arguments.chart)
-    points = sorted(_points(arguments.most), key=attrgetter("nodes"))
-    if arguments.chart:
-        draw(points, arguments.chart)
-    print(
-        json.dumps([asdict(point) for point in points], indent=2)
-        if arguments.json
-        else table(HEADER, map(_row, points), left=1)
-    )
-    return EXIT_OK
-
-
-def _points(most: int) -> Iterator[Point]:
+    points = []
     with progress("measuring", len(GAMES)) as show:
         for done, (name, game) in enumerate(GAMES.items()):
             show(done, name)
             try:
-                yield measure(name, game, most)
-            except ValueError as error:
+                points.append(measure(name, game, arguments.most))
+            except GameError as error:
                 if "too large" not in str(error):
                     raise
+    points.sort(key=attrgetter("nodes"))
+    if arguments.chart:
+        draw(points, arguments.chart)
+    if arguments.json:
+        print(json.dumps([asdict(point) for point in points], indent=2))
+    else:
+        print(table(HEADER, map(_row, points)))
+    return EXIT_OK
 
 
 def measure(name: str, game: str, most: int) -> Point:
     """Build the tree of a game and run both modes of CFR on it."""
     start = time.process_time()
     tree = load_game(game, max_nodes=most, cached=False).tree
-    built = tree.num_nodes / max(time.process_time() - start, 1e-6)  # the clock may be coarse
-    own = _nbytes(tree, set()) / tree.num_nodes
-    nanoseconds: dict[str, float] = {}
-    size: dict[str, float] = {}
-    for mode in MODES:
-        solver = make_solver(tree, "cfr", mode=mode)
-        solver.run(1)
-        nanoseconds[mode] = 1e9 * _seconds(solver) / tree.num_nodes
-        size[mode] = _nbytes(solver, set()) / tree.num_nodes - own
-    return Point(name, tree.num_nodes, built, nanoseconds, size, own)
+    nodes = tree.num_nodes
+    built = nodes / max(time.process_time() - start, 1e-6)  # the clock may be coarse
+    solvers = {mode: make_solver(tree, "cfr", mode=mode) for mode in MODES}
+    nanoseconds = {mode: 1e9 * _seconds(solver) / nodes for mode, solver in solvers.items()}
+    own = _nbytes(tree, set()) / nodes
+    size = {mode: _nbytes(solver, set()) / nodes - own for mode, solver in solvers.items()}
+    return Point(name, nodes, built, nanoseconds, size, own)
 
 
 def _seconds(solver: Any) -> float:
     """CPU time per iteration."""
+    solver.run(1)
     count, best = 1, float("inf")
     for _ in range(SAMPLES):
         start, done, spent = time.process_time(), 0, 0.0
@@ -120,14 +117,11 @@ def _nbytes(thing: Any, seen: set[int]) -> int:
     seen.add(id(thing))
     if isinstance(thing, np.ndarray):
         return thing.nbytes if thing.base is None else _nbytes(thing.base, seen)
-    if isinstance(thing, tuple):
-        return sum(_nbytes(part, seen) for part in thing)
     if is_dataclass(thing):
-        return sum(_nbytes(getattr(thing, field.name), seen) for field in fields(thing))
-    return sum(_nbytes(part, seen) for part in getattr(thing, "__dict__", {}).values())
-
-
-HEADER = ("game", "nodes", "built/s", "exact, ns", "fast, ns", "tree, B", "exact, B", "fast, B")
+        parts = [getattr(thing, field.name) for field in fields(thing)]
+    else:
+        parts = list(thing if isinstance(thing, tuple) else getattr(thing, "__dict__", {}).values())
+    return sum(_nbytes(part, seen) for part in parts)
 
 
 def _row(point: Point) -> tuple[str, ...]:
@@ -149,12 +143,22 @@ def draw(points: Sequence[Point], path: Path) -> None:
     time_axes, memory_axes = figure.subplots(1, 2)
     time_axes.set(title="CFR: ns per node and iteration", yscale="log")
     memory_axes.set(title="bytes per node")
+    nodes = np.array([point.nodes for point in points])
+    dice = np.array([point.game.startswith("Liar's Dice") for point in points])
+
+    def plot(axes: Any, label: str, color: str, heights: list[float]) -> None:
+        found = np.array(heights)
+        axes.plot(nodes[dice], found[dice], "o-", ms=4, color=color, label=label)
+        axes.plot(nodes[~dice], found[~dice], "D", ms=4, color=color)
+        for place in np.flatnonzero(~dice).tolist():
+            spot, game = (nodes[place], found[place]), points[place].game
+            axes.annotate(game, spot, (4, 4), textcoords="offset points", fontsize=6)
+
     for mode in MODES:
-        spent = {point: point.nanoseconds[mode] for point in points}
-        size = {point: point.solver_bytes[mode] for point in points}
-        _plot(time_axes, spent, f"{mode} mode", COLORS[mode])
-        _plot(memory_axes, size, f"solver, {mode} mode", COLORS[mode])
-    _plot(memory_axes, {point: point.tree_bytes for point in points}, "tree", COLORS["tree"])
+        plot(time_axes, f"{mode} mode", COLORS[mode], [p.nanoseconds[mode] for p in points])
+        size = [point.solver_bytes[mode] for point in points]
+        plot(memory_axes, f"solver, {mode} mode", COLORS[mode], size)
+    plot(memory_axes, "tree", COLORS["tree"], [point.tree_bytes for point in points])
     memory_axes.set_ylim(0, None)
     for axes in (time_axes, memory_axes):
         axes.set(xscale="log", xlabel="nodes (line: Liar's Dice with 3 to 8 sides)")
@@ -164,17 +168,6 @@ def draw(points: Sequence[Point], path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=140)
-
-
-def _plot(axes: Any, values: dict[Point, float], label: str, color: str) -> None:
-    grows = [point for point in values if point.game.startswith("Liar's Dice")]
-    others = [point for point in values if point not in grows]
-    nodes = [point.nodes for point in grows]
-    axes.plot(nodes, [values[point] for point in grows], "o-", ms=4, color=color, label=label)
-    axes.plot([p.nodes for p in others], [values[p] for p in others], "D", ms=4, color=color)
-    for point in others:
-        spot = point.nodes, values[point]
-        axes.annotate(point.game, spot, (4, 4), textcoords="offset points", fontsize=6)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,6 @@ PUBLISHED = {
     (7_864_320, 7_864_320): 0.890598,
 }
 
-Measurer: TypeAlias = Callable[[NativeGame, Tables], values.Measure]
 PolicyRows: TypeAlias = Callable[[Any], Any]
 """The rows `(n, A)` of one player's policy at information sets `(n,)`."""
 Reference: TypeAlias = Callable[[Sequence[PolicyRows]], Any]
@@ -167,17 +166,17 @@ def measured(native: NativeGame, tables: Tables) -> values.Measure:
 
 
 @check("measure", NATIVE, "values and best responses against a walk over OpenSpiel's states")
-def check_measure(tally: Tally, settings: Settings, *, measure: Measurer = measured) -> None:
+def check_measure(tally: Tally, settings: Settings) -> None:
     """Random policies of a small game; of a large game, after an opening."""
 
     def is_late(state: Any) -> bool:
         return len(state.legal_actions()) <= LATE
 
-    _compare_measures(tally, settings, measure, _tree_reference, is_late)
+    _compare_measures(tally, settings, _tree_reference, is_late)
 
 
 @check("walk", NATIVE, "values and best responses against a generic walk over histories")
-def check_walk(tally: Tally, settings: Settings, *, measure: Measurer = measured) -> None:
+def check_walk(tally: Tally, settings: Settings) -> None:
     """The same against a compiled walk, so the openings of large games are shorter."""
     if not isinstance(native_form(settings.game), Phantom):
         raise Skipped("only phantom games have such a walk")
@@ -186,13 +185,12 @@ def check_walk(tally: Tally, settings: Settings, *, measure: Measurer = measured
     def is_opened(state: Any) -> bool:
         return len(state.history()) == OPENING
 
-    _compare_measures(tally, settings, measure, _walk_reference, is_opened)
+    _compare_measures(tally, settings, _walk_reference, is_opened)
 
 
 def _compare_measures(
     tally: Tally,
     settings: Settings,
-    measure: Measurer,
     make_reference: Callable[[Game, Sequence[int]], Reference],
     done: Callable[[Any], bool],
 ) -> None:
@@ -203,7 +201,7 @@ def _compare_measures(
         opening = [] if _is_small(native) else _opening(game, seed, done)
         tables = native.random(seed)
         _play_opening(game, opening, tables)
-        found, reference = measure(native, tables), make_reference(game, opening)
+        found, reference = measured(native, tables), make_reference(game, opening)
         policies: list[PolicyRows] = [table.__getitem__ for table in tables]
         expected = reference(policies)
         where = f"random policy {seed}{f', after {opening}' if opening else ''}"
@@ -304,14 +302,14 @@ def _walk_reference(game: Game, opening: Sequence[int]) -> Reference:
 
 
 @check("published", NATIVE, "uniform play's exploitability against published figures")
-def check_published(tally: Tally, settings: Settings, *, measure: Measurer = measured) -> None:
+def check_published(tally: Tally, settings: Settings) -> None:
     """Six digits, in the five benchmark games."""
     native = native_form(settings.game)
     published = PUBLISHED.get((native.num_infosets[0], native.num_infosets[1]))
     if published is None:
         raise Skipped("no figure is published for this game")
     tally.theirs = "exp-a-spiel"
-    found = measure(native, native.uniform()).exploitability
+    found = measured(native, native.uniform()).exploitability
     tally.close("uniform play", "has exploitability {}", found, published, PUBLISHED_DIGITS)
 
 

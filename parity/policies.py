@@ -1,42 +1,39 @@
 """The checks of policies: converted, trained, exported to ONNX, and run in JavaScript."""
 
 import atexit
-import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyspiel
 
-from algorithms.exact import values
-from algorithms.games.kuhn import kuhn, kuhn_tree
+from algorithms.exact.values import evaluate_policy
+from algorithms.games.kuhn import kuhn
 from algorithms.policies import Policy, load_policy
 from algorithms.policies.openspiel import to_pyspiel_tabular, to_python_tabular
-from algorithms.support.command import EXIT_INTERRUPTED, EXIT_OK
-from algorithms.support.errors import UsageError
+from algorithms.support.command import EXIT_INTERRUPTED
 from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, Action
+from kuhn_bridge.web.check import report
 from parity.registry import Settings, Skipped, Tally, check
-from parity.solvers import ITERATES, openspiel_values, random_policies
+from parity.solvers import ITERATES, openspiel_nash_conv, openspiel_values, random_policies
 
 GROUP = "policies"
 STEPS = 100_000  # after which the small model is no longer uniform
 SINGLE_PRECISION = 1e-6
-ModelRunner: TypeAlias = Callable[[Path], Sequence[Sequence[float]]]
-"""The probabilities of an ONNX file at the 12 information states: 12 x 3."""
 
 
 @cache
 def scratch_folder() -> Path:
     """A folder that is removed when the program ends."""
-    folder = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
 
 
 @cache
@@ -45,11 +42,9 @@ def small_model() -> Path:
     from algorithms import train_ppo
 
     path = scratch_folder() / "model.zip"
-    code = train_ppo.main(["--steps", str(STEPS), "--out", str(path), "--quiet"])
-    if code == EXIT_INTERRUPTED:
+    options = ["--steps", str(STEPS), "--out", str(path), "--quiet"]
+    if train_ppo.main(options) == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
-    if code != EXIT_OK:
-        raise UsageError("the small model could not be trained")
     return path
 
 
@@ -68,28 +63,24 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
     return policy, path
 
 
-def run_in_onnxruntime(path: Path) -> Sequence[Sequence[float]]:
-    """The probabilities that Python's onnxruntime computes."""
+def run_in_onnxruntime(path: Path) -> Any:
+    """The probabilities `(12, 3)` that Python's onnxruntime computes for an ONNX file."""
     from algorithms.policies.onnx_writer import example_inputs, run_onnx
 
-    outputs = run_onnx(path, example_inputs(kuhn()))
-    found: list[list[float]] = outputs["probabilities"].tolist()
-    return found
+    return run_onnx(path, example_inputs(kuhn()))["probabilities"].tolist()
 
 
-def run_in_page(path: Path) -> Sequence[Sequence[float]]:
-    """The probabilities that the page's policy.js computes under node, with onnxruntime-web."""
+def run_in_page(path: Path) -> Any:
+    """Those that the page's policy.js computes under node, with onnxruntime-web."""
     from algorithms.playing.page import RUNTIME, runtime_files
-    from kuhn_bridge.web.check import report
 
     files = runtime_files()
     if not files:
         raise Skipped("onnxruntime-web is not installed; run `npm install onnxruntime-web`")
     try:
-        found: list[list[float]] = report(onnx=path, runtime=files[RUNTIME[0]])["probabilities"]
+        return report(onnx=path, runtime=files[RUNTIME[0]])["probabilities"]
     except BridgeError as reason:
         raise Skipped(str(reason)) from None
-    return found
 
 
 def compare_policy(tally: Tally, policy: Policy, rows: Sequence[Sequence[float]]) -> None:
@@ -103,55 +94,40 @@ def compare_policy(tally: Tally, policy: Policy, rows: Sequence[Sequence[float]]
 
 
 @check("policies", GROUP, "random policies to both kinds of OpenSpiel table and back")
-def check_policies(
-    tally: Tally,
-    settings: Settings,
-    *,
-    convert_back: Callable[[Any, Any], Policy] = Policy.from_openspiel,
-) -> None:
+def _check_policies(tally: Tally, settings: Settings) -> None:
     """The policy must come back bit for bit, on kuhn_poker and on our game."""
     for game in map(pyspiel.load_game, ("kuhn_poker", SHORT_NAME)):
         for where, policy in islice(random_policies(settings), 8 if settings.quick else 40):
             for convert in (to_python_tabular, to_pyspiel_tabular):
-                theirs = convert(policy.game, policy.table, game)
+                back = Policy.from_openspiel(convert(policy.game, policy.table, game), kuhn())
                 claim = f"{convert.__name__} and back gives the same policy"
-                tally.holds(f"{where} on {game}", claim, convert_back(theirs, kuhn()) == policy)
+                tally.holds(f"{where} on {game}", claim, back == policy)
 
 
 @check("model", GROUP, "a trained model's NashConv and value, ours and OpenSpiel's")
-def check_model(
-    tally: Tally,
-    settings: Settings,
-    *,
-    load: Callable[..., Policy] = load_policy,
-    evaluate: Callable[..., Any] = values.evaluate_policy,
-) -> None:
+def _check_model(tally: Tally, settings: Settings) -> None:
     """Our small model is also read by SB3's own loader, which must give the same policy."""
     path = settings.model or small_model()
-    policy = load(path, kuhn())
+    policy = load_policy(path, kuhn())
     if settings.model is None:
-        compare_policy(tally, policy, load(path, kuhn(), trust=True).table.tolist())
-    ours = evaluate(kuhn_tree(), policy.table)
-    game = pyspiel.load_game("kuhn_poker")
-    theirs = pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table))
+        compare_policy(tally, policy, load_policy(path, kuhn(), trust=True).table.tolist())
+    ours = evaluate_policy(kuhn().tree, policy.table)
+    theirs = openspiel_nash_conv(policy)
     tally.close(path.name, "has NashConv {}", ours.nash_conv, theirs, ITERATES)
     for agent, mine, right in zip(AGENTS, ours.values, openspiel_values(policy), strict=True):
         tally.close(path.name, f"pays {agent} {{}}", mine, right, ITERATES)
 
 
 @check("onnx", GROUP, "the exported model in onnxruntime against torch, at 12 states")
-def check_onnx(
-    tally: Tally, settings: Settings, *, run_model: ModelRunner = run_in_onnxruntime
-) -> None:
-    """Probabilities at every information state."""
+def _check_onnx(tally: Tally, settings: Settings) -> None:
     tally.theirs = "torch"
     policy, path = exported(settings)
-    compare_policy(tally, policy, run_model(path))
+    compare_policy(tally, policy, run_in_onnxruntime(path))
 
 
 @check("policy.js", GROUP, "the exported model in the page's own module against torch")
-def check_policy_js(
-    tally: Tally, settings: Settings, *, run_model: ModelRunner = run_in_page
-) -> None:
+def _check_policy_js(tally: Tally, settings: Settings) -> None:
     """onnxruntime-web under node, at every information state."""
-    check_onnx(tally, settings, run_model=run_model)
+    tally.theirs = "torch"
+    policy, path = exported(settings)
+    compare_policy(tally, policy, run_in_page(path))

@@ -24,6 +24,9 @@ class Tally:
     wrong: int = 0
     deviation: float = 0.0  # the largest one
     cases: list[str] = field(default_factory=list)  # the first mismatches
+    status: str = ""  # pass, FAIL, skipped, or known: the fault of another project
+    note: str = ""
+    seconds: float = 0.0
 
     def same(self, where: str, phrase: str, ours: Any, theirs: Any) -> None:
         """Require equality. `phrase` says what a side does, e.g. `"pays {}"`."""
@@ -67,11 +70,9 @@ def format_value(value: Any) -> str:
     """A value in a message: integers without a decimal point, sets in order."""
     if value is None:
         return "nobody"
-    if isinstance(value, (set, frozenset)):
+    if isinstance(value, frozenset):
         return " or ".join(sorted(value)) or "nothing"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,50 +88,17 @@ class Skipped(Exception):  # noqa: N818  # an outcome, not an error
     """A check cannot run here, for a reason that is not a mismatch."""
 
 
-class KnownFault(Exception):  # noqa: N818  # an outcome, not an error
-    """A check found the fault of another project that it watches."""
-
-
-Body: TypeAlias = Callable[..., None]
-"""Takes a tally and settings. The objects that it checks are keyword arguments, which allows a
-test to pass a wrong one."""
+Body: TypeAlias = Callable[[Tally, Settings], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row of the table."""
+    """One row of the table; `title` says what it compares."""
 
     name: str
     group: str
     title: str
     body: Body
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The outcome of a check: `status` is pass, FAIL, skipped or known."""
-
-    check: Check
-    status: str
-    tally: Tally
-    seconds: float
-    note: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The result as JSON; an infinite deviation is null."""
-        deviation = self.tally.deviation
-        return {
-            "name": self.check.name,
-            "group": self.check.group,
-            "title": self.check.title,
-            "status": self.status.lower(),
-            "compared": self.tally.compared,
-            "wrong": self.tally.wrong,
-            "deviation": deviation if deviation < math.inf else None,
-            "seconds": round(self.seconds, 3),
-            "cases": self.tally.cases,
-            "note": self.note,
-        }
 
 
 GAME, NATIVE = "game", "native"
@@ -141,37 +109,31 @@ NATIVE_CHECKS: dict[str, Check] = {}  # of `--game`, for games with a native for
 
 
 def check(name: str, group: str, title: str) -> Callable[[Body], Body]:
-    """Register a function as a check; `title` says what it compares."""
-    checks = {GAME: GAME_CHECKS, NATIVE: NATIVE_CHECKS}.get(group, CHECKS)
+    """Register a function as a check. Tests replace the names that it looks up in its module."""
 
     def register(body: Body) -> Body:
+        checks = {GAME: GAME_CHECKS, NATIVE: NATIVE_CHECKS}.get(group, CHECKS)
         checks[name] = Check(name, group, title, body)
         return body
 
     return register
 
 
-def run(item: Check, settings: Settings, *, max_cases: int = MAX_CASES, **subject: Any) -> Result:
-    """Run one check, on `subject` instead of our own implementation if given.
-
-    An exception counts as a mismatch.
-    """
-    tally, status, note = Tally(max_cases=max_cases), "", ""
-    start = time.perf_counter()
+def run(item: Check, settings: Settings, *, max_cases: int = MAX_CASES) -> Tally:
+    """Run one check; an exception counts as a mismatch."""
+    tally, start = Tally(max_cases=max_cases), time.perf_counter()
     try:
-        item.body(tally, settings, **subject)
+        item.body(tally, settings)
+        if not tally.compared:
+            tally.fail("the check compared nothing")
     except Skipped as reason:
-        status, note = "skipped", str(reason)
-    except KnownFault as fault:
-        status, note = "known", str(fault)
+        tally.status, tally.note = "skipped", str(reason)
     except Exception as error:  # a check that breaks must not pass
         package = str(getattr(error, "name", "")).split(".")[0]
         if isinstance(error, ModuleNotFoundError) and package not in OWN_PACKAGES:
-            status, note = "skipped", f"{error.name} is not installed"
+            tally.status, tally.note = "skipped", f"{error.name} is not installed"
         else:
             tally.fail(f"the check raised {type(error).__name__}: {error}")
-    if not status:
-        if not tally.compared:
-            tally.fail("the check compared nothing")
-        status = "FAIL" if tally.wrong else "pass"
-    return Result(item, status, tally, time.perf_counter() - start, note)
+    tally.status = tally.status or ("FAIL" if tally.wrong else "pass")
+    tally.seconds = time.perf_counter() - start
+    return tally

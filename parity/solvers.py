@@ -1,10 +1,9 @@
 """The checks of the algorithms: CFR, values, best responses and equilibria."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import partial
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -12,13 +11,12 @@ from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms import discounted_cfr, expected_game_score, exploitability
 from open_spiel.python.games import data
 
-from algorithms.exact import values
 from algorithms.exact.kuhn import nash
 from algorithms.exact.solving import make_solver
 from algorithms.exact.tree import Tree
 from algorithms.exact.two_player import solve_zero_sum
+from algorithms.exact.values import evaluate_policy, expected_values, nash_conv, nash_convs
 from algorithms.games import KUHN, Game, kuhn, load_game
-from algorithms.games.kuhn import kuhn_tree
 from algorithms.policies import Policy
 from algorithms.policies.openspiel import to_pyspiel_tabular, to_python_tabular
 from algorithms.support.arrays import Float64Array
@@ -42,9 +40,6 @@ PYTHON_SOLVERS = {
 }
 ALPHAS = tuple(Fraction(step, 36) for step in range(13))  # from 0 to 1/3
 
-SolverFactory: TypeAlias = Callable[..., Any]
-"""`make(tree, variant, mode=...)`."""
-
 
 def random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:
     """The same policies every time: 300 of Kuhn, 5 of another game, fewer if large or quick."""
@@ -63,18 +58,13 @@ def tolerance(game: Game) -> float:
 
 
 def compare_iterates(
-    tally: Tally,
-    game: Game,
-    ours: Callable[[Tree], Any],
-    theirs: Callable[[Any], Any],
-    *,
-    upto: int,
+    tally: Tally, game: Game, mine: Any, theirs: Callable[[Any], Any], *, upto: int
 ) -> None:
     """Require the same policies after iterations 1..10, 100 and 1,000, up to `upto`.
 
     Current policies are compared in two-player games: with more players rounding decides ties.
     """
-    mine, right, done = ours(game.tree), theirs(game.origin), 0
+    right, done = theirs(game.origin), 0
     kinds = ("average_policy", "current_policy")[: 2 if game.num_players == len(AGENTS) else 1]
     for iteration in [n for n in (*range(1, 11), 100, 1000) if n <= upto]:
         mine.run(iteration - done)
@@ -90,21 +80,12 @@ def compare_tables(tally: Tally, where: str, tree: Tree, ours: Float64Array, pol
     """Require the same probabilities of a table `(I, A)` and of an OpenSpiel policy."""
     known = getattr(policy, "state_lookup", tree.keys)  # C++ policies do not list them
     tally.same(where, "has the information states {}", set(tree.keys), set(known))
-    theirs = _table(tree, policy)
-    for infoset, action in np.argwhere(tree.legal).tolist():
-        spot, phrase = f"{where}, {tree.keys[infoset]!r}", f"plays {action} with probability {{}}"
-        tally.close(spot, phrase, ours[infoset, action], theirs[infoset, action], ITERATES)
-
-
-def _table(tree: Tree, policy: Any) -> Float64Array:
-    """The table `(I, A)` of an OpenSpiel policy, Python's or C++'s."""
-    if not isinstance(policy, pyspiel.Policy):
-        return np.stack([policy.policy_for_key(key) for key in tree.keys])
-    table = np.zeros(tree.legal.shape)
+    cpp = isinstance(policy, pyspiel.Policy)
     for infoset, key in enumerate(tree.keys):
-        for action, probability in policy.get_state_policy(key):
-            table[infoset, action] = probability
-    return table
+        theirs = dict(policy.get_state_policy(key)) if cpp else policy.policy_for_key(key)
+        for action in np.flatnonzero(tree.legal[infoset]).tolist():
+            spot, phrase = f"{where}, {key!r}", f"plays {action} with probability {{}}"
+            tally.close(spot, phrase, ours[infoset, action], theirs[action], ITERATES)
 
 
 def openspiel_values(policy: Policy) -> list[float]:
@@ -115,67 +96,61 @@ def openspiel_values(policy: Policy) -> list[float]:
     return [float(value) for value in found]
 
 
-def _check_solver(
-    variant: str, tally: Tally, settings: Settings, *, make: SolverFactory = make_solver
-) -> None:
+def openspiel_nash_conv(policy: Policy) -> float:
+    """NashConv in C++; of Kuhn on `kuhn_poker`."""
+    game = policy.game.origin or pyspiel.load_game(KUHN_POKER)
+    found: float = pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table))
+    return found
+
+
+def _check_solver(variant: str, title: str) -> None:
     """Average and current policies: Kuhn's, and Leduc's where there is a solver in C++."""
-    ours = partial(make, variant=variant, mode="exact")
-    if variant in CPP_SOLVERS:
+
+    @check(variant, GROUP, title)
+    def check_solver(tally: Tally, settings: Settings) -> None:
+        python, cpp = PYTHON_SOLVERS[variant], CPP_SOLVERS.get(variant)
         far, few = (100, 1) if settings.quick else (1000, 5)
-        compare_iterates(tally, load_game(KUHN_POKER), ours, CPP_SOLVERS[variant], upto=far)
-        compare_iterates(tally, load_game(LEDUC), ours, CPP_SOLVERS[variant], upto=few)
-    compare_iterates(tally, load_game(KUHN_POKER), ours, PYTHON_SOLVERS[variant], upto=100)
+        rounds = [(KUHN_POKER, cpp, far), (LEDUC, cpp, few)] if cpp else []
+        for name, solver, upto in (*rounds, (KUHN_POKER, python, 100)):
+            game = load_game(name)
+            ours = make_solver(game.tree, variant, mode="exact")
+            compare_iterates(tally, game, ours, solver, upto=upto)
 
 
-for _variant, _title in (
-    ("cfr", "CFR, every iterate, against OpenSpiel's C++ and Python solvers"),
-    ("cfr+", "CFR+, every iterate, against OpenSpiel's C++ and Python solvers"),
-    ("lcfr", "linear CFR, every iterate, against OpenSpiel's Python solver"),
-    ("dcfr", "discounted CFR, every iterate, against OpenSpiel's Python solver"),
-):
-    check(_variant, GROUP, _title)(partial(_check_solver, _variant))
+_check_solver("cfr", "CFR, every iterate, against OpenSpiel's C++ and Python solvers")
+_check_solver("cfr+", "CFR+, every iterate, against OpenSpiel's C++ and Python solvers")
+_check_solver("lcfr", "linear CFR, every iterate, against OpenSpiel's Python solver")
+_check_solver("dcfr", "discounted CFR, every iterate, against OpenSpiel's Python solver")
 
 
 @check("fast", GROUP, "the fast mode of CFR and CFR+, against OpenSpiel's C++ solvers")
-def check_fast(tally: Tally, settings: Settings, *, make: SolverFactory = make_solver) -> None:
-    """Average and current policies."""
+def _check_fast(tally: Tally, settings: Settings) -> None:
     sizes = {KUHN_POKER: 100, LEDUC: 3} if settings.quick else {KUHN_POKER: 1000, LEDUC: 10}
     for (variant, solver), (name, upto) in product(CPP_SOLVERS.items(), sizes.items()):
-        ours = partial(make, variant=variant, mode="fast")
-        compare_iterates(tally, load_game(name), ours, solver, upto=upto)
+        game = load_game(name)
+        ours = make_solver(game.tree, variant, mode="fast")
+        compare_iterates(tally, game, ours, solver, upto=upto)
 
 
 @check("nashconv", GROUP, "NashConv of random policies against OpenSpiel's in C++")
-def check_nashconv(
-    tally: Tally,
-    settings: Settings,
-    *,
-    nash_conv: Callable[..., float] = values.nash_conv,
-    nash_convs: Callable[..., Any] = values.nash_convs,
-) -> None:
+def _check_nashconv(tally: Tally, settings: Settings) -> None:
     """Kuhn with few information sets and Leduc with many; one at a time and in a batch."""
-    leduc = load_game(LEDUC)
-    policies = dict(random_policies(settings))
-    more = {f"{LEDUC}, policy {seed}": Policy.random(leduc, seed) for seed in range(3)}
-    for group, name in ((policies, KUHN_POKER), (more, LEDUC)):
-        theirs = pyspiel.load_game(name)
+    leduc = {f"{LEDUC}, policy {seed}": Policy.random(LEDUC, seed) for seed in range(3)}
+    for group in (dict(random_policies(settings)), leduc):
         tree = next(iter(group.values())).game.tree
         batch = nash_convs(tree, [policy.table for policy in group.values()])
         for (where, policy), of_batch in zip(group.items(), batch, strict=True):
-            right = pyspiel.nash_conv(theirs, to_pyspiel_tabular(policy.game, policy.table))
-            ours = nash_conv(tree, policy.table)
-            tally.close(where, "has NashConv {}", ours, right, EXACT)
+            right = openspiel_nash_conv(policy)
+            tally.close(where, "has NashConv {}", nash_conv(tree, policy.table), right, EXACT)
             tally.close(f"{where} of a batch", "has NashConv {}", of_batch, right, EXACT)
 
 
 @check("best-response", GROUP, "what best responses gain against random policies, for each player")
-def check_best_response(
-    tally: Tally, settings: Settings, *, evaluate: Callable[..., Any] = values.evaluate_policy
-) -> None:
+def _check_best_response(tally: Tally, settings: Settings) -> None:
     """Gains of each player, by OpenSpiel's `exploitability` with best responses in C++."""
-    tree, game = kuhn_tree(), pyspiel.load_game("kuhn_poker")
+    game = pyspiel.load_game(KUHN_POKER)
     for where, policy in random_policies(settings):
-        ours = evaluate(tree, policy.table)
+        ours = evaluate_policy(kuhn().tree, policy.table)
         theirs = to_python_tabular(policy.game, policy.table)
         found = exploitability.nash_conv(game, theirs, return_only_nash_conv=False, use_cpp_br=True)
         for agent, mine, right in zip(AGENTS, ours.gains, found.player_improvements, strict=True):
@@ -183,12 +158,7 @@ def check_best_response(
 
 
 @check("values", GROUP, "the values of random policies for both players")
-def check_values(
-    tally: Tally,
-    settings: Settings,
-    *,
-    expected_values: Callable[..., Sequence[float]] = values.expected_values,
-) -> None:
+def check_values(tally: Tally, settings: Settings) -> None:
     """Expected chips of every player, from OpenSpiel's walk over its own states."""
     for where, policy in random_policies(settings):
         ours = expected_values(policy.game.tree, policy.table)
@@ -198,20 +168,12 @@ def check_values(
 
 
 @check("equilibria", GROUP, "the closed-form equilibria by OpenSpiel's NashConv, and its own table")
-def check_equilibria(
-    tally: Tally,
-    settings: Settings,
-    *,
-    equilibrium: Callable[[Fraction], Float64Array] = nash,
-    value: float = VALUE,
-) -> None:
+def _check_equilibria(tally: Tally, settings: Settings) -> None:
     """NashConv 0 and value -1/18 for every alpha; the same probabilities as OpenSpiel's table."""
-    game = pyspiel.load_game("kuhn_poker")
     for alpha in ALPHAS:
-        where, policy = f"alpha = {alpha}", Policy(kuhn(), equilibrium(alpha))
-        found = pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table))
-        tally.close(where, "has NashConv {}", 0.0, found, EXACT)
-        tally.close(where, "has value {}", value, openspiel_values(policy)[0], EXACT)
+        where, policy = f"alpha = {alpha}", Policy(kuhn(), nash(alpha))
+        tally.close(where, "has NashConv {}", 0.0, openspiel_nash_conv(policy), EXACT)
+        tally.close(where, "has value {}", VALUE, openspiel_values(policy)[0], EXACT)
         theirs = Policy.from_openspiel(data.kuhn_nash_equilibrium(min(float(alpha), 1 / 3)), kuhn())
         for name in INFORMATION_STATES:
             for action, probability in policy[name].items():
@@ -220,19 +182,16 @@ def check_equilibria(
 
 
 @check("lp", GROUP, "the linear program's value and policy against OpenSpiel's CFR+")
-def check_lp(
-    tally: Tally, settings: Settings, *, solve: Callable[[Tree], Any] = solve_zero_sum
-) -> None:
+def _check_lp(tally: Tally, settings: Settings) -> None:
     """The value of OpenSpiel's average policy is known up to that policy's NashConv."""
-    game = pyspiel.load_game("kuhn_poker")
-    solution = solve(kuhn_tree())
-    solver = pyspiel.CFRPlusSolver(game)
+    game = pyspiel.load_game(KUHN_POKER)
+    solution, solver = solve_zero_sum(kuhn().tree), pyspiel.CFRPlusSolver(game)
     for _ in range(300 if settings.quick else 3000):
         solver.evaluate_and_update_policy()
     limit = Policy.from_openspiel(solver.average_policy(), kuhn())
     slack = pyspiel.nash_conv(game, solver.average_policy())
-    where, phrase = "kuhn_poker", "has value {}"
-    tally.close(where, phrase, solution.value, openspiel_values(limit)[0], slack)
-    tally.close(where, phrase, solution.value, VALUE, EXACT)
-    mine = to_pyspiel_tabular(kuhn(), solution.policy)
-    tally.close("the LP's policy", "has NashConv {}", 0.0, pyspiel.nash_conv(game, mine), ITERATES)
+    phrase = "has value {}"
+    tally.close(KUHN_POKER, phrase, solution.value, openspiel_values(limit)[0], slack)
+    tally.close(KUHN_POKER, phrase, solution.value, VALUE, EXACT)
+    found = openspiel_nash_conv(Policy(kuhn(), solution.policy))
+    tally.close("the LP's policy", "has NashConv {}", 0.0, found, ITERATES)

@@ -53,7 +53,7 @@ SLOW = {
     *("test_train_ppo", "test_learner", "test_sweep", "test_checkpoint", "test_figures"),
     *("test_export_onnx", "test_strangers", "test_sb3", "test_best_response", "test_matches"),
     *("test_parity_algorithms", "test_parity_candidate", "test_parity_command"),
-    *("test_parity_games", "test_parity_policies", "test_parity_selfplay"),
+    *("test_parity_games", "test_parity_policies"),
     *("test_phantom", "test_liars_dice", "test_native_commands", "test_large_games"),
     *("test_fast", "test_cfr", "test_sampling", "test_evaluate", "test_solve", "test_rps"),
     *("test_nashconv", "test_pettingzoo", "test_games", "test_cache", "test_openspiel"),

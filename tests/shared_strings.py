@@ -10,28 +10,18 @@ import pyspiel
 SHARED = "python_shared_strings"
 
 _TYPE = pyspiel.GameType(
-    short_name=SHARED,
-    long_name="Two players, one string",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.GENERAL_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=2,
-    min_num_players=2,
-    provides_information_state_string=True,
-    provides_information_state_tensor=True,
-    provides_observation_string=False,
-    provides_observation_tensor=False,
+    SHARED,
+    "Two players, one string",
+    pyspiel.GameType.Dynamics.SEQUENTIAL,
+    pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    pyspiel.GameType.Utility.GENERAL_SUM,
+    pyspiel.GameType.RewardModel.TERMINAL,
+    *(2, 2),  # players
+    *(True, True, False, False),  # information state string and tensor, observation
 )
-_INFO = pyspiel.GameInfo(
-    num_distinct_actions=3,
-    max_chance_outcomes=3,
-    num_players=2,
-    min_utility=-6.0,
-    max_utility=6.0,
-    max_game_length=3,
-)
+# 3 actions, 3 chance outcomes, 2 players, returns from -6 to 6 of no fixed sum, 3 moves
+_INFO = pyspiel.GameInfo(3, 3, 2, -6.0, 6.0, None, 3)
 # Who moves after so many steps, and how likely chance's outcomes are.
 _TURNS = (-1, 0, 0, -1, 1)
 _CHANCE = {0: (0.7, 0.3), 3: (0.25, 0.25, 0.5)}
@@ -54,8 +44,7 @@ class SharedState(pyspiel.State):
         self.steps = []
 
     def current_player(self):
-        over = len(self.steps) == len(_TURNS)
-        return int(pyspiel.PlayerId.TERMINAL) if over else _TURNS[len(self.steps)]
+        return (*_TURNS, int(pyspiel.PlayerId.TERMINAL))[len(self.steps)]
 
     def is_terminal(self):
         return len(self.steps) == len(_TURNS)
@@ -91,11 +80,10 @@ class SharedObserver:
         self.dict = {"seen": self.tensor}
 
     def set_from(self, state, player):
-        self.tensor[:] = 0
         seen = self._seen(state, player)
-        self.tensor[:2] = player == 0, player == 1
-        for step, move in enumerate(seen):
-            self.tensor[2 + step] = 1 + move
+        self.tensor[:] = 0
+        self.tensor[player] = 1
+        self.tensor[2 : 2 + len(seen)] = np.array(seen) + 1
         self.tensor[8] = len(seen)
 
     def string_from(self, state, player):

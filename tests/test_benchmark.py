@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from algorithms.games import load_game
-from parity import benchmark, contests, speed
+from parity import benchmark, speed
 from parity.benchmark import HEADER, Row, cells_of, update
 
 HEX = load_game("dark_hex(board_size=2,gameversion=adh)", max_nodes=5)
@@ -104,10 +104,10 @@ def test_published_figures_are_marked(monkeypatch, capsys):
     def waiting():
         return lambda n: time.sleep(1e-4 * n) or n
 
-    contest = contests.Contest(
+    contest = speed.Contest(
         "wait", "units", waiting, {"them": waiting}, seconds=1e-3, published={"authors": 2.0}
     )
-    monkeypatch.setattr(contests, "contests", lambda: [contest])
+    monkeypatch.setattr(speed, "contests", lambda: [contest])
     assert speed.main(["--json", "--rounds", "2"]) == 0
     them, authors = json.loads(capsys.readouterr().out)
     assert (them["measured"], authors["measured"]) == (True, False)
@@ -121,9 +121,9 @@ def test_published_figures_are_marked(monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_large_games_are_timed():
-    timed = {contest.name: contest for contest in contests.contests()}
-    for name in contests.LARGE_GAMES:
-        assert timed[f"NashConv, {name}"].published == contests.PUBLISHED
+    timed = {contest.name: contest for contest in speed.contests()}
+    for name in speed.LARGE_GAMES:
+        assert timed[f"NashConv, {name}"].published == speed.PUBLISHED
         restricted = timed[f"NashConv, {name}, two stones shown"]
         for make in (restricted.ours, *restricted.peers.values()):
             assert make()(2) == 2

@@ -9,7 +9,6 @@ from kuhn_bridge.bridge import (
     information_state,
     letters_to_actions,
     parse_information_state,
-    state_to_openspiel,
 )
 from kuhn_bridge.state import nodes
 
@@ -40,25 +39,12 @@ def test_only_pass_and_bet_come_back(action):
         from_openspiel(action, False)
 
 
-def test_all_54_states_are_openspiels():
-    game = pyspiel.load_game("kuhn_poker")
+def test_letters_spell_actions():
     for state in nodes():
-        history = state_to_openspiel(state)
-        theirs = game.new_initial_state()
-        for action in history:
-            theirs.apply_action(action)
         replayed = State.new(*state.cards)
         for action in letters_to_actions(state.letters):
             replayed = replayed.act(action)
         assert replayed is state
-        assert theirs.is_terminal() == state.is_terminal
-        assert tuple(theirs.returns()) == state.returns
-        if not state.is_terminal:
-            card, facing_bet = state.cards[state.actor], Action.FOLD in state.legal_actions
-            assert theirs.current_player() == state.actor
-            assert theirs.information_state_string() == information_state(card, state.letters)
-            crossed = sorted(to_openspiel(action, facing_bet) for action in state.legal_actions)
-            assert theirs.legal_actions() == crossed
 
 
 def test_information_states_are_openspiels():
@@ -67,9 +53,6 @@ def test_information_states_are_openspiels():
     for name in INFORMATION_STATES:
         assert information_state(*parse_information_state(name)) == name
     assert parse_information_state("2pb") == (Card.K, "pb")
-    for name in ("2pp", "3", "", "0x", 2, None):
-        with pytest.raises(BridgeError, match="is not an information state; they are 0, 1, 2, 0p"):
-            parse_information_state(name)
 
 
 def test_the_rulebook_agrees_with_the_core():

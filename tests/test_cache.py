@@ -1,6 +1,7 @@
 """Cached trees: the same tree again, and never a wrong one."""
 
 import multiprocessing
+import os
 from dataclasses import fields
 
 import numpy as np
@@ -42,8 +43,7 @@ def test_a_tree_comes_back_as_it_was(name, folder):
     again = cache.find_tree(name, "again")
     assert_same(again, tree(name))
     assert again.name == "again"
-    policy = again.random(1)
-    assert nash_conv(again, policy) == nash_conv(tree(name), policy)
+    assert nash_conv(again, again.random(1)) == nash_conv(tree(name), again.random(1))
 
 
 def test_the_second_time_nothing_is_walked(folder, monkeypatch):
@@ -86,29 +86,24 @@ def test_games_that_may_change_are_not_cached(folder, name):
     assert not folder.exists()
 
 
-def test_small_and_huge_trees_are_not_kept(folder, monkeypatch):
-    monkeypatch.setattr(cache, "MIN_NODES", 10_000)
-    load(LEDUC)
-    monkeypatch.setattr(cache, "MIN_NODES", 100)
-    monkeypatch.setattr(cache, "MAX_BYTES", 1_000)
+@pytest.mark.parametrize(("limit", "value"), [("MIN_NODES", 10_000), ("MAX_BYTES", 1_000)])
+def test_small_and_huge_trees_are_not_kept(folder, monkeypatch, limit, value):
+    monkeypatch.setattr(cache, limit, value)
     load(LEDUC)
     assert not folder.exists()
 
 
 def test_the_oldest_make_room(folder, monkeypatch):
     load(KUHN3)
-    (first,) = folder.iterdir()
     monkeypatch.setattr(cache, "MAX_TOTAL_BYTES", 1)
+    (first,) = folder.iterdir()
     load(LEDUC)
     (left,) = folder.iterdir()
     assert left != first
 
 
-def test_a_directory_that_cannot_be_written_is_ignored(tmp_path, monkeypatch):
-    blocked = tmp_path / "file"
-    blocked.write_text("in the way")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    monkeypatch.setattr(cache, "MIN_NODES", 100)
+def test_a_directory_that_cannot_be_written_is_ignored(folder, tmp_path):
+    (tmp_path / "kuhn-bridge").write_text("in the way")
     assert_same(load(LEDUC), tree(LEDUC))
 
 
@@ -119,8 +114,6 @@ def test_a_kept_tree_that_is_too_large_is_refused_all_the_same(folder):
 
 
 def _keep(home):
-    import os
-
     os.environ["XDG_CACHE_HOME"] = home
     cache.MIN_NODES = 100
     for _ in range(10):

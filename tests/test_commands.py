@@ -23,13 +23,8 @@ sys.exit(main())
 
 
 def script(*arguments, cwd):
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", SCRIPT.format(str(ROOT)), *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-P", "-c", SCRIPT.format(str(ROOT)), *arguments]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -52,11 +47,9 @@ def test_without_a_command_they_are_listed(capsys):
     assert capsys.readouterr().out == f"kuhn-bridge {__version__}\n"
 
 
-def test_an_unknown_command_is_one_line(capsys):
-    assert commands.main(["nashcon"]) == 2
-    assert capsys.readouterr().err == (
-        "kuhn-bridge: unknown command 'nashcon': did you mean 'nashconv'?\n"
-    )
+def test_an_unknown_command_is_one_line(refused):
+    line = "kuhn-bridge: unknown command 'nashcon': did you mean 'nashconv'?\n"
+    assert refused(commands.main, ["nashcon"]) == line
 
 
 def test_packages_of_the_working_directory_do_not_shadow_ours(tmp_path):
@@ -75,10 +68,8 @@ def test_messages_name_a_command_as_it_was_called(tmp_path, monkeypatch):
     code, out, _ = script("train-ppo", "--help", cwd=tmp_path)
     assert code == 0
     assert out.startswith("usage: kuhn-bridge train-ppo")
-    for called, name in (
-        ("kuhn-bridge", "kuhn-bridge train-ppo"),
-        ("x.py", "python -m a.train_ppo"),
-    ):
+    names = {"kuhn-bridge": "kuhn-bridge train-ppo", "x.py": "python -m a.train_ppo"}
+    for called, name in names.items():
         monkeypatch.setattr(sys, "argv", [called])
         assert as_called("python -m a.train_ppo") == name
 

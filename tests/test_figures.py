@@ -31,11 +31,11 @@ class Enough(Exception):  # noqa: N818
     """Ends a run after its first points."""
 
 
-def beginning(settings: dict[str, Any], points: int) -> list[Point]:
+def beginning(settings, points):
     """The first points of a run's curve."""
     seen: list[Point] = []
 
-    def watch(point: Point) -> None:
+    def watch(point):
         seen.append(point)
         if len(seen) == points:
             raise Enough
@@ -45,7 +45,7 @@ def beginning(settings: dict[str, Any], points: int) -> list[Point]:
     return seen
 
 
-def measured() -> dict[tuple[str, str], tuple[int, list[str], str]]:
+def measured():
     """By game and net: the steps, the figures of seeds 0 to 4 and their mean, as in the docs."""
     text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     return {
@@ -55,7 +55,7 @@ def measured() -> dict[tuple[str, str], tuple[int, list[str], str]]:
 
 
 @pytest.mark.parametrize("name", CURVES)
-def test_a_stored_curve_begins_as_its_run_begins_today(name: str) -> None:
+def test_a_stored_curve_begins_as_its_run_begins_today(name):
     stored = from_csv(ROOT / "docs" / "curves" / f"{name}.csv")
     points = 2 if name == "usual" else 4
     for found, wanted in zip(beginning(CURVES[name], points), stored, strict=False):
@@ -65,7 +65,7 @@ def test_a_stored_curve_begins_as_its_run_begins_today(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CURVES if name != "usual"])
-def test_a_stored_curve_ends_where_the_docs_say(name: str) -> None:
+def test_a_stored_curve_ends_where_the_docs_say(name):
     config = configure(CURVES[name])
     end = from_csv(ROOT / "docs" / "curves" / f"{name}.csv")[-1]
     steps, figures, _ = measured()[config.game, config.net]
@@ -75,7 +75,7 @@ def test_a_stored_curve_ends_where_the_docs_say(name: str) -> None:
     assert steps <= end.steps < steps + 100_000
 
 
-def test_means_are_those_of_the_seeds_and_the_readme_has_them() -> None:
+def test_means_are_those_of_the_seeds_and_the_readme_has_them():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(measured()) == 6
     for (game, net), (_, figures, mean) in measured().items():
@@ -87,6 +87,6 @@ def test_means_are_those_of_the_seeds_and_the_readme_has_them() -> None:
             assert f" {mean} (" in row, (game, net)
 
 
-def test_the_usual_recipe_ends_where_the_readme_says() -> None:
+def test_the_usual_recipe_ends_where_the_readme_says():
     end = from_csv(ROOT / "docs" / "curves" / "usual.csv")[-1]
     assert f"| {end.last:.4f} |" in (ROOT / "README.md").read_text(encoding="utf-8")

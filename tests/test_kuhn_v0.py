@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections import Counter
 
 import numpy as np
 import pettingzoo
@@ -90,11 +91,10 @@ def test_deals_follow_the_seed():
 def test_every_deal_comes_up_equally_often():
     env = kuhn_v0.env()
     env.reset(seed=0)
-    counts = {}
+    counts = Counter()
     for _ in range(6000):
         env.reset()
-        key = tuple(env.state()[:6])
-        counts[key] = counts.get(key, 0) + 1
+        counts[tuple(env.state()[:6])] += 1
     # chi-squared with 5 degrees of freedom stays below 20.5 in 999 of 1,000 seeds
     assert sum((count - 1000) ** 2 / 1000 for count in counts.values()) < 20.5
 
@@ -133,12 +133,6 @@ def test_a_bad_action_raises_and_changes_nothing(action):
     assert snapshot(env) == before
 
 
-def test_an_action_may_be_of_any_integer_type():
-    env = dealt()
-    env.step(np.int32(1))
-    assert env.agent_selection == "player_1"
-
-
 def test_acting_after_the_end():
     env = dealt()
     env.step(Action.BET)
@@ -155,14 +149,8 @@ def test_acting_after_the_end():
 
 def test_before_the_first_reset():
     env = kuhn_v0.env(render_mode="ansi")
-    for call in (
-        lambda: env.step(0),
-        lambda: env.observe("player_0"),
-        env.state,
-        env.render,
-        env.last,
-        env.agent_iter,
-    ):
+    calls = (lambda: env.step(0), lambda: env.observe("player_0"))
+    for call in (*calls, env.state, env.render, env.last, env.agent_iter):
         with pytest.raises(BridgeError, match="call reset"):
             call()
 
@@ -233,5 +221,5 @@ def test_returned_arrays_are_copies():
     env.observe("player_0")["observation"][:] = 7
     env.infos["player_0"]["action_mask"][:] = 0
     assert env.observe("player_0")["observation"].max() == 1
-    env.step(Action.BET)
+    env.step(np.int32(Action.BET))
     assert env.infos["player_1"]["action_mask"].tolist() == [1, 0, 1]

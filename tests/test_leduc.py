@@ -56,16 +56,12 @@ def test_every_information_set_has_its_own_label_and_says_what_openspiel_says(na
 
 def test_the_words_of_actions_are_openspiels_except_that_a_free_call_is_a_check():
     game = load_game("leduc_poker")
-    state = game.origin.new_initial_state
     for infoset in range(0, len(game.tree.keys), 7):
-        node = int(game.tree.members[game.tree.first_member[infoset]])
-        here = state()
-        for action in game.tree.history(node):
-            here.apply_action(action)
-        can_fold = 0 in here.legal_actions()
-        for action in here.legal_actions():
-            theirs = here.action_to_string(here.current_player(), action).lower()
-            wanted = "check" if theirs == "call" and not can_fold else theirs
+        state = game.state_of(infoset)
+        for action in state.legal_actions():
+            theirs = state.action_to_string(action).lower()
+            free = theirs == "call" and 0 not in state.legal_actions()
+            wanted = "check" if free else theirs
             assert game.action_label(infoset, action) == wanted
 
 

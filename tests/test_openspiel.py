@@ -136,16 +136,19 @@ def test_openspiels_cfr_solves_it(game, solver):
     assert exploitability.nash_conv(game, ours.average_policy()) < 0.02
 
 
-def test_openspiels_mccfr_and_fictitious_play_run(game):
+@pytest.mark.parametrize(
+    ("solver", "iterations", "bound"),
+    [
+        (external_sampling_mccfr.ExternalSamplingSolver, 100, 0.4),
+        (fictitious_play.XFPSolver, 20, 0.2),
+    ],
+)
+def test_openspiels_mccfr_and_fictitious_play_run(game, solver, iterations, bound):
     np.random.seed(0)
-    sampler = external_sampling_mccfr.ExternalSamplingSolver(game)
-    for _ in range(100):
-        sampler.iteration()
-    assert exploitability.nash_conv(game, sampler.average_policy()) < 0.4
-    players = fictitious_play.XFPSolver(game)
-    for _ in range(20):
-        players.iteration()
-    assert exploitability.nash_conv(game, players.average_policy()) < 0.2
+    solver = solver(game)
+    for _ in range(iterations):
+        solver.iteration()
+    assert exploitability.nash_conv(game, solver.average_policy()) < bound
 
 
 def test_the_rl_environment_plays_whole_hands(game):

@@ -23,7 +23,7 @@ LEDUC_INFOSETS = 936
 
 def variant(wrong):
     """Solvers of another variant."""
-    return {"make": lambda tree, variant, mode: make_solver(tree, wrong, mode=mode)}
+    return {"make_solver": lambda tree, variant, mode: make_solver(tree, wrong, mode=mode)}
 
 
 def shifted(kind):
@@ -35,7 +35,7 @@ def shifted(kind):
         policies[kind] = lambda right=policies[kind]: right() + 1e-6
         return SimpleNamespace(run=solver.run, **policies)
 
-    return {"make": make}
+    return {"make_solver": make}
 
 
 def halved(function):
@@ -54,7 +54,7 @@ def swapped_gains(tree, table):
 
 
 def solution(**changes):
-    return {"solve": lambda tree: solve_zero_sum(tree)._replace(**changes)}
+    return {"solve_zero_sum": lambda tree: solve_zero_sum(tree)._replace(**changes)}
 
 
 PLANTED = [
@@ -69,7 +69,7 @@ PLANTED = [
     ("nashconv", zero_where(len(UNIFORM)), "random policy 0: ours has NashConv 0, "),
     ("nashconv", zero_where(LEDUC_INFOSETS), "leduc_poker, policy 0: ours has NashConv 0, "),
     ("nashconv", {"nash_convs": halved(values.nash_convs)}, "policy 0 of a batch: ours has"),
-    ("best-response", {"evaluate": swapped_gains}, "random policy 0: ours lets player_0 gain"),
+    ("best-response", {"evaluate_policy": swapped_gains}, "policy 0: ours lets player_0 gain"),
     (
         "values",
         {"expected_values": lambda *args: [v + 1e-9 for v in values.expected_values(*args)]},
@@ -77,15 +77,15 @@ PLANTED = [
     ),
     (
         "equilibria",
-        {"equilibrium": lambda alpha: nash(alpha * Fraction(99, 100))},
+        {"nash": lambda alpha: nash(alpha * Fraction(99, 100))},
         "alpha = 1/36: ours plays",
     ),
     (
         "equilibria",
-        {"equilibrium": lambda alpha: UNIFORM},
+        {"nash": lambda alpha: UNIFORM},
         "ours has NashConv 0, OpenSpiel has NashConv 0.916666667",
     ),
-    ("equilibria", {"value": -0.05}, "alpha = 0: ours has value -0.05, OpenSpiel has value -0.055"),
+    ("equilibria", {"VALUE": -0.05}, "alpha = 0: ours has value -0.05, OpenSpiel has value -0.055"),
     ("lp", solution(value=-0.0556), "kuhn_poker: ours has value -0.0556, OpenSpiel has"),
     (
         "lp",

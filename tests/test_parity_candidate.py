@@ -119,6 +119,8 @@ def test_action_ids_may_be_named(capsys):
 
 
 NEIGHBOUR = """
+from __future__ import annotations
+from dataclasses import dataclass
 import beside
 
 @dataclass
@@ -161,7 +163,7 @@ def test_an_openspiel_game_that_deals_1_to_3_gets_a_hint():
         KuhnBridgeState._apply_action(self, action if self.hand else action - 1)
 
     def name(self, player):
-        return f"{int(self.cards[player])}{self.betting.letters}"
+        return f"{int(self.cards[player])}{self.letters}"
 
     cases, hint = judged(
         chance_outcomes=outcomes, _apply_action=apply_action, information_state_string=name
@@ -172,14 +174,14 @@ def test_an_openspiel_game_that_deals_1_to_3_gets_a_hint():
 
 def test_players_may_share_names_of_information_states():
     def name(self, player):
-        return f"{int(self.cards[player])}{'b' in self.betting.letters}"
+        return f"{int(self.cards[player])}{'b' in self.letters}"
 
     assert judged(information_state_string=name) == ([], "")
 
 
 def test_an_information_state_with_both_cards_is_a_mismatch():
     def name(self, player):
-        return f"{self.cards}{self.betting.letters}"
+        return f"{self.cards}{self.letters}"
 
     cases, _ = judged(information_state_string=name)
     assert "has the same information state at both: False" in cases[0]

@@ -2,19 +2,25 @@
 
 import shutil
 from contextlib import suppress
+from dataclasses import replace
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
 import pytest
+import shimmy
 
+from algorithms.exact.simulator import rules_of
+from algorithms.games import kuhn
+from algorithms.learning.environments import SelfPlayVecEnv
 from kuhn_bridge import BridgeError
 from kuhn_bridge.kuhn_v0 import KuhnEnv
 from kuhn_bridge.openspiel import KuhnBridgeGame, KuhnBridgeObserver, KuhnBridgeState
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.shimmy import WholeHands
 from kuhn_bridge.web import check as web_check
-from parity import faces
 from parity.registry import CHECKS, run
+from tests.games import altered
 from tests.planting import QUICK, failures
 
 
@@ -29,7 +35,7 @@ def face(*, observer=KuhnBridgeObserver, **methods):
         def make_py_observer(self, iig_obs_type=None, params=None):
             return observer(iig_obs_type, params)
 
-    return {"game": Other()}
+    return {"pyspiel": SimpleNamespace(load_game=lambda name: Other())}
 
 
 class Blank(KuhnBridgeObserver):
@@ -54,7 +60,7 @@ def loaded(self):
 
 def env(**methods):
     """Our PettingZoo environment with other methods."""
-    return {"make_env": type("OtherEnv", (KuhnEnv,), methods)}
+    return {"kuhn_v0": SimpleNamespace(env=type("OtherEnv", (KuhnEnv,), methods))}
 
 
 def all_legal(self, agent):
@@ -102,7 +108,46 @@ class PaysTwice(WholeHands):
 
 
 def other_vectors():
-    return web_check.to_json().replace('"returns": [2, -2]', '"returns": [3, -3]')
+    text = web_check.to_json().replace('"returns": [2, -2]', '"returns": [3, -3]')
+    return web_check.report(text)
+
+
+def replaced(name, change):
+    """Change one field of a named tuple."""
+    return lambda fields: fields._replace(**{name: change(getattr(fields, name))})
+
+
+def rules(name, change):
+    """The simulator's arrays with one of them changed."""
+    return {"rules_of": lambda *args: replaced(name, change)(rules_of(*args))}
+
+
+def game(**changes):
+    """Kuhn with other arrays in its tree, and its observations reversed."""
+    right = kuhn()
+    arrays = {name: change(getattr(right.tree, name)) for name, change in changes.items()}
+    tree = replace(right.tree, **arrays)
+    wrong = altered(right, tree=tree, _observations=lambda self: right.observations[::-1])
+    return {"kuhn": lambda: wrong}
+
+
+def environment(name, change):
+    """The vectorised environment with another result of a method; the plain one keeps its own."""
+    right = getattr(SelfPlayVecEnv, name)
+    methods = {name: lambda self: change(right(self))}
+    return {"SelfPlayVecEnv": type("OtherEnv", (SelfPlayVecEnv,), methods)}
+
+
+def step(part, change):
+    """Another part of what `step_wait` returns: observations, rewards, whether ended, infos."""
+    return environment(
+        "step_wait", lambda parts: (*parts[:part], change(parts[part]), *parts[part + 1 :])
+    )
+
+
+def last_step(name, change):
+    """Another part of what `last_step` returns."""
+    return environment("last_step", replaced(name, change))
 
 
 PLANTED = [
@@ -132,8 +177,20 @@ PLANTED = [
         env(reset=dealing(lambda seed: DEALS[max(0, seed % 12 - 6)])),
         "a deal comes up about 100 times, not 350",
     ),
-    ("shimmy", {"make_env": lambda: PaysTwice(game_name="kuhn_poker")}, "Shimmy pays"),
-    ("engine.js", {"vectors": other_vectors()}, "has returns [2, -2], the core has returns [3, -3"),
+    ("shimmy", {"shimmed": lambda: PaysTwice(game_name="kuhn_poker")}, "Shimmy pays"),
+    ("engine.js", {"report": other_vectors}, "has returns [2, -2], the core has returns [3, -3"),
+    ("tables", rules("player", lambda player: 1 - player), "ours has 1 to act"),
+    ("tables", rules("returns", lambda returns: 2 * returns), "ours pays [-2.0, 2.0]"),
+    ("tables", rules("child", abs), "ours allows [True, True, True]"),
+    ("tables", game(), "ours shows [0.0, 0.0, 1.0"),
+    ("tables", game(legal=lambda legal: legal | True), "ours allows [True, True, True]"),
+    ("selfplay", environment("reset", lambda seen: 2 * seen), "ours shows [2.0"),
+    ("selfplay", environment("action_masks", lambda masks: ~masks), "ours allows ["),
+    ("selfplay", step(0, lambda seen: seen + (seen == 0)), "ours shows [1.0, 1.0"),
+    ("selfplay", step(1, lambda rewards: 2 * rewards), "ours pays 2, the plain one"),
+    ("selfplay", step(2, lambda ended: ~ended), "ours is over: True"),
+    ("selfplay", last_step("seats", lambda seats: 1 - seats), "ours lets 1 act"),
+    ("selfplay", last_step("returns", lambda returns: 2 * returns), "ours pays all [2.0, -2.0]"),
 ]  # fmt: skip
 
 
@@ -144,9 +201,10 @@ def test_a_planted_error_is_described(row, subject, text):
     assert any(text in case for case in failures(row, subject))
 
 
-def test_the_upstream_fault_of_shimmy_is_watched():
+def test_the_upstream_fault_of_shimmy_is_watched(monkeypatch):
     watch = CHECKS["shimmy-upstream"]
     assert run(watch, QUICK).note.startswith("p with J against Q: the hand is truncated")
-    result = run(watch, QUICK, make_env=faces.shimmed)
+    monkeypatch.setattr(shimmy, "OpenSpielCompatibilityV0", WholeHands)
+    result = run(watch, QUICK)
     fixed = "fixed upstream: kuhn_bridge.shimmy can be removed"
     assert (result.status, result.note) == ("known", fixed)

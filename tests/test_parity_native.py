@@ -39,7 +39,7 @@ def test_all_checks_pass(name):
     for row, item in NATIVE_CHECKS.items():
         result = run(item, settings)
         expected = "skipped" if row in skipped else "pass"
-        assert result.status == expected, (row, result.tally.cases, result.note)
+        assert result.status == expected, (row, result.cases, result.note)
 
 
 def wrong(game, name, change):
@@ -105,7 +105,7 @@ def off_by_a_billionth(name):
         right = game.measure(tables)
         return replace(right, **{name: tuple(x + 1e-9 for x in getattr(right, name))})
 
-    return {"measure": measure}
+    return {"measured": measure}
 
 
 def respond_otherwise(game, tables):
@@ -118,7 +118,7 @@ def respond_otherwise(game, tables):
     return replace(right, compute_best_responses=lambda: tuple(responses))
 
 
-OTHER_RESPONSE = {"measure": respond_otherwise}
+OTHER_RESPONSE = {"measured": respond_otherwise}
 PLANTED = [
     ("measure", off_by_a_billionth("values"), "random policy 0: ours lets player 0 win"),
     ("measure", off_by_a_billionth("best_values"), "random policy 0: ours has best value"),

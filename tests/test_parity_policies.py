@@ -6,10 +6,11 @@ import pytest
 
 from algorithms import train_ppo
 from algorithms.exact import values
+from algorithms.playing import page
 from algorithms.policies import load_policy
 from kuhn_bridge import Policy
 from parity import check, policies
-from parity.registry import CHECKS, Skipped, run
+from parity.registry import CHECKS, run
 from tests.planting import QUICK, failures
 
 
@@ -25,12 +26,17 @@ def measured(**changes):
         right = {"nash_conv": found.nash_conv, "values": found.values}
         return SimpleNamespace(**(right | changes))
 
-    return {"evaluate": evaluate}
+    return {"evaluate_policy": evaluate}
 
 
-def running(change):
+def running(change, name="run_in_onnxruntime"):
     """Another way to run the exported model."""
-    return {"run_model": lambda path: change(policies.run_in_onnxruntime(path))}
+    run_model = policies.run_in_onnxruntime
+    return {name: lambda path: change(run_model(path))}
+
+
+def other_policy(policy, game):
+    return Policy.from_openspiel(policy, game).greedy()
 
 
 def a_little_more(rows):
@@ -40,15 +46,15 @@ def a_little_more(rows):
 PLANTED = [
     (
         "policies",
-        {"convert_back": lambda policy, game: Policy.from_openspiel(policy, game).greedy()},
+        {"Policy": SimpleNamespace(from_openspiel=other_policy)},
         "to_python_tabular and back gives the same policy does not hold",
     ),
-    ("model", {"load": sharpened}, "ours plays CHECK_OR_CALL with probability"),
+    ("model", {"load_policy": sharpened}, "ours plays CHECK_OR_CALL with probability"),
     ("model", measured(nash_conv=0.0), "model.zip: ours has NashConv 0, OpenSpiel"),
     ("model", measured(values=(7.0, -7.0)), "model.zip: ours pays player_0 7"),
     ("onnx", running(lambda rows: rows[::-1]), "torch plays"),
     ("onnx", running(a_little_more), "'0': ours plays FOLD with probability 1e-07, torch plays"),
-    ("policy.js", running(lambda rows: rows[::-1]), "torch plays"),
+    ("policy.js", running(lambda rows: rows[::-1], "run_in_page"), "torch plays"),
 ]  # fmt: skip
 
 
@@ -57,12 +63,11 @@ def test_a_planted_error_is_described(row, subject, text):
     assert any(text in case for case in failures(row, subject))
 
 
-def test_a_missing_runtime_skips_the_check():
-    def missing(path):
-        raise Skipped("not installed")
-
-    result = run(CHECKS["policy.js"], QUICK, run_model=missing)
-    assert (result.status, result.note) == ("skipped", "not installed")
+def test_a_missing_runtime_skips_the_check(monkeypatch):
+    monkeypatch.setattr(page, "runtime_files", dict)
+    result = run(CHECKS["policy.js"], QUICK)
+    assert result.status == "skipped"
+    assert result.note.startswith("onnxruntime-web is not installed")
 
 
 def test_a_model_of_the_user_is_checked(capsys):

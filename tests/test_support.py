@@ -16,36 +16,30 @@ import kuhn_bridge
 from algorithms.support import command, compiled, files
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.progress import progress
+from parity.commands import COMMANDS
 
 
-def test_mistakes_are_one_line_and_exit_2(capsys):
-    def missing():
-        raise ModuleNotFoundError("No module named 'warp'", name="warp")
+@pytest.mark.parametrize(
+    ("error", "code", "printed"),
+    [
+        (
+            ModuleNotFoundError("No module named 'warp'", name="warp"),
+            2,
+            "this needs the package warp; pip install 'kuhn-bridge[all]'",
+        ),
+        (UsageError("two\nlines"), 2, "two lines"),
+        (UsageError(f"x{'y' * 10**6}z"), 2, f"x{'y' * 663}...{'y' * 332}z"),
+        (OSError(28, "No space left", "model.zip"), 2, "model.zip: No space left"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_mistakes_are_one_line_and_an_exit_code(error, code, printed, capsys):
+    def fails():
+        raise error
 
-    def multiline():
-        raise UsageError("two\nlines")
-
-    def disk():
-        raise OSError(28, "No space left on device", "model.zip")
-
-    for fails, message in (
-        (missing, "this needs the package warp; pip install 'kuhn-bridge[all]'"),
-        (multiline, "two lines"),
-        (disk, "model.zip: No space left on device"),
-    ):
-        assert command.run(fails, "command") == 2
-        assert capsys.readouterr().err == f"command: {message}\n"
-
-
-def test_an_error_of_a_megabyte_is_shortened(capsys):
-    def long():
-        raise UsageError(f"x{'y' * 10**6}z")
-
-    assert command.run(long, "command") == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith("command: xyy")
-    assert printed.endswith("yyz\n")
-    assert len(printed) == len("command: \n") + command.MAX_ERROR_CHARS
+    assert command.run(fails, "command") == code
+    assert capsys.readouterr().err == f"command: {printed}\n"
 
 
 @pytest.mark.parametrize(
@@ -79,31 +73,12 @@ def test_wrong_arguments_are_one_line_too(capsys):
     assert capsys.readouterr().err == "command: unrecognized arguments: a b (see --help)\n"
 
 
-def test_ctrl_c_is_exit_130(capsys):
-    def interrupted():
-        raise KeyboardInterrupt
-
-    assert command.run(interrupted, "command") == 130
-    assert capsys.readouterr().err == "command: interrupted\n"
-
-
 ROOT = Path(kuhn_bridge.__file__).parents[1]
 
 
 def python(code, *options):
     command = [sys.executable, *options, "-c", code]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-
-
-COMMANDS = [
-    *(
-        f"algorithms.{path.stem}"
-        for path in sorted((ROOT / "algorithms").glob("*.py"))
-        if "def main(" in path.read_text()
-    ),
-    "parity.check",
-    "parity.speed",
-]
 
 
 def test_commands_collect_garbage_less_often():
@@ -116,16 +91,17 @@ def test_commands_collect_garbage_less_often():
 
 def test_every_command_works_without_docstrings():
     """Under PYTHONOPTIMIZE=2 there are none to describe a command with."""
+    modules = [module for module, _ in COMMANDS.values()]
     code = f"""
 import contextlib, importlib, io
-for name in {COMMANDS}:
+for name in {modules}:
     with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
         importlib.import_module(name).main(["--help"])
     print(name, said.getvalue().startswith("usage: "))
 """
     run = python(code, "-OO")
     assert run.stderr == ""
-    assert run.stdout.splitlines() == [f"{name} True" for name in COMMANDS]
+    assert run.stdout.splitlines() == [f"{name} True" for name in modules]
 
 
 def test_a_closed_pipe_is_no_error():
@@ -138,18 +114,16 @@ def test_a_closed_pipe_is_no_error():
     assert done.returncode == 0
 
 
-def test_a_bar_is_drawn_on_a_terminals_standard_error_alone(monkeypatch, capsys):
-    for total, shown in ((200, "60%"), (None, "120")):
-        monkeypatch.setenv("TTY_COMPATIBLE", "1")
+@pytest.mark.parametrize(("total", "shown"), [(200, "60%"), (None, "120")])
+def test_a_bar_is_drawn_on_a_terminals_standard_error_alone(total, shown, monkeypatch, capsys):
+    for terminal in ("1", "0"):
+        monkeypatch.setenv("TTY_COMPATIBLE", terminal)
         with progress("working", total) as show:
             show(120, "and a note")
         out, err = capsys.readouterr()
         assert out == ""
-        assert all(word in err for word in ("working", shown, "and a note"))
-        monkeypatch.setenv("TTY_COMPATIBLE", "0")
-        with progress("working", total) as show:
-            show(120, "and a note")
-        assert "".join(capsys.readouterr()) == ""
+        drawn = [word in err for word in ("working", shown, "and a note")]
+        assert drawn == [terminal == "1"] * 3
 
 
 def test_functions_are_compiled_where_no_cache_can_be_written(monkeypatch):
@@ -166,15 +140,6 @@ def test_an_error_without_a_message_is_named_by_its_class():
     assert first_line(ValueError()) == "ValueError"
     assert first_line(ValueError("two\nlines")) == "two"
     assert len(first_line(ValueError("x" * 10_000))) == 300
-
-
-def test_speed_without_openspiel_is_one_line():
-    run = python(
-        "import sys; sys.modules['pyspiel'] = None; import parity.speed as s; sys.exit(s.main([]))"
-    )
-    assert run.returncode == 2
-    assert run.stderr.count("\n") == 1
-    assert "this needs the package pyspiel" in run.stderr
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
@@ -197,20 +162,17 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-KILLED = """
-import os, signal, sys
-from algorithms.support.files import replacing
-with replacing(sys.argv[1]) as temporary:
-    temporary.write_text("half")
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
 def test_a_killed_run_leaves_the_old_file(tmp_path):
     target = tmp_path / "model.ckpt"
     files.write_text(target, "first")
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(target)], cwd=ROOT, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    code = f"""
+import os, signal
+from algorithms.support.files import replacing
+with replacing({str(target)!r}) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert python(code).returncode == -signal.SIGKILL
     assert target.read_text() == "first"
 
 
@@ -246,18 +208,15 @@ def test_a_file_is_on_disk_before_it_gets_its_name(tmp_path, monkeypatch):
 
 
 def test_symbolic_links_are_followed(tmp_path):
-    real, link, dangling = tmp_path / "there" / "real.json", tmp_path / "link", tmp_path / "new"
+    real, made = tmp_path / "there" / "real.json", tmp_path / "there" / "made.json"
     real.parent.mkdir()
     real.write_text("old")
-    link.symlink_to(real)
-    dangling.symlink_to(real.with_name("made.json"))
-    files.write_text(link, "one")
-    files.write_text(dangling, "two")
-    assert link.is_symlink()
-    assert dangling.is_symlink()
-    assert real.read_text() == "one"
-    assert real.with_name("made.json").read_text() == "two"
-    assert {path.name for path in real.parent.iterdir()} == {"real.json", "made.json"}
+    for name, target in (("link", real), ("dangling", made)):
+        (tmp_path / name).symlink_to(target)
+        files.write_text(tmp_path / name, name)
+        assert (tmp_path / name).is_symlink()
+        assert target.read_text() == name
+    assert set(real.parent.iterdir()) == {real, made}
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])

@@ -181,12 +181,12 @@ def test_a_report_needs_no_ray(tmp_path, monkeypatch, capsys):
 def test_a_band_is_over_the_better_policies():
     one = [Point(0, 0, 1.0, 1.0), Point(100, 1, 0.5, 0.7)]
     two = [Point(0, 0, 1.0, 1.0), Point(50, 1, 0.9, 0.8), Point(200, 1, 0.9, 0.1)]
-    made = band([one, two])
-    assert made.steps.tolist() == [0, 50, 100]  # up to the end of the shortest
+    steps, middle, around = band([one, two])
+    assert steps.tolist() == [0, 50, 100]  # up to the end of the shortest
     between = 0.8 - 0.7 / 3
-    assert made.middle == pytest.approx([1.0, (0.75 + 0.8) / 2, (0.5 + between) / 2])
-    assert made.interval.low == pytest.approx([1.0, 0.75, 0.5])
-    assert made.interval.high == pytest.approx([1.0, 0.8, between])
+    assert middle == pytest.approx([1.0, (0.75 + 0.8) / 2, (0.5 + between) / 2])
+    assert around.low == pytest.approx([1.0, 0.75, 0.5])
+    assert around.high == pytest.approx([1.0, 0.8, between])
 
 
 def test_a_picture_keeps_ten_lines_apart(tmp_path, monkeypatch):
@@ -291,10 +291,10 @@ def closed_port():
         (["--trials", "2"], "trials 2: must be 1 to 1"),
         (["--confirm", "2"], "--confirm 2: must be 1 to 1"),
         (["--fresh-seeds", "2"], "requires --confirm"),
-        (["--confirm", "1", "--fresh-seeds", "0"], "--fresh-seeds 0"),
-        (["--cpus", "0"], "--cpus 0"),
-        (["--retries", "-1"], "--retries -1"),
-        (["--checkpoint-every", "0"], "--checkpoint-every 0"),
+        (["--confirm", "1", "--fresh-seeds", "0"], "--fresh-seeds: want at least 1"),
+        (["--cpus", "0"], "--cpus: want at least 1"),
+        (["--retries", "-1"], "--retries: want at least 0"),
+        (["--checkpoint-every", "0"], "--checkpoint-every: want at least 1"),
         (["--resume"], "no sweep"),
         (["--report", "{}/none"], "no sweep"),
         (["--address", "127.0.0.1:{port}"], "no Ray there"),
@@ -302,21 +302,18 @@ def closed_port():
         (["--address", "nonsense"], "no Ray there"),
     ],
 )
-def test_mistakes_are_one_line_and_start_nothing(tmp_path, closed_port, capsys, options, word):
+def test_mistakes_are_one_line_and_start_nothing(tmp_path, closed_port, refused, options, word):
     options = [option.format(tmp_path, port=closed_port) for option in options]
-    assert main(["--out", str(tmp_path / "sweep"), *options]) == 2
-    error = capsys.readouterr().err
-    assert word in error
-    assert error.count("\n") == 1
+    assert word in refused(main, ["--out", str(tmp_path / "sweep"), "--quiet", *options])
     assert not list(tmp_path.iterdir())
 
 
-def test_another_service_is_not_a_cluster(tmp_path, monkeypatch, capsys):
+def test_another_service_is_not_a_cluster(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(ray_cluster, "CONNECT_TIMEOUT", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        assert main(["--out", str(tmp_path / "sweep"), "--address", address]) == 2
-    assert "another service listens" in capsys.readouterr().err
+        error = refused(main, ["--out", str(tmp_path / "sweep"), "--address", address, "--quiet"])
+    assert "another service listens" in error
 
 
 def test_an_unusable_cluster_leaves_no_new_folder_and_removes_none(tmp_path, monkeypatch):
@@ -331,22 +328,19 @@ def test_an_unusable_cluster_leaves_no_new_folder_and_removes_none(tmp_path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_without_ray_the_error_names_the_package(tmp_path, monkeypatch, capsys):
+def test_without_ray_the_error_names_the_package(tmp_path, monkeypatch, refused):
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert main(["--out", str(tmp_path / "sweep")]) == 2
-    assert "this needs the package ray; pip install" in capsys.readouterr().err
+    error = refused(main, ["--out", str(tmp_path / "sweep"), "--quiet"])
+    assert "this needs the package ray; pip install" in error
     assert not list(tmp_path.iterdir())
 
 
-def test_a_sweep_is_not_overwritten_and_only_the_same_one_is_continued(tmp_path, capsys):
+def test_a_sweep_is_not_overwritten_and_only_the_same_one_is_continued(tmp_path, refused):
     pretend(tmp_path, {"default": [0.5]})
-    changed = (["--set", "steps=3"], ["--seeds", "2"], ["--checkpoint-every", "7"])
-    for options, words in (
-        ([], "has a sweep already; add --resume"),
-        *((["--resume", *options], f"{options[0]} differs from") for options in changed),
-    ):
-        assert main(["--out", str(tmp_path), *options]) == 2
-        assert words in capsys.readouterr().err
+    assert "has a sweep already; add --resume" in refused(main, ["--out", str(tmp_path)])
+    for options in (["--set", "steps=3"], ["--seeds", "2"], ["--checkpoint-every", "7"]):
+        error = refused(main, ["--out", str(tmp_path), "--resume", *options])
+        assert f"{options[0]} differs from" in error
 
 
 def test_partial_copies_of_a_killed_sweep_are_removed(tmp_path):

@@ -109,7 +109,8 @@ def test_through_a_pipe_with_wrong_answers_help_and_an_end():
     text = done.stdout.decode()
     assert (done.returncode, done.stderr) == (0, b"")
     assert text.startswith("kuhn against Coin flips. It decides every move by a coin toss")
-    assert text.count(f"called.\n{HELP}") == 4  # at the start, and for what is not understood
+    assert text.count(f"called.\n{HELP}") == 2  # the rules, at the start and for `h`
+    assert text.count(HELP) == 4  # also for what is not understood
     assert "1 check, 2 bet? c\n" in text  # answers from a pipe are printed
     assert "After " in text.splitlines()[-1]
     assert again.stdout == done.stdout  # the same seed

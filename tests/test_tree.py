@@ -33,44 +33,12 @@ def test_both_sources_give_one_tree():
     native, plugin = kuhn_tree(), tree("python_kuhn_bridge")
     order = [plugin.keys.index(key) for key in native.keys]
     assert np.array_equal(plugin.legal[order], native.legal)
-    same = "first_child player action chance_probability chance_reach returns terminals"
-    for name in same.split():
+    names = "first_child player action chance_probability chance_reach returns terminals"
+    for name in names.split():
         assert np.array_equal(getattr(plugin, name), getattr(native, name)), name
     acting = native.infoset >= 0
     ours = [native.keys[infoset] for infoset in native.infoset[acting]]
     assert ours == [plugin.keys[infoset] for infoset in plugin.infoset[acting]]
-
-
-@pytest.mark.parametrize("name", GAMES)
-def test_the_arrays_are_the_game(name):
-    """Walk OpenSpiel's states and the arrays side by side."""
-    flat = tree(name)
-    stack = [(game(name).new_initial_state(), 0)]
-    seen = 0
-    while stack:
-        state, node = stack.pop()
-        seen += 1
-        children = range(*flat.first_child[[node, node + 1]])
-        assert flat.player[node] == state.current_player()
-        assert flat.infoset[node] >= 0 if flat.player[node] >= 0 else flat.infoset[node] == -1
-        if state.is_terminal():
-            assert flat.returns[:, node].tolist() == state.returns()
-            assert not children
-            continue
-        if state.is_chance_node():
-            steps = state.chance_outcomes()
-            assert flat.chance_probability[children].tolist() == [p for _, p in steps]
-        else:
-            infoset = flat.infoset[node]
-            assert flat.keys[infoset] == state.information_state_string()
-            assert flat.owner[infoset] == state.current_player()
-            steps = [(action, 1) for action in state.legal_actions()]
-            assert np.flatnonzero(flat.legal[infoset]).tolist() == state.legal_actions()
-        assert flat.action[children].tolist() == [action for action, _ in steps]
-        stack += [
-            (state.child(action), child) for (action, _), child in zip(steps, children, strict=True)
-        ]
-    assert seen == flat.num_nodes
 
 
 @pytest.mark.parametrize("name", GAMES)

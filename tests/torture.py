@@ -257,7 +257,7 @@ def kills(count: int, draw: random.Random, folder: Path) -> Row:
 
 def flipped_bits(count: int, draw: random.Random, folder: Path) -> Row:
     """Every flipped bit of a checkpoint is refused."""
-    from algorithms.learning.checkpoint import read_checkpoint
+    from algorithms.learning.training import read_checkpoint
 
     row, path = Row("bits flipped in checkpoints"), folder / "model.ckpt"
     child = _started(folder, *TRAIN)

@@ -53,7 +53,7 @@ class Game:
     def tree(self) -> Tree:
         """The game tree; a `GameError` if the game is too large for one."""
         kept = find_tree(self.origin, self.name) if self.cached else None
-        if kept is not None and kept.num_nodes <= self.max_nodes:
+        if kept and kept.num_nodes <= self.max_nodes:
             return kept
         with progress(f"walking {self.name.partition('(')[0]}") as bar:
             tree = openspiel.openspiel_tree(
@@ -94,10 +94,6 @@ class Game:
     def uniform_table(self) -> Any:
         """The table that plays every legal action equally often."""
         return (self.native or self.tree).uniform()
-
-    def random_table(self, seed: int) -> Any:
-        """A table drawn uniformly from all policies."""
-        return (self.native or self.tree).random(seed)
 
     def measure(self, table: Any) -> Measure:
         """Exact values, gains, best responses and losses of a table.
@@ -153,16 +149,9 @@ class Game:
         They are the observation, followed by a one-hot of the seat if `size` is larger by the
         number of players. The default is the size that training uses.
         """
-        plain, with_seat = self.observation_size, self.observation_size + self.num_players
-        if size is None:
-            size = with_seat if self.appends_seat else plain
-        if size == plain:
+        with_seat = self.appends_seat if size is None else size > self.observation_size
+        if not with_seat:
             return self.observations
-        if size != with_seat:
-            raise GameError(
-                f"a network of {self.name} has {plain} inputs, or {with_seat} with a one-hot of "
-                f"the seat; got {size}"
-            )
         seats = np.eye(self.num_players, dtype=np.float32)[self.tree.owner]
         return np.hstack([self.observations, seats])
 

@@ -10,9 +10,8 @@ from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from algorithms.games.game import ClosedForm, Game
 from algorithms.support.arrays import Float32Array
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state, parse_information_state
-from kuhn_bridge.encoding import OBSERVATION_SIZE, encode
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card
-from kuhn_bridge.state import State
+from kuhn_bridge.state import OBSERVATION_SIZE, State, encode
 
 NAME = "kuhn"
 

@@ -7,10 +7,8 @@ from algorithms.games.game import Game
 
 RANKS = "JQKA"  # of up to three players: n players have n + 1 ranks
 SUITS = "♠♥"
-FOLD, CALL, RAISE = range(3)
-_STATE = re.compile(
-    r"\[Observer: \d+\]\[Private: (?P<card>\d+)\].*?(?:\[Public: (?P<board>\d+)\])?"
-    r"\[Round1: (?P<first>[\d ]*)\]\[Round2: (?P<second>[\d ]*)\]"
+_STATE = re.compile(  # card, board, and the actions of both rounds
+    r"\[Private: (\d+)\].*?(?:\[Public: (\d+)\])?\[Round1: ([\d ]*)\]\[Round2: ([\d ]*)\]"
 )
 
 
@@ -19,29 +17,23 @@ class LeducGame(Game):
 
     def infoset_label(self, infoset: int, player: int = 0) -> str:
         """`player_0 with K♠ after check-raise`."""
-        card, board, first, second = self._state(infoset)
+        card, board, first, second = _STATE.findall(self.tree.keys[infoset])[0]
         who = f"player_{self.tree.owner[infoset]} with {self._card(int(card))}"
-        if board is None:
+        if not board:
             return f"{who} after {_words(first)}" if first else f"{who} to start"
         where = f"board {self._card(int(board))}, round 1 {_words(first)}"
         return f"{who}, {where}, round 2 {_words(second) or 'to start'}"
 
     def action_label(self, infoset: int, action: int, player: int = 0) -> str:
         """`fold`, `check` or `call`, `raise`."""
-        _, board, first, second = self._state(infoset)
-        return _word(action, first if board is None else second)
+        _, board, first, second = _STATE.findall(self.tree.keys[infoset])[0]
+        return _word(action, second if board else first)
 
     def _chance_labels(self, history: Sequence[int], outcomes: Sequence[int]) -> list[str]:
         """One card to each player, then the board."""
         dealt = len(history)
         to = f"player_{dealt} gets" if dealt < self.num_players else "board"
         return [f"{to} {self._card(card)}" for card in outcomes]
-
-    def _state(self, infoset: int) -> tuple[str, str | None, str, str]:
-        """Card, board, and the actions of both rounds."""
-        found = _STATE.match(self.tree.keys[infoset])
-        assert found is not None  # noqa: S101  # OpenSpiel writes every string of this game so
-        return found["card"], found["board"], found["first"], found["second"]
 
     def _card(self, number: int) -> str:
         """A card, e.g. `K♠`: ranks are two cards each, one per suit."""
@@ -51,10 +43,8 @@ class LeducGame(Game):
 
 
 def _word(action: int, before: str) -> str:
-    """A call before anybody has raised in a round is a check."""
-    if action == CALL:
-        return "call" if str(RAISE) in before else "check"
-    return "fold" if action == FOLD else "raise"
+    """An action after others of a round: a call before anybody has raised is a check."""
+    return ("fold", "call" if "2" in before else "check", "raise")[action]
 
 
 def _words(actions: str) -> str:

@@ -45,16 +45,17 @@ from torch import nn
 
 from algorithms.exact.simulator import running_sums
 from algorithms.games import Game
-from algorithms.learning.environments import Backend, SelfPlayVecEnv
+from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.learning.learner import ILLEGAL
 from algorithms.learning.matches import SeatPolicy, hand_returns, hand_streams
 from algorithms.learning.training import one_thread, unchecked_distributions
+from algorithms.policies import Policy
 from algorithms.policies.network import as_network, network_table
 from algorithms.policies.sb3 import actor_of
 from algorithms.support import budget, command
 from algorithms.support.arrays import Float64Array, UInt64Array
 from algorithms.support.errors import UsageError
-from algorithms.support.progress import Advance
+from algorithms.support.progress import Advance, progress
 
 Trained: TypeAlias = tuple[nn.Module, float]  # a network of logits, and the CPU seconds it took
 
@@ -161,19 +162,6 @@ class Target:
     game: Game
     policy: SeatPolicy
 
-    def env(self, seat: int, *, n_envs: int, seed: int) -> SelfPlayVecEnv:
-        """The environment of one seat, with the policy in all others."""
-        others = {other: self.policy for other in range(self.game.num_players) if other != seat}
-        on: Backend = "states" if callable(self.policy) else "tree"
-        return SelfPlayVecEnv(n_envs, self.game, seed=seed, on=on, opponents=others)
-
-    def probabilities(self, env: SelfPlayVecEnv) -> Float64Array:
-        """The policy's probabilities in the environment's current hands: `(n, A)`."""
-        hands: Any = env.simulator
-        if callable(self.policy):
-            return np.asarray(self.policy(hands.observations, hands.masks), np.float64)
-        return np.asarray(self.policy[hands.infosets])
-
     def response(self, network: nn.Module, *, greedy: bool) -> SeatPolicy:
         """The policy of a network of logits, as a table or a function like `policy`."""
         player = as_network(network, self.game)
@@ -218,12 +206,17 @@ def lower_bound(  # noqa: PLR0913  # options by name
     """Train responses to a policy in every seat, and measure the best one of each.
 
     The policy of all seats is a table `(I, A)`, played on the game's tree, or a function from
-    observations and masks to probabilities, played on OpenSpiel's states. `progress` counts up to
-    `total_decisions`; the other options are those of `Policy.lower_bound`.
+    observations and masks to probabilities, played on OpenSpiel's states. The options are
+    those of `Policy.lower_bound`.
     """
     if hands is None:
         hands = budget.HANDS if callable(policy) else budget.TREE_HANDS
-    budget.require_budget(decisions=decisions, hands=hands, seeds=seeds, cpus=cpus)
+    least = {"decisions": (decisions, 1), "hands": (hands, budget.MIN_HANDS), "cpus": (cpus, 1)}
+    for name, (value, low) in least.items():
+        if value < low:
+            raise UsageError(f"{name}={value}: want at least {low:,}")
+    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+        raise UsageError(f"seeds={list(seeds)}: want different whole numbers from 0 up")
     target, show = Target(game, policy), progress or (lambda done, note: None)
     bounds, players = [], range(game.num_players)
     order = itertools.product(players, seeds, STARTS)
@@ -246,11 +239,12 @@ def lower_bound(  # noqa: PLR0913  # options by name
     return LowerBound(game.name, tuple(bounds), hands, decisions)
 
 
-def total_decisions(
-    game: Game, *, decisions: int = budget.DECISIONS, seeds: Sequence[int] = budget.SEEDS
-) -> int:
-    """The number of decisions that all runs of `lower_bound` learn from."""
-    return game.num_players * len(seeds) * len(STARTS) * decisions
+def bound_with_bar(name: str, policy: Policy, **options: Any) -> LowerBound:
+    """The lower bound of a policy by the options of `Policy.lower_bound`, with a progress bar."""
+    usual: dict[str, Any] = {"decisions": budget.DECISIONS, "seeds": budget.SEEDS} | options
+    total = policy.game.num_players * len(usual["seeds"]) * len(STARTS) * usual["decisions"]
+    with progress(f"responding to {name}", total) as bar:
+        return policy.lower_bound(progress=bar, **options)
 
 
 def _train_in_turn(runs: Sequence[Run], progress: Advance) -> list[Trained]:
@@ -298,8 +292,10 @@ def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: No
     """
     began = time.process_time()
     n_envs = min(N_ENVS, max(MIN_ENVS, run.decisions // (MIN_UPDATES * N_STEPS)))
-    hands = run.target.env(run.seat, n_envs=n_envs, seed=run.seed)
-    played, spread = _play_mixture(run.target, hands, min(IMITATED_DECISIONS, run.decisions))
+    game, policy = run.target.game, run.target.policy
+    others = {seat: policy for seat in range(game.num_players) if seat != run.seat}
+    hands = SelfPlayVecEnv(n_envs, game, seed=run.seed, opponents=others)
+    played, spread = _play_mixture(policy, hands, min(IMITATED_DECISIONS, run.decisions))
     model: Any = MaskablePPO(
         "MlpPolicy",
         _ScaledRewards(hands, spread),
@@ -357,7 +353,7 @@ class _EntropySchedule(BaseCallback):
 
 
 def _play_mixture(
-    target: Target, hands: SelfPlayVecEnv, decisions: int
+    policy: SeatPolicy, hands: SelfPlayVecEnv, decisions: int
 ) -> tuple[list[torch.Tensor], float]:
     """Finished hands in which a seat mixes the policy with uniform play, and their spread.
 
@@ -365,10 +361,12 @@ def _play_mixture(
     `(n, A)`, and the returns of their hands `(n,)`, divided by the standard deviation of returns.
     """
     rng, observations, history = np.random.default_rng(0), hands.reset(), []
+    at: Any = hands.simulator
     for _ in range(-(-decisions // hands.num_envs)):
         masks = hands.action_masks()
+        own = policy(at.observations, masks) if callable(policy) else policy[at.infosets]
         uniform = masks / masks.sum(axis=1, keepdims=True)
-        mixture = IMITATED_SHARE * target.probabilities(hands) + (1 - IMITATED_SHARE) * uniform
+        mixture = IMITATED_SHARE * np.asarray(own, np.float64) + (1 - IMITATED_SHARE) * uniform
         drawn = running_sums(mixture) <= rng.random((len(mixture), 1))
         hands.step_async(drawn.sum(axis=1))
         before, (observations, rewards, ended, _) = observations, hands.step_wait()
@@ -433,7 +431,7 @@ def response_gains(
 
 
 # ---------------------------------------------------------------------------------------------
-# A bound in words, as JSON, and as an exit code: never presented as NashConv itself
+# A bound in words and as JSON: never presented as NashConv itself
 # ---------------------------------------------------------------------------------------------
 
 
@@ -512,16 +510,3 @@ def to_json(source: str, bound: LowerBound, *, uniform: LowerBound | None = None
         found["uniform_nash_conv_at_least"] = uniform.nash_conv_at_least
         found["uniform_interval"] = list(uniform.interval)
     return found
-
-
-def exit_code(bounds: Sequence[LowerBound], limit: float | None) -> int:
-    """`EXIT_FAILED` if a bound exceeds the limit; otherwise an error, as it proves nothing."""
-    if limit is None:
-        return command.EXIT_OK
-    largest = max(bound.nash_conv_at_least for bound in bounds)
-    if largest > limit:
-        return command.EXIT_FAILED
-    raise UsageError(
-        f"--max {limit:g}: NashConv is at least {largest:.6g}, "
-        "but a bound cannot show that NashConv is small"
-    )

@@ -40,18 +40,12 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
 
     Args:
         n_steps: number of steps of a rollout.
-        args: observation space and action space.
+        args, kwargs: the spaces and further arguments of `MaskableRolloutBuffer`.
         players: number of players P.
         last_step: function that returns the environment's last step.
         scale: number that returns are divided by.
-        kwargs: further arguments of `MaskableRolloutBuffer`.
     """
 
-    acted: Int8Array  # (rows, n)
-    returned: Float32Array  # (rows, n, P)
-    ended: BoolArray  # (rows, n)
-    included: BoolArray  # (rows, n) whether this update learns from the decision
-    batch: Any  # the latest batch that `get` yielded
     generator_ready: bool
 
     def __init__(
@@ -63,26 +57,24 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        self._last_step, self._players = last_step, players
-        self._scale = np.float32(scale)
-        self._carried: dict[str, npt.NDArray[Any]] = {}
-        super().__init__(n_steps + self._players - 1, *args, **kwargs)
+        self._last_step, self._players, self._scale = last_step, players, np.float32(scale)
+        self.carried: dict[str, npt.NDArray[Any]] = {}  # decisions that wait for the next rollout
+        super().__init__(n_steps + players - 1, *args, **kwargs)
 
     def reset(self) -> None:
         """Empty the buffer, except for the decisions that are carried over."""
         super().reset()
-        shape = (self.buffer_size, self.n_envs)
-        self.acted = np.zeros(shape, np.int8)
+        shape = self.buffer_size, self.n_envs
+        self.acted, self.ended = np.zeros(shape, np.int8), np.zeros(shape, np.bool_)
         self.returned = np.zeros((*shape, self._players), np.float32)
-        self.ended = np.zeros(shape, np.bool_)
-        self.included = np.ones(shape, np.bool_)
+        self.included = np.ones(shape, np.bool_)  # whether this update learns from the decision
         self.pos = self._players - 1
         self.included[: self.pos] = False
-        if self._carried:
-            place = self._carried["row"], self._carried["hand"]
+        if self.carried:
+            place = self.carried["row"], self.carried["hand"]
             self.included[place] = True
             for name in (*_STORED, "acted"):
-                getattr(self, name)[place] = self._carried[name]
+                getattr(self, name)[place] = self.carried[name]
 
     def add(self, *args: Any, **kwargs: Any) -> None:
         """Store a step, the seats that acted, and all players' returns."""
@@ -107,11 +99,9 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
             self.included = stored
         self.returns = self.advantages + self.values
         hands, rows = np.nonzero((stored & ~self.included).T)  # sorted by hand
-        self._carried = {name: getattr(self, name)[rows, hands] for name in (*_STORED, "acted")}
-        self._carried |= {
-            "hand": hands,
-            "row": np.arange(len(hands)) - np.searchsorted(hands, hands),
-        }
+        self.carried = {name: getattr(self, name)[rows, hands] for name in (*_STORED, "acted")}
+        first = np.searchsorted(hands, hands)  # the index of a hand's first decision
+        self.carried |= {"hand": hands, "row": np.arange(len(hands)) - first}
 
     def get(self, batch_size: int | None = None) -> Iterator[Any]:
         """Batches of about `batch_size` decisions in random order, none of them much smaller."""
@@ -119,7 +109,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
             for name in (*_STORED, "advantages", "returns", "included"):
                 setattr(self, name, self.swap_and_flatten(getattr(self, name)))
             self._indices = np.flatnonzero(self.included)
-            self.generator_ready, self.batch = True, None
+            self.generator_ready, self.batch = True, None  # `batch` is the latest one
         if batch_size is None:  # all at once, in any order: one batch for all epochs
             self.batch = self.batch or self._get_samples(self._indices)
             yield self.batch
@@ -128,14 +118,6 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         for indices in np.array_split(np.random.permutation(self._indices), batches):
             self.batch = self._get_samples(indices)
             yield self.batch
-
-    def get_state(self) -> dict[str, Any]:
-        """The decisions that are carried over to the next rollout."""
-        return {name: torch.as_tensor(values) for name, values in self._carried.items()}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state of `get_state`."""
-        self._carried = {name: values.numpy() for name, values in state.items()}
 
 
 @compiled

@@ -1,7 +1,6 @@
 """Learning curves: NashConv over steps, recorded, stored in files and drawn as pictures."""
 
 import csv
-import io
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.exact.cfr import Solver
-from algorithms.exact.tree import Tree
 from algorithms.exact.values import nash_conv
 from algorithms.games import Game
 from algorithms.support import files
@@ -41,17 +39,11 @@ Curve: TypeAlias = Sequence[Point]
 
 
 class Recorder:
-    """Records a learning curve, and the time spent on training and on measuring.
+    """Records a learning curve, and the time of this process spent on training and on measuring.
 
     Args:
         watch: function that is called with each point, and in between with the latest figures.
         measure: name of the figures in columns and logs.
-
-    Attributes:
-        points: points of the curve so far.
-        seconds: time spent on training so far, without measuring.
-        cpu_seconds: CPU time of this process spent on training so far.
-        measuring_cpu_seconds: CPU time of this process spent on measuring so far.
     """
 
     def __init__(
@@ -60,7 +52,7 @@ class Recorder:
         self.points, self.measure = list[Point](), measure
         self._watch = watch or (lambda point: None)
         self.seconds, self.cpu_seconds, self.measuring_cpu_seconds = 0.0, 0.0, 0.0
-        self._since = _now()
+        self.start()
 
     def start(self) -> None:
         """Start the clocks."""
@@ -88,18 +80,11 @@ class Recorder:
             self._count_training()
             self._watch(self.points[-1]._replace(steps=steps, seconds=self.seconds))
 
-    def log(self, logger: Any) -> None:
-        """Write the last point to SB3's logger."""
-        logger.record(f"game/{self.measure}", self.points[-1].last)
-        logger.record(f"game/{self.measure}_average", self.points[-1].average)
-
     def get_state(self) -> dict[str, Any]:
         """The curve and the clocks."""
         self._count_training()
-        return {
-            "points": [tuple(point) for point in self.points],
-            "clocks": (self.seconds, self.cpu_seconds, self.measuring_cpu_seconds),
-        }
+        clocks = self.seconds, self.cpu_seconds, self.measuring_cpu_seconds
+        return {"points": [tuple(point) for point in self.points], "clocks": clocks}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
@@ -120,14 +105,10 @@ def _now() -> tuple[float, float]:
 
 def to_csv(curve: Curve, measure: str = COLUMNS[2]) -> str:
     """One line per point, under a header; steps and seconds only if nothing was measured."""
-    measured = not any(math.isnan(point.last) for point in curve)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*COLUMNS[:2], *((measure, f"{measure}_average") if measured else ())))
-    for point in curve:
-        figures = (repr(point.last), repr(point.average)) if measured else ()
-        writer.writerow((point.steps, f"{point.seconds:.2f}", *figures))
-    return text.getvalue()
+    width = 2 if any(math.isnan(point.last) for point in curve) else 4
+    header = (*COLUMNS[:2], measure, f"{measure}_average")
+    rows = [(str(p.steps), f"{p.seconds:.2f}", repr(p.last), repr(p.average)) for p in curve]
+    return "".join(",".join(row[:width]) + "\n" for row in (header, *rows))
 
 
 def from_csv(path: Path) -> list[Point]:
@@ -150,16 +131,16 @@ def draw(curves: Mapping[str, Curve], path: str | Path, game: Game) -> None:
         for number, (name, curve) in enumerate(curves.items()):
             points = [point for point in curve if point.steps or len(curves) == 1]  # no log of 0
             steps = [point.steps for point in points]
-            color, average = f"C{number}", [point.average for point in points]
-            axes.plot(steps, average, color=color, linewidth=2.2, label=f"{name}: average policy")
-            last, thin = [point.last for point in points], {"linewidth": 0.9, "alpha": 0.6}
-            axes.plot(steps, last, color=color, label=f"{name}: last policy", **thin)
+            for which, width, alpha in (("average", 2.2, 1.0), ("last", 0.9, 0.6)):
+                style = {"linewidth": width, "alpha": alpha, "label": f"{name}: {which} policy"}
+                values = [getattr(point, which) for point in points]
+                axes.plot(steps, values, color=f"C{number}", **style)
         for name, level in _levels(game).items():
             axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
             at, places = (1.01, level), ("axes fraction", "data")
             axes.annotate(name, at, xycoords=places, va="center", color="0.35")
-        axes.set(xscale="log" if len(curves) > 1 else "linear")
-        axes.set(ylabel="NashConv (chips per hand)")
+        scale = "log" if len(curves) > 1 else "linear"
+        axes.set(xscale=scale, ylabel="NashConv (chips per hand)")
         axes.set_title("How far from equilibrium: what best responses still gain")
         axes.legend(loc="lower left", framealpha=0.9, edgecolor="none")
 
@@ -182,46 +163,24 @@ def _picture(path: str | Path) -> Iterator[Any]:
 
 
 def _levels(game: Game) -> dict[str, float]:
-    """NashConv of well-known policies, by name."""
+    """NashConv of uniform play, and of CFR unless that would take long, by name."""
     uniform = game.measure(game.uniform_table()).nash_conv
     known = game.closed_form.uniform_nash_conv if game.closed_form else f"{uniform:.3f}"
-    levels = {f"uniform\n{known}": uniform}
-    if game.fits_tree:
-        levels |= _cfr_levels(game.tree)
+    levels, done = {f"uniform\n{known}": uniform}, 0
+    solver = Solver(game.tree) if game.fits_tree else None
+    for iterations in CFR_ITERATIONS:
+        if solver and iterations * game.tree.num_nodes <= MAX_VISITS:
+            solver.run(iterations - done)
+            done, value = iterations, nash_conv(game.tree, solver.average_policy())
+            levels[f"CFR\n{iterations:,} iterations"] = value
     return {name: level for name, level in levels.items() if level > 0}  # no log of 0
 
 
-def _cfr_levels(tree: Tree) -> dict[str, float]:
-    """NashConv of CFR after some iterations; empty if that would take long."""
-    solver, levels, done = Solver(tree), dict[str, float](), 0
-    for iterations in CFR_ITERATIONS:
-        if iterations * tree.num_nodes > MAX_VISITS:
-            break
-        solver.run(iterations - done)
-        done = iterations
-        levels[f"CFR\n{iterations:,} iterations"] = nash_conv(tree, solver.average_policy())
-    return levels
-
-
-# ---------------------------------------------------------------------------------------------
-# Several curves as one line and a band: their interquartile mean and its interval
-# ---------------------------------------------------------------------------------------------
-
-
 class Interval(NamedTuple):
-    """The 95% interval of a statistic over seeds."""
+    """The 95% interval of a statistic over seeds, of floats or arrays."""
 
-    low: Any  # a float, or an array
+    low: Any
     high: Any
-
-
-class Band(NamedTuple):
-    """The interquartile mean of curves `(steps,)`, and its interval."""
-
-    steps: Float64Array
-    middle: Float64Array
-    interval: Interval
-    curves: int
 
 
 def iqm(values: npt.ArrayLike, axis: int = 0) -> Any:
@@ -243,24 +202,19 @@ def interval(
     data = np.asarray(values, float)
     if len(data) == 1:
         return Interval(data[0], data[0])
-    found = bootstrap(
-        (data,),
-        statistic,
-        n_resamples=resamples,
-        confidence_level=0.95,
-        method="percentile",
-        vectorized=True,
-        rng=np.random.default_rng(0),  # so that a report can be repeated
-    )
+    options = {"method": "percentile", "rng": np.random.default_rng(0)}  # repeatable
+    found = bootstrap((data,), statistic, n_resamples=resamples, **options)
     return Interval(*found.confidence_interval)
 
 
-def band(curves: Sequence[Curve]) -> Band:
-    """The band of several curves, each of its better policy, last or average."""
+def band(curves: Sequence[Curve]) -> tuple[Float64Array, Float64Array, Interval]:
+    """Steps, and the interquartile mean of several curves' better policies, with its interval."""
     steps = np.unique([point.steps for curve in curves for point in curve]).astype(float)
     steps = steps[steps <= min(curve[-1].steps for curve in curves)]
-    values = np.stack([_at(steps, curve) for curve in curves])
-    return Band(steps, iqm(values), interval(values, resamples=999), len(curves))
+    better = [[min(point.last, point.average) for point in curve] for curve in curves]
+    places = [[point.steps for point in curve] for curve in curves]
+    values = np.stack([np.interp(steps, *pair) for pair in zip(places, better, strict=True)])
+    return steps, iqm(values), interval(values, resamples=999)
 
 
 def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
@@ -269,8 +223,8 @@ def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
 
     with _picture(path) as axes:
         for number, (name, curves) in enumerate(list(groups.items())[:MAX_LINES]):
-            steps, middle, around, count = band(curves)
-            label = f"{name}, {count} seed{'s' * (count > 1)}"
+            steps, middle, around = band(curves)
+            label = f"{name}, {len(curves)} seed{'s' * (len(curves) > 1)}"
             axes.plot(steps, middle, color=f"C{number}", linewidth=2, label=label)
             axes.fill_between(steps, *around, color=f"C{number}", alpha=0.2, linewidth=0)
         axes.set(ylabel="NashConv of the better policy, last or average")
@@ -280,9 +234,3 @@ def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
         shown = f", the first {MAX_LINES} of {len(groups)}" if len(groups) > MAX_LINES else ""
         axes.set_title(f"Interquartile mean over seeds, with its 95% interval{shown}")
         axes.legend(loc="upper right", framealpha=0.9, edgecolor="none")
-
-
-def _at(steps: Float64Array, curve: Curve) -> Float64Array:
-    """The curve at `steps`, linear between its points: `(steps,)`."""
-    values = [min(point.last, point.average) for point in curve]
-    return np.interp(steps, [point.steps for point in curve], values)

@@ -12,8 +12,7 @@ environments therefore refuse to step without `SelfPlay()`, which replaces the b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import gymnasium
@@ -21,28 +20,25 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from algorithms.exact.simulator import Simulator, deal_of, new_stream, rules_of
+from algorithms.exact.simulator import Simulator, deal_of, new_stream, rules_of, running_sums
 from algorithms.games import KUHN, Game, as_game
 from algorithms.learning.buffer import LastStep
-from algorithms.learning.faces import NOBODY, Face
 from algorithms.learning.states import StateSimulator
 from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
 from algorithms.support.compiled import draw
 from algorithms.support.errors import UsageError
-from kuhn_bridge.errors import BridgeError, IllegalActionError
+from kuhn_bridge.errors import IllegalActionError
+from kuhn_bridge.kuhn_v0 import env as kuhn_env
 
+NOBODY = -1
 Backend: TypeAlias = Literal["tree", "states"]
 
 
-class CreditError(BridgeError):
-    """The environment is stepped in a way that would carry credit from seat to seat."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "every decision of every seat is a step here, so SB3's own rollout buffer would credit "
-            "one seat with another's reward: learn with callback=SelfPlay(). To step the "
-            "environment yourself, set its per_seat_credit to True"
-        )
+CREDIT = (
+    "every decision of every seat is a step here, so SB3's own rollout buffer would credit one "
+    "seat with another's reward: learn with callback=SelfPlay(). To step the environment yourself, "
+    "set its per_seat_credit to True"
+)
 
 
 class SelfPlayVecEnv(VecEnv):
@@ -81,16 +77,14 @@ class SelfPlayVecEnv(VecEnv):
         opponents: Mapping[int, Any] | None = None,
         numbered: bool = False,
     ) -> None:
-        self.game = as_game(game)
+        self.game, self._numbered, self.render_mode = as_game(game), numbered, None
         self.on: Backend = on or ("tree" if self.game.fits_tree else "states")
-        self.render_mode = None
-        self._numbered = numbered
         self.per_seat_credit = _one_seat_left(self.game, opponents)
-        self.simulator: Simulator | StateSimulator
+        self.simulator: Any
         if self.on == "tree":
             self.simulator = Simulator(self.game.tree, n_envs, seed=seed, opponents=opponents)
             space = observation_space(self.game, numbered=numbered)
-            self._inputs = None if numbered else self.game.network_inputs()
+            self._inputs = _tree_inputs(self.game, numbered=numbered)
         elif self.on == "states" and not numbered:
             self.simulator = StateSimulator(self.game, n_envs, seed=seed, opponents=opponents)
             shape = self.simulator.observations.shape[1:]
@@ -100,17 +94,15 @@ class SelfPlayVecEnv(VecEnv):
                 f"on={on!r}, numbered={numbered}: want 'tree', or 'states' with numbered=False"
             )
         super().__init__(n_envs, space, spaces.Discrete(self.game.num_actions))
-        self._slots = np.arange(n_envs)
-        self._actions = np.zeros(n_envs, np.int64)
+        self._slots, self._actions = np.arange(n_envs), np.zeros(n_envs, np.int64)
+        self.get_state, self.set_state = self.simulator.get_state, self.simulator.set_state
         end = {"terminal_observation": np.zeros(space.shape, np.float32)}
         self._infos = np.array([{}, end], object)  # slots share these, since SB3 only reads them
 
     def action_masks(self) -> BoolArray:
         """The legal actions of every slot: bool `(n_envs, A)`."""
         hands = self.simulator
-        if isinstance(hands, StateSimulator):
-            return hands.masks
-        return hands.tree.legal[hands.infosets]
+        return np.asarray(hands.masks if self.on == "states" else hands.tree.legal[hands.infosets])
 
     def last_step(self) -> LastStep:
         """The seats that acted in the last step, its results, and the seats to act next."""
@@ -135,7 +127,7 @@ class SelfPlayVecEnv(VecEnv):
     def step_wait(self) -> tuple[Float32Array, Float32Array, BoolArray, Any]:
         """Play the stored actions: observations, rewards, dones and infos."""
         if not self.per_seat_credit:
-            raise CreditError
+            raise UsageError(CREDIT)
         hands = self.simulator
         hands.step(self._actions)
         rewards = hands.returns[self._slots, hands.acted]
@@ -143,14 +135,6 @@ class SelfPlayVecEnv(VecEnv):
         if self._numbered:
             return observations, rewards, ended.view(UnloopedArray), UnloopedInfos(self.num_envs)
         return observations, rewards, ended, self._infos[ended.astype(np.intp)].tolist()
-
-    def get_state(self) -> dict[str, Any]:
-        """Everything that the next step depends on, besides the opponents."""
-        return self.simulator.get_state()
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state of `get_state`."""
-        self.simulator.set_state(state)
 
     def close(self) -> None:
         """No-op: no resources are open."""
@@ -175,11 +159,9 @@ class SelfPlayVecEnv(VecEnv):
 
     def _observations(self) -> Float32Array:
         hands = self.simulator
-        if isinstance(hands, StateSimulator):
-            return hands.observations
-        if self._inputs is None:
-            return hands.infosets[:, None].astype(np.float32)
-        return self._inputs[hands.infosets]
+        return np.asarray(
+            hands.observations if self.on == "states" else self._inputs[hands.infosets]
+        )
 
 
 class UnloopedInfos(list[dict[str, Any]]):
@@ -234,20 +216,17 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
     """
 
     def __init__(self, game: Game | str = KUHN, *, seed: int = 0, numbered: bool = False) -> None:
-        self.game, self.on, self._numbered = as_game(game), "tree", numbered
+        self.game, self.on = as_game(game), "tree"
         self.per_seat_credit = _one_seat_left(self.game, None)
         self.observation_space: Any = observation_space(self.game, numbered=numbered)
         self.action_space = LegalActions(self)
-        self._inputs = self.game.network_inputs()
-        self._rules, self._face = rules_of(self.game.tree, {}), Face(self.game)
-        self._infosets = {
-            (int(owner), observed.tobytes()): infoset
-            for infoset, (owner, observed) in enumerate(
-                zip(self.game.tree.owner, self.game.observations, strict=True)
-            )
-        }
+        self._inputs = _tree_inputs(self.game, numbered=numbered)
+        self._rules, self._is_kuhn = rules_of(self.game.tree, {}), self.game.name == KUHN
+        keys = zip(self.game.tree.owner.tolist(), self.game.observations, strict=True)
+        self._infosets = {(owner, seen.tobytes()): i for i, (owner, seen) in enumerate(keys)}
+        self._env = kuhn_env() if self._is_kuhn else _shimmy_env(self.game, self._play_chance)
         self._stream, self._hand, self._actions = new_stream(seed), -1, list[int]()
-        self._stream_at_deal = int(self._stream[0])
+        self._stream_at_deal, self._dealt = int(self._stream[0]), iter([0])
         self._acted, self._returns, self._ended = 0, [0.0] * self.game.num_players, False
 
     def reset(
@@ -264,20 +243,26 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
     def step(self, action: np.int64) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         """Play the decision of the player to act."""
         if not self.per_seat_credit:
-            raise CreditError
+            raise UsageError(CREDIT)
         if action not in np.flatnonzero(self.action_masks()):
             raise IllegalActionError(f"action {action} is illegal after {self._actions}")
-        self._acted = self._face.actor()
+        self._acted = self._actor()
         self._apply(int(action))
-        self._ended = self._face.actor() == NOBODY
-        self._returns = self._face.returns() if self._ended else [0.0] * self.game.num_players
+        self._ended = self._actor() == NOBODY
+        self._returns = [0.0] * self.game.num_players
+        if self._ended:
+            env = self._env
+            self._returns = [*env.rewards.values()] if self._is_kuhn else env.game_state.returns()
         reward = float(np.float32(self._returns[self._acted]))
         return self._observation(), reward, self._ended, False, {}
 
     def action_masks(self) -> BoolArray:
         """The legal actions: bool `(A,)`."""
-        ended = self._face.actor() == NOBODY
-        return np.zeros(self.game.num_actions, np.bool_) if ended else self._face.mask()
+        if self._actor() == NOBODY:
+            return np.zeros(self.game.num_actions, np.bool_)
+        agent = self._env.agent_selection
+        shown = self._env.observe(agent) if self._is_kuhn else self._env.infos[agent]
+        return np.asarray(shown["action_mask"], bool)
 
     def last_step(self) -> LastStep:
         """The seat that acted in the last step, its result, and the seat to act next."""
@@ -285,16 +270,13 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
             np.array([self._acted], np.int8),
             np.array([self._returns], np.float32),
             np.array([self._ended]),
-            np.array([self._face.actor()], np.int8),
+            np.array([self._actor()], np.int8),
         )
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the next step depends on."""
-        return {
-            "hand": self._hand,
-            "actions": [*self._actions],
-            "stream_at_deal": self._stream_at_deal,
-        }
+        stream = self._stream_at_deal
+        return {"hand": self._hand, "actions": [*self._actions], "stream_at_deal": stream}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
@@ -306,20 +288,51 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
 
     def _deal(self) -> None:
         self._actions, self._stream_at_deal = [], int(self._stream[0])
-        deal = deal_of(self._rules, np.uint64(self._hand))
-        self._face.reset(self.game.tree.history(int(deal)), partial(draw, self._stream))
+        dealt = self.game.tree.history(int(deal_of(self._rules, np.uint64(self._hand))))
+        self._dealt = iter(dealt)
+        self._env.reset(options={"cards": tuple(dealt)} if self._is_kuhn else None)
 
     def _apply(self, action: int) -> None:
-        self._face.step(action)
+        self._env.step(action)
         self._actions.append(action)
+
+    def _play_chance(self, state: Any) -> None:
+        """Apply chance's next move to an OpenSpiel state: first those dealt, then drawn ones."""
+        outcome = next(self._dealt, None)
+        if outcome is None:
+            outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
+            sums = running_sums([probabilities])[0]
+            outcome = outcomes[int((sums <= draw(self._stream)).sum())]
+        state.apply_action(int(outcome))
+
+    def _actor(self) -> int:
+        """The player to act, or NOBODY at the end."""
+        over = any(self._env.terminations.values())
+        return NOBODY if over else int(self._env.possible_agents.index(self._env.agent_selection))
 
     def _observation(self) -> Float32Array:
         """The observation of the player to act; zeros after the end."""
-        seat = self._face.actor()
+        seat = self._actor()
         if seat == NOBODY:
             return np.zeros(self.observation_space.shape, np.float32)
-        infoset = self._infosets[seat, self._face.observation().tobytes()]
-        return np.array([infoset], np.float32) if self._numbered else self._inputs[infoset].copy()
+        if self._is_kuhn:
+            observed = self._env.observe(self._env.agent_selection)["observation"]
+        else:  # the wrapper itself returns the observation tensor if the game has one
+            observed = np.array(self._env.game_state.information_state_tensor(seat), np.float32)
+        infoset = self._infosets[seat, observed.tobytes()]
+        return np.array(self._inputs[infoset])
+
+
+def _shimmy_env(game: Game, play_chance: Callable[[Any], None]) -> Any:
+    """Shimmy's wrapper of an OpenSpiel game, with given chance moves."""
+    from kuhn_bridge.shimmy import WholeHands
+
+    class GivenChance(WholeHands):
+        def _execute_chance_node(self) -> None:
+            while self.game_state.is_chance_node():
+                play_chance(self.game_state)
+
+    return GivenChance(env=game.origin)
 
 
 def last_step_of(env: VecEnv) -> LastStep:
@@ -335,6 +348,12 @@ def observation_space(game: Game, *, numbered: bool = False) -> spaces.Box:
     inputs = game.network_inputs()
     low, high = min(0.0, float(inputs.min())), max(1.0, float(inputs.max()))
     return spaces.Box(low, high, inputs.shape[1:], np.float32)
+
+
+def _tree_inputs(game: Game, *, numbered: bool) -> Float32Array:
+    """A network's inputs at each information set, or these sets' numbers: float32 `(I, size)`."""
+    numbers = np.arange(len(game.tree.keys), dtype=np.float32)[:, None]
+    return numbers if numbered else game.network_inputs()
 
 
 def _one_seat_left(game: Game, opponents: Mapping[int, Any] | None) -> bool:

@@ -41,7 +41,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from contextlib import ExitStack
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -56,13 +57,7 @@ from algorithms.games import Game, as_game
 from algorithms.learning.buffer import SeatRolloutBuffer
 from algorithms.learning.curve import COLUMNS, Point, Recorder
 from algorithms.learning.environments import last_step_of, observation_space
-from algorithms.learning.settings import (
-    CURVE_POINTS,
-    Kind,
-    default,
-    default_points,
-    kl_end_after,
-)
+from algorithms.learning.settings import CURVE_POINTS, Kind, default, default_points, kl_end_after
 from algorithms.learning.states import StateSimulator
 from algorithms.policies.network import masked_softmax, network_table
 from algorithms.policies.sb3 import actor_of
@@ -79,7 +74,10 @@ LOWEST = 0.02  # the step size and the magnet's rate fall to this share at the e
 LOWEST_FITTED = 0.1  # the same for a network: smaller steps would be lost in errors of the fit
 ILLEGAL = -1e8  # the logit of an illegal action, as in sb3_contrib
 UNIFORM_HANDS = 5_000  # hands that estimate sigma in games without a tree
+SCHEDULED = ("step_size", "kl", "kl_end", "magnet_rate", "ent_coef_end")
 
+# The settings in SCHEDULED; None: the default.
+Given: TypeAlias = dict[str, float | None]
 # Measures a network, (n, size) -> logits (n, A), in a game without a tree.
 Measure: TypeAlias = Callable[[nn.Module], float]
 
@@ -105,13 +103,13 @@ class SelfPlay(BaseCallback):
         points: number of points of the learning curve after the first one.
         measure: function that measures a network in a game without a tree; without it the learning
             curve has no figures there.
-        measure_name: name of the figures of the learning curve (`nash_conv` by default).
+        measure_name: name of the figures of the learning curve.
         watch: function that is called with each point of the learning curve, and in between with
             the latest figures.
     """
 
     model: Any  # a MaskablePPO; SB3 types it as any algorithm
-    learner: TreeLearner | NetworkLearner  # set when the callback gets its model
+    learner: Any  # a TreeLearner or a NetworkLearner, set when the callback gets its model
 
     def __init__(  # noqa: PLR0913  # keyword options
         self,
@@ -128,14 +126,9 @@ class SelfPlay(BaseCallback):
         watch: Callable[[Point], None] | None = None,
     ) -> None:
         super().__init__()
-        self._given = {
-            "step_size": step_size,
-            "kl": kl,
-            "kl_end": kl_end,
-            "magnet_rate": magnet_rate,
-            "ent_coef_end": ent_coef_end,
-        }
-        self._total_steps, self._given_points, self._measure = total_steps, points, measure
+        values = step_size, kl, kl_end, magnet_rate, ent_coef_end
+        self._given = dict(zip(SCHEDULED, values, strict=True))
+        self._total_steps, self._points, self._measure = total_steps, points, measure
         self.recorder = Recorder(watch, measure=measure_name)
 
     @property
@@ -146,27 +139,21 @@ class SelfPlay(BaseCallback):
     def _init_callback(self) -> None:
         if hasattr(self, "learner"):
             return
-        env = self.training_env
-        if not (env.has_attr("game") and env.has_attr("per_seat_credit")):
+        env, model = self.training_env, self.model
+        if not env.has_attr("per_seat_credit"):
             raise UsageError("SelfPlay needs an environment of SelfPlayVecEnv or SelfPlayEnv")
-        game = as_game(env.get_attr("game")[0])
-        if env.get_attr("on")[0] == "states":
-            self.learner = NetworkLearner(self.model, game, self._given, measure=self._measure)
-            points = default_points(game) if self._measure else CURVE_POINTS
-        else:
-            self.learner, points = TreeLearner(self.model, game, self._given), default_points(game)
-        self._points = points if self._given_points is None else self._given_points
+        game, on_tree = as_game(env.get_attr("game")[0]), env.get_attr("on")[0] == "tree"
+        learner = TreeLearner if on_tree else NetworkLearner
+        self.learner = learner(model, game, self._given, self._measure)
+        if self._points is None:
+            self._points = default_points(game) if on_tree or self._measure else CURVE_POINTS
+        options = {
+            name: getattr(model, name) for name in ("device", "gamma", "gae_lambda", "n_envs")
+        }
+        options |= {"players": game.num_players, "scale": self.learner.return_scale}
+        spaces = model.observation_space, model.action_space
         self._buffer = SeatRolloutBuffer(
-            self.model.n_steps,
-            self.model.observation_space,
-            self.model.action_space,
-            device=self.model.device,
-            gamma=self.model.gamma,
-            gae_lambda=self.model.gae_lambda,
-            n_envs=self.model.n_envs,
-            players=game.num_players,
-            last_step=lambda: last_step_of(env),
-            scale=self.learner.return_scale,
+            model.n_steps, *spaces, last_step=lambda: last_step_of(env), **options
         )
 
     def _on_training_start(self) -> None:
@@ -179,16 +166,14 @@ class SelfPlay(BaseCallback):
     def _on_rollout_start(self) -> None:
         if not all(bool(w.isfinite().all()) for w in self.model.policy.parameters()):
             raise diverged(self.model)
-        self.learner.add_to_average()
-        self._record()
+        self._average_and_record()
         self.model.ent_coef = self.learner.before_rollout(self._progress())
 
     def _on_step(self) -> bool:
         return True
 
     def _on_training_end(self) -> None:
-        self.learner.add_to_average()
-        self._record(final=True)
+        self._average_and_record(final=True)
         self.learner.stop()
         self.model.rollout_buffer, self.model.ent_coef = self._replaced
         self.training_env.set_attr("per_seat_credit", value=False)
@@ -200,52 +185,41 @@ class SelfPlay(BaseCallback):
         start, end = self.model._num_timesteps_at_start, self.model._total_timesteps
         return float((self.model.num_timesteps - start) / max(end - start, 1))
 
-    def _record(self, *, final: bool = False) -> None:
-        steps = self.model.num_timesteps
-        if self.recorder.is_due(steps, self._progress(), self._points) or final:
-            self.recorder.add(steps, self.learner.measures)
-            self.recorder.log(self.logger)
+    def _average_and_record(self, *, final: bool = False) -> None:
+        self.learner.add_to_average()
+        steps, recorder = self.model.num_timesteps, self.recorder
+        if recorder.is_due(steps, self._progress(), self._points or 0) or final:
+            recorder.add(steps, self.learner.measures)
+            self.logger.record(f"game/{recorder.measure}", recorder.points[-1].last)
+            self.logger.record(f"game/{recorder.measure}_average", recorder.points[-1].average)
         else:
-            self.recorder.show(steps)
+            recorder.show(steps)
 
     def get_state(self) -> dict[str, Any]:
         """Everything that later updates and figures depend on."""
-        return {
-            "learner": self.learner.get_state(),
-            "curve": self.recorder.get_state(),
-            "carried": self._buffer.get_state(),
-        }
+        carried = {name: torch.as_tensor(values) for name, values in self._buffer.carried.items()}
+        states = self.learner.get_state(), self.recorder.get_state()
+        return {"learner": states[0], "curve": states[1], "carried": carried}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
         self.learner.set_state(state["learner"])
         self.recorder.set_state(state["curve"])
-        self._buffer.set_state(state["carried"])
+        self._buffer.carried = {name: values.numpy() for name, values in state["carried"].items()}
 
 
 def diverged(model: Any) -> UsageError:
     """The error of a run whose weights are no longer finite."""
-    return UsageError(
-        f"the run diverged at step {model.num_timesteps:,}: "
-        "try a smaller step_size or learning_rate"
-    )
+    hint = "try a smaller step_size or learning_rate"
+    return UsageError(f"the run diverged at step {model.num_timesteps:,}: {hint}")
 
 
-class _Schedule(NamedTuple):
-    """The values of the settings that change during a run."""
-
-    step_size: float
-    kl: float
-    kl_end: float
-    magnet_rate: float
-    ent_coef_end: float
-
-
-def _schedule(given: dict[str, float | None], kind: Kind, total_steps: int) -> _Schedule:
-    values = {n: v if v is not None else default(n, kind) for n, v in given.items()}
+def _schedule(given: Given, kind: Kind, total_steps: int) -> dict[str, float]:
+    """The values of the settings in SCHEDULED."""
+    values = {name: default(name, kind) if v is None else v for name, v in given.items()}
     if given["kl_end"] is None:
         values["kl_end"] = kl_end_after(kind, total_steps)
-    return _Schedule(**{name: value or 0.0 for name, value in values.items()})
+    return {name: value or 0.0 for name, value in values.items()}
 
 
 def _between(first: float, last: float, progress: float) -> float:
@@ -255,25 +229,35 @@ def _between(first: float, last: float, progress: float) -> float:
     return float(first + (last - first) * progress)
 
 
-# ---------------------------------------------------------------------------------------------
-# Games with a tree
-# ---------------------------------------------------------------------------------------------
+def _change_gradient(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    tensor.register_hook(change)  # type: ignore[no-untyped-call]
+
+
+def _is_learning(model: Any, logits: torch.Tensor) -> bool:
+    """Whether PPO computes these logits for its gradient, from the buffer's latest batch."""
+    return bool(logits.requires_grad and model.policy.training)
+
+
+# --- Games with a tree ----------------------------------------------------------------------------
 
 
 class TreeLearner:
-    """Learning with statistics per information set: equations 1 to 3."""
+    """Learning with statistics per information set: equations 1 to 3.
+
+    An `InfosetPolicy` gets one gradient per information set of a rollout. The first one determines
+    the target logits. A table takes them at once, by gradient descent with rate 1; a network is
+    fitted to them in all epochs. A stock policy gets gradients decision by decision.
+    """
 
     return_scale = 1.0  # values and returns are in chips
 
-    def __init__(self, model: Any, game: Game, given: dict[str, float | None]) -> None:
+    def __init__(self, model: Any, game: Game, given: Given, measure: Measure | None) -> None:
         self._model, self._game, self._given = model, game, given
-        self._average = TableAverage(game.tree)
-        sigma = (
-            1.0 if model.normalize_advantage else returns_std(game.tree, game.tree.uniform()) or 1.0
-        )
+        sigma = returns_std(game.tree, game.tree.uniform()) or 1.0
+        sigma = 1.0 if model.normalize_advantage else sigma
         self.statistics = InfosetStatistics(game.tree, sigma=sigma)
         self.statistics.move_magnet(self.last, rate=None)
-        self._hooks: _InfosetHooks | _SampleHooks | None = None
+        self._hooks = ExitStack()
 
     @property
     def last(self) -> Float64Array:
@@ -287,7 +271,7 @@ class TreeLearner:
     @property
     def average(self) -> Float64Array:
         """The average policy, `(I, A)`."""
-        return self._average.table
+        return self.statistics.average
 
     def measures(self) -> tuple[float, float]:
         """NashConv of the last policy and of the average."""
@@ -298,22 +282,24 @@ class TreeLearner:
     def start(self, total_steps: int) -> None:
         """Install the gradient hooks."""
         policy = self._model.policy
-        fitted = isinstance(policy, InfosetPolicy) and not policy.tabular
-        self._schedule = _schedule(self._given, "network" if fitted else "table", total_steps)
-        self._lowest = LOWEST_FITTED if fitted else LOWEST
-        if isinstance(policy, InfosetPolicy):
-            self._hooks = _InfosetHooks(policy, self.statistics, vf_coef=self._model.vf_coef)
+        stock = not isinstance(policy, InfosetPolicy)
+        self._fitted = not stock and not policy.tabular
+        self._schedule = _schedule(self._given, "network" if self._fitted else "table", total_steps)
+        if stock:
+            known = self._game.network_inputs(policy.observation_space.shape[0])
+            self._infoset_of = {seen.tobytes(): i for i, seen in enumerate(_no_sign(known))}
+            self._hooks.callback(policy.action_net.register_forward_hook(self._on_logits).remove)
         else:
-            self._hooks = _SampleHooks(policy, self.statistics, self._game)
+            policy.on_evaluation = self._on_evaluation
+            self._hooks.callback(setattr, policy, "on_evaluation", None)
 
     def stop(self) -> None:
         """Remove the gradient hooks."""
-        if self._hooks:
-            self._hooks.remove()
+        self._hooks.close()
 
     def add_to_average(self) -> None:
         """Add the current policy to the average."""
-        self._average.add(self.last)
+        self.statistics.add_to_average(self.last)
 
     def before_rollout(self, progress: float) -> float:
         """Set the step size and the pull, and move the magnet; return PPO's entropy coefficient.
@@ -322,213 +308,63 @@ class TreeLearner:
         gradient towards log m, which `InfosetStatistics.target_step` adds.
         """
         statistics, schedule = self.statistics, self._schedule
-        left = 1 - (1 - self._lowest) * progress
-        statistics.step_size = schedule.step_size * left
-        statistics.kl = _between(schedule.kl, schedule.kl_end, progress)
-        statistics.move_magnet(self.last, rate=schedule.magnet_rate * left)
-        if isinstance(self._hooks, _InfosetHooks):
-            self._hooks.new_rollout()
+        left = 1 - (1 - (LOWEST_FITTED if self._fitted else LOWEST)) * progress
+        statistics.step_size = schedule["step_size"] * left
+        statistics.kl = _between(schedule["kl"], schedule["kl_end"], progress)
+        statistics.move_magnet(self.last, rate=schedule["magnet_rate"] * left)
+        self._first = True
         return statistics.kl * statistics.sigma
 
     def get_state(self) -> dict[str, Any]:
         """Everything that later updates depend on."""
-        return {"average": self._average.get_state(), "statistics": self.statistics.get_state()}
+        return {name: getattr(self.statistics, name) for name in InfosetStatistics.STATE}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
-        self._average.set_state(state["average"])
-        self.statistics.set_state(state["statistics"])
-
-
-class TableAverage:
-    """The average of a sequence of policies, the t-th with weight t^2: equation 3."""
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree, self._total, self.count = tree, np.zeros(tree.legal.shape), 0
-
-    def add(self, table: Float64Array) -> None:
-        """Add a policy `(I, A)`."""
-        self.count += 1
-        own_reach = reach_probabilities(self._tree, table)[self._tree.parent_sequence]
-        self._total += self.count**2 * own_reach[:, None] * table
-
-    @property
-    def table(self) -> Float64Array:
-        """The average policy, `(I, A)`; uniform where no policy ever arrives."""
-        weight = self._total.sum(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):
-            return np.where(weight > 0, self._total / weight, self._tree.uniform())
-
-    def get_state(self) -> dict[str, Any]:
-        """Everything that later averages depend on."""
-        return {"total": torch.tensor(self._total), "count": self.count}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state of `get_state`."""
-        self._total, self.count = state["total"].numpy().copy(), state["count"]
-
-
-class InfosetStatistics:
-    """Shares w(s) and the magnet m(s), and the steps that follow from them: equations 1 and 2.
-
-    Attributes:
-        step_size: step of an information set with `FULL_STEP_SAMPLES` samples.
-        kl: weight of the pull towards the magnet, in units of sigma.
-        sigma: unit of advantages: the standard deviation of returns under uniform play, or 1 where
-            PPO normalises advantages.
-    """
-
-    def __init__(self, tree: Tree, *, sigma: float = 1.0) -> None:
-        self.sigma, self.step_size, self.kl = sigma, 1.0, 0.0
-        self._legal, self._share = torch.tensor(tree.legal), torch.zeros(len(tree.keys)).double()
-        self._log_magnet = torch.tensor(np.log(np.where(tree.legal, tree.uniform(), 1.0))).float()
-        self._batches, self._batch_size = 0, 0
-
-    def move_magnet(self, table: Float64Array, *, rate: float | None) -> None:
-        """Move the magnet towards a policy `(I, A)`, fully if `rate` is None.
-
-        Otherwise it moves by `rate`, and less where samples are few.
-        """
-        log_policy = torch.as_tensor(np.log(np.maximum(table, 1e-30))).float()
-        samples = (self._share * self._batch_size / FULL_STEP_SAMPLES).clamp(max=1)
-        rates = torch.ones(1) if rate is None else (rate * samples**MAGNET_POWER)[:, None].float()
-        way = torch.where(self._legal, log_policy - self._log_magnet, 0.0)
-        self._log_magnet = self._log_magnet + rates * way
-
-    def count(self, infosets: Any, counts: torch.Tensor) -> None:
-        """Update the shares with the `counts` of `infosets` in a batch."""
-        self._batches, self._batch_size = self._batches + 1, int(counts.sum())
-        rate = max(1 / self._batches, SHARE_RATE)
-        self._share *= 1 - rate
-        self._share[infosets] += rate * counts / self._batch_size
-
-    def samples_so_far(self, infosets: Any) -> torch.Tensor:
-        """The approximate number of samples of information sets since the start: `(R,)`."""
-        return self._share[infosets] * self._batch_size * self._batches
-
-    def weights(self, infosets: Any) -> torch.Tensor:
-        """Weights sqrt(w(s)) in the fit of a network: `(R, 1)`, summing to 1."""
-        weights = self._share[infosets] ** 0.5
-        return (weights / weights.sum()).float()[:, None]
-
-    def target_step(
-        self, gradient: torch.Tensor, logits: torch.Tensor, infosets: Any, counts: torch.Tensor
-    ) -> torch.Tensor:
-        """The change of logits `(R, A)` that follows from the gradient of PPO's loss `(R, A)`."""
-        legal, share = self._legal[infosets], self._share[infosets]
-        policy = logits.masked_fill(~legal, ILLEGAL).softmax(1)
-        log_magnet = self._log_magnet[infosets]
-        magnet_gradient = policy * (log_magnet - (policy * log_magnet).sum(1, keepdim=True))
-        batch_share = (counts / counts.sum()).float()[:, None]
-        ascent = self.kl * batch_share * magnet_gradient - gradient / self.sigma
-        step = torch.where(legal, ascent / (policy + PROBABILITY_FLOOR), 0.0)
-        step = step - step.sum(1, keepdim=True) / legal.sum(1, keepdim=True)
-        samples = (share * self._batch_size / FULL_STEP_SAMPLES).clamp(max=1)
-        scale = self.step_size * samples.sqrt() / share.clamp(min=1e-12)
-        return torch.where(legal, step * scale[:, None].float(), 0.0)
-
-    def get_state(self) -> dict[str, Any]:
-        """Everything that later steps depend on."""
-        tensors = {"share": self._share, "log_magnet": self._log_magnet}
-        return {**tensors, "batches": self._batches, "batch_size": self._batch_size}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state of `get_state`."""
-        self._share, self._log_magnet = state["share"].clone(), state["log_magnet"].clone()
-        self._batches, self._batch_size = state["batches"], state["batch_size"]
-
-
-def _change_gradient(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    tensor.register_hook(change)  # type: ignore[no-untyped-call]
-
-
-class _InfosetHooks:
-    """Gradient hooks per information set, for an `InfosetPolicy`, whose batches are whole rollouts.
-
-    The first gradient of a rollout determines the target logits of each information set. A table
-    takes them at once, by gradient descent with rate 1; a network is fitted to them in all epochs.
-    """
-
-    def __init__(
-        self, policy: InfosetPolicy, statistics: InfosetStatistics, *, vf_coef: float
-    ) -> None:
-        self._policy, self._statistics, self._vf_coef = policy, statistics, vf_coef
-        self._first, self._target, self._weights = True, torch.empty(0), torch.ones(1)
-        policy.on_evaluation = self._on_evaluation
-
-    def remove(self) -> None:
-        """Remove the gradient hooks."""
-        self._policy.on_evaluation = None
-
-    def new_rollout(self) -> None:
-        """Treat the next gradient as the first of a rollout."""
-        self._first = True
+        for name in InfosetStatistics.STATE:
+            setattr(self.statistics, name, state[name])
 
     def _on_evaluation(
         self, logits: torch.Tensor, values: torch.Tensor, infosets: Any, counts: torch.Tensor
     ) -> None:
+        """Change the gradients of an `InfosetPolicy`."""
+        statistics, vf_coef, fixed = self.statistics, self._model.vf_coef, logits.detach()
         if self._first:
-            self._statistics.count(infosets, counts)
-        fixed = logits.detach()
-        _change_gradient(logits, lambda g: self._towards_target(g, fixed, infosets, counts))
-        if self._policy.tabular and self._vf_coef:
+            statistics.count(infosets, counts)
+
+        def towards_target(gradient: torch.Tensor) -> torch.Tensor:
+            if self._first:
+                self._first = False
+                self._target = fixed + statistics.target_step(gradient, fixed, infosets, counts)
+                self._weights = statistics.weights(infosets) if self._fitted else torch.ones(1)
+            return self._weights * (fixed - self._target)
+
+        _change_gradient(logits, towards_target)
+        if vf_coef and not self._fitted:
             # Scale PPO's gradient of the value loss to a step of 1 / samples: the mean of returns.
-            samples = self._statistics.samples_so_far(infosets).clamp(min=1, max=VALUE_SAMPLES)
-            scale = counts.sum() / (2 * self._vf_coef * torch.maximum(samples, counts))
+            samples = statistics.share[infosets] * statistics.batch_size * statistics.batches
+            samples = samples.clamp(min=1, max=VALUE_SAMPLES)  # since the start, approximately
+            scale = counts.sum() / (2 * vf_coef * torch.maximum(samples, counts))
             _change_gradient(values, lambda gradient: gradient * scale[:, None].float())
 
-    def _towards_target(
-        self, gradient: torch.Tensor, logits: torch.Tensor, infosets: Any, counts: torch.Tensor
-    ) -> torch.Tensor:
-        if self._first:
-            self._first = False
-            step = self._statistics.target_step(gradient, logits, infosets, counts)
-            self._target = logits + step
-            if not self._policy.tabular:
-                self._weights = self._statistics.weights(infosets)
-        return self._weights * (logits - self._target)
-
-
-class _SampleHooks:
-    """Gradient hooks per sample, for a stock policy, whose logits come decision by decision."""
-
-    def __init__(self, policy: Any, statistics: InfosetStatistics, game: Game) -> None:
-        known = game.network_inputs(policy.observation_space.shape[0])
-        self._infoset_of = {observed.tobytes(): i for i, observed in enumerate(_no_sign(known))}
-        self._statistics, self._infosets = statistics, torch.empty(0)
-        self._hooks = [
-            policy.features_extractor.register_forward_pre_hook(self._on_observations),
-            policy.action_net.register_forward_hook(self._on_logits),
-        ]
-
-    def remove(self) -> None:
-        """Remove the gradient hooks."""
-        for hook in self._hooks:
-            hook.remove()
-
-    def _on_observations(self, module: Any, inputs: Any) -> None:
-        if not torch.is_grad_enabled():
+    def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
+        """Change the gradients of a stock policy."""
+        if not _is_learning(self._model, logits):
             return
+        statistics, seen = self.statistics, self._model.rollout_buffer.batch.observations.numpy()
         try:
-            met = [self._infoset_of[observed.tobytes()] for observed in _no_sign(inputs[0].numpy())]
+            met = torch.tensor([self._infoset_of[row.tobytes()] for row in _no_sign(seen)])
         except KeyError:
             raise UsageError("an observation that no decision of this game has") from None
-        self._infosets = torch.tensor(met)
-
-    def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
-        if not logits.requires_grad:
-            return
-        infosets, which, counts = torch.unique(
-            self._infosets, return_inverse=True, return_counts=True
-        )
-        self._statistics.count(infosets, counts)
+        infosets, which, counts = torch.unique(met, return_inverse=True, return_counts=True)
+        statistics.count(infosets, counts)
         fixed = torch.empty(len(infosets), logits.shape[1])
         fixed[which] = logits.detach()
 
         def change(gradient: torch.Tensor) -> torch.Tensor:
             total = torch.zeros_like(fixed).index_add(0, which, gradient)
-            step = self._statistics.target_step(total, fixed, infosets, counts)
-            per_sample: torch.Tensor = self._statistics.weights(infosets) * step / counts[:, None]
+            step = statistics.target_step(total, fixed, infosets, counts)
+            per_sample: torch.Tensor = statistics.weights(infosets) * step / counts[:, None]
             return -per_sample[which]
 
         _change_gradient(logits, change)
@@ -539,50 +375,109 @@ def _no_sign(observations: Float32Array) -> Float32Array:
     return observations + np.float32(0)
 
 
-# ---------------------------------------------------------------------------------------------
-# Games without a tree
-# ---------------------------------------------------------------------------------------------
+class InfosetStatistics:
+    """What is known per information set, and the steps that follow from it: equations 1 to 3.
+
+    `sigma` is the unit of advantages: the standard deviation of returns under uniform play, or 1
+    where PPO normalises advantages.
+    """
+
+    STATE = ("share", "log_magnet", "batches", "batch_size", "total", "policies")
+
+    def __init__(self, tree: Tree, *, sigma: float = 1.0) -> None:
+        self._tree, self._legal, self.sigma = tree, torch.tensor(tree.legal), sigma
+        self.step_size, self.kl = 1.0, 0.0  # of FULL_STEP_SAMPLES samples; the magnet's weight
+        self.share = torch.zeros(len(tree.keys)).double()  # w(s), (I,)
+        self.batches, self.batch_size = 0, 0  # how many so far, and the size of the latest
+        self.log_magnet = torch.tensor(np.log(np.where(tree.legal, tree.uniform(), 1.0))).float()
+        self.total = torch.zeros(tree.legal.shape).double()  # the numerator of equation 3, (I, A)
+        self.policies = 0  # how many are in it
+
+    def add_to_average(self, table: Float64Array) -> None:
+        """Add a policy `(I, A)` to the average, the t-th with weight t^2."""
+        self.policies += 1
+        own_reach = reach_probabilities(self._tree, table)[self._tree.parent_sequence]
+        self.total += torch.from_numpy(self.policies**2 * own_reach[:, None] * table)
+
+    @property
+    def average(self) -> Float64Array:
+        """The average policy, `(I, A)`; uniform where no policy ever arrives."""
+        total = self.total.numpy()
+        weight = total.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            return np.where(weight > 0, total / weight, self._tree.uniform())
+
+    def move_magnet(self, table: Float64Array, *, rate: float | None) -> None:
+        """Move the magnet towards a policy `(I, A)`, fully if `rate` is None.
+
+        Otherwise it moves by `rate`, and less where samples are few.
+        """
+        log_policy = torch.as_tensor(np.log(np.maximum(table, 1e-30))).float()
+        samples = (self.share * self.batch_size / FULL_STEP_SAMPLES).clamp(max=1)
+        rates = torch.ones(1) if rate is None else (rate * samples**MAGNET_POWER)[:, None].float()
+        way = torch.where(self._legal, log_policy - self.log_magnet, 0.0)
+        self.log_magnet = self.log_magnet + rates * way
+
+    def count(self, infosets: Any, counts: torch.Tensor) -> None:
+        """Update the shares with the `counts` of `infosets` in a batch."""
+        self.batches, self.batch_size = self.batches + 1, int(counts.sum())
+        rate = max(1 / self.batches, SHARE_RATE)
+        self.share *= 1 - rate
+        self.share[infosets] += rate * counts / self.batch_size
+
+    def weights(self, infosets: Any) -> torch.Tensor:
+        """Weights sqrt(w(s)) in the fit of a network: `(R, 1)`, summing to 1."""
+        weights = self.share[infosets] ** 0.5
+        return (weights / weights.sum()).float()[:, None]
+
+    def target_step(
+        self, gradient: torch.Tensor, logits: torch.Tensor, infosets: Any, counts: torch.Tensor
+    ) -> torch.Tensor:
+        """The change of logits `(R, A)` that follows from the gradient of PPO's loss `(R, A)`."""
+        legal, share = self._legal[infosets], self.share[infosets]
+        policy = logits.masked_fill(~legal, ILLEGAL).softmax(1)
+        log_magnet = self.log_magnet[infosets]
+        magnet_gradient = policy * (log_magnet - (policy * log_magnet).sum(1, keepdim=True))
+        batch_share = (counts / counts.sum()).float()[:, None]
+        ascent = self.kl * batch_share * magnet_gradient - gradient / self.sigma
+        step = torch.where(legal, ascent / (policy + PROBABILITY_FLOOR), 0.0)
+        step = step - step.sum(1, keepdim=True) / legal.sum(1, keepdim=True)
+        samples = (share * self.batch_size / FULL_STEP_SAMPLES).clamp(max=1)
+        scale = self.step_size * samples.sqrt() / share.clamp(min=1e-12)
+        return torch.where(legal, step * scale[:, None].float(), 0.0)
+
+
+# --- Games without a tree -------------------------------------------------------------------------
 
 
 class NetworkLearner:
     """Learning without statistics per information set: equation 4."""
 
-    def __init__(
-        self,
-        model: Any,
-        game: Game,
-        given: dict[str, float | None],
-        *,
-        measure: Measure | None = None,
-    ) -> None:
-        self._model, self._given, self._measure = model, given, measure
+    def __init__(self, model: Any, game: Game, given: Given, measure: Measure | None) -> None:
+        self._model, self._given = model, given
+        self._measure = measure or (lambda network: float("nan"))
         self._ent_coef = model.ent_coef
         self.return_scale = uniform_return_scale(game)
         self.last = actor_of(model.policy)
         self.average = copy.deepcopy(self.last).requires_grad_(False)
-        self._count, self._kl = 0, 0.0
-        self._hook: Any = None
+        self._count, self._hooks = 0, ExitStack()
 
     def measures(self) -> tuple[float, float]:
-        """The measure of the last and of the averaged network, if there is one."""
-        if self._measure is None:
-            return float("nan"), float("nan")
+        """The measure of the last and of the averaged network, NaN if there is none."""
         return self._measure(self.last), self._measure(self.average)
 
     def start(self, total_steps: int) -> None:
-        """Install the gradient hooks."""
+        """Install the gradient hook."""
         self._schedule = _schedule(self._given, "states", total_steps)
         if self._given["ent_coef_end"] is None and self._ent_coef != default("ent_coef", "states"):
-            self._schedule = self._schedule._replace(
-                ent_coef_end=self._ent_coef
-            )  # constant, as the user set it
-        if self._schedule.kl:
-            self._hook = self._model.policy.action_net.register_forward_hook(self._on_logits)
+            self._schedule["ent_coef_end"] = self._ent_coef  # constant, as the user set it
+        if self._schedule["kl"]:
+            network = self._model.policy.action_net
+            self._hooks.callback(network.register_forward_hook(self._on_logits).remove)
 
     def stop(self) -> None:
-        """Remove the gradient hooks."""
-        if self._hook:
-            self._hook.remove()
+        """Remove the gradient hook."""
+        self._hooks.close()
 
     def add_to_average(self) -> None:
         """Add the current weights to the average: the t-th network has weight t(t+1)."""
@@ -594,8 +489,8 @@ class NetworkLearner:
 
     def before_rollout(self, progress: float) -> float:
         """Set the pull; return PPO's entropy coefficient."""
-        self._kl = _between(self._schedule.kl, self._schedule.kl_end, progress)
-        return _between(self._ent_coef, self._schedule.ent_coef_end, progress)
+        self._kl = _between(self._schedule["kl"], self._schedule["kl_end"], progress)
+        return _between(self._ent_coef, self._schedule["ent_coef_end"], progress)
 
     def get_state(self) -> dict[str, Any]:
         """Everything that later updates depend on."""
@@ -608,7 +503,7 @@ class NetworkLearner:
 
     def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
         """Add the gradient of kl * mean KL(p || m): per sample p (log p/m - KL(p || m))."""
-        if not logits.requires_grad or not self._model.policy.training:  # only PPO's own gradients
+        if not _is_learning(self._model, logits):
             return
         batch = self._model.rollout_buffer.batch
         illegal = batch.action_masks == 0
@@ -622,11 +517,11 @@ class NetworkLearner:
         _change_gradient(logits, lambda gradient: gradient + pull)
 
 
-def uniform_return_scale(game: Game, hands: int = UNIFORM_HANDS) -> float:
+def uniform_return_scale(game: Game) -> float:
     """The root mean square of returns under uniform play, estimated on OpenSpiel's states."""
     simulator, rng = StateSimulator(game, 256), np.random.default_rng(0)
     squares, count = 0.0, 0
-    while count < hands:
+    while count < UNIFORM_HANDS:
         masks = simulator.masks
         simulator.step((masks * rng.random(masks.shape)).argmax(axis=1))
         squares += float((simulator.returns.astype(np.float64) ** 2).sum())
@@ -634,9 +529,7 @@ def uniform_return_scale(game: Game, hands: int = UNIFORM_HANDS) -> float:
     return (squares / count / game.num_players) ** 0.5 or 1.0
 
 
-# ---------------------------------------------------------------------------------------------
-# Policies that look up the outputs of a network or a table per information set
-# ---------------------------------------------------------------------------------------------
+# --- Policies that look up the outputs of a network or a table per information set ----------------
 
 
 class InfosetPolicy(MaskableActorCriticPolicy):
@@ -644,13 +537,8 @@ class InfosetPolicy(MaskableActorCriticPolicy):
 
     Hands on a tree visit the same information sets many times. Networks therefore run once per
     information set, and their outputs are looked up while hands are played. Losses and gradients
-    are SB3's own, unless a learner changes them in `on_evaluation`.
-
-    Args:
-        observation_space, action_space, lr_schedule: as for SB3's policies.
-        game: game of the information sets.
-        table: whether there is one weight per information set and action instead of a network.
-        kwargs: further arguments of SB3's policies.
+    are SB3's own, unless a learner changes them in `on_evaluation`. With `table` there is a weight
+    per information set and action instead of a network.
 
     Attributes:
         on_evaluation: function that is called before logits `(R, A)` and values `(R, 1)` are
@@ -671,15 +559,16 @@ class InfosetPolicy(MaskableActorCriticPolicy):
     ) -> None:
         self.tabular, self._legal = table, torch.tensor(game.tree.legal)
         self._inputs = torch.empty(0) if table else torch.tensor(game.network_inputs())
-        self._lookup: _LookUp | None = None
+        self._lookup: tuple[Float64Array, torch.Tensor, torch.Tensor] | None = None
         space = observation_space(game, numbered=table)
         super().__init__(space, action_space, lr_schedule, **kwargs)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
         if self.tabular:
-            infosets, actions = self._legal.shape
-            self.action_net, self.value_net = _Table(infosets, actions), _Table(infosets, 1)
+            (rows, columns), zeros = self._legal.shape, torch.zeros(self._legal.shape)
+            self.action_net = nn.Embedding(rows, columns, _weight=zeros)
+            self.value_net = nn.Embedding(rows, 1, _weight=torch.zeros(rows, 1))
             self.optimizer = self.optimizer_class(
                 self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
             )
@@ -693,15 +582,15 @@ class InfosetPolicy(MaskableActorCriticPolicy):
         self, obs: torch.Tensor, deterministic: bool = False, action_masks: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Actions, values and log-probabilities for a batch of information sets `(N, 1)`."""
-        infosets, known = obs[:, 0].long(), self._look_up()
+        infosets, (sums, logs, values) = obs[:, 0].long(), self._look_up()
         draws = torch.rand(len(infosets), dtype=torch.float64)
-        actions = torch.from_numpy(_draw_actions(known.sums, infosets.numpy(), draws.numpy()))
-        log_probabilities = known.logs.take(infosets * known.logs.shape[1] + actions)
-        return actions, known.values.take(infosets)[:, None], log_probabilities
+        actions = torch.from_numpy(_draw_actions(sums, infosets.numpy(), draws.numpy()))
+        chosen = logs.take(infosets * logs.shape[1] + actions)
+        return actions, values.take(infosets)[:, None], chosen
 
     def predict_values(self, obs: torch.Tensor) -> torch.Tensor:
         """The values of information sets `(N, 1)`: `(N, 1)`."""
-        return self._look_up().values.take(obs[:, 0].long())[:, None]
+        return self._look_up()[2].take(obs[:, 0].long())[:, None]
 
     def evaluate_actions(
         self, obs: torch.Tensor, actions: torch.Tensor, action_masks: Any = None
@@ -732,7 +621,7 @@ class InfosetPolicy(MaskableActorCriticPolicy):
     def _run(self, infosets: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits `(R, A)` and values `(R, 1)` of information sets."""
         if self.tabular:
-            return self.action_net(infosets), self.value_net(infosets)
+            return _rows(self.action_net.weight, infosets), _rows(self.value_net.weight, infosets)
         latent_pi, latent_vf = self.mlp_extractor(self.extract_features(self._inputs[infosets]))
         return self.action_net(latent_pi), self.value_net(latent_vf)
 
@@ -747,35 +636,20 @@ class InfosetPolicy(MaskableActorCriticPolicy):
         met, which, counts = torch.unique(infosets, return_inverse=True, return_counts=True)
         return met, which, counts
 
-    def _look_up(self) -> _LookUp:
+    def _look_up(self) -> tuple[Float64Array, torch.Tensor, torch.Tensor]:
+        """Running sums of probabilities `(I, A)`, their logarithms `(I, A)`, and values `(I,)`."""
         if self._lookup is None:
             table, values = self.outputs()
             logs = np.log(np.where(self._legal, np.maximum(table, 1e-38), 1.0))
-            self._lookup = _LookUp(
-                running_sums(table), torch.as_tensor(logs, dtype=torch.float32), values[:, 0]
-            )
+            logs32 = torch.as_tensor(logs, dtype=torch.float32)
+            self._lookup = running_sums(table), logs32, values[:, 0]
         return self._lookup
 
 
-class _LookUp(NamedTuple):
-    """The outputs of a policy per information set, stored until it learns again."""
-
-    sums: Float64Array  # (I, A) running sums of probabilities
-    logs: torch.Tensor  # (I, A) logarithms of probabilities
-    values: torch.Tensor  # (I,)
-
-
-class _Table(nn.Module):
-    """One weight per information set and column, initially 0."""
-
-    def __init__(self, infosets: int, columns: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(infosets, columns))
-
-    def forward(self, infosets: Any) -> torch.Tensor:
-        if isinstance(infosets, slice):
-            return self.weight * 1.0  # not the parameter itself, whose gradient would add up
-        return self.weight.index_select(0, infosets)
+def _rows(weight: torch.Tensor, infosets: Any) -> torch.Tensor:
+    if isinstance(infosets, slice):
+        return weight * 1.0  # not the parameter itself, whose gradient would add up
+    return weight.index_select(0, infosets)
 
 
 @compiled

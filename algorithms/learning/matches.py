@@ -24,7 +24,6 @@ from algorithms.policies import Policy, sources
 from algorithms.support import command
 from algorithms.support.arrays import Float64Array, UInt64Array
 from algorithms.support.compiled import STEP, mixed
-from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance, progress
 
 # A table `(I, A)`, played on the tree, or a function, played on OpenSpiel's states.
@@ -61,20 +60,14 @@ class Sample:
         return gap / self.standard_error if self.standard_error else math.inf
 
 
-def require_hands(hands: int, seed: int) -> None:
-    """Reject impossible values before any work."""
-    if not MIN_HANDS <= hands <= MAX_HANDS:
-        raise UsageError(f"hands={hands}: want a number from {MIN_HANDS} to {MAX_HANDS:,}")
-    if seed < 0:
-        raise UsageError(f"seed={seed}: want a whole number from 0 up")
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that plays matches."""
     add = parser.add_argument
     add("--game", metavar="NAME", help=sources.GAME_HELP)
-    add("--hands", type=int, default=100_000, help="number of hands per seat (%(default)s)")
-    add("--seed", type=int, default=0, help="random seed of deals and draws (%(default)s)")
+    hands = command.number(MIN_HANDS, MAX_HANDS)
+    add("--hands", type=hands, default=100_000, help="number of hands per seat (%(default)s)")
+    seed = "random seed of deals and draws (%(default)s)"
+    add("--seed", type=command.number(0), default=0, help=seed)
     add("--trust", action="store_true", help="let a model's file run code")
     add("--json", action="store_true", help="print one JSON object")
 

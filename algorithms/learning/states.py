@@ -10,29 +10,18 @@ import numpy as np
 from algorithms.exact.simulator import running_sums
 from algorithms.exact.tree import CHANCE, TERMINAL
 from algorithms.games import Game
-from algorithms.support.arrays import (
-    BoolArray,
-    Float32Array,
-    Float64Array,
-    Int8Array,
-    Int64Array,
-)
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
 from kuhn_bridge.errors import GameError, IllegalActionError
 
 # Observations (n, size) float32 and masks (n, A) bool -> probabilities (n, A).
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Any]
+Opponents: TypeAlias = Mapping[int, StatePolicy]  # by seat; one seat is left
 
 RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # at most, in the test of perfect recall
 
 
 class StateSimulator:
     """n hands on OpenSpiel states, one decision each per step: the same interface as `Simulator`.
-
-    Args:
-        game: an OpenSpiel game with an information state tensor.
-        hands: number of hands n.
-        seed: random seed of chance and of the opponents' actions.
-        opponents: policies that play some seats, but not all.
 
     Attributes:
         seats: the seat to act in each hand, int8 `(n,)`.
@@ -44,12 +33,7 @@ class StateSimulator:
     """
 
     def __init__(
-        self,
-        game: Game,
-        hands: int,
-        *,
-        seed: int = 0,
-        opponents: Mapping[int, StatePolicy] | None = None,
+        self, game: Game, hands: int, *, seed: int = 0, opponents: Opponents | None = None
     ) -> None:
         self._new_state, self._observer = origin(game).new_initial_state, Observer(game)
         self._opponents, self._random = dict(opponents or {}), random.Random(seed)
@@ -71,14 +55,15 @@ class StateSimulator:
 
     def step(self, actions: Int64Array) -> None:
         """Play one legal action per hand `(n,)`."""
-        if np.shape(actions) != self.seats.shape:
-            raise IllegalActionError(
-                f"{len(self.seats):,} hands need as many actions; got {np.shape(actions)}"
-            )
-        self._require_legal(actions)
+        if (shape := np.shape(actions)) != self.seats.shape:
+            raise IllegalActionError(f"{len(self.seats):,} hands need as many actions; got {shape}")
+        inside = (actions >= 0) & (actions < self.masks.shape[1])
+        legal = inside & self.masks[np.arange(len(actions)), np.where(inside, actions, 0)]
+        if not legal.all():
+            hand = int(legal.argmin())
+            raise IllegalActionError(f"action {actions[hand]} is illegal in hand {hand}")
         self.acted = self.seats
-        self.returns = np.zeros_like(self.returns)
-        self.ended = np.zeros_like(self.ended)
+        self.returns, self.ended = np.zeros_like(self.returns), np.zeros_like(self.ended)
         seats = [self._apply(i, action) for i, action in enumerate(actions.tolist())]
         self.seats = np.array(seats, np.int8)
         self._observe_and_play_opponents()
@@ -99,13 +84,6 @@ class StateSimulator:
         self.observations, self.masks = self._observer(self._states, self.seats)
         version, numbers, gauss = state["random"]
         self._random.setstate((version, tuple(numbers), gauss))
-
-    def _require_legal(self, actions: Int64Array) -> None:
-        inside = (actions >= 0) & (actions < self.masks.shape[1])
-        legal = inside & self.masks[np.arange(len(actions)), np.where(inside, actions, 0)]
-        if not legal.all():
-            hand = int(legal.argmin())
-            raise IllegalActionError(f"action {actions[hand]} is illegal in hand {hand}")
 
     def _new_hand(self) -> tuple[Any, int]:
         """A dealt state, and the player to act."""
@@ -193,9 +171,8 @@ def _require_recall(game: Game) -> None:
             if player != CHANCE:
                 key = state.information_state_string(player)
                 if before.setdefault((player, key), played[player]) != played[player]:
-                    raise GameError(
-                        f"{game.name}: at {key!r} the player has forgotten its earlier actions"
-                    )
+                    forgotten = "the player has forgotten its earlier actions"
+                    raise GameError(f"{game.name}: at {key!r} {forgotten}")
                 played[player] += (action,)
                 count += 1
             state.apply_action(action)
@@ -217,8 +194,7 @@ class Observer:
         tensor, write, size = self._tensor, self._write, len(self._tensor)
         observations = np.zeros((len(states), size + len(self._seats)), np.float32)
         masks = np.zeros((len(states), self._num_actions), np.bool_)
-        legal: list[int] = []
-        counts: list[int] = []
+        legal, counts = list[int](), list[int]()
         for i, (state, seat) in enumerate(zip(states, seats.tolist(), strict=True)):
             write(state, seat)
             observations[i, :size] = tensor
@@ -240,35 +216,24 @@ def _tensor_writer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]
     from open_spiel.python.observation import make_observation
     from pyspiel import IIGObservationType, PrivateInfoType
 
-    kind = IIGObservationType(
-        perfect_recall=True, public_info=True, private_info=PrivateInfoType.SINGLE_PLAYER
-    )
-    try:
-        observation = make_observation(game.origin, kind)
-        tensor: Float32Array = observation.tensor
-        write: Callable[[Any, int], None] = observation._observation.set_from
-        if _writes_information_states(game, tensor, write):
-            return tensor, write
-    except Exception:  # noqa: S110  # games without observers raise anything
-        pass
     copied = np.zeros(game.observation_size, np.float32)
 
     def copy(state: Any, player: int) -> None:
         copied[:] = state.information_state_tensor(player)
 
-    return copied, copy
-
-
-def _writes_information_states(
-    game: Game, tensor: Float32Array, write: Callable[[Any, int], None]
-) -> bool:
+    single = {"public_info": True, "private_info": PrivateInfoType.SINGLE_PLAYER}
     draws, state = random.Random(0), game.origin.new_initial_state()
-    while not state.is_terminal():
-        player = state.current_player()
-        if player >= 0:
-            write(state, player)
-            wanted = np.asarray(state.information_state_tensor(player), np.float32)
-            if not np.array_equal(tensor, wanted):
-                return False
-        state.apply_action(draws.choice(state.legal_actions()))
-    return True
+    try:
+        kind = IIGObservationType(perfect_recall=True, **single)
+        observation = make_observation(game.origin, kind)
+        tensor, write = observation.tensor, observation._observation.set_from
+        while not state.is_terminal():
+            if (player := state.current_player()) >= 0:
+                write(state, player)
+                copy(state, player)
+                if not np.array_equal(tensor, copied):
+                    return copied, copy
+            state.apply_action(draws.choice(state.legal_actions()))
+    except Exception:  # games without observers raise anything
+        return copied, copy
+    return tensor, write

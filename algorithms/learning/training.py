@@ -1,8 +1,9 @@
-"""A training run: its model and callback, its state on disk, and how it is stopped."""
+"""A training run: its model and callback, its checkpoints, and how it is stopped."""
 
+import io
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,9 @@ from torch import nn
 from torch.distributions import Distribution
 
 from algorithms.games import Game, load_game
-from algorithms.learning.checkpoint import write_checkpoint
 from algorithms.learning.curve import BOUND, COLUMNS, Point
 from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.learning.learner import InfosetPolicy, SelfPlay, diverged
-from algorithms.learning.models import imitate, save_model
+from algorithms.learning.learner import SCHEDULED, InfosetPolicy, SelfPlay, diverged
 from algorithms.learning.settings import Settings, is_bounded, is_measured
 from algorithms.learning.usual_recipe import MeasureOnly, usual_model
 from algorithms.policies import Policy, load_policy
@@ -32,14 +31,16 @@ from algorithms.policies.sb3 import actor_of
 from algorithms.policies.sources import open_source
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError, first_line
+from algorithms.support.files import read_checksummed, write_checksummed
 
 # Momentum from the last rollout would make the policy rotate.
 ADAM = {"betas": (0.5, 0.999), "eps": 1e-5}
 BOUND_HANDS = 20_000  # hands that measure a response at a point of the curve
+NEVER = 1e-9  # a network's probability of an action that is never played
 
 
-class Training:
-    """One training run, from settings to a policy.
+class Training(BaseCallback):
+    """One training run; as a callback, it writes checkpoints between updates and stops the run.
 
     Args:
         settings: all settings of the run.
@@ -50,9 +51,12 @@ class Training:
         checkpoint_every: number of decisions between checkpoints.
 
     Attributes:
-        model: the `MaskablePPO`.
-        callback: the `SelfPlay` (or `MeasureOnly`, for the usual recipe).
+        callback: the `SelfPlay` (or `MeasureOnly`, for the usual recipe); its `learner` has the
+            `last` and the `average` policy, its `recorder` the `points` of the learning curve.
+        stopped: whether Ctrl-C ended the run.
     """
+
+    model: Any
 
     def __init__(
         self,
@@ -63,48 +67,24 @@ class Training:
         checkpoint: Path | None = None,
         checkpoint_every: int = 1_000_000,
     ) -> None:
+        super().__init__()
         self.settings, self.game = settings, load_game(settings.game)
-        log = str(tensorboard) if tensorboard else None
-        self.callback: SelfPlay | MeasureOnly
-        if settings.kind == "usual":
-            self.model: Any = usual_model(settings, tensorboard=log)
-            self.callback = MeasureOnly(watch)
-        else:
-            self.model = _model(settings, self.game, tensorboard=log)
-            self.callback = _self_play(settings, self.game, watch)
+        self._path, self._every, self._written = checkpoint, checkpoint_every, -1
+        self._stop, self.stopped = Event(), False
+        self.model = _model(settings, self.game, str(tensorboard) if tensorboard else None)
+        self.callback = _callback(settings, self.game, watch)
         if settings.init:
             self._start_from(Path(settings.init))
         self.callback.init_callback(self.model)
-        self._guard = _CheckpointCallback(self, checkpoint, checkpoint_every)
-
-    @property
-    def curve(self) -> list[Point]:
-        """The measure over steps."""
-        return self.callback.recorder.points
-
-    @property
-    def last(self) -> Float64Array | nn.Module:
-        """The current policy: a table `(I, A)`, or a network where there are no tables."""
-        return self.callback.learner.last
-
-    @property
-    def average(self) -> Float64Array | nn.Module:
-        """The average policy: a table `(I, A)`, or a network where there are no tables."""
-        return self.callback.learner.average
-
-    @property
-    def stopped(self) -> bool:
-        """Whether Ctrl-C ended the run."""
-        return self._guard.stopped
+        self.learner, self.recorder = self.callback.learner, self.callback.recorder
 
     def run(self) -> None:
         """Train to the end, or until Ctrl-C."""
-        left = self.settings.steps - self.model.num_timesteps
-        with _interrupt(self._guard.stop), unchecked_distributions():
+        with _interrupt(self._stop), unchecked_distributions():
             try:
                 self.model.learn(
-                    left,
-                    callback=CallbackList([self._guard, self.callback]),
+                    self.settings.steps - self.model.num_timesteps,
+                    callback=CallbackList([self, self.callback]),
                     log_interval=10 if self.model.tensorboard_log else None,
                     reset_num_timesteps=self.model._last_obs is None,
                 )
@@ -115,19 +95,26 @@ class Training:
                     raise
                 raise diverged(self.model) from None
 
-    def save_model(self, path: Path, *, holds: str) -> None:
-        """Write an SB3 zip that plays the `last` or the `average` policy, as `holds` names it."""
-        plays = self.average if holds == "average" else self.last
-        save_model(path, self.game, plays, trained=self.model, holds=holds)
+    def _on_rollout_start(self) -> None:
+        self.stopped = self._stop.is_set()
+        due = self._written < 0 or self.model.num_timesteps - self._written >= self._every
+        if self._path and (due or self.stopped):
+            write_checkpoint(self._path, self.get_state())
+            self._written = self.model.num_timesteps
+        if self.stopped:
+            raise _Stopped
+
+    def _on_step(self) -> bool:
+        return True
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the next update depends on, in types that load without running code."""
-        model, callback = self.model, self.callback
+        model, random = self.model, np.random.get_state(legacy=True)
         return {
             "settings": asdict(self.settings),
             "policy": model.policy.state_dict(),
             "optimizer": model.policy.optimizer.state_dict(),
-            "callback": callback.get_state() if isinstance(callback, SelfPlay) else {},
+            "callback": self.callback.get_state(),
             "steps": model.num_timesteps,
             "updates": model._n_updates,
             "remaining": model._current_progress_remaining,
@@ -135,179 +122,168 @@ class Training:
             "starts": torch.as_tensor(np.asarray(model._last_episode_starts)),
             "envs": model.env.env_method("get_state"),
             "torch": torch.get_rng_state(),
-            "numpy": _numpy_state(),
+            "numpy": [part.tolist() if isinstance(part, np.ndarray) else part for part in random],
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
+        model = self.model
         try:
-            self._restore(state)
+            model.policy.load_state_dict(state["policy"])
+            model.policy.optimizer.load_state_dict(state["optimizer"])
+            self.callback.set_state(state["callback"])
+            self._written = model.num_timesteps = state["steps"]
+            model._n_updates = state["updates"]
+            model._current_progress_remaining = state["remaining"]
+            model._last_obs = state["observations"].numpy()
+            model._last_episode_starts = state["starts"].numpy()
+            for index, slot in enumerate(state["envs"]):
+                model.env.env_method("set_state", slot, indices=index)
+            torch.set_rng_state(state["torch"])
+            np.random.set_state(tuple(state["numpy"]))
         except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
             raise UsageError(f"not a checkpoint of this run ({first_line(error)})") from None
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        model = self.model
-        model.policy.load_state_dict(state["policy"])
-        model.policy.optimizer.load_state_dict(state["optimizer"])
-        if isinstance(self.callback, SelfPlay):
-            self.callback.set_state(state["callback"])
-        self._guard.written = state["steps"]
-        model.num_timesteps, model._n_updates = state["steps"], state["updates"]
-        model._current_progress_remaining = state["remaining"]
-        model._last_obs = state["observations"].numpy()
-        model._last_episode_starts = state["starts"].numpy()
-        for index, slot in enumerate(state["envs"]):
-            model.env.env_method("set_state", slot, indices=index)
-        torch.set_rng_state(state["torch"])
-        key = np.array(state["numpy"]["state"]["key"], np.uint32)
-        np.random.set_state({**state["numpy"], "state": {**state["numpy"]["state"], "key": key}})
-
     def _start_from(self, path: Path) -> None:
         """Start with the policy of a saved model."""
-        policy = self.model.policy
+        policy, actor = self.model.policy, actor_of(self.model.policy)
         if self.settings.kind == "states":
-            network = open_source(str(path)).network(self.game)
-            _copy_weights(network.module, actor_of(policy), f"init={path}")
-            return
-        table = load_policy(path, game=self.game).table
-        if isinstance(policy, InfosetPolicy) and policy.tabular:
-            policy.set_table(table)
+            source = open_source(str(path)).network(self.game).module
+            weights = source.state_dict().values()
+            try:  # layer by layer, since the layers may have other names
+                actor.load_state_dict(dict(zip(actor.state_dict(), weights, strict=True)))
+            except (ValueError, RuntimeError):
+                want = ", ".join(str(tuple(weight.shape)) for weight in actor.parameters())
+                raise UsageError(
+                    f"init={path}: its network has other layers; want weights {want}"
+                ) from None
+        elif self.settings.kind == "table":
+            policy.set_table(load_policy(path, game=self.game).table)
         else:
-            imitate(actor_of(policy), self.game, table)
+            imitate(actor, self.game, load_policy(path, game=self.game).table)
 
 
-def _copy_weights(source: nn.Module, target: nn.Module, what: str) -> None:
-    """Copy weights layer by layer between networks whose layers may have other names."""
-    weights = source.state_dict().values()
+def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write a training run's state under a checksum: the whole file or nothing."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    write_checksummed(path, file.getvalue())
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The state that `write_checkpoint` wrote, bit for bit, loaded without running code."""
     try:
-        target.load_state_dict(dict(zip(target.state_dict(), weights, strict=True)))
-    except (ValueError, RuntimeError):
-        shapes = ", ".join(str(tuple(weight.shape)) for weight in target.parameters())
-        raise UsageError(f"{what}: its network has other layers; want weights {shapes}") from None
+        content = read_checksummed(path)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is nothing to resume") from None
+    except UsageError as error:
+        raise UsageError(f"not a complete checkpoint of a training run: {error}") from None
+    try:
+        state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+        _ = state["settings"], state["steps"]
+    except Exception:  # the checksum matched, so it is another kind of file
+        raise UsageError(f"{path}: not a checkpoint of a training run") from None
+    return state
 
 
-def _model(settings: Settings, game: Game, *, tensorboard: str | None) -> MaskablePPO:
+def imitate(actor: nn.Module, game: Game, table: Float64Array) -> None:
+    """Fit a network's weights to play `table` `(I, A)`, with no illegal actions even without masks.
+
+    L-BFGS minimises the KL divergence; a dozen information sets take half a second, to about 1e-5.
+    """
+    inputs = torch.tensor(game.network_inputs()).double()
+    wanted = torch.tensor(table).clamp(min=NEVER)
+    optimizer = torch.optim.LBFGS(
+        list(actor.double().parameters()),
+        max_iter=min(300, max(30, 500_000 // len(inputs))),
+        tolerance_grad=1e-10,
+        tolerance_change=1e-14,
+        line_search_fn="strong_wolfe",
+    )
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        divergence = nn.functional.kl_div(actor(inputs).log_softmax(1), wanted, reduction="sum")
+        divergence.backward()  # type: ignore[no-untyped-call]
+        return divergence
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    actor.float()
+
+
+def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskablePPO:
     """The stock `MaskablePPO` of a run, untrained, with its environment."""
-    policy: Any = "MlpPolicy" if settings.kind == "states" else InfosetPolicy
-    policy_kwargs: dict[str, Any] = {
+    kind, rate, n_envs, seed = settings.kind, settings.learning_rate, settings.n_envs, settings.seed
+    common: dict[str, Any] = {
+        "n_steps": settings.n_steps,
+        "n_epochs": settings.epochs,
+        "batch_size": settings.batch_size or None,
+        "vf_coef": settings.vf_coef,
+        "seed": seed,
+        "device": "cpu",
+        "tensorboard_log": tensorboard,
+    }
+    if kind == "usual":
+        return usual_model(settings, **common)
+    common |= {"gamma": 1.0, "gae_lambda": 1.0}
+    layers: Any = {
         "net_arch": [settings.width] * 2,
         "activation_fn": nn.ReLU,
         "optimizer_kwargs": ADAM,
     }
-    if settings.kind == "table":
-        policy_kwargs = {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
-    if settings.kind == "states":
-        own: dict[str, Any] = {
-            "learning_rate": partial(_linear, settings.learning_rate),
-            "clip_range": settings.clip_range,
-            "ent_coef": settings.ent_coef,
-        }
+    if kind == "states":
+        return MaskablePPO(
+            "MlpPolicy",
+            SelfPlayVecEnv(n_envs, game, on="states", seed=seed),
+            learning_rate=lambda left: rate * max(left, 0.01),
+            clip_range=settings.clip_range,
+            ent_coef=settings.ent_coef,
+            policy_kwargs=layers,
+            **common,
+        )
+    if kind == "table":
+        layers = {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
+    env: Any
+    if settings.env == "tree":
+        env = SelfPlayVecEnv(n_envs, game, seed=seed, numbered=True)
     else:
-        fitted = partial(_geometric, settings.learning_rate)
-        own = {
-            "learning_rate": 1.0 if settings.kind == "table" else fitted,
-            "normalize_advantage": False,
-            "max_grad_norm": math.inf,
-        }
-        policy_kwargs["game"] = game
+        make = partial(SelfPlayEnv, game, numbered=True)
+        env = DummyVecEnv([partial(make, seed=seed + slot) for slot in range(n_envs)])
     return MaskablePPO(
-        policy,
-        _environment(settings, game),
-        n_steps=settings.n_steps,
-        n_epochs=settings.epochs,
-        batch_size=settings.batch_size or None,
-        vf_coef=settings.vf_coef,
-        gamma=1.0,
-        gae_lambda=1.0,
-        seed=settings.seed,
-        device="cpu",
-        tensorboard_log=tensorboard,
-        policy_kwargs=policy_kwargs,
-        **own,
+        InfosetPolicy,
+        env,
+        learning_rate=1.0 if kind == "table" else lambda left: rate * 0.3 ** (1 - left),
+        normalize_advantage=False,
+        max_grad_norm=math.inf,
+        policy_kwargs={"game": game, **layers},
+        **common,
     )
 
 
-def _environment(settings: Settings, game: Game) -> Any:
-    n_envs, seed = settings.n_envs, settings.seed
-    if settings.env == "states":
-        return SelfPlayVecEnv(n_envs, game, on="states", seed=seed)
-    if settings.env == "tree":
-        return SelfPlayVecEnv(n_envs, game, seed=seed, numbered=True)
-    makers: list[Callable[[], Any]] = [
-        partial(SelfPlayEnv, game, seed=seed + slot, numbered=True) for slot in range(n_envs)
-    ]
-    return DummyVecEnv(makers)
-
-
-def _geometric(rate: float, remaining: float) -> float:
-    """Adam's rate when `remaining`, 1 to 0, of the run is left: falls to 30%."""
-    return float(rate * 0.3 ** (1 - remaining))
-
-
-def _linear(rate: float, remaining: float) -> float:
-    """Adam's rate when `remaining`, 1 to 0, of the run is left: falls to 1%."""
-    return float(rate * max(remaining, 0.01))
-
-
-def _self_play(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
-    measure: Callable[[nn.Module], float] | None = None
-    if is_measured(settings, game):
-        measure = partial(_exact_nash_conv, game)
-    elif is_bounded(settings, game):
-        measure = partial(_nash_conv_at_least, game, settings.bound_decisions)
+def _callback(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
+    if settings.kind == "usual":
+        return MeasureOnly(watch=watch)
+    bounded = is_bounded(settings, game)
+    measured = bounded or is_measured(settings, game)
     return SelfPlay(
-        step_size=settings.step_size,
-        kl=settings.kl,
-        kl_end=settings.kl_end,
-        magnet_rate=settings.magnet_rate,
-        ent_coef_end=settings.ent_coef_end,
+        **{name: getattr(settings, name) for name in SCHEDULED},
         total_steps=settings.steps,
-        points=settings.points if measure else None,
-        measure=measure,
-        measure_name=BOUND if is_bounded(settings, game) else COLUMNS[2],
+        points=settings.points if measured else None,
+        measure=partial(_measure, game, settings.bound_decisions) if measured else None,
+        measure_name=BOUND if bounded else COLUMNS[2],
         watch=watch,
     )
 
 
-def _exact_nash_conv(game: Game, network: nn.Module) -> float:
-    return game.measure(network_table(network, game)).nash_conv
-
-
-def _nash_conv_at_least(game: Game, decisions: int, network: nn.Module) -> float:
-    """A lower bound from trained best responses, without changing the run's random state."""
+def _measure(game: Game, decisions: int, network: nn.Module) -> float:
+    """NashConv, or a lower bound from trained best responses; the run's random state stays."""
+    if game.is_exact:
+        return game.measure(network_table(network, game)).nash_conv
     policy, before = Policy(game, network=as_network(network, game)), np.random.get_state()
     with torch.random.fork_rng(devices=[]):
         bound = policy.lower_bound(decisions=decisions, hands=BOUND_HANDS)
     np.random.set_state(before)
     return bound.nash_conv_at_least
-
-
-def _numpy_state() -> dict[str, Any]:
-    state = np.random.get_state(legacy=False)
-    return {**state, "state": {**state["state"], "key": state["state"]["key"].tolist()}}
-
-
-class _CheckpointCallback(BaseCallback):
-    """Writes a checkpoint before a rollout when it is due, and stops after Ctrl-C."""
-
-    model: Any
-
-    def __init__(self, training: Training, path: Path | None, every: int) -> None:
-        super().__init__()
-        self._training, self._path, self._every = training, path, every
-        self.stop, self.stopped, self.written = Event(), False, -1
-
-    def _on_rollout_start(self) -> None:
-        self.stopped = self.stop.is_set()
-        due = self.written < 0 or self.model.num_timesteps - self.written >= self._every
-        if self._path and (due or self.stopped):
-            write_checkpoint(self._path, self._training.get_state())
-            self.written = self.model.num_timesteps
-        if self.stopped:
-            raise _Stopped
-
-    def _on_step(self) -> bool:
-        return True
 
 
 class _Stopped(Exception):  # noqa: N818  # not an error: how a callback leaves `learn` between updates
@@ -333,25 +309,24 @@ def _interrupt(stop: Event) -> Iterator[None]:
 
 
 @contextmanager
-def unchecked_distributions() -> Iterator[None]:
+def _temporarily(get: Callable[[], Any], put: Callable[[Any], None], value: Any) -> Iterator[None]:
+    before = get()
+    put(value)
+    try:
+        yield
+    finally:
+        put(before)
+
+
+def unchecked_distributions() -> AbstractContextManager[None]:
     """Switch off torch's validation of distributions, which takes a tenth of a run's time.
 
     Weights that are not finite are found before the next rollout.
     """
-    before = Distribution._validate_args
-    Distribution.set_default_validate_args(False)
-    try:
-        yield
-    finally:
-        Distribution.set_default_validate_args(before)
+    put = Distribution.set_default_validate_args
+    return _temporarily(lambda: Distribution._validate_args, put, False)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> ContextDecorator:
     """Run torch on one thread: with small networks, more threads mostly wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return _temporarily(torch.get_num_threads, torch.set_num_threads, 1)

@@ -5,7 +5,6 @@ turns, so whatever comes before is credited to the *other* seat with the same si
 game that trains each seat to help its opponent.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -13,16 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from sb3_contrib import MaskablePPO
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from algorithms.games import kuhn
-from algorithms.learning.curve import Point, Recorder
-from algorithms.learning.learner import TreeLearner
+from algorithms.learning.learner import SelfPlay, TreeLearner
 from algorithms.learning.settings import CURVE_POINTS, Settings
-from kuhn_bridge.encoding import OBSERVATION_SIZE, Observation
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 from kuhn_bridge.rules import Action
+from kuhn_bridge.state import OBSERVATION_SIZE, Observation
 
 
 class TurnsEnv(gymnasium.Env[Observation, np.int64]):
@@ -56,53 +53,25 @@ class TurnsEnv(gymnasium.Env[Observation, np.int64]):
         return np.asarray(self._env.observe(self._env.agent_selection)["observation"], np.float32)
 
 
-def usual_model(settings: Settings, *, tensorboard: str | None = None) -> MaskablePPO:
+def usual_model(settings: Settings, **options: Any) -> MaskablePPO:
     """SB3's defaults on one environment."""
-    return MaskablePPO(
-        "MlpPolicy",
-        DummyVecEnv([TurnsEnv] * settings.n_envs),
-        learning_rate=settings.learning_rate,
-        n_steps=settings.n_steps,
-        batch_size=settings.batch_size or None,
-        n_epochs=settings.epochs,
-        clip_range=settings.clip_range,
-        ent_coef=settings.ent_coef,
-        vf_coef=settings.vf_coef,
-        seed=settings.seed,
-        device="cpu",
-        tensorboard_log=tensorboard,
-    )
+    for name in ("learning_rate", "clip_range", "ent_coef"):
+        options[name] = getattr(settings, name)
+    return MaskablePPO("MlpPolicy", DummyVecEnv([TurnsEnv] * settings.n_envs), **options)
 
 
-class MeasureOnly(BaseCallback):
+class MeasureOnly(SelfPlay):
     """Averages and measures Kuhn's policies between updates, and leaves PPO alone."""
-
-    model: Any
-    learner: TreeLearner  # never started: it averages and measures
-
-    def __init__(self, watch: Callable[[Point], None] | None = None) -> None:
-        super().__init__()
-        self.recorder = Recorder(watch)
 
     def _init_callback(self) -> None:
         if not hasattr(self, "learner"):
-            self.learner = TreeLearner(self.model, kuhn(), {})
+            self.learner, self._points = TreeLearner(self.model, kuhn(), {}, None), CURVE_POINTS
 
     def _on_training_start(self) -> None:
         self.recorder.start()
 
     def _on_rollout_start(self) -> None:
-        self._measure()
-
-    def _on_step(self) -> bool:
-        return True
+        self._average_and_record()
 
     def _on_training_end(self) -> None:
-        self._measure(final=True)
-
-    def _measure(self, *, final: bool = False) -> None:
-        steps = self.model.num_timesteps
-        self.learner.add_to_average()
-        if self.recorder.is_due(steps, steps / self.model._total_timesteps, CURVE_POINTS) or final:
-            self.recorder.add(steps, self.learner.measures)
-            self.recorder.log(self.logger)
+        self._average_and_record(final=True)

@@ -11,7 +11,7 @@ from itertools import count
 from random import Random
 
 from algorithms.exact.tree import CHANCE, TERMINAL
-from algorithms.exact.values import action_values
+from algorithms.exact.values import action_values, expected_values
 from algorithms.games import KUHN, Game
 from algorithms.policies import Policy
 
@@ -82,7 +82,7 @@ class Sitting:
             if (child := _chosen(answer, labels)) is not None:
                 self._judge(node, child, labels[child])
                 return child
-            self.tell(self.help)
+            self.tell(self.help if answer == "h" else HELP)
 
     def drawn(self, node: int) -> int:
         """The index of the child that chance or the policy chooses."""
@@ -104,7 +104,7 @@ class Sitting:
             interval = f" (95% interval {total - margin:+.1f} to {total + margin:+.1f})"
         result = f"{number} hand{'' if number == 1 else 's'}: {chips(total, signed=True)}{interval}"
         (*_, (name, policy)) = self.policies.items()
-        values = policy.measure().values
+        values = expected_values(self.game.tree, policy.table)
         worth = sum(values[hand % len(values)] for hand in range(number))
         fair = f"With {name} in every seat, yours are worth {worth:+z.2f}."
         costs = " and ".join(f"{chips(c)} against {n}" for n, c in self.given_away.items())

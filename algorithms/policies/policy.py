@@ -99,7 +99,7 @@ class Policy:
     def random(cls, game: Game | str, seed: int) -> Policy:
         """A policy drawn uniformly from all policies; the same for the same seed."""
         loaded = as_game(game)
-        return cls(loaded, loaded.random_table(as_seed(seed)))
+        return cls(loaded, (loaded.native or loaded.tree).random(as_seed(seed)))
 
     @classmethod
     def from_openspiel(cls, policy: Any, game: Any = None) -> Policy:

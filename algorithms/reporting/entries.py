@@ -13,9 +13,8 @@ from algorithms.exact.values import Measure
 from algorithms.learning.curve import Curve, from_csv
 from algorithms.policies.policy import Policy
 from algorithms.policies.sources import is_file
-from algorithms.support import files
+from algorithms.support import budget, files
 from algorithms.support.errors import UsageError
-from algorithms.support.progress import progress
 
 if TYPE_CHECKING:
     from algorithms.learning.best_response import LowerBound
@@ -57,17 +56,11 @@ def entry(
     if policy.game.is_exact:
         measure = policy.measure()
     elif decisions != 0:
-        measure = _lower_bound(policy, name, decisions)
+        from algorithms.learning.best_response import bound_with_bar
+
+        measure = bound_with_bar(name, policy, decisions=decisions or budget.DECISIONS)
         notes["lower bound"] = _responses(measure)
     return Entry(name=name, policy=policy, measure=measure, curve=curve_beside(source), notes=notes)
-
-
-def _lower_bound(policy: Policy, name: str, decisions: int | None) -> LowerBound:
-    from algorithms.learning.best_response import total_decisions
-
-    options: dict[str, Any] = {} if decisions is None else {"decisions": decisions}
-    with progress(f"responding to {name}", total_decisions(policy.game, **options)) as bar:
-        return policy.lower_bound(progress=bar, **options)
 
 
 def _responses(bound: LowerBound) -> dict[str, Any]:

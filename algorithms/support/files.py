@@ -33,14 +33,14 @@ def replacing(path: str | Path) -> Iterator[Path]:
     standard stream is written into, never replaced.
     """
     with _system_errors(path):
-        target = _resolved(path)
-        folder = Path(tempfile.gettempdir()) if _is_special(target) else target.parent
+        target, special = _resolved(path)
+        folder = Path(tempfile.gettempdir()) if special else target.parent
         # The suffix stays at the end of the name: some writers choose their format by it.
         temporary = folder / f".{target.stem}-{secrets.token_hex(4)}{target.suffix}"
         try:
             temporary.touch(exist_ok=False)
             yield temporary
-            if _is_special(target):
+            if special:
                 sys.stdout.flush()  # what was printed so far comes first
                 stream = _STREAMS.get(str(target))
                 with open(target if stream is None else os.dup(stream), "wb") as file:  # noqa: PTH123
@@ -58,8 +58,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def require_writable(path: str | Path) -> None:
     """Raise an error if the file could not be written, before the work that fills it starts."""
     with _system_errors(path):
-        target = _resolved(path)
-        if not _is_special(target):
+        target, special = _resolved(path)
+        if not special:
             tempfile.TemporaryFile(dir=target.parent).close()
 
 
@@ -129,23 +129,21 @@ def read_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
     raise UsageError(f"{path}: its arrays are {wrong}; write them with numpy.savez")
 
 
-def _resolved(path: str | Path) -> Path:
-    """The path with all symbolic links followed; an error if its directory does not exist."""
+def _resolved(path: str | Path) -> tuple[Path, bool]:
+    """The path with symbolic links followed; whether it is a device, a pipe or a standard stream.
+
+    An error if its directory does not exist.
+    """
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"{target}: is a directory; give the name of a file")
-    if _is_special(target):
-        return target
+    if str(target) in _STREAMS or (target.exists() and not target.is_file()):
+        return target, True  # a standard stream may lead to a regular file
     real = Path(os.path.realpath(target))
     for parent in (target.parent, real.parent):
         if not parent.is_dir():
             raise UsageError(f"{target}: there is no directory {parent}")
-    return real
-
-
-def _is_special(target: Path) -> bool:
-    """Whether this is a device, a pipe or a standard stream, which may lead to a regular file."""
-    return str(target) in _STREAMS or (target.exists() and not target.is_file())
+    return real, False
 
 
 @contextmanager

@@ -36,11 +36,6 @@ class Trial:
             name += f"-{random.Random(self.setting).getrandbits(32):08x}"
         return f"{name}/seed-{self.config.seed}"
 
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        return f"{self.setting}, seed {self.config.seed}"
-
     def has_ended(self, sweep: Path) -> bool:
         """Whether its results are in the sweep's folder."""
         return (sweep / self.folder / TRIAL_FILE).exists()

@@ -112,9 +112,8 @@ def run_trial(config: dict[str, Any], finished: frozenset[str]) -> None:
 
 def _train(settings: Settings, every: int, results: Path, checkpoints: Path) -> dict[str, Any]:
     """Train and save the results; return the CPU seconds on all workers."""
-    from algorithms.learning.checkpoint import read_checkpoint  # these take seconds to import
-    from algorithms.learning.saving import save_results
-    from algorithms.learning.training import Training
+    from algorithms.learning.saving import save_results  # these take seconds to import
+    from algorithms.learning.training import Training, read_checkpoint
 
     path = checkpoints / CHECKPOINT_FILE if settings.recipe == "self-play" else None
     watch = _Reporter(checkpoints)

@@ -46,7 +46,8 @@ class Progress:
         trial, _ = self._trials[event.folder]
         self._trials[event.folder] = trial, event
         if event.nash_conv is not None:
-            self._best = min(self._best, (event.nash_conv, trial.name))
+            name = f"{trial.setting}, seed {trial.config.seed}"
+            self._best = min(self._best, (event.nash_conv, name))
         kinds = [event.kind for _, event in self._trials.values()]
         running, ended = kinds.count("started") + kinds.count("progressed"), kinds.count("ended")
         best = "" if self._best[0] == math.inf else ", best {:.4f} ({})".format(*self._best)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kuhn_bridge.encoding import encode_history, one_hot
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card, Phase
-from kuhn_bridge.state import State, nodes
+from kuhn_bridge.state import State, encode_history, nodes, one_hot
 
 
 def to_json() -> str:
