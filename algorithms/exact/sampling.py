@@ -59,11 +59,7 @@ def _sample(
 
 @compiled
 def _sample_external(
-    player: int,
-    arrays: _Arrays,
-    sums: _Sums,
-    scratch: tuple[IntpArray, Float64Array],
-    random: UInt64Array,
+    player: int, arrays: _Arrays, sums: _Sums, scratch: tuple[Any, Any], random: UInt64Array
 ) -> None:
     """Add the player's regrets: all of its actions, one sample of everything else.
 

@@ -160,13 +160,17 @@ def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
     # The nodes after chance's first moves, where no player has acted.
     deals = np.flatnonzero((tree.player != CHANCE) & ~tree.sequence.any(axis=0)).astype(np.int32)
     own_share, alias = _alias_table(tree.chance_reach[deals])
+    chance = np.zeros(tree.num_nodes)
+    for node in np.flatnonzero(tree.player == CHANCE):
+        children = slice(tree.first_child[node], tree.first_child[node + 1])
+        chance[children] = running_sums(tree.chance_probability[None, children])[0]
     return Rules(
         state.astype(np.uint8),
         tree.player,
         tree.infoset,
         tree.first_child,
         np.where(tree.legal, np.cumsum(tree.legal, axis=1) - 1, -1).astype(np.int16),
-        _sums_among_siblings(tree),
+        chance,
         running_sums(policy),
         np.ascontiguousarray(tree.returns.T, np.float32),
         np.column_stack([deals, deals[alias]]),
@@ -197,15 +201,6 @@ def _alias_table(
             small.append(large.pop())
     share[small + large] = 1.0  # up to rounding
     return share, alias
-
-
-def _sums_among_siblings(tree: Tree) -> arrays.Float64Array:
-    """Running sums of chance's probabilities among the children of a node: `(N,)`."""
-    sums = np.zeros(tree.num_nodes)
-    for node in np.flatnonzero(tree.player == CHANCE):
-        own = slice(tree.first_child[node], tree.first_child[node + 1])
-        sums[own] = running_sums(tree.chance_probability[None, own])[0]
-    return sums
 
 
 @compiled
