@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from algorithms.games import KUHN, Game
 from algorithms.learning import matches
 from algorithms.policies import Policy, sources
-from algorithms.policies.kuhn import STYLES
+from algorithms.policies.formats import STYLES
 from algorithms.support import command
 
 KUHN_OPPONENTS = (*STYLES, "nash:0", "nash:1/3", sources.BEST_RESPONSE)

@@ -11,13 +11,12 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from statistics import mean, stdev
-from types import MappingProxyType
 
 from algorithms.games import Game, load_game, make_solver
 from algorithms.policies import load_policy
@@ -26,15 +25,13 @@ from algorithms.support.command import EXIT_OK, Parser, run, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
 
-GAMES = MappingProxyType(
-    {
-        "PTTT": "phantom_ttt(obstype=reveal-nothing)",
-        "DH3": "dark_hex(gameversion=cdh,board_size=3,obstype=reveal-nothing)",
-        "LD2D5": "liars_dice(numdice=2,dice_sides=5)",
-        "APTTT": "phantom_ttt(gameversion=abrupt,obstype=reveal-nothing)",
-        "ADH3": "dark_hex(gameversion=adh,board_size=3,obstype=reveal-nothing)",
-    }
-)
+GAMES = {
+    "PTTT": "phantom_ttt(obstype=reveal-nothing)",
+    "DH3": "dark_hex(gameversion=cdh,board_size=3,obstype=reveal-nothing)",
+    "LD2D5": "liars_dice(numdice=2,dice_sides=5)",
+    "APTTT": "phantom_ttt(gameversion=abrupt,obstype=reveal-nothing)",
+    "ADH3": "dark_hex(gameversion=adh,board_size=3,obstype=reveal-nothing)",
+}
 TRAINED = (("PTTT", 10), ("PTTT", 40), ("DH3", 10), ("LD2D5", 10))  # millions of decisions
 SOLVED = (("cfr+", "PTTT"), ("dcfr", "PTTT"), ("cfr+", "DH3"))
 MEASURED_AFTER = (10, 30, 100, 300)  # iterations
@@ -134,14 +131,9 @@ def uniform(short: str, game: Game | None = None) -> Iterator[Row]:
     game.measure(policy)
     again = time.process_time() - first
     infosets = f"{sum(game.native.num_infosets):,} information sets; " if game.native else ""
-    yield Row(
-        "uniform play",
-        short,
-        measure.nash_conv,
-        first - start,
-        _peak_gib(),
-        f"{infosets}{built - start:.1f} s of it to build; {again:.2f} s per further evaluation",
-    )
+    remarks = f"{built - start:.1f} s of it to build; {again:.2f} s per further evaluation"
+    numbers = measure.nash_conv, first - start, _peak_gib()
+    yield Row("uniform play", short, *numbers, infosets + remarks)
 
 
 def solved(
@@ -173,18 +165,13 @@ def trained(short: str, steps: int, *, seeds: Sequence[int] = SEEDS) -> Iterator
             train_ppo.main([*given, "--quiet"])
         seconds, gib = (time.process_time() - start) / len(seeds), _peak_gib()
         found = [load_policy(model).nash_conv() for model in models]
-    yield Row(
-        f"train_ppo, {steps // 10**6} million decisions",
-        short,
-        mean(found),
-        seconds,
-        gib,
-        f"seeds {seeds[0]} to {seeds[-1]}; CPU s per seed, training alone",
-        T_97_5 * stdev(found) / len(found) ** 0.5,
-    )
+    what = f"train_ppo, {steps // 10**6} million decisions"
+    remarks = f"seeds {seeds[0]} to {seeds[-1]}; CPU s per seed, training alone"
+    half_width = T_97_5 * stdev(found) / len(found) ** 0.5
+    yield Row(what, short, mean(found), seconds, gib, remarks, half_width)
 
 
-BENCHMARKS: MappingProxyType[str, Callable[[], Iterator[Row]]] = MappingProxyType(
+BENCHMARKS = (
     {f"uniform {short}": partial(uniform, short) for short in GAMES}
     | {f"{variant} {short}": partial(solved, variant, short) for variant, short in SOLVED}
     | {f"train_ppo {short} {n}M": partial(trained, short, n * 10**6) for short, n in TRAINED}
@@ -194,26 +181,20 @@ BENCHMARKS: MappingProxyType[str, Callable[[], Iterator[Row]]] = MappingProxyTyp
 def update(path: Path, rows: Sequence[Row]) -> None:
     """Replace the rows of the table that have the same first two columns; add the others."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    first, last = _table_lines(path, lines)
-    body = {cells_of(line)[:2]: line for line in lines[first:last]}
+    headers = [number for number, line in enumerate(lines) if cells_of(line) == HEADER]
+    if not headers:
+        raise UsageError(f"{path}: no table with the columns {', '.join(HEADER)}")
+    first = headers[0] + 2  # after the rule below the header
+    old = list(takewhile(lambda line: line.startswith("|"), lines[first:]))
+    body = {cells_of(line)[:2]: line for line in old}
     body |= {row.cells[:2]: f"| {' | '.join(row.cells)} |" for row in rows}
-    whole = [*lines[:first], *body.values(), *lines[last:]]
+    whole = [*lines[:first], *body.values(), *lines[first + len(old) :]]
     files.write_text(path, "\n".join(whole) + "\n")
 
 
 def cells_of(line: str) -> tuple[str, ...]:
     """The cells of a row of a Markdown table."""
     return tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
-
-
-def _table_lines(path: Path, lines: Sequence[str]) -> tuple[int, int]:
-    """Where the rows of the table begin and end."""
-    for number, line in enumerate(lines):
-        if cells_of(line) == HEADER:
-            first = number + 2  # after the rule below the header
-            rows = takewhile(lambda row: row.startswith("|"), lines[first:])
-            return first, first + sum(1 for _ in rows)
-    raise UsageError(f"{path}: no table with the columns {', '.join(HEADER)}")
 
 
 def _peak_gib() -> float:

@@ -7,22 +7,18 @@ with certainty, after which few enough histories are left.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from algorithms.exact import values
 from algorithms.exact.liars_dice import legal_actions
-from algorithms.exact.native import Tables
+from algorithms.exact.native import NativeGame, Tables
 from algorithms.exact.phantom.rules import MAX_CELLS
-from algorithms.exact.phantom.sequences import infosets_of
-from algorithms.exact.phantom.walk import OPEN, WIN, Values, find_tries, move, walk
-from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit
+from algorithms.exact.phantom.walk import OPEN, WIN, find_tries, move, policies_of, walk
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from algorithms.games import Game
-from algorithms.games.liars_dice import LiarsDice
-from algorithms.games.native import NativeGame
-from algorithms.games.phantom import Phantom
-from algorithms.support.arrays import Float64Array
+from algorithms.games.native import LiarsDice, Phantom
 from parity.registry import NATIVE, Settings, Skipped, Tally, check
 
 EXACT = 1e-12
@@ -42,87 +38,73 @@ PUBLISHED = {
 
 PolicyRows: TypeAlias = Callable[[Any], Any]
 """The rows `(n, A)` of one player's policy at information sets `(n,)`."""
-Reference: TypeAlias = Callable[[Sequence[PolicyRows]], Any]
+Reference: TypeAlias = Callable[[Sequence[PolicyRows]], values.Measure]
 """Measures two players' policies after an opening: `values` and `best_values`."""
-
-
-class Position(NamedTuple):
-    """The position after some actions, chance's included, by our rules."""
-
-    player: int  # to act; CHANCE or TERMINAL
-    legal: list[int]
-    returns: list[float]
 
 
 @check("rules", NATIVE, "actors, legal actions, ends and payoffs by our rules")
 def check_rules(tally: Tally, settings: Settings) -> None:
     """Every state of a small game, random hands of a large one."""
     native = native_form(settings.game)
+    phrases = {TERMINAL: "pays {}", CHANCE: "deals {}"}
     for state in _states(settings):
-        where, player = f"after {state.history()}", state.current_player()
-        found = position(native, state.history())
-        tally.same(where, "lets {} act", found.player, player)
-        if player == TERMINAL:
-            tally.same(where, "pays {}", found.returns, state.returns())
-        else:
-            phrase = "deals {}" if player == CHANCE else "allows {}"
-            tally.same(where, phrase, found.legal, state.legal_actions())
+        where, theirs = f"after {state.history()}", state.current_player()
+        after = _dice_position if isinstance(native, LiarsDice) else _phantom_position
+        player, answer = after(native, state.history())
+        tally.same(where, "lets {} act", player, theirs)
+        expected = state.returns() if theirs == TERMINAL else state.legal_actions()
+        tally.same(where, phrases.get(theirs, "allows {}"), answer, expected)
 
 
-def position(native: Phantom | LiarsDice, history: Sequence[int]) -> Position:
-    """The position after a history of OpenSpiel, by our rules."""
-    if isinstance(native, LiarsDice):
-        return _dice_position(native, history)
-    return _phantom_position(native, history)
-
-
-def _phantom_position(native: Phantom, history: Sequence[int]) -> Position:
-    rules, found, end = native.rules, 0, OPEN
+def _phantom_position(native: Phantom, history: Sequence[int]) -> tuple[int, list[Any]]:
+    """Who acts after a history of OpenSpiel and the legal actions; at the end the returns."""
+    position, end, mover = 0, OPEN, 0
     for cell in history:
-        mover = found >> 4 * MAX_CELLS
-        found, _, end = move(rules.wins, rules.abrupt, found, cell)
+        mover = position >> 4 * MAX_CELLS
+        position, _, end = move(native.rules, position, cell)
     if end != OPEN:
-        won = (1.0 if mover == 0 else -1.0) if end == WIN else 0.0
-        return Position(TERMINAL, [], [won, -won])
-    player = found >> 4 * MAX_CELLS
-    tried = found >> MAX_CELLS * (2 + player)
-    return Position(player, [cell for cell in range(rules.cells) if not tried >> cell & 1], [])
+        won = float((1 - 2 * mover) * (end == WIN))
+        return TERMINAL, [won, -won]
+    player = position >> 4 * MAX_CELLS
+    tried = position >> MAX_CELLS * (2 + player)
+    return player, [cell for cell in range(native.num_actions) if not tried >> cell & 1]
 
 
-def _dice_position(native: LiarsDice, history: Sequence[int]) -> Position:
+def _dice_position(native: LiarsDice, history: Sequence[int]) -> tuple[int, list[Any]]:
+    """The same in Liar's Dice, where chance acts first."""
     rules, bids, dice = native.rules, native.num_actions - 1, native.rules.dice
     if len(history) < 2 * dice:
-        return Position(CHANCE, list(range(len(rules.matches))), [])
+        return CHANCE, list(range(len(rules.matches)))
     moves = history[2 * dice :]
     player = len(moves) % 2
     if bids not in moves:  # nobody has called the other a liar
         code = np.array([sum(1 << (bids - 1 - bid) for bid in moves)])
-        return Position(player, np.flatnonzero(legal_actions(rules, code)[0]).tolist(), [])
+        return player, np.flatnonzero(legal_actions(rules, code)[0]).tolist()
     bid, matching = moves[-2], 0
     for sides in (history[:dice], history[dice : 2 * dice]):
         roll = rules.rolls.tolist().index(sorted(side + 1 for side in sides))
         matching += int(rules.matches[rules.face[bid], roll])
     bidder_wins = matching >= rules.quantity[bid]
     won = 1.0 if bidder_wins == (player == 0) else -1.0  # the bidder would be next
-    return Position(TERMINAL, [], [won, -won])
+    return TERMINAL, [won, -won]
 
 
 @check("tensors", NATIVE, "information state tensors of the player to act")
 def check_tensors(tally: Tally, settings: Settings) -> None:
     """At every decision that is visited."""
     native = native_form(settings.game)
-    for state, player, infoset in _decisions(settings):
+    for where, state, player, infoset in _decisions(settings):
         ours = native.observations(player, infoset, infoset + 1)[0].tolist()
-        tally.same(_where(state), "observes {}", ours, state.information_state_tensor(player))
+        tally.same(where, "observes {}", ours, state.information_state_tensor(player))
 
 
 @check("masks", NATIVE, "legal actions of each information set")
 def check_masks(tally: Tally, settings: Settings) -> None:
     """At every decision that is visited."""
     native = native_form(settings.game)
-    for state, player, infoset in _decisions(settings):
+    for where, state, player, infoset in _decisions(settings):
         ours = np.flatnonzero(native.legal(player, infoset, infoset + 1)[0]).tolist()
-        tally.same(_where(state), "allows {}", ours, state.legal_actions())
+        tally.same(where, "allows {}", ours, state.legal_actions())
 
 
 @check("infosets", NATIVE, "one number per information set: what a player has seen and done")
@@ -131,8 +113,8 @@ def check_infosets(tally: Tally, settings: Settings) -> None:
     native = native_form(settings.game)
     keys: dict[tuple[int, int], Any] = {}
     numbers: dict[tuple[int, Any], int] = {}
-    for state, player, infoset in _decisions(settings):
-        where, key = _where(state), _knowledge(native, state, player)
+    for where, state, player, infoset in _decisions(settings):
+        key = _knowledge(native, state, player)
         known = keys.setdefault((player, infoset), key)
         tally.same(where, f"has {{}} as information set {infoset}", known, key)
         number = numbers.setdefault((player, key), infoset)
@@ -143,36 +125,22 @@ def check_infosets(tally: Tally, settings: Settings) -> None:
         tally.same("the whole game", "has {} information sets", sum(native.num_infosets), len(keys))
 
 
-def _knowledge(native: NativeGame, state: Any, player: int) -> Any:
+def _knowledge(native: Phantom | LiarsDice, state: Any, player: int) -> Any:
     """A player's observations and actions so far.
 
     In phantom games these are the cells that it tried, each taken or found to be held. OpenSpiel's
     string is not used: in classical dark hex it also has the number of all actions.
     """
-    if not isinstance(native, Phantom):
+    if isinstance(native, LiarsDice):
         return state.information_state_string(player)
-    held: set[int] = set()
-    own = []
-    for step in state.full_history():
-        if step.player == player:
-            own.append((step.action, step.action in held))
-        held.add(step.action)
-    return tuple(own)
-
-
-def measured(native: NativeGame, tables: Tables) -> values.Measure:
-    """Our own measure."""
-    return native.measure(tables)
+    cells, movers = state.history(), [step.player for step in state.full_history()]
+    return tuple((x, x in cells[:i]) for i, x in enumerate(cells) if movers[i] == player)
 
 
 @check("measure", NATIVE, "values and best responses against a walk over OpenSpiel's states")
 def check_measure(tally: Tally, settings: Settings) -> None:
     """Random policies of a small game; of a large game, after an opening."""
-
-    def is_late(state: Any) -> bool:
-        return len(state.legal_actions()) <= LATE
-
-    _compare_measures(tally, settings, _tree_reference, is_late)
+    _compare_measures(tally, settings, _tree_reference, lambda x: len(x.legal_actions()) <= LATE)
 
 
 @check("walk", NATIVE, "values and best responses against a generic walk over histories")
@@ -181,18 +149,11 @@ def check_walk(tally: Tally, settings: Settings) -> None:
     if not isinstance(native_form(settings.game), Phantom):
         raise Skipped("only phantom games have such a walk")
     tally.theirs = "the walk"
-
-    def is_opened(state: Any) -> bool:
-        return len(state.history()) == OPENING
-
-    _compare_measures(tally, settings, _walk_reference, is_opened)
+    _compare_measures(tally, settings, _walk_reference, lambda x: len(x.history()) == OPENING)
 
 
 def _compare_measures(
-    tally: Tally,
-    settings: Settings,
-    make_reference: Callable[[Game, Sequence[int]], Reference],
-    done: Callable[[Any], bool],
+    tally: Tally, settings: Settings, make: Callable[..., Reference], done: Callable[[Any], bool]
 ) -> None:
     """Compare random policies, in large games after an opening that ends when `done`."""
     game, native = settings.game, native_form(settings.game)
@@ -201,7 +162,7 @@ def _compare_measures(
         opening = [] if _is_small(native) else _opening(game, seed, done)
         tables = native.random(seed)
         _play_opening(game, opening, tables)
-        found, reference = measured(native, tables), make_reference(game, opening)
+        found, reference = native.measure(tables), make(game, opening)
         policies: list[PolicyRows] = [table.__getitem__ for table in tables]
         expected = reference(policies)
         where = f"random policy {seed}{f', after {opening}' if opening else ''}"
@@ -210,9 +171,8 @@ def _compare_measures(
             responding = list(policies)
             responding[player] = lambda infosets: pure[response[infosets]]  # noqa: B023
             won, best = reference(responding).values[player], expected.best_values[player]
-            tally.close(
-                where, f"lets player {player} win {{}} by its best response", won, best, EXACT
-            )
+            phrase = f"lets player {player} win {{}} by its best response"
+            tally.close(where, phrase, won, best, EXACT)
             if not opening:
                 value = found.best_values[player]
                 tally.close(where, f"has best value {{}} for player {player}", value, best, EXACT)
@@ -240,34 +200,38 @@ def _play_opening(game: Game, opening: Sequence[int], tables: Tables) -> None:
         if state.is_chance_node():
             stack += [(state.child(outcome), left) for outcome in state.legal_actions()]
         elif left:
-            player = state.current_player()
             row = np.eye(native.num_actions)[left[0]]
-            tables[player][native.infoset_of(state, player)] = row
+            tables[state.current_player()][infoset_of(native, state)] = row
             stack.append((state.child(left[0]), left[1:]))
 
 
-def _tree_reference(game: Game, opening: Sequence[int]) -> Reference:
-    """Measures on a tree of OpenSpiel's states, whose information sets are ours."""
+def tree_of_states(game: Game, opening: Sequence[int] = ()) -> Tree:
+    """The tree of OpenSpiel's states that begin with an opening; its keys are our numbers."""
     native = native_form(game)
 
     def visits(
         state: Any, left: Sequence[int], depth: int = 0, action: int = -1, share: float = 1.0
     ) -> Iterator[Visit]:
-        player = state.current_player()
+        player, moves = state.current_player(), []
         if player == TERMINAL:
             yield Visit(depth, player, action, share, returns=state.returns())
         elif player == CHANCE:
             yield Visit(depth, player, action, share)
-            for outcome, odds in state.chance_outcomes():
-                yield from visits(state.child(outcome), left, depth + 1, outcome, odds)
+            moves = state.chance_outcomes()
         else:
-            key, legal = str(native.infoset_of(state, player)), left[:1] or state.legal_actions()
-            yield Visit(depth, player, action, share, key, legal)
-            for move in legal:
-                yield from visits(state.child(move), left[1:], depth + 1, move)
+            legal = left[:1] or state.legal_actions()
+            yield Visit(depth, player, action, share, str(infoset_of(native, state)), legal)
+            moves, left = [(choice, 1.0) for choice in legal], left[1:]
+        for choice, odds in moves:
+            yield from visits(state.child(choice), left, depth + 1, choice, odds)
 
     first = game.origin.new_initial_state()
-    tree = TreeBuilder(game.name, 2, native.num_actions).build(visits(first, opening))
+    return TreeBuilder(game.name, 2, native.num_actions).build(visits(first, opening))
+
+
+def _tree_reference(game: Game, opening: Sequence[int]) -> Reference:
+    """Measures on a tree of OpenSpiel's states."""
+    tree = tree_of_states(game, opening)
     infosets, free = np.array(list(map(int, tree.keys))), tree.legal.sum(axis=1) > 1
 
     def measure(policies: Sequence[PolicyRows]) -> values.Measure:
@@ -284,19 +248,9 @@ def _walk_reference(game: Game, opening: Sequence[int]) -> Reference:
     """Measures by the compiled walk over all histories after an opening."""
     native = native_form(game)
     tries = find_tries(native.rules, opening)
-    infosets = list(map(infosets_of, native.sequences, tries.actions, tries.outcomes))
 
-    def table(player: int, rows: PolicyRows) -> Float64Array:
-        """The rows of all private sequences, normalised; 0 where the player does not act."""
-        found = np.zeros((len(infosets[player]), native.num_actions))
-        acts = infosets[player] >= 0
-        found[acts] = rows(infosets[player][acts])
-        found[acts] /= found[acts].sum(axis=1, keepdims=True)
-        return found
-
-    def measure(policies: Sequence[PolicyRows]) -> Values:
-        first, second = (table(player, rows) for player, rows in enumerate(policies))
-        return walk(native.rules, tries, (first, second))
+    def measure(policies: Sequence[PolicyRows]) -> values.Measure:
+        return walk(native.rules, tries, policies_of(tries, native.sequences, policies))
 
     return measure
 
@@ -305,11 +259,11 @@ def _walk_reference(game: Game, opening: Sequence[int]) -> Reference:
 def check_published(tally: Tally, settings: Settings) -> None:
     """Six digits, in the five benchmark games."""
     native = native_form(settings.game)
-    published = PUBLISHED.get((native.num_infosets[0], native.num_infosets[1]))
+    published = PUBLISHED.get(native.num_infosets)
     if published is None:
         raise Skipped("no figure is published for this game")
     tally.theirs = "exp-a-spiel"
-    found = measured(native, native.uniform()).exploitability
+    found = native.measure(native.uniform()).exploitability
     tally.close("uniform play", "has exploitability {}", found, published, PUBLISHED_DIGITS)
 
 
@@ -333,17 +287,18 @@ def _states(settings: Settings) -> Iterator[Any]:
         yield state
 
 
-def _decisions(settings: Settings) -> Iterator[tuple[Any, int, int]]:
-    """States in which a player acts, with the player and our information set."""
-    native = native_form(settings.game)
+def _decisions(settings: Settings) -> Iterator[tuple[str, Any, int, int]]:
+    """States in which a player acts, each with its label, the player and our information set."""
     for state in _states(settings):
-        player = state.current_player()
-        if player >= 0:
-            yield state, player, native.infoset_of(state, player)
+        if (player := state.current_player()) >= 0:
+            where = f"player {player} after {state.history()}"
+            yield where, state, player, infoset_of(native_form(settings.game), state)
 
 
-def _where(state: Any) -> str:
-    return f"player {state.current_player()} after {state.history()}"
+def infoset_of(native: NativeGame, state: Any) -> int:
+    """The information set of the player to act in an OpenSpiel state."""
+    tensor = np.array([state.information_state_tensor()], np.float32)
+    return int(native.find_infosets(state.current_player(), tensor)[0])
 
 
 def _is_small(native: NativeGame) -> bool:

@@ -8,8 +8,8 @@ import pytest
 
 from algorithms.exact.cfr import VARIANTS
 from algorithms.games import load_game
-from algorithms.games.liars_dice import find_liars_dice
-from algorithms.games.phantom import find_phantom
+from algorithms.games.native import find_native
+from parity.native import tree_of_states
 
 
 def dark_hex(rows, cols, version):
@@ -31,15 +31,12 @@ SMALL_HEX = [
 ]
 DICE = [dice(1, 3), dice(1, 4), dice(2, 2), dice(2, 2, "reset-quantity")]
 SMALL_DICE = [*DICE, *slow([dice(1, 5), dice(1, 6), dice(2, 3), dice(1, 5, "reset-quantity")])]
-# Games whose information sets are those of the tree: in abrupt hex they are own sequences too.
-TREES = [dark_hex(2, 2, "adh"), *slow([dark_hex(2, 3, "adh")]), *SMALL_DICE]
 ALTERNATING = [name for name, variant in VARIANTS.items() if variant.alternating]
 
 
 @cache
 def native(name):
-    game = pyspiel.load_game(name)
-    return find_phantom(game) or find_liars_dice(game)
+    return find_native(pyspiel.load_game(name))
 
 
 def pure(game, actions):
@@ -56,24 +53,20 @@ POLICIES = {
 }
 
 
-def in_float64(table):
-    return table / table.sum(axis=1, keepdims=True, dtype=np.float64)
-
-
 @cache
-def tree_rows(name):
-    """Each player's information sets as rows of the tree: one `(I_p,)` per player."""
-    game, tree = load_game(name), load_game(name).tree
+def tree_of(name):
+    """OpenSpiel's states, and each player's information sets as rows: one `(I_p,)` per player."""
+    tree = tree_of_states(load_game(name))
     rows = [np.full(count, -1) for count in native(name).num_infosets]
-    for row, player in enumerate(tree.owner.tolist()):
-        infoset = native(name).infoset_of(game.state_of(row), player)
-        rows[player][infoset] = row
-    return rows
+    for row, (player, key) in enumerate(zip(tree.owner, tree.keys, strict=True)):
+        rows[player][int(key)] = row
+    return tree, rows
 
 
 def on_tree(name, tables):
     """Tables as the tree's policy `(I, A)`, normalised in float64."""
-    policy = np.zeros(load_game(name).tree.legal.shape)
-    for table, rows in zip(tables, tree_rows(name), strict=True):
-        policy[rows] = in_float64(table)
+    tree, rows = tree_of(name)
+    policy = np.zeros(tree.legal.shape)
+    for table, own in zip(tables, rows, strict=True):
+        policy[own] = table / table.sum(axis=1, keepdims=True, dtype=np.float64)
     return policy

@@ -29,34 +29,32 @@ that begin this way add 0.5 * 0.4 - 0.5 * 0.2 = 0.1 to its value.
 
 Best responses are computed in the same walk: at its own public states a player takes, for each
 private state, the largest value of its actions; at the opponent's it adds the values up.
+
+**CFR.** One iteration is one walk per player. With r(x) the mover's range and v(a, x) the
+counterfactual value of action a with private state x, both under the current policy p:
+
+    regret(a, x)  <-  discount * (regret(a, x) + v(a, x) - sum over b of p(b, x) v(b, x))
+    average(a, x) <-  average(a, x) + t^gamma * r(x) * p(a, x)
+
+and p is proportional to the positive part of the regrets (`Variant` has the exponents). Only legal
+actions are stored. A public state with k bids left has k + 1 of them, "liar" and then the bids from
+the highest to the lowest, each a vector over the n private states. The code c > 0 has k zeros below
+its lowest one, and those numbers sum to m - ones(m) over the codes 1 .. m: the first vector of c is
+(B + 1) + 2 (c - 1) - ones(c - 1). (The first public state has an unused vector for "liar".)
 """
 
-from functools import partial
 from itertools import combinations_with_replacement
 from math import factorial, prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from algorithms.exact.native import (
-    ROW_SUM_TOLERANCE,
-    Tables,
-    invalid_row,
-    largest_losses,
-    require_tables,
-)
+from algorithms.exact import native
+from algorithms.exact.cfr import Variant, Weights
+from algorithms.exact.native import NativeSolver, Tables
 from algorithms.exact.values import Measure
-from algorithms.support.arrays import (
-    BoolArray,
-    Float32Array,
-    Float64Array,
-    Int8Array,
-    Int64Array,
-)
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
 from algorithms.support.compiled import compiled, inlined
-
-RESET_FACE = "reset-face"  # OpenSpiel's default; its other bidding rule is "reset-quantity"
-_NO_LOSSES = np.empty(0), np.empty(0)
 
 
 class Rules(NamedTuple):
@@ -70,12 +68,12 @@ class Rules(NamedTuple):
     matches: Int64Array  # (sides, n) how many dice of a private state show the face or are wild
 
 
-def liars_dice_rules(dice: int, sides: int, bidding_rule: str = RESET_FACE) -> Rules:
+def liars_dice_rules(dice: int, sides: int, bidding_rule: str) -> Rules:
     """The rules for `dice` per player; bids are numbered by rank, as OpenSpiel numbers them."""
     bids = np.arange(2 * dice * sides)
-    if bidding_rule == RESET_FACE:  # with two dice of six sides, 2-1 follows 1-6
+    if bidding_rule == "reset-face":  # with two dice of six sides, 2-1 follows 1-6
         quantity, face = bids // sides + 1, bids % sides
-    else:  # 1-2 follows 4-1
+    else:  # "reset-quantity": 1-2 follows 4-1
         quantity, face = bids % (2 * dice) + 1, bids // (2 * dice)
     rolls = list(combinations_with_replacement(range(1, sides + 1), dice))
     orders = [
@@ -87,9 +85,9 @@ def liars_dice_rules(dice: int, sides: int, bidding_rule: str = RESET_FACE) -> R
     return Rules(dice, quantity, face, dealt, np.array(orders) / sides**dice, matches)
 
 
-def num_infosets(rules: Rules) -> int:
-    """The number of information sets of each player: 2^(B - 1) * n."""
-    return len(rules.chance) << (len(rules.quantity) - 1)
+def table_shape(rules: Rules) -> tuple[int, int]:
+    """The information sets of each player, 2^(B - 1) * n, and the actions, B + 1."""
+    return len(rules.chance) << (len(rules.quantity) - 1), len(rules.quantity) + 1
 
 
 def public_codes(player: int, indices: Int64Array) -> Int64Array:
@@ -113,42 +111,31 @@ def legal_actions(rules: Rules, codes: Int64Array) -> BoolArray:
 
 def evaluate(rules: Rules, tables: Tables) -> Measure:
     """Values, best responses and losses of a joint policy; rows are normalised in float64."""
-    shape = num_infosets(rules), len(rules.quantity) + 1
-    tables = require_tables(tables, [shape, shape])
-    best, best_values = _no_responses(rules), np.zeros(2)
-    value, player, invalid = _walk(rules, tables, best, _NO_LOSSES, best_values)
+    tables = native.require_tables(tables, [table_shape(rules)] * 2)
+    (value, *best_values), best, _, (player, invalid) = _walk(rules, tables, False)
     if invalid >= 0:
-        raise invalid_row(tables, player, invalid)
+        raise native.invalid_row(tables, player, invalid)
+
+    def reach(player: int, infoset: int) -> float:
+        index, roll = divmod(infoset, len(rules.chance))
+        both = ranges(rules, tables, int(public_codes(player, np.array([index]))[0]))
+        return float(both[player, roll] * both[1 - player].sum())
+
     return Measure(
         (value, -value),
-        tuple(best_values.tolist()),
+        tuple(best_values),
         lambda: best,
-        lambda: largest_losses(
-            tables, best, losses(rules, tables), partial(_infoset_reach, rules, tables)
-        ),
+        lambda: native.largest_losses(tables, best, losses(rules, tables), reach),
     )
 
 
-def losses(rules: Rules, tables: Tables) -> tuple[Float64Array, Float64Array]:
+def losses(rules: Rules, tables: Tables) -> tuple[Float64Array, ...]:
     """The loss at each information set, as in `algorithms.exact.values`: one `(I_p,)` per player.
 
     The tables are those of a policy that `evaluate` accepts.
     """
-    lost = np.zeros(num_infosets(rules)), np.zeros(num_infosets(rules))
-    _walk(rules, tables, _no_responses(rules), lost, np.zeros(2))
+    _, _, lost, _ = _walk(rules, tables, True)
     return lost
-
-
-def _no_responses(rules: Rules) -> tuple[Int8Array, ...]:
-    """The action "liar" at every information set: the only one where no bid is left."""
-    return tuple(np.full(num_infosets(rules), len(rules.quantity), np.int8) for _ in range(2))
-
-
-def _infoset_reach(rules: Rules, tables: Tables, player: int, infoset: int) -> float:
-    """The probability that a hand arrives at an information set."""
-    index, roll = divmod(infoset, len(rules.chance))
-    reach = ranges(rules, tables, int(public_codes(player, np.array([index]))[0]))
-    return float(reach[player, roll] * reach[1 - player].sum())
 
 
 def ranges(rules: Rules, tables: Tables, code: int) -> Float64Array:
@@ -164,7 +151,7 @@ def ranges(rules: Rules, tables: Tables, code: int) -> Float64Array:
     return reach
 
 
-class Stack(NamedTuple):
+class _Stack(NamedTuple):
     """The public states from the first to the current one, by depth, as vectors over rolls.
 
     At depth d the mover's range is `reach[d]` and the other player's is `reach[d + 1]`. A bid turns
@@ -190,59 +177,52 @@ class _Values(NamedTuple):
 
 @compiled
 def _walk(
-    rules: Rules,
-    tables: Tables,
-    best: tuple[Int8Array, ...],
-    lost: tuple[Float64Array, Float64Array],
-    best_values: Float64Array,
-) -> tuple[float, int, int]:
-    """Visit all public states; return player 0's value, and an invalid row and its player, or -1.
+    rules: Rules, tables: Tables, with_losses: bool
+) -> tuple[tuple[float, ...], tuple[Int8Array, ...], tuple[Float64Array, ...], tuple[int, int]]:
+    """Visit all public states, unless an information set is invalid.
 
-    Writes the best responses' values and actions, and the losses unless `lost` is empty.
+    Returns player 0's value and those of the best responses; the actions of these, "liar" where no
+    bid is left, and the losses, empty unless `with_losses`, by player `(I_p,)`; and the player and
+    the number of the invalid information set, or -1.
     """
     bids, n = len(rules.quantity), len(rules.chance)
-    stack = new_stack(rules)
+    size, lossy = n << (bids - 1), n << (bids - 1) if with_losses else 0
+    best, lost = (
+        (np.full(size, bids, np.int8), np.full(size, bids, np.int8)),
+        (np.empty(lossy), np.empty(lossy)),
+    )
+    stack = _new_stack(rules)
     mover, other, mixture = np.zeros((3, bids + 1, n))
     mover[0] = -np.inf  # there is nothing to call before the first bid
     values = _Values(mover, other, mixture, np.zeros((bids + 1, n), np.int64))
-    value, top = 0.0, -1
+    value = 0.0
     for code in range(1 << bids):
-        depth = count_ones(code)
-        for finished in range(top, depth - 1, -1):
-            _leave(stack, values, finished, best[finished & 1], lost[finished & 1])
-        enter(stack, depth, code)
+        depth = _enter(stack, code)
         invalid = _read_policy(stack, depth, tables[depth & 1])
         if invalid >= 0:
-            return 0.0, depth & 1, invalid
+            return (0.0, 0.0, 0.0), best, lost, (depth & 1, invalid)
         if code > 0:
             called = _call(stack, values, depth, rules)
             value += called if depth & 1 == 0 else -called
-        top = depth
-    for finished in range(top, -1, -1):
-        _leave(stack, values, finished, best[finished & 1], lost[finished & 1])
-    best_values[0] = (rules.chance * mover[0]).sum()
-    best_values[1] = (rules.chance * other[0]).sum()
-    return value, 0, -1
+        for finished in range(depth, _next_depth(code, bids) - 1, -1):
+            _leave(stack, values, finished, best[finished & 1], lost[finished & 1])
+    best_values = (rules.chance * mover[0]).sum(), (rules.chance * other[0]).sum()
+    return (value, best_values[0], best_values[1]), best, lost, (0, -1)
 
 
 @inlined
-def new_stack(rules: Rules) -> Stack:
+def _new_stack(rules: Rules) -> _Stack:
     """A stack before the first public state; both ranges are chance's probabilities."""
     levels, n = len(rules.quantity) + 1, len(rules.chance)
+    code, left = np.zeros((2, levels), np.int64)
+    mass, result = np.zeros((2, rules.dice + 1))
     reach = np.zeros((levels + 2, n))
     reach[0] = reach[1] = rules.chance
-    return Stack(
-        np.zeros(levels, np.int64),
-        np.zeros(levels, np.int64),
-        np.zeros((levels, levels, n)),
-        reach,
-        np.zeros(rules.dice + 1),
-        np.zeros(rules.dice + 1),
-    )
+    return _Stack(code, left, np.zeros((levels, levels, n)), reach, mass, result)
 
 
 @inlined
-def count_ones(code: int) -> int:
+def _count_ones(code: int) -> int:
     """The number of ones of a code: how many bids were made."""
     count = 0
     while code:
@@ -252,29 +232,35 @@ def count_ones(code: int) -> int:
 
 
 @inlined
-def count_zeros_below(code: int) -> int:
-    """The number of zeros below the lowest one of a code > 0: how many bids are left."""
-    count = 0
-    while not (code >> count) & 1:
-        count += 1
-    return count
+def _next_depth(code: int, bids: int) -> int:
+    """How many bids were made in the next public state; 0 after the last one."""
+    return _count_ones((code + 1) & ((1 << bids) - 1))
 
 
 @inlined
-def enter(stack: Stack, depth: int, code: int) -> None:
-    """Put a public state on the stack, and the range of the player who made the last bid."""
-    left = len(stack.code) - 1
-    if code > 0:
-        left = count_zeros_below(code)
+def _bids_left(code: int, bids: int) -> int:
+    """The number of zeros below the lowest one of a code: how many bids are left."""
+    left = 0
+    while left < bids and not (code >> left) & 1:
+        left += 1
+    return left
+
+
+@inlined
+def _enter(stack: _Stack, code: int) -> int:
+    """Put a public state on the stack, and the range of the last bidder; return the depth."""
+    depth, left = _count_ones(code), _bids_left(code, len(stack.code) - 1)
+    if depth > 0:
         for x in range(stack.reach.shape[1]):
             stack.reach[depth + 1, x] = (
                 stack.reach[depth - 1, x] * stack.policy[depth - 1, left + 1, x]
             )
     stack.code[depth], stack.left[depth] = code, left
+    return depth
 
 
 @inlined
-def _read_policy(stack: Stack, depth: int, table: Float32Array) -> int:
+def _read_policy(stack: _Stack, depth: int, table: Float32Array) -> int:
     """Put the policy of a public state on the stack; return an invalid information set, or -1."""
     bids, n = len(stack.code) - 1, stack.reach.shape[1]
     code, left = stack.code[depth], stack.left[depth]
@@ -290,7 +276,7 @@ def _read_policy(stack: Stack, depth: int, table: Float32Array) -> int:
             for i in range(len(row)):
                 total += row[i]
                 least = min(least, row[i])
-            if least < 0 or not abs(total - 1) <= ROW_SUM_TOLERANCE:
+            if least < 0 or not abs(total - 1) <= native.ROW_SUM_TOLERANCE:
                 return infoset
             scale = 1 / total
             for i in range(len(row)):
@@ -299,15 +285,14 @@ def _read_policy(stack: Stack, depth: int, table: Float32Array) -> int:
 
 
 @inlined
-def call_values(stack: Stack, depth: int, rules: Rules, calls: bool) -> None:
-    """Set the value of "liar" by matching dice, for the caller (`calls`) or for the bidder.
+def _write_call(stack: _Stack, depth: int, rules: Rules, calls: bool, values: Float64Array) -> None:
+    """Write the values of "liar" `(n,)`, for the caller (`calls`) or for the bidder.
 
     A caller with m matching dice wins against the bidder's k where m + k < quantity:
     result(m) = sum of mass(k) where m + k < quantity - sum of mass(k) where m + k >= quantity.
     """
-    bid = len(rules.quantity) - 1 - stack.left[depth]
+    bid, mass = len(rules.quantity) - 1 - stack.left[depth], stack.mass
     quantity, matches = rules.quantity[bid], rules.matches[rules.face[bid]]
-    mass = stack.mass
     for m in range(len(mass)):
         mass[m] = 0.0
     for x in range(len(matches)):
@@ -320,29 +305,25 @@ def call_values(stack: Stack, depth: int, rules: Rules, calls: bool) -> None:
         for k in range(len(mass)):
             value += mass[k] if (m + k < quantity) == calls else -mass[k]
         stack.result[m] = value
+    for x in range(len(matches)):
+        values[x] = stack.result[matches[x]]
 
 
 @inlined
-def _call(stack: Stack, values: _Values, depth: int, rules: Rules) -> float:
+def _call(stack: _Stack, values: _Values, depth: int, rules: Rules) -> float:
     """Set both players' values of calling the last bid; return the value of the policy's call."""
-    bids = len(rules.quantity)
-    matches = rules.matches[rules.face[bids - 1 - stack.left[depth]]]
-    call_values(stack, depth, rules, False)
-    for x in range(len(matches)):
-        values.other[depth, x] = stack.result[matches[x]]
-    call_values(stack, depth, rules, True)
+    _write_call(stack, depth, rules, False, values.other[depth])
+    _write_call(stack, depth, rules, True, values.mover[depth])
     won = 0.0
-    for x in range(len(matches)):
-        value = stack.result[matches[x]]
-        values.mover[depth, x] = value
-        values.action[depth, x] = bids
-        values.mixture[depth, x] = stack.policy[depth, 0, x] * value
+    for x in range(len(rules.chance)):
+        values.action[depth, x] = len(rules.quantity)
+        values.mixture[depth, x] = stack.policy[depth, 0, x] * values.mover[depth, x]
         won += stack.reach[depth, x] * values.mixture[depth, x]
     return won
 
 
 @inlined
-def _leave(stack: Stack, values: _Values, depth: int, best: Int8Array, lost: Float64Array) -> None:
+def _leave(stack: _Stack, values: _Values, depth: int, best: Int8Array, lost: Float64Array) -> None:
     """Write the mover's best response and losses, and add the values to the state before.
 
     Actions are met from the last to the first, so that of equal ones the first is the best.
@@ -366,3 +347,115 @@ def _leave(stack: Stack, values: _Values, depth: int, best: Int8Array, lost: Flo
             values.action[before, x] = bid
         values.mixture[before, x] += stack.policy[before, left + 1, x] * value
         values.other[before, x] += values.mover[depth, x]
+
+
+_Vectors: TypeAlias = tuple[Float32Array, Float32Array, Float32Array]
+
+
+class LiarsDiceSolver(NativeSolver):
+    """A solver of Liar's Dice; two dice of five sides take 240 MiB, 50% more if predictive."""
+
+    def __init__(self, rules: Rules, variant: Variant) -> None:
+        bids = len(rules.quantity)
+        shape = _first_vector(1 << bids, bids), len(rules.chance)
+        super().__init__(variant, {"": shape})
+        self.rules = rules
+
+    def _update(self, player: int, weights: Weights) -> None:
+        _iterate(self.rules, self._arrays(""), player, weights, self._updates)
+
+    def average_policy(self) -> Tables:
+        """The average policy, which converges; uniform where its owner never arrives."""
+        shape = table_shape(self.rules)
+        tables = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        _write_policy(self._arrays("")[2], tables)
+        return tables
+
+
+@compiled
+def _first_vector(code: int, bids: int) -> int:
+    """Where the vectors of a public state begin."""
+    return bids - 1 + 2 * code - _count_ones(code - 1) if code > 0 else 0
+
+
+@compiled
+def _iterate(
+    rules: Rules, vectors: _Vectors, player: int, weights: Weights, updates: Int64Array
+) -> None:
+    """Update one player's regrets, predicted regrets and average `(V, n)` in one walk."""
+    bids, n = len(rules.quantity), len(rules.chance)
+    stack = _new_stack(rules)
+    value = np.zeros((bids + 1, bids + 1, n))  # by depth and action, of the updated player
+    for code in range(1 << bids):
+        depth = _enter(stack, code)
+        first, left = _first_vector(code, bids), stack.left[depth]
+        _match(vectors[1], first, left, depth == 0, stack.policy[depth])
+        if depth & 1 == player:
+            for j in range(left + 1):
+                for x in range(n):
+                    weighted = weights[2] * stack.reach[depth, x]
+                    vectors[2][first + j, x] += weighted * stack.policy[depth, j, x]
+        if code > 0:
+            _write_call(stack, depth, rules, depth & 1 == player, value[depth, 0])
+        for finished in range(depth, _next_depth(code, bids) - 1, -1):
+            _update_regrets(stack, value, finished, vectors, (player, weights))
+    updates[0] += 1
+
+
+@inlined
+def _match(weights: Float32Array, first: int, left: int, least: int, policy: Float64Array) -> None:
+    """Make a policy `(left + 1, n)` proportional to positive weights, uniform where none is > 0.
+
+    The actions are `least` to `left`.
+    """
+    for x in range(policy.shape[1]):
+        total = 0.0
+        for j in range(least, left + 1):
+            total += max(weights[first + j, x], 0.0)
+        for j in range(least, left + 1):
+            if total > 0:
+                policy[j, x] = max(weights[first + j, x], 0.0) / total
+            else:
+                policy[j, x] = 1.0 / (left + 1 - least)
+
+
+@inlined
+def _update_regrets(
+    stack: _Stack, value: Float64Array, depth: int, vectors: _Vectors, update: tuple[int, Weights]
+) -> None:
+    """Update the player's regrets if it is the mover, and add its value to the state before."""
+    n, left = stack.reach.shape[1], stack.left[depth]
+    regret, predicted, _ = vectors
+    player, (discount_positive, discount_negative, _, prediction) = update
+    first = _first_vector(stack.code[depth], len(stack.code) - 1)
+    least, predictive = 0 if depth > 0 else 1, prediction > 0
+    for x in range(n):
+        mean = 0.0
+        if depth & 1 != player:
+            for j in range(least, left + 1):  # the opponent's probabilities are in its range
+                mean += value[depth, j, x]
+        else:
+            for j in range(least, left + 1):
+                mean += stack.policy[depth, j, x] * value[depth, j, x]
+            for j in range(least, left + 1):
+                new = value[depth, j, x] - mean
+                total = regret[first + j, x] + new
+                total *= discount_positive if total >= 0 else discount_negative
+                regret[first + j, x] = total
+                if predictive:
+                    predicted[first + j, x] = total + new
+        if depth > 0:
+            value[depth - 1, left + 1, x] = mean
+
+
+@compiled
+def _write_policy(average: Float32Array, tables: tuple[Float32Array, Float32Array]) -> None:
+    """Write the normalised average into one table `(information sets, B + 1)` per player."""
+    bids, n = tables[0].shape[1] - 1, average.shape[1]
+    policy = np.zeros((bids + 1, n))
+    for code in range(1 << bids):
+        left, least = _bids_left(code, bids), 0 if code > 0 else 1
+        _match(average, _first_vector(code, bids), left, least, policy)
+        for x in range(n):
+            for j in range(least, left + 1):
+                tables[_count_ones(code) & 1][(code >> 1) * n + x, bids - j] = policy[j, x]

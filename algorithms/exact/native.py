@@ -1,23 +1,62 @@
-"""Shared by native large games: checks of their tables, losses, and solvers of the CFR family.
+"""Native large games: their interface, checks of tables, losses, and solvers of the CFR family.
 
 A policy is one table of float32 probabilities `(I_p, A)` per player p, with I_p information sets.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.exact.cfr import Variant, Weights, iteration_weights, require_iterations
-from algorithms.exact.values import NO_LOSS, Loss
-from algorithms.support.arrays import Float32Array, Float64Array, Int8Array
+from algorithms.exact.cfr import VARIANTS, Variant, Weights, iteration_weights
+from algorithms.exact.values import NO_LOSS, Loss, Measure
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
 from kuhn_bridge.errors import BridgeError, PolicyError
 
 Tables: TypeAlias = tuple[Float32Array, ...]  # one (I_p, A) per player
-FloatArray: TypeAlias = Float32Array | Float64Array
 ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 1
 MAX_LOSSES = 1_000
+
+
+class NativeGame(Protocol):
+    """A large two-player game; information sets are numbered per player, actions as in OpenSpiel.
+
+    I_p is the number of information sets of player p and A the number of actions.
+    """
+
+    num_players: int = 2
+    num_actions: int
+    observation_size: int  # OpenSpiel's tensor, without the one-hot of the seat
+    num_infosets: tuple[int, ...]  # per player
+
+    def legal(self, player: int, start: int, stop: int) -> BoolArray:
+        """Which actions are legal at information sets `start` to `stop - 1`: `(n, A)`."""
+
+    def observations(self, player: int, start: int, stop: int) -> Float32Array:
+        """OpenSpiel's information state tensors of those: `(n, observation_size)`."""
+
+    def find_infosets(self, player: int, observations: Float32Array) -> Int64Array:
+        """The information sets that have these observations, `(n, observation_size)`: `(n,)`."""
+
+    def uniform(self) -> Tables:
+        """The policy that plays every legal action equally often: a solver's before it starts."""
+        return self.make_solver(VARIANTS["cfr"]).average_policy()
+
+    def random(self, seed: int) -> Tables:
+        """A policy drawn uniformly from all policies."""
+
+    def measure(self, tables: Tables) -> Measure:
+        """Exact values, best responses and the largest losses of a joint policy."""
+
+    def make_solver(self, variant: Variant) -> "NativeSolver":
+        """A solver of the CFR family that alternates between the players."""
+
+    def infoset_label(self, player: int, infoset: int) -> str:
+        """An information set in words."""
+
+    def action_label(self, player: int, infoset: int, action: int) -> str:
+        """An action in words."""
 
 
 def require_tables(tables: Sequence[npt.ArrayLike], shapes: Sequence[tuple[int, int]]) -> Tables:
@@ -55,9 +94,8 @@ def largest_losses(
     for negative, player, infoset in sorted(found)[:MAX_LOSSES]:
         row = tables[player][infoset].astype(np.float64)
         played, best = int(row.argmax()), int(best_responses[player][infoset])
-        probability = float(row[played] / row.sum())
-        arrival = reach(player, infoset)
-        losses.append(Loss(player, infoset, arrival, played, probability, best, -negative))
+        numbers = reach(player, infoset), played, float(row[played] / row.sum()), best, -negative
+        losses.append(Loss(player, infoset, *numbers))
     return tuple(losses)
 
 
@@ -68,20 +106,19 @@ class NativeSolver:
     predictive variants, predicted regrets are arrays named by the keys of `shapes`.
     """
 
-    def __init__(
-        self, variant: Variant, shapes: Mapping[str, tuple[int, int]], dtype: npt.DTypeLike
-    ) -> None:
-        if not variant.alternating:
-            raise BridgeError(f"native games are solved by alternating variants; got {variant}")
-
-        def zeros() -> list[FloatArray]:
-            return [np.zeros(shape, dtype) for shape in shapes.values()]
-
+    def __init__(self, variant: Variant, shapes: Mapping[str, tuple[int, int]]) -> None:
         self.variant = variant
-        self._names = list(shapes)
         self._updates = np.zeros(1, np.int64)  # counted by compiled code, which Ctrl-C cannot split
-        self._regret, self._average = zeros(), zeros()
-        self._predicted = zeros() if variant.predictive else self._regret
+        self._state: dict[str, npt.NDArray[Any]] = {"updates": self._updates}
+        for kind in ("regret", "average", *["predicted"] * variant.predictive):
+            self._state |= {
+                f"{kind}{x}": np.zeros(shape, np.float32) for x, shape in shapes.items()
+            }
+
+    def _arrays(self, name: str) -> tuple[Float32Array, Float32Array, Float32Array]:
+        """Regrets, predicted regrets (the same array without prediction) and averages."""
+        regret = self._state[f"regret{name}"]
+        return regret, self._state.get(f"predicted{name}", regret), self._state[f"average{name}"]
 
     @property
     def iterations(self) -> int:
@@ -90,7 +127,6 @@ class NativeSolver:
 
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
-        require_iterations(iterations)
         end = self.iterations + iterations
         while self.iterations < end:
             weights = iteration_weights(self.variant.numbers, self.iterations + 1)
@@ -106,17 +142,11 @@ class NativeSolver:
 
     def get_state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that a resumed run needs; the arrays are not copies."""
-        state: dict[str, npt.NDArray[Any]] = {"updates": self._updates}
-        kinds = {"regret": self._regret, "average": self._average, "predicted": self._predicted}
-        for kind, arrays in kinds.items():
-            if kind != "predicted" or self.variant.predictive:
-                state |= {f"{kind}{name}": x for name, x in zip(self._names, arrays, strict=True)}
-        return state
+        return self._state
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a state of `get_state`, with the same results to the last bit."""
-        arrays = self.get_state()
-        if any(n not in state or state[n].shape != array.shape for n, array in arrays.items()):
+        if any(x not in state or state[x].shape != old.shape for x, old in self._state.items()):
             raise BridgeError("not the state of a solver of this game and variant")
-        for name, array in arrays.items():
+        for name, array in self._state.items():
             array[...] = state[name]

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from algorithms.exact.native import NativeGame
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import Measure, evaluate_policy
 from algorithms.games import openspiel
 from algorithms.games.cache import find_tree, keep_tree
-from algorithms.games.native import NativeGame
 from algorithms.support.arrays import Float32Array
 from algorithms.support.progress import progress
 from kuhn_bridge.errors import GameError
@@ -80,11 +80,10 @@ class Game:
 
     def find_native(self) -> NativeGame | None:
         """The native form, also of a game that fits a tree; None if there is none."""
-        # Here, so that other games do not wait for these modules.
-        from algorithms.games.liars_dice import find_liars_dice
-        from algorithms.games.phantom import find_phantom
+        # Here, so that other games do not wait for this module.
+        from algorithms.games.native import find_native
 
-        return find_phantom(self.origin) or find_liars_dice(self.origin)
+        return find_native(self.origin)
 
     @property
     def is_exact(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from algorithms.exact import kuhn as exact
 from algorithms.exact.values import action_values
 from algorithms.games import kuhn
-from algorithms.policies.kuhn import to_names
+from algorithms.policies.formats import to_names
 from algorithms.policies.sources import Source, is_file, open_source
 
 # The equilibrium in the middle reaches every information set, so every mistake against it costs.

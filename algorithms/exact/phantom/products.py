@@ -44,33 +44,32 @@ A product computes the values of the *target*, player 0 above, from the reach pr
 *source*, player 1 above.
 """
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
-from math import comb, factorial, perm
+from math import factorial, perm
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from algorithms.exact.phantom.rules import Rules
-from algorithms.exact.phantom.sequences import Sequences, block_of
-from algorithms.support.arrays import (
-    Float64Array,
-    Int16Array,
-    Int64Array,
-    UInt16Array,
-    UInt64Array,
-)
+from algorithms.exact.phantom.sequences import Sequences, action_times, block_of, set_pairs, size_of
+from algorithms.support.arrays import Float64Array, Int64Array, UInt16Array, UInt64Array
 from algorithms.support.compiled import compiled, part
 
 NARROW = 6  # rows of at most this many numbers are summed in a register
 
 _Times: TypeAlias = tuple[int, ...]
 _Thresholds: TypeAlias = tuple[int, ...]
+# The times of the failures and the outcomes of patterns, by the times at which cells are taken.
+_Patterns: TypeAlias = dict[_Times, list[tuple[_Times, int]]]
+# The outcomes of patterns with the same times of taken cells, and the thresholds of their failures
+# in the order of the other player's set.
+_Group: TypeAlias = tuple[tuple[int, _Thresholds], ...]
+# Consistent groups of player 0 and of player 1.
+_Link: TypeAlias = tuple[_Group, _Group]
+_Key: TypeAlias = tuple[int, _Thresholds, _Thresholds, bool]  # arguments of `_consistent_failures`
 
 
 class Side(NamedTuple):
@@ -85,9 +84,7 @@ class Side(NamedTuple):
     first_pattern: Int64Array  # (G + 1,): the patterns of each group
     outcomes: Int64Array  # (P,)
     failures: Int64Array  # (P,): how many
-    first_list: Int64Array  # (P,): the first number of the pattern's lists in `Workspace.lists`
-    num_lists: Int64Array  # (P,): source: one per class; target: one per sequence of failures
-    list_length: Int64Array  # (P,)
+    lists: Int64Array  # (P, 3): where they begin in `Product.lists`, how many, the length of each
     classes: Int64Array  # (G,): how many
     class_of: UInt16Array  # (G, orders of the other player's set)
     first_row: Int64Array  # (G + 1,): the number of classes of all groups before
@@ -103,137 +100,87 @@ class Product(NamedTuple):
     target: Side
     first_link: Int64Array  # (groups of the source + 1,)
     links: Int64Array  # groups of the target that are consistent with each group of the source
+    # Consistent failures per class (source), classes per such sequence (target); all share them.
+    lists: UInt16Array
 
 
-class Workspace(NamedTuple):
-    """Tables that the products of a game share, and buffers large enough for all of them."""
-
-    lists: UInt16Array  # consistent failures per class (source), or classes per failures (target)
-    spread: Int16Array  # (2**cells, 2**cells): the cells of a set that a mask within it selects
-    subsets: Int16Array  # (cells + 1, cells + 1, most subsets): `_subsets(size, chosen)`
-    nodes: UInt64Array  # the first node with each sequence of failures
-    gathered: Float64Array  # Y of a group of the source: (classes, orders of the source)
-    folded: Float64Array  # the same, summed: (classes of the source's orders, classes)
-    sums: Float64Array  # Y of all groups of the target: (classes of the source's orders, orders)
-
-
-class Products(NamedTuple):
-    """All terminal histories of a game, with player 0 and with player 1 as the target."""
-
-    by_target: tuple[tuple[Product, ...], tuple[Product, ...]]
-    work: Workspace
-
-
-class _Pattern(NamedTuple):
-    """The times at which a player takes cells and at which it fails, and its outcomes."""
-
-    taken: _Times
-    failed: _Times
-    outcomes: int
-
-
-# A pattern's outcomes, and the thresholds of its failures in the order of the other player's set.
-_Member: TypeAlias = tuple[int, _Thresholds]
-# The times at which a player takes cells, and the patterns with these times.
-_Group: TypeAlias = tuple[_Times, tuple[_Member, ...]]
-# Consistent groups of player 0 and of player 1.
-_Link: TypeAlias = tuple[_Group, _Group]
-
-
-def make_products(rules: Rules, sequences: tuple[Sequences, Sequences]) -> Products:
-    """The products of a game, for either player as the target."""
-    lists = _Lists()
+def make_products(rules: Rules, sequences: tuple[Sequences, Sequences]) -> list[list[Product]]:
+    """The products of a game, with player 0 and with player 1 as the target."""
     found: tuple[list[Product], list[Product]] = [], []
-    for winner, pairs, links in _terminals(rules, sequences):
-        for target, products in enumerate(found):
-            sign = 1.0 if target == winner else -1.0
-            products.append(_product(sign, pairs, links, target, lists))
-    work = Workspace(
-        np.concatenate(lists.tables),
-        _spread(rules.cells),
-        _all_subsets(rules.cells),
-        *_buffers(found[0] + found[1]),
-    )
-    return Products((tuple(found[0]), tuple(found[1])), work)
-
-
-def _terminals(
-    rules: Rules, sequences: tuple[Sequences, Sequences]
-) -> Iterator[tuple[int, Int64Array, list[_Link]]]:
-    """The winner, pairs of the players' sets `(N, 2)`, and consistent groups, per product."""
+    lists = _Lists()
     for turn, winner in product(range(1, rules.cells + 1), (0, 1)):
         turns = turn, turn - (winner == 0)  # player 0 has moved once more if it moved last
-        patterns = [
-            _patterns(sequences[player], rules.abrupt, turns[player], player == winner)
-            for player in (0, 1)
-        ]
-        for sizes in product(*patterns):
+        first, second = (
+            _patterns(sequences[p], rules.abrupt, turns[p], wins=p == winner) for p in (0, 1)
+        )
+        for sizes in product(first, second):
             pairs = _pairs(rules, winner, sizes)
-            if len(pairs) and (links := _links(patterns[0][sizes[0]], patterns[1][sizes[1]])):
-                yield winner, pairs, links
+            links = _links(first[sizes[0]], second[sizes[1]]) if len(pairs) else []
+            for target, products in enumerate(found if links else ()):
+                sign = 1.0 if target == winner else -1.0
+                products.append(_product(sign, pairs, links, target, lists))
+    every = np.concatenate(lists.tables)
+    return [[x._replace(lists=every) for x in products] for products in found]
 
 
 def _patterns(
-    sequences: Sequences, abrupt: bool, turns: int, wins: bool
-) -> dict[int, list[_Pattern]]:
+    sequences: Sequences, abrupt: bool, turns: int, *, wins: bool
+) -> dict[int, _Patterns]:
     """The patterns of sequences that complete `turns` turns, by the number of cells taken."""
-    found = defaultdict(list)
+    found: dict[int, _Patterns] = defaultdict(lambda: defaultdict(list))
     for outcomes in np.flatnonzero(sequences.first_block >= 0).tolist():
-        length, successes = outcomes.bit_length() - 1, outcomes.bit_count() - 1
+        taken, failed = action_times(outcomes, sequences.player, abrupt)
+        length = len(taken) + len(failed)
         last_succeeds = bool(outcomes >> (length - 1) & 1) if length else not wins
-        if (length if abrupt else successes) == turns and (last_succeeds or (abrupt and not wins)):
-            times: tuple[list[int], list[int]] = [], []
-            for action in range(length):
-                turn = action if abrupt else len(times[0])
-                times[not outcomes >> action & 1].append(2 * turn + 1 + sequences.player)
-            found[successes].append(_Pattern(tuple(times[0]), tuple(times[1]), outcomes))
-    return dict(found)
+        if (length if abrupt else len(taken)) == turns and (last_succeeds or (abrupt and not wins)):
+            found[len(taken)][tuple(taken)].append((tuple(failed), outcomes))
+    return found
 
 
-def _pairs(rules: Rules, winner: int, sizes: Sequence[int]) -> Int64Array:
+def _pairs(rules: Rules, winner: int, sizes: tuple[int, int]) -> Int64Array:
     """Pairs of disjoint sets of these sizes with which the winner has just won: `(N, 2)`."""
-    sets = np.arange(2**rules.cells)
-    held = []
-    for player, size in enumerate(sizes):
-        wins, possible = rules.wins[player], ~rules.wins[player]
-        if player == winner:
-            one_less = [(sets >> i & 1 == 1) & ~wins[sets & ~(1 << i)] for i in range(rules.cells)]
-            possible = wins & np.any(one_less, axis=0)
-        held.append(sets[possible & (np.bitwise_count(sets) == size)])
-    disjoint = np.nonzero(held[0][:, np.newaxis] & held[1] == 0)
-    return np.stack([held[player][disjoint[player]] for player in (0, 1)], axis=1)
+    sets = set_pairs(rules.cells, *sizes)
+    possible = [rules.just_won(p) if p == winner else ~rules.wins[p] for p in (0, 1)]
+    return np.stack(sets, axis=1)[possible[0][sets[0]] & possible[1][sets[1]]]
 
 
-def _links(*patterns: list[_Pattern]) -> list[_Link]:
+def _links(*patterns: _Patterns) -> list[_Link]:
     """The consistent groups of both players' patterns."""
-    by_times: list[dict[_Times, list[_Pattern]]] = [defaultdict(list), defaultdict(list)]
-    for found, some in zip(by_times, patterns, strict=True):
-        for pattern in some:
-            found[pattern.taken].append(pattern)
-    links = []
-    for (times0, some0), (times1, some1) in product(by_times[0].items(), by_times[1].items()):
-        members0, members1 = _consistent(some0, times1), _consistent(some1, times0)
-        if members0 and members1:
-            links.append(((times0, members0), (times1, members1)))
-    return links
+    both = product(*(by_times.items() for by_times in patterns))
+    links = [
+        (_group(some0, times1), _group(some1, times0)) for (times0, some0), (times1, some1) in both
+    ]
+    return [link for link in links if all(link)]
 
 
-def _consistent(patterns: list[_Pattern], times: _Times) -> tuple[_Member, ...]:
+def _group(patterns: list[tuple[_Times, int]], times: _Times) -> _Group:
     """The patterns whose failures can be at cells that the other player takes at `times`."""
-    members = []
-    for pattern in patterns:
-        thresholds = tuple([bisect(times, failure) for failure in pattern.failed])
-        if all(count > i for i, count in enumerate(thresholds)):
-            members.append((pattern.outcomes, thresholds))
-    return tuple(members)
+    found = [
+        (outcomes, tuple([bisect(times, failure) for failure in failed]))
+        for failed, outcomes in patterns
+    ]
+    return tuple(x for x in found if all(count > i for i, count in enumerate(x[1])))
+
+
+class _Lists(dict[_Key, tuple[int, int, int]]):
+    """Where each table of `Product.lists` begins, how many lists it has, and their length."""
+
+    def __init__(self) -> None:
+        self.tables: list[UInt16Array] = []
+
+    def __missing__(self, key: _Key) -> tuple[int, int, int]:
+        table = _consistent_failures(*key)
+        self[key] = sum(map(len, self.tables)), *table.shape
+        self.tables.append(table.ravel())
+        return self[key]
 
 
 def _product(
     sign: float, pairs: Int64Array, links: list[_Link], target: int, lists: _Lists
 ) -> Product:
-    source = 1 - target
     groups = [list(dict.fromkeys(link[player] for link in links)) for player in (0, 1)]
     sizes = [int(cells).bit_count() for cells in pairs[0]]
+    source = 1 - target
     number = {group: i for i, group in enumerate(groups[target])}
     links_of: dict[_Group, list[int]] = {group: [] for group in groups[source]}
     for link in links:
@@ -245,63 +192,39 @@ def _product(
         _side(groups[target], sizes[target], sizes[source], lists, by_class=False),
         np.cumsum([0, *map(len, links_of.values())]),
         np.concatenate(list(links_of.values())),
+        np.empty(0, np.uint16),  # until all are known
     )
 
 
 def _side(
     groups: list[_Group], size: int, other_size: int, lists: _Lists, *, by_class: bool
 ) -> Side:
-    class_of, classes, places = [], [], []
-    for _, members in groups:
-        distinct = tuple(sorted({count for _, thresholds in members for count in thresholds}))
-        class_of.append(_classes(other_size, distinct)[0])
-        classes.append(len(_classes(other_size, distinct)[1]))
-        places += [lists.place(other_size, distinct, x, by_class=by_class) for _, x in members]
-    every = [member for _, members in groups for member in members]
-    first_list, num_lists, list_length = np.ascontiguousarray(np.transpose(places))
-    return Side(
-        size,
-        other_size,
-        np.cumsum([0, *(len(members) for _, members in groups)]),
-        np.array([outcomes for outcomes, _ in every]),
-        np.array([len(thresholds) for _, thresholds in every]),
-        first_list,
-        num_lists,
-        list_length,
-        np.array(classes),
-        np.array(class_of),
-        np.cumsum([0, *classes]),
-        np.arange(max(classes), dtype=np.uint64) * np.uint64(factorial(size)),
-    )
+    every = [member for group in groups for member in group]
+    distinct = [
+        tuple(sorted({count for _, counts in group for count in counts})) for group in groups
+    ]
+    classes = [_classes(other_size, x) for x in distinct]
+    counts = [len(firsts) for _, firsts in classes]
+    places = [
+        lists[other_size, x, thresholds, by_class]
+        for x, group in zip(distinct, groups, strict=True)
+        for _, thresholds in group
+    ]
+    failures = np.array([len(thresholds) for _, thresholds in every])
+    patterns = np.array([outcomes for outcomes, _ in every]), failures, np.array(places)
+    of_classes = np.array(counts), np.array([x for x, _ in classes]), np.cumsum([0, *counts])
+    row_starts = np.arange(max(counts), dtype=np.uint64) * np.uint64(factorial(size))
+    first_pattern = np.cumsum([0, *map(len, groups)])
+    return Side(size, other_size, first_pattern, *patterns, *of_classes, row_starts)
 
 
-class _Lists:
-    """The tables of `Workspace.lists`, each stored once, one after another."""
-
-    def __init__(self) -> None:
-        self.tables: list[UInt16Array] = []
-        self._places: dict[tuple[object, ...], tuple[int, int, int]] = {}
-        self._length = 0
-
-    def place(
-        self, size: int, distinct: _Thresholds, thresholds: _Thresholds, *, by_class: bool
-    ) -> tuple[int, int, int]:
-        """Where a table begins, how many lists it has, and the length of each."""
-        key = size, distinct, thresholds, by_class
-        if key not in self._places:
-            table = _consistent_failures(size, distinct, thresholds)
-            if not by_class:
-                table = _transposed(table, perm(size, len(thresholds)))
-            self._places[key] = self._length, *table.shape
-            self._length += table.size
-            self.tables.append(table.ravel())
-        return self._places[key]
-
-
-def _consistent_failures(size: int, distinct: _Thresholds, thresholds: _Thresholds) -> UInt16Array:
+def _consistent_failures(
+    size: int, distinct: _Thresholds, thresholds: _Thresholds, by_class: bool
+) -> UInt16Array:
     """Per class of orders of `size` cells, the sequences of failures that satisfy the thresholds.
 
-    `(classes, prod_i (thresholds[i] - i))`, numbered as in `_failure_numbers`.
+    `(classes, prod_i (thresholds[i] - i))`, numbered as in `_failure_numbers`. Unless `by_class`,
+    per sequence of failures the classes: by symmetry each sequence is in equally many lists.
     """
     places = np.zeros((1, 0), np.int64)  # of the failures in the order
     for threshold in thresholds:
@@ -310,13 +233,11 @@ def _consistent_failures(size: int, distinct: _Thresholds, thresholds: _Threshol
         places = np.hstack([old, new])[(old != new).all(axis=1)]
     orders = _orders(size)[_classes(size, distinct)[1]]
     codes = orders[:, places] @ size ** np.arange(len(thresholds))
-    return np.asarray(_failure_numbers(size, len(thresholds))[codes])
-
-
-def _transposed(lists: UInt16Array, numbers: int) -> UInt16Array:
-    """Per number, the lists that contain it; by symmetry each is in equally many."""
+    lists = np.asarray(_failure_numbers(size, len(thresholds))[codes])
+    if by_class:
+        return lists
     containing = np.argsort(lists.ravel(), kind="stable") // lists.shape[1]
-    return np.asarray(containing.reshape(numbers, -1), np.uint16)
+    return np.asarray(containing.reshape(perm(size, len(thresholds)), -1), np.uint16)
 
 
 @cache
@@ -349,51 +270,12 @@ def _failure_numbers(size: int, failures: int) -> UInt16Array:
     Indexed by `sum_i cell_i * size**i`.
     """
     numbers = np.zeros(size**failures, np.uint16)
-    for i, subset in enumerate(_subsets(size, failures)):
+    sets = [cells for cells in range(2**size) if cells.bit_count() == failures]
+    for i, subset in enumerate(sets):
         cells = np.flatnonzero(subset >> np.arange(size) & 1)
         codes = cells[_orders(failures)] @ size ** np.arange(failures)
         numbers[codes] = i * len(codes) + np.arange(len(codes))
     return numbers
-
-
-def _subsets(size: int, chosen: int) -> Int64Array:
-    """The subsets of `chosen` out of `size` cells, as masks."""
-    sets = np.arange(2**size)
-    return np.asarray(sets[np.bitwise_count(sets) == chosen])
-
-
-def _all_subsets(cells: int) -> Int16Array:
-    subsets = np.zeros((cells + 1, cells + 1, comb(cells, cells // 2)), np.int16)
-    for size in range(cells + 1):
-        for chosen in range(size + 1):
-            subsets[size, chosen, : comb(size, chosen)] = _subsets(size, chosen)
-    return subsets
-
-
-def _spread(cells: int) -> Int16Array:
-    """The cells of a set that a mask within it selects: `(2**cells, 2**cells)`."""
-    sets = np.arange(2**cells)
-    spread = np.zeros((2**cells, 2**cells), np.int16)
-    for cell in range(cells):
-        held = sets[sets >> cell & 1 == 1]
-        place = np.bitwise_count(held & ((1 << cell) - 1)).astype(np.int64)
-        spread[held] |= ((sets >> place[:, np.newaxis] & 1) << cell).astype(np.int16)
-    return spread
-
-
-def _buffers(
-    products: Iterable[Product],
-) -> tuple[UInt64Array, Float64Array, Float64Array, Float64Array]:
-    """The last four arrays of a `Workspace`."""
-    sizes = []
-    for source, target in ((x.source, x.target) for x in products):
-        failures = [perm(side.other_size, int(side.failures.max())) for side in (source, target)]
-        rows, columns = factorial(source.size), factorial(target.size)
-        classes = int(source.classes.max())
-        folded, sums = classes * int(target.classes.max()), int(target.classes.sum()) * columns
-        sizes.append((max(failures), classes * rows, folded, sums))
-    nodes, gathered, folded, sums = (max(column) for column in zip(*sizes, strict=True))
-    return np.empty(nodes, np.uint64), np.empty(gathered), np.empty(folded), np.empty(sums)
 
 
 class _Rows(NamedTuple):
@@ -406,7 +288,6 @@ class _Rows(NamedTuple):
 @compiled
 def add_terminal_values(
     product: Product,
-    work: Workspace,
     sequences: tuple[Sequences, Sequences],
     reach: Float64Array,
     values: Float64Array,
@@ -417,54 +298,59 @@ def add_terminal_values(
     """
     ours, theirs = product.source, product.target
     rows, columns = theirs.class_of.shape[1], ours.class_of.shape[1]
-    first_row = theirs.first_row
+    first_row, most = theirs.first_row, ours.classes.max()
+    nodes = np.empty(max(rows, columns), np.uint64)  # the first with each sequence of failures
+    # Y of a group of the source, by its own orders and by their classes, and of all of the target.
+    every_gathered, every_folded = np.empty(most * rows), np.empty(most * theirs.classes.max())
+    every_sums = np.empty(first_row[-1] * columns)
     for pair in range(len(product.pairs)):
         target_set, source_set = product.pairs[pair]
-        work.sums[: first_row[-1] * columns] = 0.0
+        every_sums[:] = 0.0
         for group in range(len(ours.classes)):
-            gathered = work.gathered[: ours.classes[group] * rows]
+            gathered = every_gathered[: ours.classes[group] * rows]
             gathered[:] = 0.0
             for pattern in range(ours.first_pattern[group], ours.first_pattern[group + 1]):
-                _locate(ours, pattern, sequences[0], (source_set, target_set), work)
-                lists = _lists(ours, pattern, work)
-                _add_lists(lists, rows, _Rows(reach, work.nodes), _Rows(gathered, ours.row_starts))
+                lists = _lists(ours, pattern, product.lists)
+                _locate(ours, pattern, sequences[0], (source_set, target_set), nodes)
+                _add_lists(lists, rows, _Rows(reach, nodes), _Rows(gathered, ours.row_starts))
             for link in range(product.first_link[group], product.first_link[group + 1]):
                 other = product.links[link]
-                folded = work.folded[: theirs.classes[other] * ours.classes[group]]
+                folded = every_folded[: theirs.classes[other] * ours.classes[group]]
                 _fold(gathered, theirs.class_of[other], folded)
-                sums = work.sums[first_row[other] * columns : first_row[other + 1] * columns]
+                sums = every_sums[first_row[other] * columns : first_row[other + 1] * columns]
                 _unfold(folded, ours.class_of[group], sums)
         for group in range(len(theirs.classes)):
-            sums = work.sums[first_row[group] * columns : first_row[group + 1] * columns]
+            sums = every_sums[first_row[group] * columns : first_row[group + 1] * columns]
             sums *= product.sign
             for pattern in range(theirs.first_pattern[group], theirs.first_pattern[group + 1]):
-                _locate(theirs, pattern, sequences[1], (target_set, source_set), work)
-                lists = _lists(theirs, pattern, work)
-                _add_lists(
-                    lists, columns, _Rows(sums, theirs.row_starts), _Rows(values, work.nodes)
-                )
+                lists = _lists(theirs, pattern, product.lists)
+                _locate(theirs, pattern, sequences[1], (target_set, source_set), nodes)
+                _add_lists(lists, columns, _Rows(sums, theirs.row_starts), _Rows(values, nodes))
 
 
 @part
 def _locate(
-    side: Side, pattern: int, sequences: Sequences, sets: tuple[int, int], work: Workspace
+    side: Side, pattern: int, sequences: Sequences, sets: tuple[int, int], nodes: UInt64Array
 ) -> None:
     """Write the first node of each sequence of failures at cells of the other player's set."""
-    failures, factorials = side.failures[pattern], sequences.factorials
-    orders, length = factorials[failures], factorials[side.size]
-    subsets = factorials[side.other_size] // (orders * factorials[side.other_size - failures])
-    for i in range(subsets):
-        failed = work.spread[sets[1], work.subsets[side.other_size, failures, i]]
-        block = block_of(sequences, side.outcomes[pattern], sets[0], failed)
-        for order in range(orders):
-            work.nodes[i * orders + order] = sequences.first_node[block] + order * length
+    failures, length = side.failures[pattern], sequences.factorials[side.size]
+    i, failed = 0, 0
+    while True:  # over the subsets of the other player's set, in ascending order
+        if size_of(failed) == failures:
+            block = block_of(sequences, side.outcomes[pattern], sets[0], failed)
+            for order in range(sequences.factorials[failures]):
+                nodes[i] = sequences.first_node[block] + order * length
+                i += 1
+        if failed == sets[1]:
+            break
+        failed = (failed - sets[1]) & sets[1]
 
 
 @part
-def _lists(side: Side, pattern: int, work: Workspace) -> UInt16Array:
+def _lists(side: Side, pattern: int, lists: UInt16Array) -> UInt16Array:
     """The lists of a pattern: `(lists, length)`."""
-    first, shape = side.first_list[pattern], (side.num_lists[pattern], side.list_length[pattern])
-    return work.lists[first : first + shape[0] * shape[1]].reshape(shape)
+    first, count, length = side.lists[pattern]
+    return lists[first : first + count * length].reshape((count, length))
 
 
 # From here on indices are unsigned: compiled code tests whether signed ones are negative.

@@ -6,12 +6,11 @@ learns that, and either moves again (classical) or loses the turn (abrupt). The 
 winning set of cells wins 1 chip; a full board without one is a draw. Sets of cells are bit masks.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from algorithms.support.arrays import BoolArray
-from kuhn_bridge.errors import BridgeError
 
 MAX_CELLS = 9  # ten cells have thirty times as many histories
 
@@ -19,13 +18,18 @@ _LINES = (0o7, 0o70, 0o700, 0o111, 0o222, 0o444, 0o421, 0o124)  # of tic-tac-toe
 _NEIGHBOURS = ((0, 1), (0, -1), (1, 0), (-1, 0), (-1, 1), (1, -1))  # of a cell in hex
 
 
-@dataclass(frozen=True, eq=False)
-class Rules:
+class Rules(NamedTuple):
     """A board, the sets of cells that win on it, and whether a failed move ends the turn."""
 
     cells: int  # at most MAX_CELLS
     wins: BoolArray  # (2, 2**cells): whether a player wins by holding a set of cells
     abrupt: bool
+
+    def just_won(self, player: int) -> BoolArray:
+        """Whether sets win `(2**cells,)` but would not without one of their stones."""
+        sets, wins = np.arange(2**self.cells), self.wins[player]
+        without = [(sets >> i & 1 == 1) & ~wins[sets & ~(1 << i)] for i in range(self.cells)]
+        return np.asarray(wins & np.any(without, axis=0))
 
 
 def tic_tac_toe(*, abrupt: bool = False) -> Rules:
@@ -37,8 +41,6 @@ def tic_tac_toe(*, abrupt: bool = False) -> Rules:
 
 def hex_board(rows: int, cols: int, *, abrupt: bool = False) -> Rules:
     """Player 0 connects the first row with the last, player 1 the first column with the last."""
-    if rows < 1 or cols < 1 or rows * cols > MAX_CELLS:
-        raise BridgeError(f"a {rows}x{cols} board: exact evaluation covers 1 to {MAX_CELLS} cells")
     cells = [divmod(cell, cols) for cell in range(rows * cols)]
     adjacent = [
         sum(1 << i for i, (r, c) in enumerate(cells) if (r - row, c - col) in _NEIGHBOURS)
@@ -54,11 +56,10 @@ def hex_board(rows: int, cols: int, *, abrupt: bool = False) -> Rules:
 
 def _connects(held: int, edges: tuple[int, ...], adjacent: list[int]) -> bool:
     """Whether a set of cells connects one edge of the board with the other."""
-    reached, fresh = 0, held & edges[0]
-    while fresh:
+    reached, near = 0, edges[0]
+    while fresh := held & near & ~reached:
         reached |= fresh
         near = sum(1 << i for i, cells in enumerate(adjacent) if cells & fresh)
-        fresh = held & near & ~reached
     return bool(reached & edges[1])
 
 
@@ -67,8 +68,6 @@ def with_public_stones(rules: Rules, stones: tuple[int, int]) -> Rules:
 
     The remaining cells keep their order and are numbered from 0.
     """
-    if stones[0] & stones[1] or any(rules.wins[player, stones[player]] for player in (0, 1)):
-        raise BridgeError(f"stones {stones}: they share a cell or decide the game")
     rest = [cell for cell in range(rules.cells) if not (stones[0] | stones[1]) >> cell & 1]
     held = np.arange(2 ** len(rest))
     board = sum((held >> i & 1) << cell for i, cell in enumerate(rest))

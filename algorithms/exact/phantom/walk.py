@@ -5,103 +5,82 @@ and visits every terminal history. A history takes some nanoseconds, which is fa
 boards, and for large ones from a position some moves into the game.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from algorithms.exact.phantom.rules import MAX_CELLS, Rules
-from algorithms.exact.phantom.sequences import length_of
-from algorithms.support.arrays import (
-    BoolArray,
-    Float64Array,
-    Int8Array,
-    Int16Array,
-    Int32Array,
-    Int64Array,
-)
+from algorithms.exact.phantom.sequences import Sequences, infosets_of, length_of
+from algorithms.exact.values import Measure
+from algorithms.support.arrays import Float64Array, Int8Array, Int16Array, Int32Array, Int64Array
 from algorithms.support.compiled import compiled, part
-from kuhn_bridge.errors import HistoryError
 
 OPEN, DRAW, WIN = 0, 1, 2  # the state of the game after a move
 
-_Children: TypeAlias = tuple[Int32Array, Int32Array]
-_Numbers: TypeAlias = tuple[Float64Array, Float64Array]  # one per player
-
 
 class Tries(NamedTuple):
-    """Both players' private sequences after a position, parents first: N_p nodes of player p.
+    """Both players' private sequences after a position, parents first: up to N nodes of each.
 
     Node 0 is a player's own sequence in the position.
     """
 
     position: int
     histories: int  # how many there are from the position on, including its own
-    children: _Children  # (N_p, cells, 2): the node after failure or success; 0: none
-    actions: tuple[Int8Array, Int8Array]  # (N_p, cells): from the first move on, -1 after the last
-    outcomes: tuple[Int16Array, Int16Array]  # (N_p,), as in `algorithms.exact.phantom.sequences`
-
-
-class Values(NamedTuple):
-    """The values of a joint policy from the position on, and those of best responses."""
-
-    values: tuple[float, float]
-    best_values: tuple[float, float]
+    sizes: Int64Array  # (2,): how many nodes are used
+    children: Int32Array  # (2, N, cells, 2): the node after failure or success; 0: none
+    actions: Int8Array  # (2, N, cells): from the first move on, -1 after the last
+    outcomes: Int16Array  # (2, N), as in `algorithms.exact.phantom.sequences`
 
 
 def find_tries(rules: Rules, opening: Sequence[int] = ()) -> Tries:
     """The private sequences of both players after an opening, a list of cells."""
-    position = 0
-    played: tuple[list[tuple[int, bool]], ...] = ([], [])
-    for cell in opening:
-        player = position >> 4 * MAX_CELLS
-        position, success, end = move(rules.wins, rules.abrupt, position, cell)
-        if end != OPEN:
-            raise HistoryError(f"opening {list(opening)}: the game ends at {cell}")
-        played[player].append((cell, success))
-    children, histories = _discover(rules, position)
-    (actions0, outcomes0), (actions1, outcomes1) = map(_name, children, played)
-    return Tries(position, histories, children, (actions0, actions1), (outcomes0, outcomes1))
-
-
-def _discover(rules: Rules, position: int) -> tuple[_Children, int]:
-    capacity, histories = 2**12, 0
-    nothing = np.zeros(0), np.zeros(0)
+    size, histories, nothing = 2**12, 0, np.zeros((2, 0))
     while not histories:
-        capacity *= 4
-        first, second = np.zeros((2, capacity, rules.cells, 2), np.int32)
-        sizes = np.ones(2, np.int64)
-        tries = first, second, sizes
-        histories = _visit(rules.wins, rules.abrupt, position, tries, (nothing, nothing))
-    return (first[: sizes[0]].copy(), second[: sizes[1]].copy()), histories
+        size *= 4
+        actions = np.full((2, size, rules.cells), -1, np.int8)
+        children, outcomes = np.zeros((*actions.shape, 2), np.int32), np.ones((2, size), np.int16)
+        position = 0
+        for cell in opening:
+            player = position >> 4 * MAX_CELLS
+            position, success, _ = move(rules, position, cell)
+            _append(actions[player, 0], outcomes[player], 0, cell, success)
+        tries = Tries(position, 0, np.ones(2, np.int64), children, actions, outcomes)
+        histories = _visit(rules, tries, nothing, nothing)
+    used: Any = [np.ascontiguousarray(x[:, : tries.sizes.max()]) for x in tries[3:]]
+    return Tries(position, histories, tries.sizes, *used)
 
 
-def _name(children: Int32Array, played: list[tuple[int, bool]]) -> tuple[Int8Array, Int16Array]:
-    """The actions `(N, cells)` and outcomes `(N,)` that lead to each node."""
-    actions = np.full(children.shape[:2], -1, np.int8)
-    outcomes = np.ones(len(children), np.int16)
-    actions[0, : len(played)] = [cell for cell, _ in played]
-    outcomes[0] = 1 << len(played) | sum(success << i for i, (_, success) in enumerate(played))
-    _write_names(children, actions, outcomes)
-    return actions, outcomes
+def policies_of(
+    tries: Tries, sequences: Sequence[Sequences], rows: Sequence[Callable[[Int64Array], Any]]
+) -> Float64Array:
+    """Policies by node `(2, N, cells)`, normalised; 0 where a player does not act.
+
+    `rows` give the rows `(n, cells)` of each player's policy at information sets `(n,)`.
+    """
+    policies = np.zeros(tries.actions.shape)
+    for player, of_infosets in enumerate(rows):
+        infosets = infosets_of(sequences[player], tries.actions[player], tries.outcomes[player])
+        found = np.asarray(of_infosets(infosets[infosets >= 0]), np.float64)
+        policies[player, infosets >= 0] = found / found.sum(axis=1, keepdims=True)
+    return policies
 
 
-def walk(rules: Rules, tries: Tries, policies: _Numbers) -> Values:
-    """Values and best responses of policies `(N_p, cells)`, by visiting every history.
+def walk(rules: Rules, tries: Tries, policies: Float64Array) -> Measure:
+    """The values of policies `(2, N, cells)` and of best responses, by visiting every history.
 
     Sequence 0 is node 0, and sequence n * cells + a + 1 ends in action a at node n.
     """
-    first, second = (_sequence_reach(tries.children[p], policies[p]) for p in (0, 1))
-    reach, values = (first, second), (np.zeros_like(first), np.zeros_like(second))
-    sizes = np.array([len(children) for children in tries.children])
-    _visit(rules.wins, rules.abrupt, tries.position, (*tries.children, sizes), (reach, values))
-    value = float(first @ values[0])
+    reach = np.stack([_sequence_reach(tries.children[p], policies[p]) for p in (0, 1)])
+    values = np.zeros_like(reach)
+    _visit(rules, tries, reach, values)
+    value = float(reach[0] @ values[0])
     best0, best1 = (_best_value(tries.children[p], tries.actions[p], values[p]) for p in (0, 1))
-    return Values((value, -value), (best0, best1))
+    return Measure((value, -value), (best0, best1), tuple, tuple)
 
 
 @compiled
-def move(wins: BoolArray, abrupt: bool, position: int, cell: int) -> tuple[int, bool, int]:
+def move(rules: Rules, position: int, cell: int) -> tuple[int, bool, int]:
     """The position after a move, whether the move succeeds, and the state of the game.
 
     A position is, from the lowest bits on, the cells that player 0 holds, that player 1 holds, that
@@ -110,38 +89,39 @@ def move(wins: BoolArray, abrupt: bool, position: int, cell: int) -> tuple[int, 
     every, player = (1 << MAX_CELLS) - 1, position >> 4 * MAX_CELLS
     success = not position >> (MAX_CELLS * (1 - player) + cell) & 1
     position |= 1 << (MAX_CELLS * (2 + player) + cell)
-    if success or abrupt:
+    if success or rules.abrupt:
         position ^= 1 << 4 * MAX_CELLS
     if not success:
         return position, False, OPEN
     position |= 1 << (MAX_CELLS * player + cell)
-    if wins[player, position >> MAX_CELLS * player & every]:
+    if rules.wins[player, position >> MAX_CELLS * player & every]:
         return position, True, WIN
     held = (position | position >> MAX_CELLS) & every
-    return position, True, DRAW if held == wins.shape[1] - 1 else OPEN
+    return position, True, DRAW if held == (1 << rules.cells) - 1 else OPEN
 
 
 @compiled
-def _visit(
-    wins: BoolArray,
-    abrupt: bool,
-    start: int,
-    tries: tuple[Int32Array, Int32Array, Int64Array],
-    numbers: tuple[_Numbers, _Numbers],
-) -> int:
+def _append(actions: Int8Array, outcomes: Int16Array, node: int, cell: int, success: bool) -> None:
+    """Append a move to the actions `(cells,)` and the outcomes of a node."""
+    length = length_of(outcomes[node])
+    actions[length] = cell
+    outcomes[node] += (1 + success) << length
+
+
+@compiled
+def _visit(rules: Rules, tries: Tries, reach: Float64Array, values: Float64Array) -> int:
     """Walk over all histories from a position; return their number, or 0 if there is no room left.
 
-    New nodes are added to the tries, children and sizes `(2,)`. `numbers` are reach probabilities
-    and counterfactual values by sequence: unless they are empty, every terminal history adds the
-    payoff times the other player's reach to a player's value.
+    New nodes are added to the tries. Unless reach and values by sequence `(2, 1 + N * cells)` are
+    empty, every terminal history adds the payoff times the other player's reach to a player's
+    counterfactual value.
     """
-    (reach, values), sizes = numbers, tries[2]
-    cells, measuring = tries[0].shape[1], len(reach[0]) > 0
+    cells, children = rules.cells, tries.children
     depths = 2 * cells + 1
     position, left = np.empty(depths, np.int64), np.empty(depths, np.int64)
     node, last = np.zeros((2, depths), np.int64), np.zeros((2, depths), np.int64)
-    position[0], histories, depth = start, 1, 0
-    left[0] = _untried(start, cells)
+    position[0], histories, depth = tries.position, 1, 0
+    left[0] = _untried(tries.position, cells)
     while depth >= 0:
         if left[depth] == 0:
             depth -= 1
@@ -150,25 +130,24 @@ def _visit(
         left[depth] ^= 1 << cell
         histories += 1
         player, other = position[depth] >> 4 * MAX_CELLS, 1 - (position[depth] >> 4 * MAX_CELLS)
-        action = node[player, depth] * cells + cell + 1
-        after, success, end = move(wins, abrupt, position[depth], cell)
-        if end == WIN and measuring:
+        parent = node[player, depth]
+        action = parent * cells + cell + 1
+        after, success, end = move(rules, position[depth], cell)
+        if end == WIN and values.size > 0:
             theirs = last[other, depth]
-            if player == 0:
-                values[0][action] += reach[1][theirs]
-                values[1][theirs] -= reach[0][action]
-            else:
-                values[1][action] += reach[0][theirs]
-                values[0][theirs] -= reach[1][action]
+            values[player, action] += reach[other, theirs]
+            values[other, theirs] -= reach[player, action]
         if end != OPEN:
             continue
-        trie = tries[0] if player == 0 else tries[1]
-        child = trie[node[player, depth], cell, int(success)]
+        child = children[player, parent, cell, int(success)]
         if child == 0:
-            if sizes[player] == len(trie):
+            if tries.sizes[player] == children.shape[1]:
                 return 0
-            child = trie[node[player, depth], cell, int(success)] = sizes[player]
-            sizes[player] += 1
+            child = children[player, parent, cell, int(success)] = tries.sizes[player]
+            tries.sizes[player] += 1
+            tries.actions[player, child] = tries.actions[player, parent]
+            tries.outcomes[player, child] = tries.outcomes[player, parent]
+            _append(tries.actions[player, child], tries.outcomes[player], child, cell, success)
         depth += 1
         position[depth], left[depth] = after, _untried(after, cells)
         node[player, depth], last[player, depth] = child, action
@@ -184,32 +163,17 @@ def _untried(position: int, cells: int) -> int:
 
 
 @compiled
-def _write_names(children: Int32Array, actions: Int8Array, outcomes: Int16Array) -> None:
-    for node in range(len(children)):
-        length = 0
-        while length < actions.shape[1] and actions[node, length] >= 0:
-            length += 1
-        for cell in range(children.shape[1]):
-            for success in range(2):
-                child = children[node, cell, success]
-                if child > 0:
-                    actions[child] = actions[node]
-                    actions[child, length] = cell
-                    outcomes[child] = outcomes[node] + ((1 + success) << length)
-
-
-@compiled
 def _sequence_reach(children: Int32Array, policy: Float64Array) -> Float64Array:
-    """The probability of each sequence by its owner's own actions."""
+    """The probability of each sequence by its owner's choices."""
     nodes, cells, _ = children.shape
     before, reach = np.ones(nodes), np.ones(1 + nodes * cells)
     for node in range(nodes):
         for cell in range(cells):
             probability = before[node] * policy[node, cell]
             reach[1 + node * cells + cell] = probability
-            for success in range(2):
-                if children[node, cell, success] > 0:
-                    before[children[node, cell, success]] = probability
+            for child in children[node, cell]:
+                if child > 0:
+                    before[child] = probability
     return reach
 
 
@@ -226,11 +190,8 @@ def _best_value(children: Int32Array, actions: Int8Array, terminal: Float64Array
         for cell in range(cells):
             if not np.any(actions[node] == cell):
                 value = terminal[1 + node * cells + cell]
-                for success in range(2):
-                    child = children[node, cell, success]
-                    if child > 0:
-                        value += values[child]
+                for child in children[node, cell]:
+                    value += values[child] if child > 0 else 0.0
                 best = max(best, value)
         values[node] = best
-    best_value: float = values[0] + terminal[0]
-    return best_value
+    return float(values[0] + terminal[0])
