@@ -9,22 +9,20 @@ from pathlib import Path
 from algorithms.games import KUHN
 from algorithms.policies import Policy
 from algorithms.policies.sources import game_of, open_source
-from algorithms.support.command import EXIT_OK, Parser, run
+from algorithms.support.command import EXIT_OK, Parser
 from algorithms.support.errors import UsageError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write a trained policy as a checked ONNX file."""
     parser = Parser(prog="python -m algorithms.export_onnx", description=main.__doc__)
-    parser.add_argument("model", help="a MaskablePPO or PPO zip, e.g. model.zip")
-    parser.add_argument("--out", default="policy.onnx", help="the file to write (%(default)s)")
-    parser.add_argument("--game", metavar="NAME", help=f"its game (the model's own, or {KUHN})")
-    parser.add_argument("--json", action="store_true", help="print the policy as JSON")
-    parser.add_argument(
-        "--trust", action="store_true", help="let SB3 load the zip, which runs code from it"
-    )
-    options = parser.parse_args(argv)
-    return run(lambda: _run(options), parser.prog)
+    add = parser.add_argument
+    add("model", help="a MaskablePPO or PPO zip, e.g. model.zip")
+    add("--out", default="policy.onnx", help="the file to write (%(default)s)")
+    add("--game", metavar="NAME", help=f"its game (the model's own, or {KUHN})")
+    add("--json", action="store_true", help="print the policy as JSON")
+    add("--trust", action="store_true", help="let SB3 load the zip, which runs code from it")
+    return parser.run(_run, argv)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -12,8 +12,6 @@ from algorithms.policies import sources
 from algorithms.policies.sources import Source, open_source
 from algorithms.reporting import writing
 from algorithms.reporting.document import MAX_NODES
-from algorithms.reporting.entries import policy_names
-from algorithms.reporting.page import page_assets
 from algorithms.support import command
 from algorithms.support.errors import UsageError
 from algorithms.support.server import Server
@@ -77,7 +75,7 @@ def _play_in_terminal(game: Game, source: Source, seed: int | None) -> None:
     if (reference := writing.usual_reference(game)) != writing.NO_REFERENCE:
         opened.setdefault(reference, open_source(reference))
     told = {
-        name: page.described(name) if game.name == KUHN else (policy_names([name])[0], "")
+        name: page.described(name) if game.name == KUHN else (writing.policy_names([name])[0], "")
         for name in opened
     }
     policies = {told[name][0]: one.policy(game) for name, one in opened.items()}
@@ -88,7 +86,7 @@ def _files(game: Game, source: Source) -> dict[str, bytes]:
     """Kuhn's own page, or the report's page opened at the table, with an easy second opponent."""
     if game.name == KUHN:
         return page.assets(source)
-    return page_assets(writing.report_document([source, "uniform"], game, mode="play"))
+    return writing.page_assets(writing.report_document([source, "uniform"], game, mode="play"))
 
 
 def _server(files: dict[str, bytes], port: int | None) -> Server:

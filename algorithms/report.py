@@ -9,53 +9,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from algorithms.policies import sources
-from algorithms.reporting.writing import (
-    NO_REFERENCE,
-    USUAL_REFERENCE,
-    report_document,
-    write_document,
-)
+from algorithms.reporting import writing
 from algorithms.support import budget, command, files
-
-OUT = Path("report.html")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = command.Parser(
-        prog="python -m algorithms.report", description=command.summary(__doc__)
-    )
+    parser = command.Parser(prog="python -m algorithms.report", description=__doc__)
     add = parser.add_argument
     add("policies", nargs="+", metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}")
     add("--game", metavar="NAME", help=sources.GAME_HELP)
-    add("--out", type=Path, default=OUT, metavar="HTML", help="the file (%(default)s)")
-    add(
-        "--equilibrium",
-        metavar="POLICY",
-        help=f"the policy to show beside them ({USUAL_REFERENCE}; {NO_REFERENCE}: nothing)",
+    add("--out", type=Path, default="report.html", metavar="HTML", help="the file (%(default)s)")
+    shown = f"{writing.USUAL_REFERENCE}; {writing.NO_REFERENCE}: nothing"
+    add("--equilibrium", metavar="POLICY", help=f"the policy to show beside them ({shown})")
+    decisions = (
+        "decisions that best responses learn from in a game without an exact measure "
+        f"({budget.DECISIONS:,}; 0: no bound of NashConv)"
     )
-    add(
-        "--decisions",
-        type=int,
-        metavar="N",
-        help="decisions that best responses learn from in a game without an exact measure "
-        f"({budget.DECISIONS:,}; 0: no bound of NashConv)",
-    )
+    add("--decisions", type=int, default=budget.DECISIONS, metavar="N", help=decisions)
     add("--trust", action="store_true", help="let a model's file run code")
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
     files.require_writable(args.out)
-    document = report_document(
-        args.policies,
-        args.game,
-        equilibrium=args.equilibrium,
-        trust=args.trust,
-        decisions=args.decisions,
-    )
-    size = write_document(args.out, document)
+    options = {"equilibrium": args.equilibrium, "trust": args.trust, "decisions": args.decisions}
+    document = writing.report_document(args.policies, args.game, **options)
+    size = writing.write_document(args.out, document)
     print(f"wrote {args.out}: {size / 1e6:.2f} MB")
     if not document["tree"]:
         print(document["without_tree"])

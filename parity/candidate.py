@@ -28,10 +28,6 @@ WORDS = ("check", "bet", "call", "fold")
 METHODS = ("is_terminal", "get_current_player", "get_payoff")
 SEEDS = 300  # each of six deals is then missed with probability 6 * (5/6)**300 < 1e-22
 MAX_DEVIATIONS = 6  # standard deviations by which the counts of fair deals may differ
-KINDS = (
-    "a rulebook with is_terminal, get_current_player and get_payoff, a PettingZoo AEC environment "
-    "or factory, or an OpenSpiel game"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +151,8 @@ def recognise(thing: Any, encoding: Encoding | None = None) -> Candidate:
         made = thing()
         if not callable(made) or isinstance(made, (AECEnv, pyspiel.Game)):
             return recognise(made, encoding)
-    raise UsageError(f"a candidate is {KINDS}; got {type(thing).__name__}")
+    kinds = f"a rulebook with {', '.join(METHODS)}, a PettingZoo AEC environment or factory"
+    raise UsageError(f"a candidate is {kinds}, or an OpenSpiel game; got {type(thing).__name__}")
 
 
 def parse_actions(text: str) -> Encoding:

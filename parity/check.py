@@ -9,13 +9,11 @@ from pathlib import Path
 
 from algorithms.games import KUHN, Game, load_game
 from algorithms.policies import load_policy
-from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, run, table
+from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
 from parity import registry
 from parity.registry import GAME, Check, Settings, Tally
-
-HEADER = ("group", "check", "compared", "deviation", "time", "")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,8 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--candidate", metavar="WHERE:WHAT", help=candidate)
     actions = 'the meaning of the candidate\'s action IDs, e.g. "0=check/call,1=bet,2=fold"'
     add("--actions", metavar="MAP", help=actions)
-    arguments = parser.parse_args(argv)
-    return run(lambda: _main(arguments), parser.prog)
+    return parser.run(_main, argv)
 
 
 def _main(arguments: argparse.Namespace) -> int:
@@ -83,7 +80,7 @@ def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> No
 def _chosen(names: Sequence[str] | None, game: Game) -> list[Check]:
     """The named checks of Kuhn, or those of a game's tree and of its native form."""
     # importing them registers the checks
-    from parity import faces, games, native, policies, rules, solvers  # noqa: F401
+    from parity import games, native, nodes, policies  # noqa: F401
 
     known = registry.CHECKS
     if game.name != KUHN:
@@ -102,11 +99,7 @@ def _as_dict(item: Check, tally: Tally) -> dict[str, object]:
     found = {name: getattr(item, name) for name in ("name", "group", "title")}
     found |= {"status": tally.status.lower(), "compared": tally.compared, "wrong": tally.wrong}
     found["deviation"] = tally.deviation if tally.deviation < math.inf else None
-    return found | {
-        "seconds": round(tally.seconds, 3),
-        "cases": tally.cases,
-        "note": tally.note,
-    }
+    return found | {"seconds": round(tally.seconds, 3), "cases": tally.cases, "note": tally.note}
 
 
 def _print(results: Sequence[tuple[Check, Tally]]) -> None:
@@ -115,7 +108,7 @@ def _print(results: Sequence[tuple[Check, Tally]]) -> None:
         deviation = f"{tally.deviation:.1e}" if tally.deviation else "0"
         figures = (f"{tally.compared:,}", deviation, f"{tally.seconds:.2f} s", tally.status)
         rows.append((item.group, item.name, *figures))
-    print(table(HEADER, rows, left=2))
+    print(table(("group", "check", "compared", "deviation", "time", ""), rows, left=2))
     for item, tally in results:
         for case in tally.cases:
             print(f"  {item.name}: {case}")

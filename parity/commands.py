@@ -46,5 +46,4 @@ def _run(name: str, rest: Sequence[str]) -> int:
         return EXIT_OK
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
-    code: int = import_module(COMMANDS[name][0]).main(rest)
-    return code
+    return int(import_module(COMMANDS[name][0]).main(rest))

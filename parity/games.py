@@ -1,39 +1,128 @@
-"""The checks of `--game NAME`: our tree of an OpenSpiel game against OpenSpiel's states."""
+"""The checks of the algorithms on Kuhn and Leduc, and those of `--game NAME`."""
 
 import json
 from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from open_spiel.python.algorithms import best_response
+import pyspiel
+from open_spiel.python.algorithms import best_response, discounted_cfr, exploitability
+from open_spiel.python.algorithms import cfr as python_cfr
+from open_spiel.python.algorithms.expected_game_score import policy_value
+from open_spiel.python.games import data
 
 from algorithms.exact import values
 from algorithms.exact.cfr import VARIANTS
+from algorithms.exact.kuhn import nash
 from algorithms.exact.simulator import running_sums
 from algorithms.exact.solving import MODES, make_solver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
-from algorithms.exact.values import evaluate_policy, nash_convs
-from algorithms.games import Game
+from algorithms.exact.two_player import solve_zero_sum
+from algorithms.exact.values import evaluate_policy, expected_values, nash_conv, nash_convs
+from algorithms.games import KUHN, Game, kuhn, load_game
 from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.policies import Policy, openspiel
+from algorithms.policies.openspiel import to_pyspiel_tabular, to_python_tabular
+from algorithms.support.arrays import Float64Array
+from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.errors import GameError
-from parity import solvers
+from kuhn_bridge.rules import AGENTS
 from parity.registry import GAME, Settings, Skipped, Tally, check
-from parity.solvers import random_policies, tolerance
 
+GROUP = "algorithms"
+KUHN_POKER, LEDUC = "kuhn_poker", "leduc_poker"
+EXACT, ITERATES = 1e-12, 1e-9
+EXACT_PER_CHIP = 1e-10  # times the largest return, in other games than Kuhn
+FEW_NODES = 20_000  # OpenSpiel's Python takes seconds above that
+VALUE = -1 / 18
+CPP_SOLVERS = {"cfr": pyspiel.CFRSolver, "cfr+": pyspiel.CFRPlusSolver}
+PYTHON_SOLVERS = {
+    "cfr": python_cfr.CFRSolver,
+    "cfr+": python_cfr.CFRPlusSolver,
+    "lcfr": discounted_cfr.LCFRSolver,
+    "dcfr": discounted_cfr.DCFRSolver,
+}
+ALPHAS = tuple(Fraction(step, 36) for step in range(13))  # from 0 to 1/3
 TIE = 1e-11  # a larger difference of policies comes from regrets that are 0 up to rounding
 HANDS, REPLAYED = 2048, 16  # slots of the environment, and those that are replayed
 ROUNDS, ROUNDS_QUICK = 30, 12  # hands per slot
 
 
+def random_policies(settings: Settings) -> Iterator[tuple[str, Policy]]:
+    """The same policies every time: 300 of Kuhn, 5 of another game, fewer if large or quick."""
+    game = settings.game
+    few, many = (12, 300) if game.name == KUHN else (1, 5)
+    for seed in range(few if settings.quick or game.tree.num_nodes > FEW_NODES else many):
+        yield f"random policy {seed}", Policy.random(game, seed)
+
+
+def tolerance(game: Game) -> float:
+    """How far numbers of chips per hand may differ."""
+    return EXACT if game.name == KUHN else EXACT_PER_CHIP * max(1, np.abs(game.tree.returns).max())
+
+
+def compare_iterates(tally: Tally, game: Game, theirs: Any, upto: int, **ours: Any) -> None:
+    """Require the same policies after iterations 1..10, 100 and 1,000, up to `upto`.
+
+    Current policies are compared in two-player games: with more players rounding decides ties.
+    """
+    mine, right, done = make_solver(game.tree, **ours), theirs(game.origin), 0
+    kinds = ("average_policy", "current_policy")[: 2 if game.num_players == len(AGENTS) else 1]
+    for iteration in [n for n in (*range(1, 11), 100, 1000) if n <= upto]:
+        mine.run(iteration - done)
+        for _ in range(done, iteration):
+            right.evaluate_and_update_policy()
+        done = iteration
+        for kind in kinds:
+            where = f"{game.name}, iteration {iteration}, {kind}"
+            compare_tables(tally, where, game.tree, getattr(mine, kind)(), getattr(right, kind)())
+
+
+def compare_tables(tally: Tally, where: str, tree: Tree, ours: Float64Array, policy: Any) -> None:
+    """Require the same probabilities of a table `(I, A)` and of an OpenSpiel policy."""
+    known = getattr(policy, "state_lookup", tree.keys)  # C++ policies do not list them
+    tally.same(where, "has the information states {}", set(tree.keys), set(known))
+    cpp = isinstance(policy, pyspiel.Policy)
+    for infoset, key in enumerate(tree.keys):
+        theirs = dict(policy.get_state_policy(key)) if cpp else policy.policy_for_key(key)
+        for action in np.flatnonzero(tree.legal[infoset]).tolist():
+            spot, phrase = f"{where}, {key!r}", f"plays {action} with probability {{}}"
+            tally.close(spot, phrase, ours[infoset, action], theirs[action], ITERATES)
+
+
+def openspiel_values(policy: Policy) -> list[float]:
+    """Every player's value, as OpenSpiel computes it on its own states."""
+    theirs = policy.to_openspiel()
+    seats = [theirs] * policy.game.num_players
+    return [float(value) for value in policy_value(theirs.game.new_initial_state(), seats)]
+
+
+def openspiel_nash_conv(policy: Policy) -> float:
+    """NashConv in C++; of Kuhn on `kuhn_poker`."""
+    game = policy.game.origin or pyspiel.load_game(KUHN_POKER)
+    return float(pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table)))
+
+
+def _lockstep(game: Game) -> Iterator[tuple[int, Any]]:
+    """Every node of the tree with its OpenSpiel state; children are in OpenSpiel's order."""
+    stack = [(0, game.origin.new_initial_state())]
+    while stack:
+        node, state = stack.pop()
+        yield node, state
+        children = range(*game.tree.first_child[node : node + 2].tolist())
+        for child, action in zip(children, state.legal_actions(), strict=True):
+            stack.append((child, state.child(action)))
+
+
 @check("tree", GAME, "every node of the tree against OpenSpiel's states")
 def _check_tree(tally: Tally, settings: Settings) -> None:
-    """Actor, legal actions, chance, information state and returns."""
     tree, visited = settings.game.tree, 0
     infosets: dict[tuple[int, str], int] = {}
     for node, state in _lockstep(settings.game):
         visited += 1
-        where, player = _label(state), state.current_player()
+        where, player = f"after {state.history()}", state.current_player()
         tally.same(where, "lets {} act", int(tree.player[node]), player)
         children = tree.first_child[node : node + 2]
         actions = tree.action[slice(*children)].tolist()
@@ -65,16 +154,102 @@ def _check_observations(tally: Tally, settings: Settings) -> None:
     for node, state in _lockstep(game):
         if (player := state.current_player()) >= 0:
             tensor = np.asarray(state.information_state_tensor(player), np.float32)
-            ours = observations[game.tree.infoset[node]]
-            tally.same(_label(state), "observes {}", ours.tolist(), tensor.tolist())
+            ours = observations[game.tree.infoset[node]].tolist()
+            tally.same(f"after {state.history()}", "observes {}", ours, tensor.tolist())
 
 
-_title = "the values of random policies, by OpenSpiel's own walk"
-check("values", GAME, _title)(solvers.check_values)
+def _check_solver(variant: str, title: str) -> None:
+    """Average and current policies: Kuhn's, and Leduc's where there is a solver in C++."""
+
+    @check(variant, GROUP, title)
+    def check_solver(tally: Tally, settings: Settings) -> None:
+        python, cpp = PYTHON_SOLVERS[variant], CPP_SOLVERS.get(variant)
+        far, few = (100, 1) if settings.quick else (1000, 5)
+        rounds = [(KUHN_POKER, cpp, far), (LEDUC, cpp, few)] if cpp else []
+        for name, solver, upto in (*rounds, (KUHN_POKER, python, 100)):
+            compare_iterates(tally, load_game(name), solver, upto, variant=variant, mode="exact")
+
+
+_check_solver("cfr", "CFR, every iterate, against OpenSpiel's C++ and Python solvers")
+_check_solver("cfr+", "CFR+, every iterate, against OpenSpiel's C++ and Python solvers")
+_check_solver("lcfr", "linear CFR, every iterate, against OpenSpiel's Python solver")
+_check_solver("dcfr", "discounted CFR, every iterate, against OpenSpiel's Python solver")
+
+
+@check("fast", GROUP, "the fast mode of CFR and CFR+, against OpenSpiel's C++ solvers")
+def _check_fast(tally: Tally, settings: Settings) -> None:
+    sizes = {KUHN_POKER: 100, LEDUC: 3} if settings.quick else {KUHN_POKER: 1000, LEDUC: 10}
+    for (variant, solver), (name, upto) in product(CPP_SOLVERS.items(), sizes.items()):
+        compare_iterates(tally, load_game(name), solver, upto, variant=variant, mode="fast")
+
+
+@check("nashconv", GROUP, "NashConv of random policies against OpenSpiel's in C++")
+def _check_nashconv(tally: Tally, settings: Settings) -> None:
+    """Kuhn with few information sets and Leduc with many; one at a time and in a batch."""
+    leduc = {f"{LEDUC}, policy {seed}": Policy.random(LEDUC, seed) for seed in range(3)}
+    for group in (dict(random_policies(settings)), leduc):
+        tree = next(iter(group.values())).game.tree
+        batch = nash_convs(tree, [policy.table for policy in group.values()])
+        for (where, policy), of_batch in zip(group.items(), batch, strict=True):
+            right = openspiel_nash_conv(policy)
+            tally.close(where, "has NashConv {}", nash_conv(tree, policy.table), right, EXACT)
+            tally.close(f"{where} of a batch", "has NashConv {}", of_batch, right, EXACT)
+
+
+@check("best-response", GROUP, "what best responses gain against random policies, for each player")
+def _check_best_response(tally: Tally, settings: Settings) -> None:
+    """Gains of each player, by OpenSpiel's `exploitability` with best responses in C++."""
+    game = pyspiel.load_game(KUHN_POKER)
+    for where, policy in random_policies(settings):
+        ours = evaluate_policy(kuhn().tree, policy.table)
+        theirs = to_python_tabular(policy.game, policy.table)
+        found = exploitability.nash_conv(game, theirs, return_only_nash_conv=False, use_cpp_br=True)
+        for agent, mine, right in zip(AGENTS, ours.gains, found.player_improvements, strict=True):
+            tally.close(where, f"lets {agent} gain {{}}", mine, right, EXACT)
+
+
+@check("values", GAME, "the values of random policies, by OpenSpiel's own walk")
+@check("values", GROUP, "the values of random policies for both players")
+def _check_values(tally: Tally, settings: Settings) -> None:
+    """Expected chips of every player, from OpenSpiel's walk over its own states."""
+    for where, policy in random_policies(settings):
+        ours = expected_values(policy.game.tree, policy.table)
+        for player, value in enumerate(openspiel_values(policy)):
+            phrase = f"pays player_{player} {{}}"
+            tally.close(where, phrase, ours[player], value, tolerance(policy.game))
+
+
+@check("equilibria", GROUP, "the closed-form equilibria by OpenSpiel's NashConv, and its own table")
+def _check_equilibria(tally: Tally, settings: Settings) -> None:
+    """NashConv 0 and value -1/18 for every alpha; the same probabilities as OpenSpiel's table."""
+    for alpha in ALPHAS:
+        where, policy = f"alpha = {alpha}", Policy(kuhn(), nash(alpha))
+        tally.close(where, "has NashConv {}", 0.0, openspiel_nash_conv(policy), EXACT)
+        tally.close(where, "has value {}", VALUE, openspiel_values(policy)[0], EXACT)
+        theirs = Policy.from_openspiel(data.kuhn_nash_equilibrium(min(float(alpha), 1 / 3)), kuhn())
+        for name in INFORMATION_STATES:
+            for action, probability in policy[name].items():
+                phrase = f"plays {action.name} at {name!r} with probability {{}}"
+                tally.close(where, phrase, probability, theirs[name][action], EXACT)
+
+
+@check("lp", GROUP, "the linear program's value and policy against OpenSpiel's CFR+")
+def _check_lp(tally: Tally, settings: Settings) -> None:
+    """The value of OpenSpiel's average policy is known up to that policy's NashConv."""
+    game = pyspiel.load_game(KUHN_POKER)
+    solution, solver = solve_zero_sum(kuhn().tree), pyspiel.CFRPlusSolver(game)
+    for _ in range(300 if settings.quick else 3000):
+        solver.evaluate_and_update_policy()
+    limit = Policy.from_openspiel(solver.average_policy(), kuhn())
+    slack = pyspiel.nash_conv(game, solver.average_policy())
+    for right, distance in ((openspiel_values(limit)[0], slack), (VALUE, EXACT)):
+        tally.close(KUHN_POKER, "has value {}", solution.value, right, distance)
+    found = openspiel_nash_conv(Policy(kuhn(), solution.policy))
+    tally.close("the LP's policy", "has NashConv {}", 0.0, found, ITERATES)
 
 
 @check("best-response", GAME, "the values of best responses to random policies")
-def _check_best_response(tally: Tally, settings: Settings) -> None:
+def _check_game_best_response(tally: Tally, settings: Settings) -> None:
     """The best values of all players, and the values of our best responses when they are played."""
     tree, limit = settings.game.tree, tolerance(settings.game)
     for where, policy in random_policies(settings):
@@ -86,13 +261,12 @@ def _check_best_response(tally: Tally, settings: Settings) -> None:
             phrase = f"lets player_{player} win {{}}"
             tally.close(where, phrase, measure.best_values[player], best, limit)
             joint = [responses if p == player else policy.table for p in range(tree.num_players)]
-            won = values.expected_values(tree, values.joint_policy(tree, joint))[player]
+            won = expected_values(tree, values.joint_policy(tree, joint))[player]
             tally.close(f"{where}, played out", phrase, won, best, limit)
 
 
 @check("nashconv", GAME, "NashConv and gains of random policies, one at a time and in a batch")
-def _check_nashconv(tally: Tally, settings: Settings) -> None:
-    """Against OpenSpiel's `exploitability`."""
+def _check_game_nashconv(tally: Tally, settings: Settings) -> None:
     tree, limit = settings.game.tree, tolerance(settings.game)
     policies, phrase = dict(random_policies(settings)), "has NashConv {}"
     batch = nash_convs(tree, [policy.table for policy in policies.values()])
@@ -105,26 +279,26 @@ def _check_nashconv(tally: Tally, settings: Settings) -> None:
             tally.close(where, f"lets player_{player} gain {{}}", ours.gains[player], gain, limit)
 
 
-def _check_solver(variant: str) -> None:
+def _check_game_solver(variant: str) -> None:
     """Average policies, in two-player games also current ones; alternating updates."""
 
     @check(variant, GAME, f"{variant.upper()}, iterate by iterate, against OpenSpiel's C++ solver")
     def check_solver(tally: Tally, settings: Settings) -> None:
         game = settings.game
-        if not _keys_are_unique(game.tree):
+        if len(set(game.tree.keys)) < len(game.tree.keys):
             raise Skipped("OpenSpiel's solvers need different information state strings per player")
         if game.num_players == 1:
             raise Skipped("OpenSpiel's solvers need two players or more")
-        ours, theirs = make_solver(game.tree, variant, mode="exact"), solvers.CPP_SOLVERS[variant]
-        solvers.compare_iterates(tally, game, ours, theirs, upto=5 if settings.quick else 10)
+        solver, upto = CPP_SOLVERS[variant], 5 if settings.quick else 10
+        compare_iterates(tally, game, solver, upto, variant=variant, mode="exact")
 
 
-_check_solver("cfr")
-_check_solver("cfr+")
+_check_game_solver("cfr")
+_check_game_solver("cfr+")
 
 
 @check("fast", GAME, "the fast mode of the CFR family, iterate by iterate, against the exact mode")
-def _check_fast(tally: Tally, settings: Settings) -> None:
+def _check_game_fast(tally: Tally, settings: Settings) -> None:
     """Regrets and averages, until rounding breaks a tie differently in the two modes."""
     tally.ours, tally.theirs = "the fast mode", "the exact one"
     for name in VARIANTS:
@@ -147,7 +321,7 @@ def _compare_solvers(tally: Tally, where: str, fast: Any, exact: Any) -> bool:
             phrase = f"has {kind} {{}} for action {action}"
             numbers = float(mine[infoset, action]), float(right[infoset, action])
             spot = f"{where}, {tree.keys[own[infoset]]!r}"
-            tally.close(spot, phrase, *numbers, solvers.ITERATES)
+            tally.close(spot, phrase, *numbers, ITERATES)
         mine, right = (solver.current_policy()[own] for solver in (fast, exact))
         if np.abs(mine - right).max() > TIE:
             return True
@@ -159,9 +333,9 @@ def _check_policies(tally: Tally, settings: Settings) -> None:
     """The policy that comes back must be the same bit for bit."""
     game = settings.game
     kinds: dict[str, Callable[..., Any]] = {"a Python policy": openspiel.to_openspiel_policy}
-    if _keys_are_unique(game.tree):
-        kinds["Python's table"] = openspiel.to_python_tabular
-        kinds["C++'s table"] = openspiel.to_pyspiel_tabular
+    if len(set(game.tree.keys)) == len(game.tree.keys):
+        kinds["Python's table"] = to_python_tabular
+        kinds["C++'s table"] = to_pyspiel_tabular
     for where, policy in random_policies(settings):
         back = Policy.from_document(json.dumps(policy.to_document()), game)
         tally.holds(where, "JSON gives the same policy back", back == policy)
@@ -189,16 +363,12 @@ def _check_environment(tally: Tally, settings: Settings) -> None:
         won.extend(last.returns[last.ended & (played < rounds)].astype(float))
         played += last.ended
         for slot in range(REPLAYED):
-            step = Step(
-                int(last.acted[slot]),
-                int(nodes[slot]),
-                int(actions[slot]),
-                None if last.ended[slot] else int(env.simulator.nodes[slot]),
-                tuple(last.returns[slot].tolist()),
-            )
+            seat, node, action = (int(of[slot]) for of in (last.acted, nodes, actions))
+            after = None if last.ended[slot] else int(env.simulator.nodes[slot])
+            step = Step(seat, node, action, after, tuple(last.returns[slot].tolist()))
             compare_step(game, step, masks[slot].tolist(), tally)
     means, errors = np.mean(won, axis=0), np.std(won, axis=0) / np.sqrt(len(won))
-    for seat, exact in enumerate(values.expected_values(game.tree, policy)):
+    for seat, exact in enumerate(expected_values(game.tree, policy)):
         claim = f"{len(won):,} hands win {means[seat]:.4f} on average, {exact:.4f} exactly"
         near = abs(means[seat] - exact) <= 5 * errors[seat] + 1e-6  # five standard errors
         tally.holds(f"seat {seat}", claim, bool(near))
@@ -219,7 +389,7 @@ def compare_step(game: Game, step: Step, mask: list[bool], tally: Tally) -> None
     tree, state = game.tree, game.origin.new_initial_state()
     for move in tree.history(step.node):
         state.apply_action(move)
-    where = f"seat {step.seat} {_label(state)}"
+    where = f"seat {step.seat} after {state.history()}"
     tally.same(where, "lets {} act", step.seat, state.current_player())
     legal = set(state.legal_actions())
     tally.same(where, "allows {}", mask, [action in legal for action in range(len(mask))])
@@ -246,22 +416,3 @@ def _possible_returns(state: Any) -> set[tuple[float, ...]]:
     if not state.is_chance_node():
         return set()
     return set().union(*(_possible_returns(state.child(move)) for move in state.legal_actions()))
-
-
-def _lockstep(game: Game) -> Iterator[tuple[int, Any]]:
-    """Every node of the tree with its OpenSpiel state; children are in OpenSpiel's order."""
-    stack = [(0, game.origin.new_initial_state())]
-    while stack:
-        node, state = stack.pop()
-        yield node, state
-        children = range(*game.tree.first_child[node : node + 2].tolist())
-        for child, action in zip(children, state.legal_actions(), strict=True):
-            stack.append((child, state.child(action)))
-
-
-def _label(state: Any) -> str:
-    return f"after {state.history()}"
-
-
-def _keys_are_unique(tree: Tree) -> bool:
-    return len(set(tree.keys)) == len(tree.keys)

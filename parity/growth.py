@@ -5,17 +5,16 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from operator import attrgetter
+from dataclasses import fields, is_dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from algorithms.exact.solving import MODES, Mode, make_solver
+from algorithms.exact.solving import MODES, make_solver
 from algorithms.games import load_game
-from algorithms.support.command import EXIT_OK, Parser, run, table
-from algorithms.support.errors import UsageError
+from algorithms.support.command import EXIT_OK, Parser, number, table
 from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
 from kuhn_bridge.errors import GameError
@@ -35,32 +34,17 @@ HEADER = ("game", "nodes", "built/s", "exact, ns", "fast, ns", "tree, B", "exact
 COLORS = {"exact": "#8a8a8a", "fast": "#2f6fb3", "tree": "#c0504d"}
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Time and memory per node of a game, by mode."""
-
-    game: str
-    nodes: int
-    nodes_per_second: float  # while the tree is built
-    nanoseconds: Mapping[Mode, float]  # per iteration of CFR
-    solver_bytes: Mapping[Mode, float]
-    tree_bytes: float
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = Parser(prog="python -m parity.growth", description=__doc__)
     add, most = parser.add_argument, "the largest game (%(default)s)"
-    add("--most", type=int, default=20_000_000, metavar="NODES", help=most)
+    add("--most", type=number(1), default=20_000_000, metavar="NODES", help=most)
     add("--chart", type=Path, metavar="PNG", help="draw a chart")
     add("--json", action="store_true", help="print one JSON list")
-    arguments = parser.parse_args(argv)
-    return run(lambda: _main(arguments), parser.prog)
+    return parser.run(_main, argv)
 
 
 def _main(arguments: argparse.Namespace) -> int:
-    if arguments.most < 1:
-        raise UsageError(f"--most {arguments.most}: must be at least 1")
     if arguments.chart:
         require_png(arguments.chart)
     points = []
@@ -72,27 +56,33 @@ def _main(arguments: argparse.Namespace) -> int:
             except GameError as error:
                 if "too large" not in str(error):
                     raise
-    points.sort(key=attrgetter("nodes"))
+    points.sort(key=itemgetter("nodes"))
     if arguments.chart:
         draw(points, arguments.chart)
     if arguments.json:
-        print(json.dumps([asdict(point) for point in points], indent=2))
+        print(json.dumps(points, indent=2))
     else:
         print(table(HEADER, map(_row, points)))
     return EXIT_OK
 
 
-def measure(name: str, game: str, most: int) -> Point:
-    """Build the tree of a game and run both modes of CFR on it."""
+def measure(name: str, game: str, most: int) -> dict[str, Any]:
+    """Time and memory per node: the tree of a game, and both modes of CFR on it."""
     start = time.process_time()
     tree = load_game(game, max_nodes=most, cached=False).tree
-    nodes = tree.num_nodes
-    built = nodes / max(time.process_time() - start, 1e-6)  # the clock may be coarse
+    seconds = max(time.process_time() - start, 1e-6)  # the clock may be coarse
+    nodes, tree_bytes = tree.num_nodes, _nbytes(tree, set()) / tree.num_nodes
     solvers = {mode: make_solver(tree, "cfr", mode=mode) for mode in MODES}
-    nanoseconds = {mode: 1e9 * _seconds(solver) / nodes for mode, solver in solvers.items()}
-    own = _nbytes(tree, set()) / nodes
-    size = {mode: _nbytes(solver, set()) / nodes - own for mode, solver in solvers.items()}
-    return Point(name, nodes, built, nanoseconds, size, own)
+    spent = {mode: _seconds(solver) for mode, solver in solvers.items()}
+    size = {mode: _nbytes(solver, set()) for mode, solver in solvers.items()}
+    return {
+        "game": name,
+        "nodes": nodes,
+        "nodes_per_second": nodes / seconds,  # while the tree is built
+        "nanoseconds": {mode: 1e9 * spent[mode] / nodes for mode in MODES},  # per iteration
+        "solver_bytes": {mode: size[mode] / nodes - tree_bytes for mode in MODES},
+        "tree_bytes": tree_bytes,
+    }
 
 
 def _seconds(solver: Any) -> float:
@@ -124,18 +114,18 @@ def _nbytes(thing: Any, seen: set[int]) -> int:
     return sum(_nbytes(part, seen) for part in parts)
 
 
-def _row(point: Point) -> tuple[str, ...]:
+def _row(point: Mapping[str, Any]) -> tuple[str, ...]:
     return (
-        point.game,
-        f"{point.nodes:,}",
-        f"{point.nodes_per_second:,.0f}",
-        *(f"{point.nanoseconds[mode]:.2f}" for mode in MODES),
-        f"{point.tree_bytes:.0f}",
-        *(f"{point.solver_bytes[mode]:.0f}" for mode in MODES),
+        point["game"],
+        f"{point['nodes']:,}",
+        f"{point['nodes_per_second']:,.0f}",
+        *(f"{point['nanoseconds'][mode]:.2f}" for mode in MODES),
+        f"{point['tree_bytes']:.0f}",
+        *(f"{point['solver_bytes'][mode]:.0f}" for mode in MODES),
     )
 
 
-def draw(points: Sequence[Point], path: Path) -> None:
+def draw(points: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Time and memory over the number of nodes: a line for Liar's Dice, dots for other games."""
     from matplotlib.figure import Figure
 
@@ -143,22 +133,22 @@ def draw(points: Sequence[Point], path: Path) -> None:
     time_axes, memory_axes = figure.subplots(1, 2)
     time_axes.set(title="CFR: ns per node and iteration", yscale="log")
     memory_axes.set(title="bytes per node")
-    nodes = np.array([point.nodes for point in points])
-    dice = np.array([point.game.startswith("Liar's Dice") for point in points])
+    nodes = np.array([point["nodes"] for point in points])
+    dice = np.array([point["game"].startswith("Liar's Dice") for point in points])
 
     def plot(axes: Any, label: str, color: str, heights: list[float]) -> None:
         found = np.array(heights)
         axes.plot(nodes[dice], found[dice], "o-", ms=4, color=color, label=label)
         axes.plot(nodes[~dice], found[~dice], "D", ms=4, color=color)
         for place in np.flatnonzero(~dice).tolist():
-            spot, game = (nodes[place], found[place]), points[place].game
+            spot, game = (nodes[place], found[place]), points[place]["game"]
             axes.annotate(game, spot, (4, 4), textcoords="offset points", fontsize=6)
 
     for mode in MODES:
-        plot(time_axes, f"{mode} mode", COLORS[mode], [p.nanoseconds[mode] for p in points])
-        size = [point.solver_bytes[mode] for point in points]
+        plot(time_axes, f"{mode} mode", COLORS[mode], [p["nanoseconds"][mode] for p in points])
+        size = [point["solver_bytes"][mode] for point in points]
         plot(memory_axes, f"solver, {mode} mode", COLORS[mode], size)
-    plot(memory_axes, "tree", COLORS["tree"], [point.tree_bytes for point in points])
+    plot(memory_axes, "tree", COLORS["tree"], [point["tree_bytes"] for point in points])
     memory_axes.set_ylim(0, None)
     for axes in (time_axes, memory_axes):
         axes.set(xscale="log", xlabel="nodes (line: Liar's Dice with 3 to 8 sides)")

@@ -20,8 +20,8 @@ from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, Action
 from kuhn_bridge.web.check import report
+from parity.games import ITERATES, openspiel_nash_conv, openspiel_values, random_policies
 from parity.registry import Settings, Skipped, Tally, check
-from parity.solvers import ITERATES, openspiel_nash_conv, openspiel_values, random_policies
 
 GROUP = "policies"
 STEPS = 100_000  # after which the small model is no longer uniform
@@ -127,7 +127,6 @@ def _check_onnx(tally: Tally, settings: Settings) -> None:
 
 @check("policy.js", GROUP, "the exported model in the page's own module against torch")
 def _check_policy_js(tally: Tally, settings: Settings) -> None:
-    """onnxruntime-web under node, at every information state."""
     tally.theirs = "torch"
     policy, path = exported(settings)
     compare_policy(tally, policy, run_in_page(path))

@@ -7,6 +7,7 @@ sides can be compared node by node.
 import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, product
@@ -21,10 +22,9 @@ from kuhn_bridge.state import State
 from parity.registry import Tally, format_value
 
 Deal: TypeAlias = tuple[Card, Card]
+# The probability of each card after the cards dealt so far
 Chance: TypeAlias = Mapping[tuple[int, ...], Mapping[int, float]]
-"""The probability of each card after the cards dealt so far."""
-Encoding: TypeAlias = Mapping[str, int]
-"""The action ID of each word: check, bet, call, fold."""
+Encoding: TypeAlias = Mapping[str, int]  # the action ID of each word: check, bet, call, fold
 
 OURS: Encoding = {"check": 0, "bet": 1, "call": 0, "fold": 2}
 PASS_BET: Encoding = {"check": 0, "bet": 1, "call": 1, "fold": 0}
@@ -33,20 +33,12 @@ CHANCE_NODES = ((), *((card,) for card in Card))  # the cards dealt so far
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One node of a side.
-
-    `legal` is `None` for a side that does not list legal moves; `returns` may be player_0's only.
-    """
+    """One node of a side."""
 
     actor: int | None
-    legal: frozenset[Any] | None
-    returns: Sequence[float]
+    legal: frozenset[Any] | None  # none if the side does not list legal moves
+    returns: Sequence[float]  # may be player_0's only
     information_state: Hashable = None  # the actor's, by any name
-
-
-Moves: TypeAlias = tuple[int, ...]
-Reader: TypeAlias = Callable[[Any, Moves], View]
-"""The view after a reset and a sequence of actions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +81,7 @@ def _core_chance() -> Chance:
 CORE = Side(_core_view, _core_chance)
 
 
-def rulebook(book: Any, *, lowest: int = 0, history_first: bool = False) -> Side:
+def rulebook(book: Any, lowest: int = 0, *, history_first: bool = False) -> Side:
     """An object with `is_terminal`, `get_current_player` and `get_payoff` over letters.
 
     `lowest` is its number of the jack; `get_payoff` may take the history before the cards.
@@ -105,7 +97,7 @@ def rulebook(book: Any, *, lowest: int = 0, history_first: bool = False) -> Side
     return Side(view)
 
 
-def openspiel(game: pyspiel.Game, encoding: Encoding = PASS_BET, *, lowest: int = 0) -> Side:
+def openspiel(game: pyspiel.Game, encoding: Encoding = PASS_BET, lowest: int = 0) -> Side:
     """An OpenSpiel game that deals three cards by chance; `lowest` is its number of the jack."""
 
     def state_at(deal: Sequence[int], letters: str = "") -> pyspiel.State:
@@ -141,27 +133,20 @@ def openspiel(game: pyspiel.Game, encoding: Encoding = PASS_BET, *, lowest: int 
 REFERENCE = openspiel(pyspiel.load_game("kuhn_poker"))  # which all other sides are compared with
 
 
-def aec_reader(env: Any) -> Reader:
+def aec_reader(env: Any) -> Callable[..., View]:
     """Reads each view of an AEC environment once, so that it can be interpreted in many ways.
 
     A reset is given as a seed, or as the cards if the environment is ours. Legal moves are the
     environment's own action IDs; they are `None` if the hand is truncated.
     """
 
-    def play(start: Any, moves: Moves) -> None:
+    def play(start: Any, moves: tuple[int, ...]) -> None:
         env.reset(**{"seed": start} if isinstance(start, int) else {"options": {"cards": start}})
         for action in moves:
             env.step(action)
 
-    def accepts(start: Any, moves: Moves) -> bool:
-        try:
-            play(start, moves)
-        except Exception:  # the code of a candidate may fail in any way
-            return False
-        return True
-
     @cache
-    def read(start: Any, moves: Moves) -> View:
+    def read(start: Any, moves: tuple[int, ...]) -> View:
         play(start, moves)
         if any(env.truncations.values()):
             return View(None, None, ())
@@ -171,16 +156,17 @@ def aec_reader(env: Any) -> Reader:
         maps = [of for of in (seen, info) if isinstance(of, Mapping) and "action_mask" in of]
         actor, observation = env.possible_agents.index(agent), observation_text(env.observe(agent))
         actions = range(int(env.action_space(agent).n))
-        if maps:
-            legal = [action for action in actions if maps[0]["action_mask"][action]]
-        else:  # then an illegal action is one that raises
-            legal = [action for action in actions if accepts(start, (*moves, action))]
+        legal = {action for action in actions if maps and maps[0]["action_mask"][action]}
+        for action in () if maps else actions:  # then an illegal action is one that raises
+            with suppress(Exception):
+                play(start, (*moves, action))
+                legal.add(action)
         return View(actor, frozenset(legal), (0, 0), (actor, observation))
 
     return read
 
 
-def aec(read: Reader, starts: Mapping[Deal, Any], encoding: Encoding) -> Side:
+def aec(read: Callable[..., View], starts: Mapping[Deal, Any], encoding: Encoding) -> Side:
     """An AEC environment; `starts` says how it is reset for each deal."""
 
     def view(deal: Deal, letters: str) -> View:
@@ -229,29 +215,26 @@ def compare(ours: Side, theirs: Side, tally: Tally) -> None:
         chance = ours.chance()
         for dealt, card in product(CHANCE_NODES if chance else (), Card):
             where = f"dealing after {[Card(card).name for card in dealt]}"
-            mine, right = (of.get(dealt, {}).get(card, 0.0) for of in (chance, theirs.chance()))
-            tally.close(where, f"deals {card.name} with probability {{}}", mine, right, 1e-15)
+            found, share = (of.get(dealt, {}).get(card, 0.0) for of in (chance, theirs.chance()))
+            tally.close(where, f"deals {card.name} with probability {{}}", found, share, 1e-15)
     except Exception as error:  # the code of a candidate may fail in any way
         tally.fail(f"dealing: {error_text(error)}, {tally.theirs} deals two cards")
     for deal, letters in product(DEALS, BETTING):
-        _compare_node(deal, letters, ours, theirs, tally)
-
-
-def _compare_node(deal: Deal, letters: str, ours: Side, theirs: Side, tally: Tally) -> None:
-    where, right = hand(deal, letters), theirs.view(deal, letters)
-    try:
-        mine = ours.view(deal, letters)
-    except Exception as error:
-        plays = f"pays {format_value(right.returns[0])}" if right.actor is None else "plays on"
-        tally.fail(f"{where}: {error_text(error)}, {tally.theirs} {plays}")
-        return
-    actors = (None if view.actor is None else f"player_{view.actor}" for view in (mine, right))
-    tally.same(where, "lets {} act", *actors)
-    if mine.legal is not None:
-        tally.same(where, "allows {}", mine.legal, right.legal)
-    if right.actor is None:
-        tally.same(where, "pays {}", mine.returns[0] if mine.returns else None, right.returns[0])
-        if len(mine.returns) > 1:
+        where, right = hand(deal, letters), theirs.view(deal, letters)
+        over, won = right.actor is None, right.returns[0]
+        try:
+            mine = ours.view(deal, letters)
+        except Exception as error:
+            plays = f"pays {format_value(won)}" if over else "plays on"
+            tally.fail(f"{where}: {error_text(error)}, {tally.theirs} {plays}")
+            continue
+        actors = (None if view.actor is None else f"player_{view.actor}" for view in (mine, right))
+        tally.same(where, "lets {} act", *actors)
+        if mine.legal is not None:
+            tally.same(where, "allows {}", mine.legal, right.legal)
+        if over:
+            tally.same(where, "pays {}", mine.returns[0] if mine.returns else None, won)
+        if over and len(mine.returns) > 1:
             tally.same(where, "pays both together {}", sum(mine.returns), sum(right.returns))
 
 

@@ -6,13 +6,13 @@ import importlib.util
 import io
 import json
 import random
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,8 +25,8 @@ from algorithms.exact.simulator import Simulator
 from algorithms.exact.solving import Mode, make_solver
 from algorithms.exact.values import nash_conv, nash_convs
 from algorithms.games import kuhn, load_game
-from algorithms.support.command import EXIT_OK, Parser, run, table
-from algorithms.support.errors import UsageError, unknown
+from algorithms.support.command import EXIT_OK, Parser, number, table
+from algorithms.support.errors import unknown
 from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
 from kuhn_bridge import kuhn_v0
@@ -34,18 +34,16 @@ from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State
 from parity.benchmark import GAMES as LARGE
 
-Contender: TypeAlias = Callable[[int], int]
-"""Takes a number n, does about n units of work, and returns how many it did."""
+Contender: TypeAlias = Callable[[int], int]  # does about n units of work, and returns how many
 Maker: TypeAlias = Callable[[], Contender]
 
 BATCH = 131_072
-OPTIONAL = {"Pgx": "pgx", "LiteEFG": "LiteEFG"}
+KUHN, DICE6 = "kuhn_poker", "liars_dice(numdice=1,dice_sides=6)"
 GAMES = {  # with our targets of CFR and NashConv: ratios to OpenSpiel
-    "Kuhn": ("kuhn_poker", 130, 500),
+    "Kuhn": (KUHN, 130, 500),
     "Leduc": ("leduc_poker", 800, 3500),
     "Liar's Dice 4": ("liars_dice(numdice=1,dice_sides=4)", 500, 2000),
 }
-DICE6 = "liars_dice(numdice=1,dice_sides=6)"
 OPENSPIEL, EXACT_MODE = "OpenSpiel (C++)", "our exact mode"
 LARGE_GAMES = {"phantom tic-tac-toe": LARGE["PTTT"], "dark hex 3x3": LARGE["DH3"]}
 # Seconds per evaluation of one policy in these games, as the authors of two public projects report
@@ -69,40 +67,18 @@ class Contest:
     published: Mapping[str, float] = field(default_factory=dict)  # seconds per unit; not measured
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """Our speed divided by a peer's: the median over rounds, and the range.
-
-    The speed of a peer that is not measured here is a published figure.
-    """
-
-    contest: str
-    unit: str
-    peer: str
-    ours_per_second: float
-    peer_per_second: float
-    ratio: float
-    lowest: float
-    highest: float
-    target: float | None
-    measured: bool
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = Parser(prog="python -m parity.speed", description=__doc__)
     add = parser.add_argument
     add("--only", action="append", metavar="NAME", help="run this contest; repeatable")
-    add("--rounds", type=int, default=5, help="the number of rounds (%(default)s)")
+    add("--rounds", type=number(1), default=5, help="the number of rounds (%(default)s)")
     add("--json", action="store_true", help="print one JSON list")
     add("--chart", type=Path, metavar="PNG", help="draw the ratios as bars")
-    arguments = parser.parse_args(argv)
-    return run(lambda: _main(arguments), parser.prog)
+    return parser.run(_main, argv)
 
 
 def _main(arguments: argparse.Namespace) -> int:
-    if arguments.rounds < 1:
-        raise UsageError(f"--rounds {arguments.rounds}: must be at least 1")
     if arguments.chart:
         require_png(arguments.chart)
     every = {contest.name: contest for contest in contests()}
@@ -110,7 +86,7 @@ def _main(arguments: argparse.Namespace) -> int:
         if name not in every:
             raise unknown("contest", name, every)
     chosen = arguments.only or list(every)
-    ratios: list[Ratio] = []
+    ratios: list[dict[str, Any]] = []
     with progress("timing", len(chosen)) as show:
         for done, name in enumerate(chosen):
             show(done, name)
@@ -118,25 +94,26 @@ def _main(arguments: argparse.Namespace) -> int:
     if arguments.chart:
         draw(ratios, arguments.chart)
     if arguments.json:
-        print(json.dumps([asdict(ratio) for ratio in ratios], indent=2))
+        print(json.dumps(ratios, indent=2))
         return EXIT_OK
     print(table(HEADER, map(_row, ratios), left=2))
-    if missing := [name for name, package in OPTIONAL.items() if not installed(package)]:
+    optional = {"Pgx": "pgx", "LiteEFG": "LiteEFG"}
+    if missing := [name for name, package in optional.items() if not _installed(package)]:
         print(f"not installed, so not timed: {', '.join(missing)} (the extra [peers])")
-    if not all(ratio.measured for ratio in ratios):
+    if not all(ratio["measured"] for ratio in ratios):
         print("(published): the authors' figure on their hardware, not measured here")
     return EXIT_OK
 
 
-def _row(ratio: Ratio) -> tuple[str, ...]:
+def _row(ratio: Mapping[str, Any]) -> tuple[str, ...]:
     return (
-        f"{ratio.contest} ({ratio.unit})",
-        ratio.peer if ratio.measured else f"{ratio.peer} (published)",
-        _short(ratio.ours_per_second),
-        _short(ratio.peer_per_second),
-        f"{ratio.ratio:.1f}x",
-        f"{ratio.lowest:.1f}-{ratio.highest:.1f}",
-        "" if ratio.target is None else f">= {ratio.target:g}",
+        f"{ratio['contest']} ({ratio['unit']})",
+        ratio["peer"] if ratio["measured"] else f"{ratio['peer']} (published)",
+        _short(ratio["ours_per_second"]),
+        _short(ratio["peer_per_second"]),
+        f"{ratio['ratio']:.1f}x",
+        f"{ratio['lowest']:.1f}-{ratio['highest']:.1f}",
+        "" if ratio["target"] is None else f">= {ratio['target']:g}",
     )
 
 
@@ -147,28 +124,32 @@ def _short(number: float) -> str:
     return f"{number:.3g}"
 
 
-def draw(ratios: Iterable[Ratio], path: Path) -> None:
+def draw(ratios: Iterable[Mapping[str, Any]], path: Path) -> None:
     """A bar per measured ratio on a log axis; 1 is the peer's own speed."""
     from matplotlib.figure import Figure
 
-    found = [ratio for ratio in ratios if ratio.measured][::-1]
+    found = [ratio for ratio in ratios if ratio["measured"]][::-1]
     figure = Figure(figsize=(8, 0.42 * len(found) + 1), layout="constrained")
-    axes = figure.subplots()
-    labels = [f"{ratio.contest}  vs  {ratio.peer}" for ratio in found]
-    bars = axes.barh(labels, [ratio.ratio for ratio in found], color="#2f6fb3", height=0.62)
+    axes, widths = figure.subplots(), [ratio["ratio"] for ratio in found]
+    labels = [f"{ratio['contest']}  vs  {ratio['peer']}" for ratio in found]
+    bars = axes.barh(labels, widths, color="#2f6fb3", height=0.62)
     axes.bar_label(bars, fmt="%.0fx", padding=3, fontsize=9)
     for place, ratio in enumerate(found):
-        if ratio.target:
-            axes.plot([ratio.target] * 2, [place - 0.31, place + 0.31], color="#222222", lw=1.5)
-    axes.set(xscale="log", xlim=(1, 2 * max(ratio.ratio for ratio in found)))
+        if target := ratio["target"]:
+            axes.plot([target] * 2, [place - 0.31, place + 0.31], color="#222222", lw=1.5)
+    axes.set(xscale="log", xlim=(1, 2 * max(widths)))
     axes.set_xlabel("times the peer's speed\n(black: the target)")
     axes.spines[["top", "right"]].set_visible(False)
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=140)
 
 
-def measure(contest: Contest, *, rounds: int) -> Iterator[Ratio]:
-    """Time all contenders in each round, so that noise affects them equally."""
+def measure(contest: Contest, *, rounds: int) -> Iterator[dict[str, Any]]:
+    """Our speed divided by each peer's: the median over rounds, and the range.
+
+    All contenders are timed in each round, so that noise affects them equally. The speed of a peer
+    that is not measured here is a published figure.
+    """
     makers = {"ours": contest.ours, **contest.peers}
     warm = {name: _calibrated(make(), contest.seconds) for name, make in makers.items()}
     rates: dict[str, list[float]] = {name: [] for name in warm}
@@ -176,22 +157,22 @@ def measure(contest: Contest, *, rounds: int) -> Iterator[Ratio]:
         for name, (contender, units) in warm.items():
             rates[name].append(_rate(contender, units))
     ours = rates.pop("ours")
+    rates |= {peer: [1 / seconds] * rounds for peer, seconds in contest.published.items()}
     targets = dict(zip(contest.peers, contest.targets, strict=False))
-    published = {peer: [1 / seconds] * rounds for peer, seconds in contest.published.items()}
-    for peer, theirs in (rates | published).items():
+    for peer, theirs in rates.items():
         ratios = [mine / right for mine, right in zip(ours, theirs, strict=True)]
-        yield Ratio(
-            contest.name,
-            contest.unit,
-            peer,
-            statistics.median(ours),
-            statistics.median(theirs),
-            statistics.median(ratios),
-            min(ratios),
-            max(ratios),
-            targets.get(peer),
-            peer in contest.peers,
-        )
+        yield {
+            "contest": contest.name,
+            "unit": contest.unit,
+            "peer": peer,
+            "ours_per_second": median(ours),
+            "peer_per_second": median(theirs),
+            "ratio": median(ratios),
+            "lowest": min(ratios),
+            "highest": max(ratios),
+            "target": targets.get(peer),
+            "measured": peer in contest.peers,
+        }
 
 
 def _calibrated(contender: Contender, seconds: float) -> tuple[Contender, int]:
@@ -209,14 +190,14 @@ def _rate(contender: Contender, units: int) -> float:
 
 def contests() -> Iterator[Contest]:
     """All contests, with the peers that are installed."""
-    from parity.faces import shimmed  # which imports OpenSpiel
+    from parity.nodes import shimmed  # which imports OpenSpiel
 
-    names = {OPENSPIEL: "kuhn_poker", "OpenSpiel (Python)": "python_kuhn_poker"}
+    names = {OPENSPIEL: KUHN, "OpenSpiel (Python)": "python_kuhn_poker"}
     peers: dict[str, Maker] = {peer: partial(_openspiel, name) for peer, name in names.items()}
     yield Contest("core, random hands", "decisions", _core, peers, [5])
     peers = {"Shimmy": partial(_aec, shimmed)}
     yield Contest("AEC face, random hands", "decisions", partial(_aec, kuhn_v0.env), peers, [20])
-    peers = {"Pgx": _pgx} if installed("pgx") else {}
+    peers = {"Pgx": _pgx} if _installed("pgx") else {}
     yield Contest(f"{BATCH:,} hands at once", "decisions", _hands, peers, [15])
     for name, (game, target, _) in GAMES.items():
         peers = {OPENSPIEL: partial(_openspiel_cfr, game), EXACT_MODE: partial(_cfr, game, "exact")}
@@ -227,15 +208,15 @@ def contests() -> Iterator[Contest]:
         # LiteEFG's CFR updates all players at once, so here ours does too. LiteEFG updates several
         # averages in a second call; ours updates one in every iteration. So LiteEFG is timed with
         # that call, which does more than ours, and without it, which does less.
-        calls = {"all its averages": True, "no average": False} if installed("LiteEFG") else {}
+        calls = {"all its averages": True, "no average": False} if _installed("LiteEFG") else {}
         peers = {f"LiteEFG, {call}": partial(_lite_efg, game, on) for call, on in calls.items()}
         ours = partial(_cfr, game, "fast", "cfr-simultaneous")
         yield Contest(f"simultaneous CFR, {name}", "iterations", ours, peers, [10, 10])
     for name, (game, _, target) in GAMES.items():
         unit, peers = "policies, 100 per batch", {OPENSPIEL: partial(_openspiel_nash_conv, game)}
-        yield Contest(f"NashConv, {name}", unit, partial(_nash_convs, game), peers, [target])
-    peers = {OPENSPIEL: partial(_openspiel_nash_conv, "kuhn_poker")}
-    yield Contest("NashConv, Kuhn, one call", "policies", _one_call, peers, [100])
+        yield Contest(f"NashConv, {name}", unit, partial(_nash_conv, game, 100), peers, [target])
+    ours, peers = partial(_nash_conv, KUHN, 1), {OPENSPIEL: partial(_openspiel_nash_conv, KUHN)}
+    yield Contest("NashConv, Kuhn, one call", "policies", ours, peers, [100])
     for name, game in LARGE_GAMES.items():
         ours = partial(_large_nash_conv, game)
         yield Contest(f"NashConv, {name}", "policies", ours, {}, seconds=1.0, published=PUBLISHED)
@@ -248,8 +229,7 @@ def contests() -> Iterator[Contest]:
     yield Contest("training loop", "decisions", ours, peers, [200], seconds=2.0)
 
 
-def installed(package: str) -> bool:
-    """Whether a package can be imported."""
+def _installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
@@ -328,7 +308,7 @@ def _hands() -> Contender:
     words = np.pad(both, ((0, 0), (0, -both.shape[1] % 8))).view(np.uint64)  # quick to copy
 
     def step() -> None:
-        simulator.look_up(words)  # observations and masks
+        words.take(simulator.infosets, axis=0)  # observations and masks
         simulator.step(simulator.random_actions())
 
     return _repeated(step, units=BATCH)
@@ -397,15 +377,11 @@ def _lite_efg(game: str, averages: bool) -> Contender:
     return _repeated(iterate)
 
 
-def _nash_convs(game: str) -> Contender:
+def _nash_conv(game: str, batch: int) -> Contender:
     tree = load_game(game).tree
-    policies = np.stack([tree.random(seed) for seed in range(100)])
-    return _repeated(partial(nash_convs, tree, policies), units=len(policies))
-
-
-def _one_call() -> Contender:
-    tree = load_game("kuhn_poker").tree
-    return _repeated(partial(nash_conv, tree, tree.random(0)))
+    policies = np.stack([tree.random(seed) for seed in range(batch)])
+    one, many = partial(nash_conv, tree, policies[0]), partial(nash_convs, tree, policies)
+    return _repeated(many if batch > 1 else one, units=batch)
 
 
 def _openspiel_nash_conv(name: str) -> Contender:

@@ -80,12 +80,6 @@ def shimmy():
     return OpenSpielCompatibilityV0(game_name="kuhn_poker")
 
 
-def shimmed():
-    from kuhn_bridge.shimmy import WholeHands
-
-    return WholeHands(game_name="kuhn_poker")
-
-
 ORDER = {"check": 3, "bet": 1, "call": 0, "fold": 2}  # four IDs in an arbitrary order
 
 

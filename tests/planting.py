@@ -1,11 +1,13 @@
 """Plant an error in what a check of `parity.check` compares, and require that it fails."""
 
+from types import SimpleNamespace
 from unittest.mock import patch
 
+from algorithms.exact import values
 from algorithms.games import kuhn
 
 # importing them registers the checks
-from parity import faces, games, native, policies, rules, solvers  # noqa: F401
+from parity import games, native, nodes, policies  # noqa: F401
 from parity.registry import CHECKS, GAME_CHECKS, NATIVE_CHECKS, Settings, run
 
 QUICK = Settings(quick=True)
@@ -18,3 +20,14 @@ def failures(row, subject, *, game=None):
         tally = run(item, Settings(quick=True, game=game or kuhn()), max_cases=10**6)
     assert tally.status == "FAIL"
     return tally.cases
+
+
+def measured(**changes):
+    """A measure of which some attributes are wrong."""
+
+    def evaluate(tree, table):
+        right = values.evaluate_policy(tree, table)
+        names = ("nash_conv", "gains", "values", "best_values", "best_responses")
+        return SimpleNamespace(**({name: getattr(right, name) for name in names} | changes))
+
+    return {"evaluate_policy": evaluate}

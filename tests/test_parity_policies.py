@@ -5,28 +5,18 @@ from types import SimpleNamespace
 import pytest
 
 from algorithms import train_ppo
-from algorithms.exact import values
 from algorithms.playing import page
 from algorithms.policies import load_policy
 from kuhn_bridge import Policy
 from parity import check, policies
 from parity.registry import CHECKS, run
-from tests.planting import QUICK, failures
+from tests.planting import QUICK, failures, measured
 
 
 def sharpened(source, game, trust=False):
     """What SB3's loader would give is another policy."""
     policy = load_policy(source, game, trust=trust)
     return policy.greedy() if trust else policy
-
-
-def measured(**changes):
-    def evaluate(tree, table):
-        found = values.evaluate_policy(tree, table)
-        right = {"nash_conv": found.nash_conv, "values": found.values}
-        return SimpleNamespace(**(right | changes))
-
-    return {"evaluate_policy": evaluate}
 
 
 def running(change, name="run_in_onnxruntime"):
@@ -81,7 +71,3 @@ def test_ctrl_c_during_the_training_of_the_small_model_is_not_a_mismatch(capsys,
     policies.small_model.cache_clear()
     assert check.main(["--only", "model"]) == 130
     assert "FAIL" not in capsys.readouterr().out
-
-
-def test_the_tolerance_is_that_of_single_precision():
-    assert policies.SINGLE_PRECISION == 1e-6

@@ -23,7 +23,7 @@ from algorithms import play
 from algorithms.exact.kuhn import nash
 from algorithms.playing import page
 from algorithms.policies import sources
-from algorithms.policies.kuhn import STYLES, from_percentages
+from algorithms.policies.formats import STYLES, from_percentages
 from algorithms.support.server import Server
 from kuhn_bridge import INFORMATION_STATES, Policy
 from tests.games import LEDUC, from_names

@@ -13,7 +13,6 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import cfr
 
 from algorithms.policies import formats
-from algorithms.policies.kuhn import to_percentages
 from algorithms.policies.openspiel import (
     measured_by_openspiel,
     to_pyspiel_tabular,
@@ -86,33 +85,23 @@ def test_a_policy_is_a_frozen_value(name):
     for twin in (Policy.random(name, 7), copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
         assert policy == twin
         assert hash(policy) == hash(twin)
-    assert policy != Policy.random(name, 8)
-    assert policy != "policy"
+    assert policy not in (Policy.random(name, 8), "policy")
     for change in (lambda: setattr(policy, "table", None), lambda: delattr(policy, "game")):
-        with pytest.raises(AttributeError, match="immutable"):
+        with pytest.raises(AttributeError, match="cannot"):
             change()
     with pytest.raises(ValueError, match="read-only"):
         policy.table[0] = 0
 
 
-def test_equal_tables_of_different_games_are_different_policies():
+def test_a_policy_copies_its_table_of_any_real_type():
     assert Policy.uniform("kuhn_poker") != Policy.uniform("misere(game=kuhn_poker())")
-
-
-def test_a_policy_copies_the_table_it_is_made_from():
-    table = np.array(Policy.uniform("kuhn").table)
-    policy = Policy("kuhn", table)
-    table[:] = 0
-    assert policy == Policy.uniform("kuhn")
-
-
-@pytest.mark.parametrize("kind", [Fraction, np.float32, np.float16, float])
-def test_probabilities_may_be_of_any_real_type(kind):
     uniform = Policy.uniform("kuhn")
-    assert Policy("kuhn", [[kind(float(p)) for p in row] for row in uniform.table]) == uniform
-
-
-def test_minus_zero_is_zero():
+    for kind in (Fraction, np.float32, np.float16, float):
+        table = [[kind(float(p)) for p in row] for row in uniform.table]
+        assert Policy("kuhn", table) == uniform
+    policy = Policy("kuhn", table := np.array(uniform.table))
+    table[:] = 0
+    assert policy == uniform
     table = Policy.uniform(LEDUC).greedy().table
     policy = Policy(LEDUC, np.where(table == 0, -0.0, table))
     assert not np.signbit(policy.table).any()
@@ -133,9 +122,9 @@ def with_row(infoset, *row):
     return table
 
 
-@pytest.mark.parametrize("off", [0.9e-6, -0.9e-6])
-def test_rows_may_be_rounded(off):
-    assert Policy("kuhn", with_row(3, 0.5 + off, 0.5, 0)).table[3].sum() != 1
+def test_rows_may_be_rounded():
+    for off in (0.9e-6, -0.9e-6):
+        assert Policy("kuhn", with_row(3, 0.5 + off, 0.5, 0)).table[3].sum() != 1
 
 
 @pytest.mark.parametrize(
@@ -150,7 +139,6 @@ def test_rows_may_be_rounded(off):
         (with_row(0, 0.4, 0.5, 0.1), "legal actions .0, 1."),
         (with_row(6, 0.4, 0.1, 0.5), "player_1 at '0b': .* legal actions .0, 2."),
         (np.ones((12, 2)), r"12 x 3 numbers; got shape \(12, 2\)"),
-        (np.ones((6, 3)) / 3, r"12 x 3 numbers; got shape \(6, 3\)"),
         (None, "a policy has a table or a network; got neither"),
         ("nonsense", "table of numbers"),
         ([[0.5, 0.5]] * 11 + [[1]], "table of numbers"),
@@ -171,16 +159,15 @@ PRINTED = (
 
 def test_printed_percentages_come_back_as_printed():
     policy = Policy.from_percentages(PRINTED)
-    assert to_percentages(policy.table) == PRINTED
-    assert policy["0"][Action.BET] == pytest.approx(0.2069)
-    assert policy["1pb"][Action.CHECK_OR_CALL] == pytest.approx(0.545)
-    assert policy["0p"][Action.BET] == pytest.approx(0.3333)
-    assert policy["1b"][Action.FOLD] == pytest.approx(0.666)
+    assert formats.to_percentages(policy.table) == PRINTED
+    found = policy["0"][Action.BET], policy["1pb"][Action.CHECK_OR_CALL]
+    found += policy["0p"][Action.BET], policy["1b"][Action.FOLD]
+    assert found == pytest.approx((0.2069, 0.545, 0.3333, 0.666))
 
 
 @given(policies())
 def test_percentages_hold_a_policy(policy):
-    back = Policy.from_percentages(to_percentages(policy.table))
+    back = Policy.from_percentages(formats.to_percentages(policy.table))
     np.testing.assert_allclose(back.table, policy.table, rtol=0, atol=1e-14)
 
 
@@ -192,11 +179,11 @@ def with_pair(*pair):
     return [HALVES, [HALVES[0], [*pair, 50, 50], HALVES[0]]]
 
 
-@pytest.mark.parametrize("off", [0.019, -0.019])
-def test_percentages_may_be_rounded(off):
-    policy = Policy.from_percentages(with_pair(50, 50 + off))
-    assert policy["1p"][Action.BET] == pytest.approx(0.5, abs=1e-4)
-    assert policy["1p"][Action.BET] != 0.5
+def test_percentages_may_be_rounded():
+    for off in (0.019, -0.019):
+        bet = Policy.from_percentages(with_pair(50, 50 + off))["1p"][Action.BET]
+        assert bet == pytest.approx(0.5, abs=1e-4)
+        assert bet != 0.5
 
 
 @pytest.mark.parametrize(
@@ -207,7 +194,7 @@ def test_percentages_may_be_rounded(off):
         (with_pair(50, float("nan")), "does not sum to 100"),
         (with_pair(150, -50), "does not sum to 100"),
         (with_pair(0.8, 0.2), "seem to be fractions: multiply them by 100"),
-        ([HALVES], r"2 players x 3 cards x 4; got \(1, 3, 4\)"),
+        ([HALVES], "percentages are numbers: 2 players x 3 cards x 4"),
         ("abc", "percentages are numbers"),
     ],
 )
@@ -226,28 +213,18 @@ def test_json_round_trips_exactly(policy):
     assert Policy.from_document(json.dumps(document)) == policy
 
 
-def test_the_document_of_kuhn_is_version_1():
-    document = Policy.uniform("kuhn").to_document()
-    assert (document["format"], document["version"]) == ("kuhn-bridge-policy", 1)
-    assert list(document["policy"]) == list(INFORMATION_STATES)
-    assert document["policy"]["2pb"] == {"CHECK_OR_CALL": 0.5, "FOLD": 0.5}
-
-
-def test_the_document_of_another_game_is_version_2():
-    document = Policy.uniform("kuhn_poker").to_document()
-    assert {name: document[name] for name in ("format", "version", "game")} == {
-        "format": "kuhn-bridge-policy",
-        "version": 2,
-        "game": "kuhn_poker",
-    }
-    assert document["players"][0]["2pb"] == document["players"][1]["0p"] == {"0": 0.5, "1": 0.5}
-
-
-def test_version_2_of_kuhn_is_read_too():
-    policy = Policy.random("kuhn", 2)
+def test_kuhn_is_written_as_version_1_and_other_games_as_version_2():
+    kuhn, other = (Policy.uniform(name).to_document() for name in ("kuhn", "kuhn_poker"))
+    head = {"format": "kuhn-bridge-policy"}
+    assert kuhn == head | {"version": 1, "policy": kuhn["policy"]}
+    assert list(kuhn["policy"]) == list(INFORMATION_STATES)
+    assert kuhn["policy"]["2pb"] == {"CHECK_OR_CALL": 0.5, "FOLD": 0.5}
+    head |= {"version": 2}
+    assert other == head | {"game": "kuhn_poker", "players": other["players"]}
+    assert other["players"][0]["2pb"] == other["players"][1]["0p"] == {"0": 0.5, "1": 0.5}
+    policy = Policy.random("kuhn", 2)  # of which version 2 is read too
     players = formats.to_players(policy.game.tree, policy.table)
-    head = {"format": "kuhn-bridge-policy", "version": 2, "game": "kuhn"}
-    assert Policy.from_document(head | {"players": players}) == policy
+    assert Policy.from_document(head | {"game": "kuhn", "players": players}) == policy
 
 
 def edited(edit, game="kuhn"):
@@ -272,13 +249,10 @@ FIRST = load_game(LEDUC).tree.keys[0]  # player_0's
     ("document", "message"),
     [
         ("", "the JSON is broken"),
-        ("{", "the JSON is broken"),
         ("[" * 100_000, "the JSON is broken"),
         ("[]", 'want an object with "format": "kuhn-bridge-policy"'),
-        ({"version": 2, "game": "kuhn_poker"}, 'want an object with "format"'),
         (edited(lambda d: d.update(format="leduc-policy")), 'want an object with "format"'),
         (edited(lambda d: d.pop("version")), "version None; this reads 1 and 2"),
-        (edited(lambda d: d.update(version=3)), "version 3; this reads 1 and 2"),
         (edited(lambda d: d.update(version=10**4000)), "version 1000.*; this reads 1 and 2"),
         (edited(lambda d: d.update(version=2)), '"game" must name its game'),
         (edited(lambda d: d.update(policy=[])), r"information states must be a map; got \[\]"),
@@ -291,13 +265,11 @@ FIRST = load_game(LEDUC).tree.keys[0]  # player_0's
         (kuhn_row(FOLD=0.0), "actions at '0' include 'FOLD'"),
         (kuhn_row(BET="half"), "'0', action BET: 'half' is not a probability"),
         (kuhn_row(BET=True), "True is not a probability"),
-        (kuhn_row(BET=1.5), "1.5 is not a probability"),
         (kuhn_row(BET=-0.1), "-0.1 is not a probability"),
         (kuhn_row(BET=float("nan")), "nan is not a probability"),
         (kuhn_row(BET=10**400), "is not a probability"),
         (kuhn_row(BET=0.7), "player_0 at '0': .* are not probabilities of the legal actions"),
         (edited(lambda d: d.pop("players"), LEDUC), "list of 2 maps, one per player of leduc"),
-        (leduc_players(lambda p: p.pop()), "list of 2 maps"),
         (leduc_players(lambda p: p.__setitem__(0, [])), "of player_0 must be a map"),
         (leduc_players(lambda p: p[0].pop(FIRST)), "information states of player_0 lack '.Obs"),
         (leduc_players(lambda p: p[1].clear()), "of player_1 lack .* and 465 more$"),
@@ -330,12 +302,11 @@ def test_a_deeply_nested_game_name_is_refused():
         Policy.from_document(edited(lambda d: d.update(game=name), LEDUC))
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"{", b"\xff{}"])
-def test_a_broken_file_is_named_in_the_error(content, tmp_path):
-    path = tmp_path / "policy.json"
-    path.write_bytes(content)
-    with pytest.raises(PolicyError, match=r"policy.json: not a policy: the (file|JSON) is"):
-        load_policy(path)
+def test_a_broken_file_is_named_in_the_error(tmp_path):
+    for content in (b"\xff\xfe\x00", b"{", b"\xff{}"):
+        (tmp_path / "policy.json").write_bytes(content)
+        with pytest.raises(PolicyError, match=r"policy.json: not a policy: the (file|JSON) is"):
+            load_policy(tmp_path / "policy.json")
     with pytest.raises(PolicyError, match=r"none.json: No such file or directory$"):
         load_policy(tmp_path / "none.json")
 
@@ -399,13 +370,6 @@ def test_openspiel_measures_the_same(name):
     assert theirs.gap(Policy.random(name, 4).measure()) > 1e-4  # another policy
 
 
-def test_tables_of_openspiel_cannot_hold_players_who_share_a_string():
-    policy = Policy.random(SHARED, 1)
-    for to_table in (to_python_tabular, to_pyspiel_tabular):
-        with pytest.raises(PolicyError, match=r"two players share 'saw 0.*use Policy.to_openspiel"):
-            to_table(policy.game, policy.table)
-
-
 def test_a_player_may_be_asked_while_another_acts():
     """A bidder knows what to bid as soon as both know their values."""
     policy = Policy.random("first_sealed_auction(max_value=4)", 1)
@@ -443,17 +407,13 @@ def test_what_openspiels_python_solver_returns_names_its_game():
     assert Policy.from_openspiel(uniform, theirs) == Policy.uniform(LEDUC)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_a_function_of_states_is_a_policy():
+    for answer in (
         lambda state: {min(state.legal_actions()): 1.0},
         lambda state: [(min(state.legal_actions()), 1.0)],
         lambda state: np.eye(3)[min(state.legal_actions())],
-    ],
-    ids=["map", "pairs", "numbers"],
-)
-def test_a_function_of_states_is_a_policy(answer):
-    assert Policy.from_openspiel(answer, LEDUC) == Policy.uniform(LEDUC).greedy()
+    ):
+        assert Policy.from_openspiel(answer, LEDUC) == Policy.uniform(LEDUC).greedy()
 
 
 def test_a_policy_of_kuhn_that_does_not_show_its_ids_is_refused():
@@ -483,8 +443,11 @@ UNIFORM_KUHN3 = openspiel_policy.UniformRandomPolicy(pyspiel.load_game(KUHN3))
         (Unfinished(0), None, r"incomplete policy: it covers players \[0\] of \[0, 1\]"),
         (Unfinished(0, 1), None, "no answer for player_0 at .*not trained yet"),
         (pyspiel.TabularPolicy({}), None, "does not name its game"),
-        (pyspiel.TabularPolicy({}), LEDUC, "incomplete policy of leduc_poker: it lacks"),
-        (pyspiel.TabularPolicy({}), "kuhn", "incomplete policy of kuhn: it lacks"),
+        (
+            pyspiel.TabularPolicy({}),
+            LEDUC,
+            "incomplete policy, or of another game than leduc",
+        ),
         (pyspiel.TabularPolicy({"x": [(0, 1.0)]}), LEDUC, "another game than leduc_poker"),
         (UNIFORM_LEDUC, "kuhn_poker", "a policy of leduc_poker.*, not of kuhn_poker"),
         (UNIFORM_KUHN3, "kuhn_poker", r"a policy of kuhn_poker\(players=3\), not of kuhn_poker"),
@@ -503,11 +466,14 @@ def test_invalid_openspiel_policies(policy, game, message):
 
 
 @pytest.mark.parametrize("to_table", [to_python_tabular, to_pyspiel_tabular])
-@pytest.mark.parametrize("target", [LEDUC, KUHN3])
-def test_policies_of_kuhn_are_not_written_into_other_games(to_table, target):
+def test_policies_are_not_written_into_tables_that_cannot_hold_them(to_table):
     policy = Policy.uniform("kuhn")
-    with pytest.raises(PolicyError, match="convert to kuhn_poker and python_kuhn_bridge, not to"):
-        to_table(policy.game, policy.table, pyspiel.load_game(target))
+    for target in map(pyspiel.load_game, (LEDUC, KUHN3)):
+        with pytest.raises(PolicyError, match="to kuhn_poker and python_kuhn_bridge, not to"):
+            to_table(policy.game, policy.table, target)
+    policy = Policy.random(SHARED, 1)
+    with pytest.raises(PolicyError, match=r"two players share 'saw 0.*use Policy.to_openspiel"):
+        to_table(policy.game, policy.table)
 
 
 # Networks

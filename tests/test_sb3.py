@@ -1,7 +1,6 @@
 """Models from files and functions: what they play."""
 
 import io
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,18 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from algorithms import dominance, evaluate, export_onnx, nashconv, play, simulate
-from algorithms.games import Game, kuhn, load_game
-from algorithms.policies import load_policy, onnx_writer
+from algorithms.games import kuhn, load_game
 from algorithms.policies import network as network_module
+from algorithms.policies import onnx_writer
 from algorithms.policies.network import as_network, network_table
 from kuhn_bridge import BridgeError
 from tests.models import (
     Spaces,
+    cast,
+    given,
     graph,
     load_model,
+    node,
     played,
     save_model,
     sound_zip,
@@ -37,30 +39,23 @@ OBSERVATIONS, LEGAL = kuhn().observations, kuhn().tree.legal
 class Doubled(BaseFeaturesExtractor):
     """A features extractor that is on no list."""
 
-    def __init__(self, space: Any) -> None:
+    def __init__(self, space):
         super().__init__(space, 10)
 
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+    def forward(self, observations):
         return 2 * observations
-
-
-class Square(nn.Module):
-    """An activation that is on no list."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * x
 
 
 class OtherPolicy(MaskableActorCriticPolicy):
     """A policy class that is on no list."""
 
 
-def masked(weights: np.ndarray, legal: np.ndarray = LEGAL) -> np.ndarray:
+def masked(weights, legal=LEGAL):
     allowed = np.where(legal, weights, 0)
     return allowed / allowed.sum(axis=1, keepdims=True)
 
 
-def sb3_probabilities(made: Any, game: Game | None = None) -> np.ndarray:
+def sb3_probabilities(made, game=None):
     """What SB3 itself plays."""
     game = game or kuhn()
     with torch.no_grad():
@@ -81,7 +76,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("trust", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_model_plays_as_it_does_in_sb3(tmp_path: Path, name: str, trust: bool) -> None:
+def test_a_model_plays_as_it_does_in_sb3(tmp_path, name, trust):
     made = save_model(tmp_path / "model.zip", **NETWORKS[name])
     assert (
         np.abs(played(tmp_path / "model.zip", trust=trust) - sb3_probabilities(made)).max() < 1e-6
@@ -93,9 +88,7 @@ def test_a_model_plays_as_it_does_in_sb3(tmp_path: Path, name: str, trust: bool)
 
 @pytest.mark.parametrize("size", [30, 32])
 @pytest.mark.parametrize("trust", [False, True])
-def test_the_input_size_says_whether_a_network_gets_the_seat(
-    tmp_path: Path, size: int, trust: bool
-) -> None:
+def test_the_input_size_says_whether_a_network_gets_the_seat(tmp_path, size, trust):
     made = save_model(tmp_path / "model.zip", spaces=Spaces(size), game=LEDUC)
     leduc = load_game(LEDUC)
     wanted = sb3_probabilities(made, leduc)
@@ -104,9 +97,7 @@ def test_the_input_size_says_whether_a_network_gets_the_seat(
 
 
 @pytest.mark.parametrize("trust", [False, True])
-def test_a_network_of_another_size_is_one_line_with_both_sizes_that_fit(
-    tmp_path: Path, trust: bool
-) -> None:
+def test_a_network_of_another_size_is_one_line_with_both_sizes_that_fit(tmp_path, trust):
     sizes = "10 inputs, or 12 with a one-hot of the seat, and 3 actions"
     for name, spaces in (("inputs", Spaces(11)), ("actions", Spaces(actions=4))):
         path = tmp_path / f"{name}.zip"
@@ -120,7 +111,7 @@ def test_a_network_of_another_size_is_one_line_with_both_sizes_that_fit(
 
 
 @pytest.mark.parametrize("output", ["logits", "probabilities"])
-def test_a_network_can_be_any_function(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_can_be_any_function(output, monkeypatch):
     weights = np.linspace(0.1, 1, 30, dtype=np.float32).reshape(10, 3)
     found = OBSERVATIONS @ weights
     wanted = masked(np.exp(found) if output == "logits" else found)
@@ -131,7 +122,7 @@ def test_a_network_can_be_any_function(output: str, monkeypatch: pytest.MonkeyPa
         assert np.abs(table - wanted).max() < 1e-6
 
 
-def test_a_model_of_a_game_without_a_tree_is_read_without_one(tmp_path: Path) -> None:
+def test_a_model_of_a_game_without_a_tree_is_read_without_one(tmp_path):
     large = "phantom_ttt"
     save_model(tmp_path / "model.zip", spaces=Spaces(110, 9), game=large)
     network, game = load_model(tmp_path / "model.zip")
@@ -143,16 +134,13 @@ def test_a_model_of_a_game_without_a_tree_is_read_without_one(tmp_path: Path) ->
     assert table.sum(axis=1) == pytest.approx(1)
 
 
-def test_a_file_names_its_game(tmp_path: Path) -> None:
+def test_a_file_names_its_game(tmp_path):
     path = with_data(tmp_path / "named.zip", game="kuhn")
     assert (played(path) == played(path, kuhn())).all()
     with pytest.raises(BridgeError, match=rf"named.zip: a policy of kuhn, not of {LEDUC}$"):
         played(path, load_game(LEDUC))
     with pytest.raises(BridgeError, match=r"named.zip: a model for another game"):
         played(with_data(path, game=LEDUC))
-    for name in (7, ["kuhn"], "x" * 2_000):
-        with pytest.raises(BridgeError, match="is not the name of a game"):
-            played(with_data(path, game=name))
     with pytest.raises(BridgeError, match=r"named.zip: unknown game 'no_such_game'"):
         played(with_data(path, game="no_such_game"))
 
@@ -161,13 +149,11 @@ def test_a_file_names_its_game(tmp_path: Path) -> None:
     ("options", "word"),
     [
         ({"features_extractor_class": Doubled}, "Doubled"),
-        ({"activation_fn": Square}, "Square"),
+        ({"activation_fn": nn.Tanhshrink}, "Tanhshrink"),
         ({"policy": OtherPolicy}, "a policy class from 'tests.test_sb3'"),
     ],
 )
-def test_what_cannot_be_rebuilt_needs_trust(
-    tmp_path: Path, options: dict[str, Any], word: str
-) -> None:
+def test_what_cannot_be_rebuilt_needs_trust(tmp_path, options, word):
     made = save_model(tmp_path / "model.zip", **options)
     with pytest.raises(BridgeError, match=rf"{word}.*if you trust the file"):
         load_model(tmp_path / "model.zip")
@@ -175,9 +161,7 @@ def test_what_cannot_be_rebuilt_needs_trust(
     assert np.abs(trusted - sb3_probabilities(made)).max() < 1e-6
 
 
-def test_every_command_that_reads_models_can_trust_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_that_reads_models_can_trust_one(tmp_path, monkeypatch, capsys):
     path, hands = str(tmp_path / "model.zip"), ["--hands", "30"]
     save_model(tmp_path / "model.zip", activation_fn=nn.Tanhshrink)  # not on the list
     monkeypatch.setattr("sys.stdin", io.StringIO())
@@ -200,7 +184,7 @@ def test_every_command_that_reads_models_can_trust_one(
 
 
 @pytest.mark.parametrize("trust", [False, True])
-def test_bad_zips_are_one_clear_line(tmp_path: Path, trust: bool) -> None:
+def test_bad_zips_are_one_clear_line(tmp_path, trust):
     whole = sound_zip()
     (tmp_path / "truncated.zip").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "text.zip").write_text("not a zip")
@@ -215,33 +199,21 @@ def test_bad_zips_are_one_clear_line(tmp_path: Path, trust: bool) -> None:
         assert "\n" not in str(caught.value)
 
 
-MASK = {
-    "no mask": None,
-    "float": TensorProto.FLOAT,
-    "bool": TensorProto.BOOL,
-    "int8": TensorProto.INT8,
-}
-
-
 @pytest.mark.parametrize("batch", ["n", 1, 5])
 @pytest.mark.parametrize("softmax", [False, True])
-@pytest.mark.parametrize("mask", MASK)
+@pytest.mark.parametrize("mask", [None, TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT8])
 @pytest.mark.parametrize("trust", [False, True])
-def test_onnx_policies_of_all_kinds_are_read(
-    tmp_path: Path, mask: str, softmax: bool, batch: str | int, trust: bool
-) -> None:
+def test_onnx_policies_of_all_kinds_are_read(tmp_path, mask, softmax, batch, trust):
     inputs, steps, last = [], [], "raw"
-    if MASK[mask] is not None:
-        inputs = [helper.make_tensor_value_info("action_mask", MASK[mask], [batch, 3])]
-        steps = [
-            helper.make_node("Cast", ["action_mask"], ["legal"], to=TensorProto.BOOL),
-            helper.make_node("Where", ["legal", "raw", "low"], ["masked"]),
-        ]
+    if mask is not None:
+        inputs = [given("action_mask", batch, 3, kind=mask)]
+        steps = [cast("action_mask", TensorProto.BOOL, "legal")]
+        steps += [node("Where", "legal", "raw", "low", to="masked")]
         last = "masked"
     path = graph(
         tmp_path / "policy.onnx",
         *steps,
-        helper.make_node("Softmax" if softmax else "Identity", [last], ["out"]),
+        node("Softmax" if softmax else "Identity", last),
         inputs=inputs,
         constants=[helper.make_tensor("low", TensorProto.FLOAT, (), [-1e9])],
         batch=batch,
@@ -250,14 +222,14 @@ def test_onnx_policies_of_all_kinds_are_read(
     assert np.abs(played(path, trust=trust) - masked(np.exp(OBSERVATIONS @ weights))).max() < 1e-6
 
 
-def test_an_onnx_file_gets_the_mask_of_each_row(tmp_path: Path) -> None:
+def test_an_onnx_file_gets_the_mask_of_each_row(tmp_path):
     """With all actions allowed, those that are legal here would have probability 0."""
     path = graph(
         tmp_path / "policy.onnx",
-        helper.make_node("Mul", ["raw", "large"], ["sure"]),
-        helper.make_node("Where", ["action_mask", "sure", "low"], ["masked"]),
-        helper.make_node("Softmax", ["masked"], ["out"]),
-        inputs=[helper.make_tensor_value_info("action_mask", TensorProto.BOOL, ["n", 3])],
+        node("Mul", "raw", "large", to="sure"),
+        node("Where", "action_mask", "sure", "low", to="masked"),
+        node("Softmax", "masked"),
+        inputs=[given("action_mask", "n", 3, kind=TensorProto.BOOL)],
         constants=[
             helper.make_tensor("large", TensorProto.FLOAT, (3,), [1, 1, 1e4]),
             helper.make_tensor("low", TensorProto.FLOAT, (), [-1e9]),
@@ -269,11 +241,11 @@ def test_an_onnx_file_gets_the_mask_of_each_row(tmp_path: Path) -> None:
     assert np.abs(played(path) - wanted).max() < 1e-6
 
 
-def test_an_onnx_file_names_its_game_and_its_output(tmp_path: Path) -> None:
-    same = {name: helper.make_node("Identity", ["raw"], [name]) for name in ("a", "logits")}
-    doubled = helper.make_node("Add", ["raw", "raw"], ["a"])
-    path = graph(tmp_path / "named.onnx", doubled, same["logits"], outputs=["a", "logits"])
-    first = graph(tmp_path / "first.onnx", same["a"], same["logits"], outputs=["a", "logits"])
+def test_an_onnx_file_names_its_game_and_its_output(tmp_path):
+    logits, names = node("Identity", "raw", to="logits"), ["a", "logits"]
+    doubled, same = node("Add", "raw", "raw", to="a"), node("Identity", "raw", to="a")
+    path = graph(tmp_path / "named.onnx", doubled, logits, outputs=names)
+    first = graph(tmp_path / "first.onnx", same, logits, outputs=names)
     assert (played(path) == played(first)).all()
     path = graph(tmp_path / "named.onnx", game="kuhn")
     with pytest.raises(BridgeError, match=f"a policy of kuhn, not of {LEDUC}"):
@@ -282,15 +254,14 @@ def test_an_onnx_file_names_its_game_and_its_output(tmp_path: Path) -> None:
     assert not np.allclose(seat, played(path))
 
 
-def test_bad_onnx_is_one_clear_line(tmp_path: Path) -> None:
-    wide = [helper.make_tensor_value_info("more", TensorProto.FLOAT, ["n", 7])]
-    flat = helper.make_node("Squeeze", ["raw"], ["out"])
+def test_bad_onnx_is_one_clear_line(tmp_path):
     (tmp_path / "text.onnx").write_text("not a model")
     words = {
         graph(tmp_path / "size.onnx", size=4): "4 inputs and 3 actions; kuhn has 10 inputs, or 12",
         graph(tmp_path / "two.onnx", actions=2): "10 inputs and 2 actions",
-        graph(tmp_path / "inputs.onnx", inputs=wide): "want one observation",
-        graph(tmp_path / "flat.onnx", flat, actions=1): "no output is",
+        graph(tmp_path / "inputs.onnx", inputs=[given("more", "n", 7)]): "want one observation",
+        graph(tmp_path / "flat.onnx", node("Squeeze", "raw"), actions=1): "no output is",
+        graph(tmp_path / "nan.onnx", node("Log", "raw")): "the model's output is not finite",
         tmp_path / "text.onnx": "onnxruntime cannot run it",
         tmp_path / "missing.onnx": "No such file",
     }
@@ -298,11 +269,3 @@ def test_bad_onnx_is_one_clear_line(tmp_path: Path) -> None:
         with pytest.raises(BridgeError, match=rf"{path.name}: .*{word}") as caught:
             played(path)
         assert "\n" not in str(caught.value)
-
-
-def test_outputs_that_are_not_finite_are_refused(tmp_path: Path) -> None:
-    log = graph(tmp_path / "nan.onnx", helper.make_node("Log", ["raw"], ["out"]))
-    with pytest.raises(BridgeError, match=r"nan.onnx: the model's output is not finite"):
-        load_policy(log)
-    with pytest.raises(BridgeError, match="not finite"):
-        network_table(lambda seen: np.full((len(seen), 3), np.nan), kuhn())

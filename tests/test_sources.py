@@ -8,7 +8,7 @@ import pytest
 from algorithms.exact.kuhn import nash
 from algorithms.exact.solving import NAMES, make_solver
 from algorithms.games import load_game
-from algorithms.policies.kuhn import STYLES
+from algorithms.policies.formats import STYLES
 from algorithms.policies.sources import MAX_ITERATIONS, best_response, load_policies
 from kuhn_bridge import Action, BridgeError, Policy, load_policy, solve
 

@@ -1,9 +1,11 @@
-"""Policies as files: JSON for games with a tree, `.npz` for native large games.
+"""Policies in other forms: JSON, `.npz`, and for Kuhn percentages, names of actions and text.
 
 Version 1 of the JSON is Kuhn's: it maps the 12 information states to names of actions. Version 2 is
 that of every other game: one map per player from the information state string to action IDs.
-Numbers are written so that they read back exactly. A `.npz` file has the game's name and one table
-per player.
+Numbers are written so that they read back exactly. A `.npz` file of a native large game has the
+game's name and one table per player.
+
+Kuhn's table is float64 `(12, 3)`: rows as in `INFORMATION_STATES`, columns our action IDs.
 """
 
 import json
@@ -15,39 +17,48 @@ import numpy as np
 from algorithms.exact.native import Tables
 from algorithms.exact.tree import Tree
 from algorithms.games import KUHN, Game, same_game
-from algorithms.policies.kuhn import to_names
 from algorithms.support.arrays import Float64Array
-from algorithms.support.files import read_arrays, write_arrays
+from algorithms.support.files import read_arrays
+from kuhn_bridge.bridge import INFORMATION_STATES, parse_information_state
 from kuhn_bridge.errors import PolicyError, short_repr
-from kuhn_bridge.rules import Action
+from kuhn_bridge.rules import AGENTS, BETTING, Action, Card
 
-FORMAT, KUHN_VERSION, VERSION = "kuhn-bridge-policy", 1, 2
+FORMAT = "kuhn-bridge-policy"
 MAX_BYTES = 512 * 2**20  # of a JSON file
 MAX_CONTAINERS = 4_000_000  # of the JSON: one map per information set
+PERCENT_TOLERANCE = 0.02  # allows for two rounded numbers
+_FRACTIONS = "; it sums to 1, so these seem to be fractions: multiply them by 100"
 
+# A percentage row is [check, bet, fold, call]. Player, card and half of the row, with the
+# information set and the actions of that pair.
+_HALVES = ((Action.CHECK_OR_CALL, Action.BET), (Action.FOLD, Action.CHECK_OR_CALL))
+_PAIRS = [
+    ((player, card, half), INFORMATION_STATES.index(f"{card}{letters}"), _HALVES[half])
+    for player, histories in enumerate((("", "pb"), ("p", "b")))
+    for card in range(3)
+    for half, letters in enumerate(histories)
+]
 
-def to_document(game: Game, table: Float64Array) -> dict[str, Any]:
-    """The JSON object of a policy `(I, A)`."""
-    if game.name == KUHN:
-        return {"format": FORMAT, "version": KUHN_VERSION, "policy": to_names(table)}
-    head = {"format": FORMAT, "version": VERSION, "game": game.name}
-    return head | {"players": to_players(game.tree, table)}
+# One row per card, J Q K, the same for both players: percent of check, bet; fold, call.
+STYLES = {
+    "random": ((50, 50, 50, 50),) * 3,
+    "heuristic": ((100, 0, 100, 0), (100, 0, 0, 100), (0, 100, 0, 100)),  # never bluffs
+    "always-bet": ((0, 100, 0, 100),) * 3,  # and calls
+    "always-check": ((100, 0, 100, 0),) * 3,  # and folds
+}
 
 
 def to_players(tree: Tree, table: Float64Array) -> list[dict[str, dict[str, float]]]:
     """One map per player, from information state to action ID to probability."""
     players: list[dict[str, dict[str, float]]] = [{} for _ in range(tree.num_players)]
-    for owner, key, row, legal in zip(
-        tree.owner, tree.keys, table.tolist(), tree.legal, strict=True
-    ):
-        players[owner][key] = {str(a): row[a] for a in np.flatnonzero(legal).tolist()}
+    for owner, key, row, legal in zip(tree.owner, tree.keys, table, tree.legal, strict=True):
+        players[owner][key] = {str(a): float(row[a]) for a in np.flatnonzero(legal).tolist()}
     return players
 
 
-def parse(text: str | bytes) -> tuple[str, dict[str, Any]]:
+def parse(text: bytes) -> tuple[str, dict[str, Any]]:
     """The name of the game, and the JSON object, of a policy file; the game is not loaded."""
-    raw = text.encode() if isinstance(text, str) else text
-    if raw.count(b"{") + raw.count(b"[") > MAX_CONTAINERS:  # each takes memory of its own
+    if text.count(b"{") + text.count(b"[") > MAX_CONTAINERS:  # each takes memory of its own
         raise PolicyError(f"not a policy: more than {MAX_CONTAINERS:,} maps and lists")
     try:
         document = json.loads(text)
@@ -57,11 +68,9 @@ def parse(text: str | bytes) -> tuple[str, dict[str, Any]]:
         raise PolicyError(f"not a policy: the JSON is broken ({error})") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise PolicyError(f'not a policy: want an object with "format": "{FORMAT}"')
-    version = document.get("version")
-    if version not in (KUHN_VERSION, VERSION):
-        known = f"this reads {KUHN_VERSION} and {VERSION}"
-        raise PolicyError(f"policy version {short_repr(version)}; {known}")
-    game = KUHN if version == KUHN_VERSION else document.get("game")
+    if (version := document.get("version")) not in (1, 2):
+        raise PolicyError(f"policy version {short_repr(version)}; this reads 1 and 2")
+    game = KUHN if version == 1 else document.get("game")
     if not isinstance(game, str):
         raise PolicyError('not a policy: "game" must name its game')
     return game, document
@@ -77,7 +86,7 @@ def to_table(document: dict[str, Any], game: Game) -> Float64Array:
     """The probabilities `(I, A)` of a parsed policy of `game`; their sums are not checked."""
     tree, table = game.tree, np.zeros(game.tree.legal.shape)
     players: Any
-    if is_kuhn := document["version"] == KUHN_VERSION:
+    if is_kuhn := document["version"] == 1:
         names, players = [action.name for action in Action], [document.get("policy")]
     else:
         names, players = [str(a) for a in range(game.num_actions)], document.get("players")
@@ -117,12 +126,6 @@ def _some(names: list[str]) -> str:
     return f"{', '.join(map(short_repr, names[:3]))}{more}"
 
 
-def write_npz(path: str | Path, game: str, tables: Tables) -> None:
-    """Write the tables of a game, whole or not at all."""
-    named = {f"player_{player}": table for player, table in enumerate(tables)}
-    write_arrays(path, {**named, "game": np.array(game)})
-
-
 def read_npz(path: str | Path) -> tuple[str, Tables]:
     """The game's name and its tables; no code from the file runs."""
     arrays = read_arrays(path)
@@ -131,3 +134,56 @@ def read_npz(path: str | Path) -> tuple[str, Tables]:
         return str(arrays["game"]), tuple(np.asarray(arrays[name], np.float32) for name in names)
     except (KeyError, ValueError, TypeError) as error:
         raise PolicyError(f"not a policy in .npz form ({error})") from None
+
+
+def from_percentages(percentages: Any) -> Float64Array:
+    """The table of percentages `(2, 3, 4)`, as `Policy.from_percentages` takes them."""
+    try:
+        numbers = np.asarray(percentages, np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.shape != (2, 3, 4):
+        raise PolicyError("percentages are numbers: 2 players x 3 cards x 4")
+    table = np.zeros((len(INFORMATION_STATES), len(Action)))
+    for place, infoset, actions in _PAIRS:
+        pair = numbers.reshape(2, 3, 2, 2)[place]
+        total = pair.sum()
+        if not (abs(total - 100) <= PERCENT_TOLERANCE and (pair >= 0).all()):  # NaN is refused too
+            hint = _FRACTIONS if abs(total - 1) <= PERCENT_TOLERANCE else ""
+            where = f"{AGENTS[place[0]]} {Card(place[1]).name}: the pair {pair.tolist()}"
+            raise PolicyError(f"{where} does not sum to 100{hint}")
+        table[infoset, actions] = pair / total
+    return table
+
+
+def to_percentages(table: Float64Array) -> tuple[tuple[tuple[float, ...], ...], ...]:
+    """`(player_0, player_1)`, each three rows `(check, bet, fold, call)` in percent.
+
+    Rounded to 12 decimals, so that printed percentages are recovered exactly.
+    """
+    numbers = np.zeros((2, 3, 2, 2))
+    for place, infoset, actions in _PAIRS:
+        numbers[place] = (100 * table[infoset, actions]).round(12)
+    return tuple(tuple(map(tuple, cards)) for cards in numbers.reshape(2, 3, 4).tolist())
+
+
+def to_names(table: Float64Array) -> dict[str, dict[str, float]]:
+    """`{"2pb": {"CHECK_OR_CALL": 1.0, "FOLD": 0.0}, ...}`: the legal actions of every row."""
+    return {
+        name: {action.name: float(row[action]) for action in BETTING[name[1:]].after}
+        for name, row in zip(INFORMATION_STATES, table, strict=True)
+    }
+
+
+def kuhn_text(table: Float64Array) -> str:
+    """A table as text, one line per information state."""
+    lines = [f"{'state':<6}{'seat':<10}{'card':<6}{'after':<12}  check/call     bet    fold"]
+    for name, row in zip(INFORMATION_STATES, table, strict=True):
+        card, letters = parse_information_state(name)
+        betting = BETTING[letters]
+        cells = [f"{row[action]:.4f}" if action in betting.after else "-" for action in Action]
+        lines.append(
+            f"{name:<6}{AGENTS[betting.actor or 0]:<10}{card.name:<6}"
+            f"{'-'.join(betting.words) or 'start':<12}{cells[0]:>12}{cells[1]:>8}{cells[2]:>8}"
+        )
+    return "\n".join(lines)

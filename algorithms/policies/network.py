@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -36,37 +36,28 @@ class Network:
     module: Any = None  # the torch module, float32 `(n, input_size)` -> logits, if there is one
 
     def probabilities(self, inputs: Float32Array, legal: BoolArray) -> Float64Array:
-        """The probability of each action, 0 for illegal ones: float64 `(n, num_actions)`.
-
-        Args:
-            inputs: float32 `(n, input_size)`.
-            legal: bool `(n, num_actions)`.
-        """
+        """The probability of each action, 0 for illegal ones: float64 `(n, num_actions)`."""
         normalise = masked_softmax if self.output == "logits" else masked
         table = np.empty(legal.shape)
         for start in range(0, len(table), BATCH):
             part = slice(start, start + BATCH)
             found = np.asarray(self.evaluate(inputs[part].copy(), legal[part]), np.float64)
             if found.shape != (want := legal[part].shape):
-                raise PolicyError(
-                    f"the network's output for {want[0]} observations has shape {found.shape}; "
-                    f"want {want}"
-                )
+                raise PolicyError(f"the network's output has shape {found.shape}; want {want}")
             table[part] = normalise(found, legal[part])
         if not np.isfinite(table).all():
-            zero = "" if self.output == "logits" else ", or 0 for all legal actions"
+            zero = ", or 0 for all legal actions" * (self.output == "probabilities")
             raise PolicyError(f"the model's output is not finite{zero}")
         return table
 
     def greedy(self) -> Network:
         """The network that always plays this one's most probable action."""
-        rows = np.eye(self.num_actions)
-        return replace(
-            self,
-            evaluate=lambda *given: rows[self.probabilities(*given).argmax(axis=1)],
-            output="probabilities",
-            module=None,
-        )
+
+        def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
+            best = self.probabilities(inputs, legal).argmax(axis=1)
+            return np.asarray(np.eye(self.num_actions)[best])
+
+        return Network(evaluate, self.input_size, self.num_actions, "probabilities")
 
 
 def uniform_network(game: Game) -> Network:
@@ -93,7 +84,6 @@ def network_table(network: Network | Callable[[Any], Any], game: Game) -> Any:
     """
     if not isinstance(network, Network):
         network = as_network(network, game)
-    require_fits(network, game)
     if (native := game.native) is None:
         return network.probabilities(game.network_inputs(network.input_size), game.tree.legal)
     tables = []

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper, shape_inference
+from onnx.external_data_helper import uses_external_data
 
 from algorithms.policies.network import Network, Output
 from algorithms.support.arrays import BoolArray, Float32Array
@@ -21,7 +22,6 @@ from algorithms.support.files import read_bytes
 from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
 MAX_BYTES = 16 * 2**20  # of the file; empty messages take 80 times their size when parsed
-MAX_TRUSTED_BYTES = 2**31 - 1  # of a file that the user trusts: protobuf's own limit
 MAX_NODES = 1_000  # also of inputs, outputs, weights and metadata
 MAX_NODE_BYTES = 2**20  # of all nodes, their constants included
 MAX_ELEMENTS = 2**26  # of all values of a batch
@@ -49,7 +49,7 @@ def read_onnx(path: Path, *, trust: bool = False) -> tuple[str | None, Network]:
 
     With `trust` all operators and sizes are allowed.
     """
-    content = read_bytes(path, max_bytes=MAX_TRUSTED_BYTES if trust else MAX_BYTES)
+    content = path.read_bytes() if trust else read_bytes(path, max_bytes=MAX_BYTES)
     try:
         model = onnx.load_model_from_string(content)
         if not trust:
@@ -72,11 +72,8 @@ def read_onnx(path: Path, *, trust: bool = False) -> tuple[str | None, Network]:
 
 def _require_few_parts(model: Any) -> None:
     """Raise an error if a parsed model has too many parts to look at one by one."""
-    graph = model.graph
-    parts = (
-        *(graph.node, graph.initializer, graph.input, graph.output),
-        *(model.metadata_props, model.opset_import),
-    )
+    graph, others = model.graph, (model.metadata_props, model.opset_import)
+    parts = (graph.node, graph.initializer, graph.input, graph.output, *others)
     if max(map(len, parts)) > MAX_NODES or sum(n.ByteSize() for n in graph.node) > MAX_NODE_BYTES:
         raise _needs_trust(f"more than {MAX_NODES:,} nodes or {MAX_NODE_BYTES:,} bytes of nodes")
 
@@ -102,9 +99,7 @@ def _bounded(model: Any, rows: int) -> Any:
         if node.op_type not in OPERATORS or node.domain or kinds - _PLAIN_ATTRIBUTES:
             raise _needs_trust(f"the operator {short_repr(node.op_type)}")
     constants = (attribute.t for node in graph.node for attribute in node.attribute)
-    if any(
-        onnx.external_data_helper.uses_external_data(t) for t in (*graph.initializer, *constants)
-    ):
+    if any(map(uses_external_data, (*graph.initializer, *constants))):
         raise PolicyError("its weights must be in the file itself")
     weights = {tensor.name for tensor in graph.initializer}
     copy = helper.make_model(

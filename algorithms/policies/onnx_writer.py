@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnxruntime
 import torch
@@ -28,7 +27,7 @@ RANDOM_INPUTS = 1_000  # on which a file is checked if the game has no tree
 INPUTS = ("observation", "action_mask")
 OUTPUTS = ("probabilities", "logits")
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, Any]  # numpy arrays by the names of inputs or outputs
 
 
 def example_inputs(game: Game, size: int | None = None) -> Arrays:
@@ -48,12 +47,9 @@ def example_inputs(game: Game, size: int | None = None) -> Arrays:
 
 
 def export(network: Network | Callable[[Any], Any], game: Game, out: str | Path) -> float:
-    """Write an ONNX file; the largest difference of its probabilities to torch's.
+    """Write the ONNX file of a torch module; the largest difference of probabilities to torch's.
 
-    Args:
-        network: a torch module, or a `Network` that has one.
-        game: the game that it plays.
-        out: replaced only by a file that agrees with `network` on `example_inputs`.
+    `out` is replaced only by a file that agrees with the module on `example_inputs`.
     """
     found = network if isinstance(network, Network) else as_network(network, game)
     if found.module is None:
@@ -64,12 +60,16 @@ def export(network: Network | Callable[[Any], Any], game: Game, out: str | Path)
         proto = _to_proto(module, tensors)
         proto.producer_name, proto.producer_version = "kuhn-bridge", __version__
         proto.graph.name = "policy"
-        onnx.helper.set_model_props(proto, _properties(found, game))
+        properties = {"name": "kuhn-bridge-policy", "version": __version__, "game": game.name}
+        if game.name == KUHN:
+            properties["actions"] = json.dumps({action.name: action.value for action in Action})
+        if game.fits_tree:
+            properties["nash_conv"] = repr(float(Policy(game, network=found).nash_conv()))
+        onnx.helper.set_model_props(proto, properties)
         onnx.checker.check_model(proto, full_check=True)
         temporary.write_bytes(proto.SerializeToString(deterministic=True))
         with torch.no_grad():
-            outputs = [tensor.numpy() for tensor in module(*tensors)]
-        wanted = dict(zip(OUTPUTS, outputs, strict=True))
+            wanted = {n: x.numpy() for n, x in zip(OUTPUTS, module(*tensors), strict=True)}
         # Rounding errors grow with the logits, and on random inputs these can be any size.
         tolerance = AGREEMENT if game.fits_tree else AGREEMENT * _scale(wanted["logits"])
         return disagreement(wanted, run_onnx(temporary, inputs), inputs, tolerance=tolerance)
@@ -110,7 +110,7 @@ def disagreement(
     return difference
 
 
-def _scale(values: npt.NDArray[Any]) -> float:
+def _scale(values: Any) -> float:
     """The largest magnitude, or 1 if that is smaller."""
     return max(1.0, float(np.abs(values).max()))
 
@@ -150,24 +150,14 @@ def _to_proto(module: nn.Module, tensors: list[torch.Tensor]) -> Any:
             dynamic_shapes=({0: batch}, {0: batch}),
             verbose=False,
         )
-    _strip(proto := program.model_proto)
-    return proto
+    return _stripped(program.model_proto)
 
 
-def _strip(message: Any) -> None:
+def _stripped(message: Any) -> Any:
     for field, value in message.ListFields():
         if field.name in {"doc_string", "metadata_props"}:
             message.ClearField(field.name)
         elif field.message_type:
             for part in (value,) if hasattr(value, "ListFields") else value:
-                _strip(part)
-
-
-def _properties(network: Network, game: Game) -> dict[str, str]:
-    """The metadata of the file; NashConv only if the game fits a tree."""
-    properties = {"name": "kuhn-bridge-policy", "version": __version__, "game": game.name}
-    if game.name == KUHN:
-        properties["actions"] = json.dumps({action.name: action.value for action in Action})
-    if game.fits_tree:
-        properties["nash_conv"] = repr(float(Policy(game, network=network).nash_conv()))
-    return properties
+                _stripped(part)
+    return message

@@ -4,7 +4,7 @@ Functions take a game and its table `(I, A)`. For `kuhn` the OpenSpiel game is `
 two action IDs are translated, or `python_kuhn_bridge`, which has ours.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +37,10 @@ class OpenSpielMeasure:
 
 
 def read_policy(policy: Any, game: Any = None) -> tuple[Game, Float64Array]:
-    """The game and the table `(I, A)` of an OpenSpiel policy, or of a function of states.
+    """The game and the table `(I, A)` of a policy as `Policy.from_openspiel` takes it.
 
-    Args:
-        policy: has `action_probabilities(state)`, or is called with a state; both return a map or
-            pairs from action to probability, or probabilities by action ID.
-        game: a `Game`, its name or a `pyspiel.Game`; required if the policy has no `game`.
+    It has `action_probabilities(state)`, or is called with a state; both return a map or pairs from
+    action to probability, or probabilities by action ID.
     """
     own = getattr(policy, "game", None)
     if game is None and own is None:
@@ -50,11 +48,18 @@ def read_policy(policy: Any, game: Any = None) -> tuple[Game, Float64Array]:
     loaded = as_game(own if game is None else game)
     theirs = own if own is not None else _default_game(loaded)
     _require_same_game(loaded, theirs)
-    _require_all_players(policy, loaded)
+    players, keys = list(range(loaded.num_players)), loaded.tree.keys
+    if (covered := sorted(getattr(policy, "player_ids", players))) != players:
+        raise PolicyError(f"an incomplete policy: it covers players {covered} of {players}")
+    # A C++ policy has no game, only information states.
+    given = policy.policy_table() if hasattr(policy, "policy_table") else keys
+    if other := sorted(set(given) ^ set(keys)):
+        what = f"an incomplete policy, or of another game than {loaded.name}"
+        raise PolicyError(f"{what}: only one of them has {other[0]!r}")
     ask = getattr(policy, "action_probabilities", policy)
     if not callable(ask):
         raise PolicyError(f"{type(policy).__name__} is neither an OpenSpiel policy nor a function")
-    answers = [_answer(ask, loaded, theirs, infoset) for infoset in range(len(loaded.tree.keys))]
+    answers = [_answer(ask, loaded, theirs, infoset) for infoset in range(len(keys))]
     if loaded.name == KUHN:
         answers = _in_our_ids(answers)
     table = np.zeros(loaded.tree.legal.shape)
@@ -67,9 +72,7 @@ def to_openspiel_policy(game: Game, table: Float64Array) -> Any:
     """An `open_spiel.python.policy.Policy` that looks up (player, information state)."""
     from open_spiel.python import policy as openspiel_policy
 
-    theirs = _default_game(game)
-    keys = zip(game.tree.owner.tolist(), game.tree.keys, strict=True)
-    rows = dict(zip(keys, _rows(game, table, theirs), strict=True))
+    rows = _rows(game, table, theirs := _default_game(game))
 
     class TablePolicy(openspiel_policy.Policy):
         def action_probabilities(self, state: Any, player_id: Any = None) -> dict[int, float]:
@@ -113,9 +116,7 @@ def measured_by_openspiel(game: Game, table: Float64Array) -> OpenSpielMeasure:
 
 def _default_game(game: Game) -> Any:
     """The `pyspiel.Game` that a policy of `game` belongs to."""
-    if game.name == KUHN:
-        return load_pyspiel(KUHN_POKER)
-    return load_pyspiel(game.name) if game.origin is None else game.origin
+    return load_pyspiel(KUHN_POKER) if game.name == KUHN else game.origin
 
 
 def _require_same_game(game: Game, theirs: Any) -> None:
@@ -126,18 +127,6 @@ def _require_same_game(game: Game, theirs: Any) -> None:
             raise PolicyError(f"policies of {KUHN} convert to {both}, not to {theirs}")
     elif identity(theirs) != identity(_default_game(game)):
         raise PolicyError(f"a policy of {theirs}, not of {game.name}")
-
-
-def _require_all_players(policy: Any, game: Game) -> None:
-    players = list(range(game.num_players))
-    if (covered := sorted(getattr(policy, "player_ids", players))) != players:
-        raise PolicyError(f"an incomplete policy: it covers players {covered} of {players}")
-    if hasattr(policy, "policy_table"):  # a C++ policy has no game, only information states
-        given, wanted = set(policy.policy_table()), set(game.tree.keys)
-        if unknown := sorted(given - wanted):
-            raise PolicyError(f"a policy of another game than {game.name}: it has {unknown[0]!r}")
-        if missing := sorted(wanted - given):
-            raise PolicyError(f"an incomplete policy of {game.name}: it lacks {missing[0]!r}")
 
 
 def _answer(ask: Callable[[Any], Any], game: Game, theirs: Any, infoset: int) -> dict[int, float]:
@@ -180,21 +169,23 @@ def _is_translated(game: Game, theirs: Any) -> bool:
     return game.name == KUHN and theirs.get_type().short_name == KUHN_POKER
 
 
-def _rows(game: Game, table: Float64Array, theirs: Any) -> Iterator[dict[int, float]]:
-    """`{action: probability}` of each information set, in the IDs of `theirs`, ascending."""
-    for key, row, legal in zip(game.tree.keys, table, game.tree.legal, strict=True):
+def _rows(game: Game, table: Float64Array, theirs: Any) -> dict[tuple[int, str], dict[int, float]]:
+    """`{action: probability}` by player and information state, in the IDs of `theirs`."""
+    _require_same_game(game, theirs)
+    rows, tree = {}, game.tree
+    for player, key, row, legal in zip(tree.owner, tree.keys, table, tree.legal, strict=True):
         found = [(action, float(row[action])) for action in np.flatnonzero(legal).tolist()]
         if _is_translated(game, theirs):
             faces_bet = BETTING[key[1:]].faces_bet
             found = sorted((to_openspiel(action, faces_bet), p) for action, p in found)
-        yield dict(found)
+        rows[int(player), key] = dict(found)
+    return rows
 
 
 def _rows_by_key(game: Game, table: Float64Array, theirs: Any) -> dict[str, dict[int, float]]:
-    """`_rows` by information state."""
-    _require_same_game(game, theirs)
+    """`_rows` by information state alone."""
     rows: dict[str, dict[int, float]] = {}
-    for key, row in zip(game.tree.keys, _rows(game, table, theirs), strict=True):
+    for (_, key), row in _rows(game, table, theirs).items():
         if rows.setdefault(key, row) != row:
             raise PolicyError(
                 f"{game.name}: two players share {key!r} and play differently there, which "

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from algorithms.exact.tree import Tree
 from algorithms.exact.values import ROW_SUM_TOLERANCE, Measure
 from algorithms.games import KUHN, Game, as_game, kuhn
 from algorithms.policies import formats, openspiel
-from algorithms.policies import kuhn as kuhn_policies
 from algorithms.policies.network import Network, Output, as_network, network_table, uniform_network
 from algorithms.support import budget, files
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from kuhn_bridge.sb3 import LowerBound
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Policy:
     """A joint policy of all players of a game: immutable and validated.
 
@@ -65,11 +64,10 @@ class Policy:
         return network_table(self.network, self.game) if self.network else None
 
     def probabilities(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
-        """Probabilities of actions `(n, A)` at observations `(n, size)`, in a game without a tree.
+        """Probabilities of actions `(n, A)` in a game without a tree; `legal` is bool `(n, A)`.
 
-        Args:
-            observations: information state tensors, each followed by a one-hot of the seat.
-            legal: legal actions, bool `(n, A)`.
+        Observations `(n, size)` are information state tensors, each followed by a one-hot of the
+        seat.
         """
         if self.network is not None:
             return self.network.probabilities(observations[:, : self.network.input_size], legal)
@@ -82,11 +80,6 @@ class Policy:
             own = seats[:, player] > 0
             found[own] = self.table[player][native.find_infosets(player, tensors[own])]
         return found
-
-    def __setattr__(self, name: str, value: Any = None) -> None:
-        raise AttributeError("a Policy is immutable; make a new one")
-
-    __delattr__ = __setattr__
 
     @classmethod
     def uniform(cls, game: Game | str) -> Policy:
@@ -131,7 +124,7 @@ class Policy:
         100. player_0's second pair is after check-bet; player_1's first pair is after a check, the
         second after a bet.
         """
-        return cls(kuhn(), kuhn_policies.from_percentages(percentages))
+        return cls(kuhn(), formats.from_percentages(percentages))
 
     def to_openspiel(self) -> Any:
         """An `open_spiel.python.policy.Policy`; for `kuhn` it uses the IDs of `kuhn_poker`."""
@@ -178,21 +171,26 @@ class Policy:
 
     def greedy(self) -> Policy:
         """The policy that always plays the most probable action, the lowest ID in a tie."""
-        known = tuple(map(_greedy, self._tables())) if "table" in vars(self) else None
-        table = known[0] if known and self.game.fits_tree else known
-        return Policy(self.game, table, network=self.network and self.network.greedy())
+        network, table = self.network and self.network.greedy(), None
+        if "table" in vars(self):
+            rows = np.eye(self.game.num_actions, dtype=np.float32)
+            pure = [rows[one.argmax(axis=1)] for one in self._tables()]
+            table = pure[0] if self.game.fits_tree else pure
+        return Policy(self.game, table, network=network)
 
     def to_document(self) -> dict[str, Any]:
         """The policy as the JSON object that `save` writes."""
-        return formats.to_document(self.game, self.table)
+        name, head = self.game.name, {"format": formats.FORMAT}
+        if name == KUHN:
+            return head | {"version": 1, "policy": formats.to_names(self.table)}
+        players = formats.to_players(self.game.tree, self.table)
+        return head | {"version": 2, "game": name, "players": players}
 
     @classmethod
-    def from_document(
-        cls, document: dict[str, Any] | str, game: Game | str | None = None
-    ) -> Policy:
+    def from_document(cls, document: Any, game: Game | str | None = None) -> Policy:
         """The policy of a JSON object that `to_document` returned, or of its text."""
         text = document if isinstance(document, str) else json.dumps(document)
-        name, parsed = formats.parse(text)
+        name, parsed = formats.parse(text.encode())
         loaded = as_game(name if game is None else game)
         formats.require_same_game(name, loaded)
         return cls(loaded, formats.to_table(parsed, loaded))
@@ -208,17 +206,26 @@ class Policy:
         if self.game.fits_tree:
             files.write_text(path, json.dumps(self.to_document()) + "\n")
         else:
-            formats.write_npz(path, self.game.name, self.table)
+            named = {f"player_{player}": table for player, table in enumerate(self.table)}
+            files.write_arrays(path, {**named, "game": np.array(self.game.name)})
 
     def __getitem__(self, key: str | tuple[int, str]) -> dict[Any, float]:
         """The legal actions and their probabilities at an information state, e.g. `policy["2pb"]`.
 
         Where players share an information state string the key is `(player, string)`.
         """
-        infoset = _find(self.game, key)
-        actions = np.flatnonzero(self.game.tree.legal[infoset]).tolist()
-        kind = Action if self.game.name == KUHN else int
-        return {kind(action): float(self.table[infoset, action]) for action in actions}
+        player, name = key if isinstance(key, tuple) else (None, key)
+        keys, owner, legal = self.game.tree.keys, self.game.tree.owner, self.game.tree.legal
+        found = [i for i, known in enumerate(keys) if known == name and player in (None, owner[i])]
+        if not found:
+            some = ", ".join([*map(repr, keys[:12]), *(["..."] if len(keys) > 12 else [])])
+            what = f"{short_repr(key)} is not an information state of {self.game.name}"
+            raise PolicyError(f"{what}; they are {some}")
+        if len(found) > 1:
+            what = short_repr(name)
+            raise PolicyError(f"players share {what}; give (player, {what})")
+        row, kind = self.table[found[0]], Action if self.game.name == KUHN else int
+        return {kind(a): float(row[a]) for a in np.flatnonzero(legal[found[0]]).tolist()}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Policy):
@@ -239,66 +246,42 @@ class Policy:
         return f"<Policy of {self.game.name}, {infosets:,} information sets>"
 
     def __str__(self) -> str:
-        return kuhn_policies.as_text(self.table) if self.game.name == KUHN else repr(self)
+        return formats.kuhn_text(self.table) if self.game.name == KUHN else repr(self)
 
-    def _tables(self) -> tuple[npt.NDArray[Any], ...]:
+    def _tables(self) -> tuple[Any, ...]:
         """The tables: one, or one per player in a native large game."""
         return (self.table,) if self.game.fits_tree else self.table
 
 
-def _greedy(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """1 for the most probable action of each row `(I, A)`, 0 for the others."""
-    return np.asarray(np.eye(table.shape[1], dtype=table.dtype)[table.argmax(axis=1)])
-
-
 def _validated(game: Game, table: Any) -> Any:
-    """The table of a game, checked; the rows of a native game are checked when it is measured."""
-    if game.fits_tree:
-        return _validated_on_tree(game.tree, table)
-    game.require_exact()
-    native = game.native
-    shapes = [(count, game.num_actions) for count in native.num_infosets] if native else []
-    if [np.shape(rows) for rows in table] != shapes:
-        want = " and ".join(f"{rows:,} x {columns}" for rows, columns in shapes)
-        raise PolicyError(f"a policy of {game.name} has tables of {want} numbers")
-    return tuple(np.asarray(rows, np.float32) for rows in table)
+    """A read-only copy `(I, A)`; an error names the first row that is not a distribution.
 
-
-def _validated_on_tree(tree: Tree, table: npt.ArrayLike) -> Float64Array:
-    """A read-only copy `(I, A)`; an error names the first row that is not a distribution."""
+    The tables of a native large game are not copied, and checked when it is measured.
+    """
+    if not game.fits_tree:
+        game.require_exact()
+        shapes = [(count, game.num_actions) for count in game.native.num_infosets]  # type: ignore[union-attr]
+        if [np.shape(rows) for rows in table] != shapes:
+            want = " and ".join(f"{rows:,} x {columns}" for rows, columns in shapes)
+            raise PolicyError(f"a policy of {game.name} has tables of {want} numbers")
+        return tuple(np.asarray(rows, np.float32) for rows in table)
     try:
-        rows = np.asarray(table, np.float64)
+        rows, tree = np.asarray(table, np.float64), game.tree
     except (TypeError, ValueError):
-        raise PolicyError(f"a policy of {tree.name} is a table of numbers") from None
+        raise PolicyError(f"a policy of {game.name} is a table of numbers") from None
     if rows.shape != tree.legal.shape:
         want = " x ".join(map(str, tree.legal.shape))
-        raise PolicyError(f"a policy of {tree.name} has {want} numbers; got shape {rows.shape}")
-    with np.errstate(invalid="ignore", over="ignore"):
-        valid = (rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE)
-        valid &= ~(rows * ~tree.legal).any(axis=1)
+        raise PolicyError(f"a policy of {game.name} has {want} numbers; got shape {rows.shape}")
+    with np.errstate(over="ignore"):
+        valid = np.where(tree.legal, rows >= 0, rows == 0).all(axis=1)
+        valid &= np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE
     if not valid.all():
         infoset = int(valid.argmin())
-        legal = np.flatnonzero(tree.legal[infoset]).tolist()
+        row, legal = rows[infoset].tolist(), np.flatnonzero(tree.legal[infoset]).tolist()
         raise PolicyError(
-            f"player_{tree.owner[infoset]} at {short_repr(tree.keys[infoset])}: "
-            f"{short_repr(rows[infoset].tolist())} are not probabilities of the legal actions "
-            f"{short_repr(legal)}, which sum to 1"
+            f"player_{tree.owner[infoset]} at {short_repr(tree.keys[infoset])}: {short_repr(row)} "
+            f"are not probabilities of the legal actions {short_repr(legal)}, which sum to 1"
         )
     copy = rows + 0.0  # -0.0 becomes 0.0
     copy.flags.writeable = False
     return copy
-
-
-def _find(game: Game, key: str | tuple[int, str]) -> int:
-    """The information set of a string, or of (player, string)."""
-    player, name = key if isinstance(key, tuple) else (None, key)
-    keys, owner = game.tree.keys, game.tree.owner.tolist()
-    found = [i for i, known in enumerate(keys) if known == name and player in (None, owner[i])]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise PolicyError(f"players share {short_repr(name)}; give (player, {short_repr(name)})")
-    some = ", ".join([*map(repr, keys[:12]), *(["..."] if len(keys) > 12 else [])])
-    raise PolicyError(
-        f"{short_repr(key)} is not an information state of {game.name}; they are {some}"
-    )

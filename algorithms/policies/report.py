@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from algorithms.exact.elimination import Elimination, Exposure, eliminate, exposures
 from algorithms.exact.kuhn import VALUE, Nearest, nearest_nash
+from algorithms.exact.two_player import Exposure, eliminate, exposures
 from algorithms.exact.values import Loss, Measure
-from algorithms.games import KUHN, Game, kuhn
-from algorithms.policies.formats import to_players
-from algorithms.policies.kuhn import to_names
+from algorithms.games import KUHN, Game
+from algorithms.policies.formats import to_names, to_players
 from algorithms.policies.openspiel import OpenSpielMeasure, measured_by_openspiel
 from algorithms.policies.policy import Policy
 from algorithms.support.command import shortened, table
@@ -26,35 +24,22 @@ MAX_LABEL = 120  # characters of an information set's label; JSON has all of it
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One policy and its measure.
+    """One policy and its measure."""
 
-    Attributes:
-        source: name or file of the policy.
-        uniform: NashConv of uniform play in this game.
-        theirs: OpenSpiel's own measure of the policy, if requested.
-        nearest: in Kuhn, the nearest equilibrium.
-        exposures: in Kuhn, the dominated actions that the policy plays.
-    """
-
-    source: str
+    source: str  # name or file of the policy
     policy: Policy
     measure: Measure
-    uniform: float
-    theirs: OpenSpielMeasure | None = None
-    nearest: Nearest | None = None
-    exposures: tuple[Exposure, ...] = ()
-
-    @property
-    def game(self) -> Game:
-        """The game of the policy."""
-        return self.policy.game
+    uniform: float  # NashConv of uniform play in this game
+    theirs: OpenSpielMeasure | None = None  # if requested
+    nearest: Nearest | None = None  # in Kuhn, the nearest equilibrium
+    exposures: tuple[Exposure, ...] = ()  # in Kuhn, the dominated actions that the policy plays
 
     @property
     def agrees(self) -> bool:
         """Whether OpenSpiel's numbers, if there are any, are ours up to rounding."""
         if self.theirs is None:
             return True
-        stakes = max(1.0, float(np.abs(self.game.tree.returns).max()))
+        stakes = max(1.0, float(np.abs(self.policy.game.tree.returns).max()))
         return self.theirs.gap(self.measure) <= OPENSPIEL_TOLERANCE * stakes
 
 
@@ -65,13 +50,8 @@ def report(source: str, policy: Policy, *, openspiel: bool = False) -> Report:
     found = Report(source, policy, policy.measure(), uniform_nash_conv(game), theirs)
     if game.name != KUHN:
         return found
-    dominated = exposures(game.tree, policy.table, _elimination())
+    dominated = exposures(game.tree, policy.table, eliminate(game.tree))
     return replace(found, nearest=nearest_nash(policy.table), exposures=dominated)
-
-
-@cache
-def _elimination() -> Elimination:
-    return eliminate(kuhn().tree)
 
 
 def uniform_nash_conv(game: Game) -> float:
@@ -95,18 +75,20 @@ def verdict(nash_conv: float, uniform: float) -> str:
 
 def to_json(item: Report) -> dict[str, Any]:
     """The JSON object of a report."""
-    measure, game, theirs = item.measure, item.game, item.theirs
+    measure, game, theirs = item.measure, item.policy.game, item.theirs
+    label = game.infoset_label if game.native else lambda infoset, _: game.tree.keys[infoset]
     found: dict[str, Any] = {
         "source": item.source,
         "game": game.name,
-        "nash_conv": measure.nash_conv,
-        "exploitability": measure.exploitability,
-        "gains": measure.gains,
-        "values": measure.values,
+        **{x: getattr(measure, x) for x in ("nash_conv", "exploitability", "gains", "values")},
         "best_response_values": measure.best_values,
         "uniform_nash_conv": item.uniform,
         "verdict": verdict(measure.nash_conv, item.uniform),
-        "losses": [_loss_as_json(game, loss) for loss in measure.losses],
+        "losses": [
+            {"player": loss.player, "key": label(loss.infoset, loss.player)}
+            | dict(zip(Loss._fields[2:], loss[2:], strict=True))
+            for loss in measure.losses
+        ],
     }
     if game.fits_tree:
         tree = game.tree
@@ -118,38 +100,22 @@ def to_json(item: Report) -> dict[str, Any]:
     if theirs:
         found["openspiel"] = asdict(theirs) | {"gap": theirs.gap(measure)}
     if item.nearest:
-        keys = game.tree.keys
-        best = {key: Action(a).name for key, a in zip(keys, measure.best_responses, strict=True)}
+        keys, best = game.tree.keys, measure.best_responses
+        played = [(keys[e.infoset], Action(e.action).name, e.probability) for e in item.exposures]
         found |= {
             "value": measure.values[0],
             "policy": to_names(item.policy.table),
-            "best_response": best,
+            "best_response": {k: Action(a).name for k, a in zip(keys, best, strict=True)},
             "distance": item.nearest.distance,
             "alpha": item.nearest.alpha,
-            "dominated": [
-                {
-                    "key": keys[e.infoset],
-                    "action": Action(e.action).name,
-                    "probability": e.probability,
-                }
-                for e in item.exposures
-            ],
+            "dominated": [{"key": k, "action": a, "probability": p} for k, a, p in played],
         }
     return found
 
 
-def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
-    """A loss by the information state string, or by a native game's label."""
-    native = game.native is not None
-    key = game.infoset_label(loss.infoset, loss.player) if native else game.tree.keys[loss.infoset]
-    found = loss._asdict()
-    del found["infoset"]
-    return {"player": loss.player, "key": key} | found
-
-
 def overview(reports: Sequence[Report]) -> str:
     """Several reports on policies of one game as a table, one row per policy."""
-    first, agents = reports[0], reports[0].game.agents
+    first, agents = reports[0], reports[0].policy.game.agents
     own = ["value", "distance", "dominated"] if first.nearest else [f"value {a}" for a in agents]
     header = ["policy", "NashConv", *(f"gain {agent}" for agent in agents), *own]
     rows = []
@@ -171,25 +137,27 @@ def to_text(item: Report, *, max_losses: int) -> str:
 
 
 def _lines(item: Report, max_losses: int) -> Iterator[str]:
-    measure, theirs, game = item.measure, item.theirs, item.game
+    measure, theirs, game, near = item.measure, item.theirs, item.policy.game, item.nearest
     words = verdict(measure.nash_conv, item.uniform)
     yield f"{item.source}: NashConv {measure.nash_conv:.6g}, {words}"
-    yield f"\n{_kuhn_table(item, item.nearest)}" if item.nearest else game.size_label
-    yield ""
-    numbers = {
-        "value": measure.values,
-        "value of a best response": measure.best_values,
-        "gain": measure.gains,
-    }
+    yield f"\n{_kuhn_table(item, near)}\n" if near else f"{game.size_label}\n"
+    numbers = {"value": measure.values, "value of a best response": measure.best_values}
+    numbers["gain"] = measure.gains
     if theirs:
         numbers["gain, by OpenSpiel"] = theirs.gains
-    yield table(
-        ("chips per hand", *game.agents),
-        [(name, *(f"{x:+z.9f}" for x in row)) for name, row in numbers.items()],
-    )
-    yield ""
-    if item.nearest:
-        yield from _kuhn_lines(item, item.nearest)
+    rows = [(name, *(f"{x:+z.9f}" for x in row)) for name, row in numbers.items()]
+    yield f"{table(('chips per hand', *game.agents), rows)}\n"
+    if near:
+        yield f"value against {VALUE}  {measure.values[0] - float(VALUE):+.6f}"
+        equilibrium = f"the equilibrium of alpha {near.alpha:.4f}"
+        yield f"distance             {near.distance:.6f} to {equilibrium}"
+        shown = [one for one in item.exposures if one.probability > MIN_PROBABILITY]
+        if not shown:
+            yield "dominated actions    none played"
+        for one in shown:
+            where = game.infoset_label(one.infoset)
+            action = game.action_label(one.infoset, one.action)
+            yield f"dominated            {one.probability:.4f} on {where}: {action}"
     players = game.num_players
     yield f"exploitability       {measure.exploitability:.6g} (NashConv / {players} players)"
     if theirs:
@@ -198,7 +166,6 @@ def _lines(item: Report, max_losses: int) -> Iterator[str]:
         yield f"OpenSpiel            NashConv {theirs.nash_conv:.6g}, value {values}"
         yield f"                     {word}: the largest difference is {theirs.gap(measure):.1e}"
     if measure.losses and max_losses:
-        yield ""
         yield from _losses(game, measure, max_losses)
 
 
@@ -217,29 +184,16 @@ def _losses(game: Game, measure: Measure, count: int) -> Iterator[str]:
         for loss in measure.losses[:count]
     ]
     header = ("where chips are lost", "reached", "plays", "best", "chips per hand", "share")
-    yield table(header, rows)
-    if len(measure.losses) > count:
+    yield f"\n{table(header, rows)}"
+    if (left := len(measure.losses) - count) > 0:
         rest = total - sum(loss.lost for loss in measure.losses[:count])
-        more = f"{len(measure.losses) - count:,} more" if game.fits_tree else "others"
+        more = f"{left:,} more" if game.fits_tree else "others"
         yield f"... and {more} that lose {rest:.6f} together"
-
-
-def _kuhn_lines(item: Report, near: Nearest) -> Iterator[str]:
-    game = item.game
-    yield f"value against {VALUE}  {item.measure.values[0] - float(VALUE):+.6f}"
-    yield f"distance             {near.distance:.6f} to the equilibrium of alpha {near.alpha:.4f}"
-    shown = [exposure for exposure in item.exposures if exposure.probability > MIN_PROBABILITY]
-    if not shown:
-        yield "dominated actions    none played"
-    for exposure in shown:
-        where = game.infoset_label(exposure.infoset)
-        action = game.action_label(exposure.infoset, exposure.action)
-        yield f"dominated            {exposure.probability:.4f} on {where}: {action}"
 
 
 def _kuhn_table(item: Report, near: Nearest) -> str:
     """Probabilities of the policy and of the nearest equilibrium, and the best response."""
-    names, tree = ("check/call", "bet", "fold"), item.game.tree
+    names, tree = ("check/call", "bet", "fold"), item.policy.game.tree
     header = ("state", *names, *(f"~{name}" for name in names), "best response")
     both = np.where(tree.legal, [item.policy.table, near.table], np.nan)
     best = item.measure.best_responses.tolist()
@@ -247,7 +201,7 @@ def _kuhn_table(item: Report, near: Nearest) -> str:
         (
             key,
             *("-" if np.isnan(p) else f"{p:.4f}" for p in both[:, infoset].flat),
-            item.game.action_label(infoset, best[infoset]),
+            item.policy.game.action_label(infoset, best[infoset]),
         )
         for infoset, key in enumerate(tree.keys)
     ]

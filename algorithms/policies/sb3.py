@@ -74,10 +74,10 @@ def _trusted(path: Path) -> tuple[Any, Network]:
     for algorithm in (MaskablePPO, PPO):
         try:
             model: Any = algorithm.load(path, device="cpu")
-            size, actions = int(model.observation_space.shape[0]), int(model.action_space.n)
-            actor = actor_of(model.policy).eval()
+            size, actor = int(model.observation_space.shape[0]), actor_of(model.policy).eval()
             actor(torch.zeros(1, size))
-            return getattr(model, "game", None), function_network(actor, size, actions)
+            network = function_network(actor, size, int(model.action_space.n))
+            return getattr(model, "game", None), network
         except Exception as error:  # a trusted file may fail in any way
             reasons.append(first_line(error))
     raise PolicyError(f"SB3 cannot load it either: {'; '.join(reasons)}")
@@ -169,8 +169,7 @@ def _json(text: bytes) -> dict[str, Any]:
     if len(text) > MAX_JSON_BYTES or text.count(b"{") + text.count(b"[") > MAX_JSON_CONTAINERS:
         limits = f"{MAX_JSON_BYTES:,} bytes or {MAX_JSON_CONTAINERS:,} maps and lists"
         raise ValueError(f"data has more than {limits}")
-    data = json.loads(text)
-    if not isinstance(data, dict):
+    if not isinstance(data := json.loads(text), dict):
         raise ValueError("data is not a map")
     return data
 

@@ -12,10 +12,8 @@ import numpy as np
 from algorithms.exact.kuhn import LARGEST_ALPHA, nash
 from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT
 from algorithms.exact.solving import NAMES as VARIANTS
-from algorithms.exact.values import pure_policy
 from algorithms.games import KUHN, Game, as_game, load_game, make_solver
 from algorithms.policies import formats
-from algorithms.policies.kuhn import STYLES
 from algorithms.policies.network import Network, require_fits
 from algorithms.policies.policy import Policy
 from algorithms.support.errors import UsageError, unknown
@@ -27,7 +25,7 @@ BEST_RESPONSE = "best-response"
 MAX_ITERATIONS = 10_000_000  # of a variant that is solved when it is named
 MAX_SEED = 2**64 - 1
 FORMS = ("uniform", "random:<seed>", "<variant>:<iterations>", *(f"policy{end}" for end in FILES))
-KUHN_FORMS = ("nash:<alpha>", *STYLES)
+KUHN_FORMS = ("nash:<alpha>", *formats.STYLES)
 HELP = (
     f"one of {', '.join(FORMS)}, where a variant is {', '.join(VARIANTS)}; "
     f"for {KUHN} also {', '.join(KUHN_FORMS)}"
@@ -51,13 +49,14 @@ class Source:
             if isinstance(self.content, Network):
                 return Policy(game, network=self.network(game))
             formats.require_same_game(self.game, game)
-            is_json = isinstance(self.content, dict)
-            if is_json and not game.fits_tree:
-                kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
-                raise PolicyError(f"{game.name} is too large for a tree; want {kinds}")
-            if not is_json and game.fits_tree:
+            if isinstance(self.content, dict):
+                if not game.fits_tree:
+                    kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
+                    raise PolicyError(f"{game.name} is too large for a tree; want {kinds}")
+                return Policy(game, formats.to_table(self.content, game))
+            if game.fits_tree:
                 raise PolicyError(f"{game.name} has a tree; its policies are .json")
-            return Policy(game, formats.to_table(self.content, game) if is_json else self.content)
+            return Policy(game, self.content)
 
     def network(self, game: Game) -> Network:
         """The network in a model file, which must be one of `game`."""
@@ -153,8 +152,7 @@ def solve(
             `es-mccfr` or `os-mccfr`.
         iterations: number of iterations (1,000 by default).
     """
-    loaded = as_game(game)
-    solver = make_solver(loaded, variant)
+    solver = make_solver(loaded := as_game(game), variant)
     solver.run(iterations)
     return Policy(loaded, solver.average_policy())
 
@@ -162,9 +160,8 @@ def solve(
 def best_response(policy: Policy) -> Policy:
     """Every player's best response to the other players of `policy`."""
     game, actions = policy.game, policy.measure().best_responses
-    if game.fits_tree:
-        return Policy(game, pure_policy(game.tree, actions))
-    return Policy(game, tuple(np.eye(game.num_actions, dtype=np.float32)[own] for own in actions))
+    rows = np.eye(game.num_actions, dtype=np.float32)
+    return Policy(game, rows[actions] if game.fits_tree else [rows[own] for own in actions])
 
 
 @contextmanager
@@ -195,13 +192,13 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
     if kind == "random":
         want = f"random:<seed>, a whole number from 0 to {MAX_SEED:,}"
         return Policy.random(game, _number(argument, 0, MAX_SEED, want))
-    if (kind == "nash" if colon else kind in STYLES) and game.name != KUHN:
+    if (kind == "nash" if colon else kind in formats.STYLES) and game.name != KUHN:
         raise UsageError(f"{name} is a policy of {KUHN}, not of {game.name}")
     if kind == "nash" and colon:
         want = "nash:<alpha>, a number in [0, 1/3]: nash:1/3"
         return Policy(game, nash(_number(argument, 0, LARGEST_ALPHA, want, kind=Fraction)))
-    if kind in STYLES and not colon:
-        return Policy.from_percentages([STYLES[kind]] * game.num_players)
+    if kind in formats.STYLES and not colon:
+        return Policy.from_percentages([formats.STYLES[kind]] * game.num_players)
     forms = (*FORMS, *KUHN_FORMS) if game.name == KUHN else FORMS
     names = (*forms, BEST_RESPONSE, *(f"{variant}:1000" for variant in VARIANTS))
     raise unknown("policy", name, names, kind=PolicyError)

@@ -22,7 +22,7 @@ information set), `tree` has
     slot_action    (S,) action IDs; `slot_label` (S,) indices into `labels`
     labels         the different labels of actions and of chance outcomes
 
-and the `tables` of a policy have, as `algorithms.exact.action_values` defines them,
+and the `tables` of a policy have, as `algorithms.exact.values` defines them,
 `probabilities`, `values` and `costs` (S,), `reach` and `losses` (I,), `beliefs` (D,), and
 `ranking`: the information sets that lose chips, the largest loss first. The `seats` of a policy
 have, for each player, the values of a best response and of the reference when all others play the
@@ -31,6 +31,7 @@ policy.
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any, Literal, TypeAlias
 
@@ -38,25 +39,43 @@ import numpy as np
 import numpy.typing as npt
 
 import kuhn_bridge
-from algorithms.exact.action_values import action_values
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.tree import CHANCE, Tree, ranges
-from algorithms.exact.values import NO_LOSS, Loss, Measure, evaluate_policy, joint_policy
+from algorithms.exact.values import (
+    NO_LOSS,
+    Loss,
+    Measure,
+    action_values,
+    evaluate_policy,
+    joint_policy,
+)
 from algorithms.games import Game
+from algorithms.learning.curve import Curve
+from algorithms.policies import Policy
 from algorithms.policies.report import uniform_nash_conv, verdict
-from algorithms.reporting.entries import Entry
 
-FORMAT, VERSION = "kuhn-bridge-report", 1
 MAX_NODES = 300_000  # of a game with an explorer: the page takes about 15 bytes per node
 MAX_LOSSES = 500  # listed in words where there is no explorer
 BOUNDS = (
-    "At least: what trained best responses gain is a lower bound of NashConv, and a smaller bound "
+    " At least: what trained best responses gain is a lower bound of NashConv, and a smaller bound "
     "does not show that a policy is better."
 )
+CURVE = ("steps", "last", "average")
 _INTEGERS = (np.uint8, np.int8, np.uint16, np.int16, np.int32)
 
 Mode: TypeAlias = Literal["report", "play"]
 Json: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One policy of a report."""
+
+    name: str
+    policy: Policy
+    measure: Any = None  # a `Measure`, a `LowerBound`, or None if the policy was not measured
+    curve: Curve = ()
+    notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # settings, by heading
 
 
 def game_document(
@@ -64,36 +83,39 @@ def game_document(
 ) -> Json:
     """The document of policies of a game, with its tree up to `MAX_NODES` nodes.
 
-    Args:
-        game: game of all entries.
-        entries: policies in the order in which they are shown.
-        reference: entry that the others are compared with, if any, e.g. an equilibrium.
-        mode: whether the page opens as a report or at the table.
+    `reference` is the entry that the others are compared with, if any, e.g. an equilibrium.
     """
     facts = game_facts(game)
-    has_tree = facts["nodes"] is not None and facts["nodes"] <= MAX_NODES
+    name, nodes = facts["name"], facts["nodes"]
+    tree = None if nodes is None or nodes > MAX_NODES else game.tree
     policies = [
         {
             "name": one.name,
             "role": _role(facts, one) if one is reference else None,
-            **_measure(facts, one),
-            "curve": _curve(one),
+            **_measure(facts, one.measure),
+            "curve": {x: [getattr(p, x) for p in one.curve] for x in CURVE if one.curve} or None,
             "notes": {heading: _plain(values) for heading, values in one.notes.items()},
-            "losses": [] if has_tree else _losses(game, one),
-            "tables": _tables(game.tree, one) if has_tree else None,
-            "seats": _seats(game.tree, one, reference) if has_tree else [],
+            "losses": [] if tree else _losses(game, one.measure),
+            "tables": _tables(tree, one.policy.table) if tree else None,
+            "seats": _seats(tree, one, reference) if tree else [],
         }
         for one in entries
     ]
+    size = "does not fit a tree" if nodes is None else f"has {nodes:,} nodes"
+    limit = f"the explorer and the table are left out above {MAX_NODES:,} nodes."
+    bounds = BOUNDS if any(policy["interval"] for policy in policies) else ""
+    versions = {"kuhn-bridge": kuhn_bridge.__version__}
+    for found in metadata.distributions(name="open_spiel"):
+        versions["open_spiel"] = found.version
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": "kuhn-bridge-report",
+        "version": 1,
         "mode": mode,
-        "made_by": _versions(),
+        "made_by": versions,
         "game": facts,
         "policies": policies,
-        "tree": _tree(game) if has_tree else None,
-        "without_tree": "" if has_tree else _why_without_tree(facts, policies),
+        "tree": _tree(game) if tree else None,
+        "without_tree": "" if tree else f"{name} {size}: {limit}{bounds}",
     }
 
 
@@ -101,35 +123,16 @@ def game_facts(game: Game) -> Json:
     """Facts about a game for the page; None if unknown."""
     tree = game.tree if game.fits_tree else None
     infosets = sum(game.native.num_infosets) if game.native else None
+    returns = tree.returns[:, tree.terminals] if tree else np.zeros((1, 1))
+    rounding = 1e-9 * max(1.0, float(np.abs(returns).max()))
     return {
         "name": game.name,
         "num_players": game.num_players,
         "nodes": tree.num_nodes if tree else None,
         "infosets": len(tree.keys) if tree else infosets,
-        "constant_sum": tree is None or _is_constant_sum(tree),
+        "constant_sum": bool(np.ptp(returns.sum(axis=0)) <= rounding),
         "uniform_nash_conv": uniform_nash_conv(game) if game.is_exact else None,
     }
-
-
-def _is_constant_sum(tree: Tree) -> bool:
-    sums = tree.returns[:, tree.terminals].sum(axis=0)
-    return bool(np.ptp(sums) <= 1e-9 * max(1.0, float(np.abs(tree.returns).max())))
-
-
-def _why_without_tree(facts: Json, policies: Sequence[Json]) -> str:
-    size = "does not fit a tree" if facts["nodes"] is None else f"has {facts['nodes']:,} nodes"
-    limit = f"the explorer and the table are left out above {MAX_NODES:,} nodes."
-    bounds = f" {BOUNDS}" if any(policy["interval"] for policy in policies) else ""
-    return f"{facts['name']} {size}: {limit}{bounds}"
-
-
-def _versions() -> dict[str, str]:
-    """The versions of kuhn-bridge, and of OpenSpiel where it is installed."""
-    found = {"kuhn-bridge": kuhn_bridge.__version__}
-    try:
-        return found | {"open_spiel": metadata.version("open_spiel")}
-    except metadata.PackageNotFoundError:
-        return found
 
 
 def _role(facts: Json, reference: Entry) -> str:
@@ -141,21 +144,15 @@ def _role(facts: Json, reference: Entry) -> str:
     return "equilibrium" if zero_sum else f"average of {kind.upper()}"
 
 
-def _measure(facts: Json, one: Entry) -> Json:
+def _measure(facts: Json, measure: Any) -> Json:
     """The measure of a policy; a lower bound is not called NashConv."""
     found: Json = {"interval": None, "gains": (), "values": (), "best_values": (), "verdict": ""}
-    measure = one.measure
     if measure is None:
         return found
     if isinstance(measure, Measure):
-        return found | {
-            "nash_conv": measure.nash_conv,
-            "exploitability": measure.exploitability,
-            "gains": measure.gains,
-            "values": measure.values,
-            "best_values": measure.best_values,
-            "verdict": verdict(measure.nash_conv, facts["uniform_nash_conv"]),
-        }
+        shown = ("nash_conv", "exploitability", "gains", "values", "best_values")
+        words = verdict(measure.nash_conv, facts["uniform_nash_conv"])
+        return found | {name: getattr(measure, name) for name in shown} | {"verdict": words}
     return found | {
         "nash_conv_at_least": measure.nash_conv_at_least,
         "exploitability_at_least": measure.nash_conv_at_least / facts["num_players"],
@@ -164,78 +161,50 @@ def _measure(facts: Json, one: Entry) -> Json:
     }
 
 
-def _curve(one: Entry) -> Json | None:
-    if not one.curve:
-        return None
-    return {
-        "steps": [point.steps for point in one.curve],
-        "last": [point.last for point in one.curve],
-        "average": [point.average for point in one.curve],
-    }
-
-
 def _plain(values: Mapping[str, Any]) -> dict[str, str]:
-    """Settings as text, without those that are empty."""
-    texts = {str(name): _text(value) for name, value in values.items()}
+    """Settings as they would be typed, without empty ones; measured numbers have six digits."""
+    texts = {
+        str(name): f"{x:.6g}" if isinstance(x, float) and len(str(x)) > 8 else str(x)
+        for name, x in values.items()
+    }
     return {name: text for name, text in texts.items() if text}
 
 
-def _text(value: Any) -> str:
-    """A setting as it would be typed; measured numbers have six digits."""
-    text = str(value)
-    return f"{value:.6g}" if isinstance(value, float) and len(text) > 8 else text
-
-
-def _losses(game: Game, one: Entry) -> list[Json]:
+def _losses(game: Game, measure: Any) -> list[Json]:
     """The largest losses in words, where the measure is exact."""
-    losses = one.measure.losses[:MAX_LOSSES] if isinstance(one.measure, Measure) else ()
-    return [_loss(game, loss) for loss in losses]
+    return [
+        {
+            "player": loss.player,
+            "label": game.infoset_label(loss.infoset, loss.player),
+            **dict(zip(Loss._fields[2:], loss[2:], strict=True)),
+            "played": game.action_label(loss.infoset, loss.played, loss.player),
+            "best": game.action_label(loss.infoset, loss.best, loss.player),
+        }
+        for loss in (measure.losses[:MAX_LOSSES] if isinstance(measure, Measure) else ())
+    ]
 
 
-def _loss(game: Game, loss: Loss) -> Json:
-    return {
-        "player": loss.player,
-        "label": game.infoset_label(loss.infoset, loss.player),
-        "reach": loss.reach,
-        "played": game.action_label(loss.infoset, loss.played, loss.player),
-        "probability": loss.probability,
-        "best": game.action_label(loss.infoset, loss.best, loss.player),
-        "lost": loss.lost,
-    }
-
-
-def _tables(tree: Tree, one: Entry) -> Json:
+def _tables(tree: Tree, table: npt.NDArray[np.float64]) -> Json:
     """The data of one policy that the explorer and the table show."""
-    table = one.policy.table
     found = action_values(tree, table)
     order = np.argsort(-found.losses, kind="stable")
+    shown = ("values", "costs", "reach", "losses", "beliefs")
     return {
         "probabilities": _floats(table[tree.legal]),
-        "values": _floats(found.values),
-        "costs": _floats(found.costs),
-        "reach": _floats(found.reach),
-        "losses": _floats(found.losses),
-        "beliefs": _floats(found.beliefs),
+        **{name: _floats(getattr(found, name)) for name in shown},
         "ranking": _integers(order[found.losses[order] > NO_LOSS]),
     }
 
 
 def _seats(tree: Tree, one: Entry, reference: Entry | None) -> list[Json]:
     """Values of others in each seat, in chips per hand, when all other seats play the policy."""
-    assert isinstance(one.measure, Measure)  # noqa: S101  # a game with a tree has an exact measure
-    return [
-        {
-            "best_response": best,
-            "reference": _value(tree, one, reference, seat) if reference else None,
-        }
-        for seat, best in enumerate(one.measure.best_values)
-    ]
-
-
-def _value(tree: Tree, one: Entry, guest: Entry, seat: int) -> float:
-    players = range(tree.num_players)
-    tables = [(guest if player == seat else one).policy.table for player in players]
-    return evaluate_policy(tree, joint_policy(tree, tables)).values[seat]
+    seats: list[Json] = [{"best_response": x, "reference": None} for x in one.measure.best_values]
+    for seat, found in enumerate(seats):
+        if reference:
+            tables = [one.policy.table] * tree.num_players
+            tables[seat] = reference.policy.table
+            found["reference"] = evaluate_policy(tree, joint_policy(tree, tables)).values[seat]
+    return seats
 
 
 def _tree(game: Game) -> Json:
@@ -247,6 +216,8 @@ def _tree(game: Game) -> Json:
     slot_labels = [game.action_label(*slot) for slot in tree.slots[:, [0, 3]].tolist()]
     labels = list(dict.fromkeys(outcome_labels + slot_labels))
     places = {label: place for place, label in enumerate(labels)}
+    words = [game.infoset_label(infoset) for infoset in range(len(tree.keys))]
+    quotes = [repr(" ".join(key.split())) for key in tree.keys]  # labels that say nothing else
     rows, index = np.unique(tree.returns[:, tree.terminals].T, axis=0, return_inverse=True)
     return {
         "children": _integers(children),
@@ -261,25 +232,16 @@ def _tree(game: Game) -> Json:
         "owner": _integers(tree.owner),
         "slots": _integers(np.diff(tree.first_slot)),
         "keys": list(tree.keys),
-        "infoset_labels": _infoset_labels(game),
+        "infoset_labels": None if all(map(str.__contains__, words, quotes)) else words,
         "slot_action": _integers(tree.slots[:, 3]),
         "slot_label": _integers([places[label] for label in slot_labels]),
         "labels": labels,
     }
 
 
-def _infoset_labels(game: Game) -> list[str] | None:
-    """Names in words; None where they only quote the information state strings."""
-    tree = game.tree
-    found = [game.infoset_label(infoset) for infoset in range(len(tree.keys))]
-    quotes = (repr(" ".join(key.split())) for key in tree.keys)
-    same = all(quote in label for quote, label in zip(quotes, found, strict=True))
-    return None if same else found
-
-
 def _floats(values: npt.ArrayLike) -> Json:
     """float32: seven digits are more than the page shows."""
-    return _encoded(np.asarray(values, "<f4"), "float32")
+    return _encoded(np.asarray(values, "<f4"))
 
 
 def _integers(values: npt.ArrayLike) -> Json:
@@ -287,8 +249,8 @@ def _integers(values: npt.ArrayLike) -> Json:
     numbers = np.asarray(values, np.int64)
     low, high = (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
     kind = next(k for k in _INTEGERS if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
-    return _encoded(numbers.astype(np.dtype(kind).newbyteorder("<")), np.dtype(kind).name)
+    return _encoded(numbers.astype(np.dtype(kind).newbyteorder("<")))
 
 
-def _encoded(array: npt.NDArray[Any], dtype: str) -> Json:
-    return {"dtype": dtype, "data": base64.b64encode(array.tobytes()).decode()}
+def _encoded(array: npt.NDArray[Any]) -> Json:
+    return {"dtype": array.dtype.name, "data": base64.b64encode(array.tobytes()).decode()}

@@ -1,4 +1,4 @@
-"""The checks of the faces: OpenSpiel, PettingZoo, Shimmy, the page, and training environments."""
+"""The checks of Kuhn poker at every node: the rules, and the faces of the game."""
 
 import contextlib
 import io
@@ -14,9 +14,10 @@ import pyspiel
 from algorithms.exact.simulator import rules_of
 from algorithms.exact.tree import TERMINAL
 from algorithms.games import kuhn
+from algorithms.games.openspiel import load_pyspiel
 from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
-from kuhn_bridge import kuhn_v0
-from kuhn_bridge.bridge import letters_to_actions
+from kuhn_bridge import bridge, kuhn_v0
+from kuhn_bridge.bridge import BET, LETTERS, KuhnPoker, from_openspiel, letters_to_actions
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, BETTING, DEALS, DECISIONS, PLAYERS, Action
@@ -24,11 +25,118 @@ from kuhn_bridge.state import State, nodes, one_hot
 from kuhn_bridge.web.check import report
 from parity import sides
 from parity.registry import Settings, Skipped, Tally, check
-from parity.sides import REFERENCE, Side, compare, hand
+from parity.sides import CORE, REFERENCE, Side, hand
 
-GROUP = "faces"
+RULES, FACES = "rules", "faces"
+KUHN_POKER = pyspiel.load_game("kuhn_poker")
+PYTHON_REFERENCE = sides.openspiel(load_pyspiel("python_kuhn_poker"))
 HANDS = 24  # enough for every deal to come up
 Plan: TypeAlias = Mapping[str, Action]  # an action at each public history, whatever the card
+PLANS: list[Plan] = [  # every way to choose one of the two legal actions
+    dict(zip(DECISIONS, chosen, strict=True))
+    for chosen in product(*(BETTING[letters].after for letters in DECISIONS))
+]
+
+
+def lockstep(game: pyspiel.Game = KUHN_POKER) -> Iterator[tuple[str, State, pyspiel.State]]:
+    """Every dealt state of the core, with OpenSpiel's state after the same moves."""
+    for state in nodes():
+        theirs, own = game.new_initial_state(), letters_to_actions(state.letters)
+        moves = map(LETTERS.index, state.letters) if game is KUHN_POKER else own
+        for action in (*state.cards, *moves):
+            theirs.apply_action(action)
+        yield hand(state.cards, state.letters), state, theirs
+
+
+def facing_bet(theirs: pyspiel.State) -> bool:
+    """Whether OpenSpiel's player to act faces a bet: the last move was one."""
+    return bool(theirs.history()[2:][-1:] == [BET])
+
+
+@check("core", RULES, "every node of the core against kuhn_poker in C++")
+def _check_core(tally: Tally, settings: Settings) -> None:
+    sides.compare(CORE, REFERENCE, tally)
+
+
+@check("core-python", RULES, "every node of the core against python_kuhn_poker")
+def _check_core_python(tally: Tally, settings: Settings) -> None:
+    sides.compare(CORE, PYTHON_REFERENCE, tally)
+
+
+@check("phases", RULES, "the phase of every node, derived from OpenSpiel's history")
+def _check_phases(tally: Tally, settings: Settings) -> None:
+    for where, state, theirs in lockstep():
+        word = "response" if facing_bet(theirs) else "act"
+        right = "terminal" if theirs.is_terminal() else f"p{theirs.current_player()}_{word}"
+        tally.same(where, "is in phase {}", state.phase.label, right)
+
+
+@check("information", RULES, "which nodes share an information state, pair by pair")
+def _check_information(tally: Tally, settings: Settings) -> None:
+    for theirs in (REFERENCE, PYTHON_REFERENCE):
+        sides.compare_infosets(CORE, theirs, tally)
+
+
+@check("bridge", RULES, "every action converted to OpenSpiel's and back, legal or not")
+def _check_bridge(tally: Tally, settings: Settings) -> None:
+    """Our action and its image lead to the same node, and the image converts back."""
+    for where, state, theirs in lockstep():
+        if theirs.is_terminal():
+            continue
+        faces, images = facing_bet(theirs), []
+        for action in Action:
+            legal = action in state.legal_actions
+            try:
+                images.append(image := bridge.to_openspiel(action, faces))
+            except BridgeError:
+                tally.holds(where, f"{action.name} is illegal", not legal)
+                continue
+            after = state.act(action).letters if legal else "an error"
+            right = "".join(LETTERS[move] for move in theirs.child(image).history()[2:])
+            tally.same(where, f"has {{}} after {action.name}", after, right)
+            back = bridge.from_openspiel(image, faces)
+            tally.same(where, "converts back to {}", back.name, action.name)
+        tally.same(where, "allows {}", sorted(images), theirs.legal_actions())
+
+
+@check("rulebook", RULES, "the rulebook in letters over all deals and histories")
+def _check_rulebook(tally: Tally, settings: Settings) -> None:
+    sides.compare(sides.rulebook(KuhnPoker()), REFERENCE, tally)
+
+
+@check("observations", RULES, "every observation, decoded; none depends on the other card")
+def _check_observations(tally: Tally, settings: Settings) -> None:
+    """An observation encodes own card, history and actor, and nothing else."""
+    seen: dict[tuple[int, int, str], bytes] = {}
+    infosets: dict[bytes, str] = {}
+    for where, state, theirs in lockstep():
+        for seat in PLAYERS:
+            observation, spot = state.observe(seat), f"{where}, {AGENTS[seat]}"
+            card, over = theirs.history()[seat], theirs.is_terminal()
+            slot = len(DECISIONS) if over else DECISIONS.index(state.letters)
+            actor = None if over else theirs.current_player()
+            parts = np.split(observation, [3, 8])
+            for part, value, size in zip(parts, (card, slot, actor), (3, 5, 2), strict=True):
+                right = [float(i == value) for i in range(size)]
+                tally.same(spot, "observes {}", part.tolist(), right)
+            key = observation.tobytes()
+            same = seen.setdefault((seat, card, state.letters), key) == key
+            tally.holds(spot, "the observation is the same for each card of the other", same)
+            if actor == seat:
+                name = theirs.information_state_string(seat)
+                tally.same(spot, "is in {}", infosets.setdefault(key, name), name)
+
+
+@check("masks", RULES, "every mask of both agents against OpenSpiel's legal actions")
+def _check_masks(tally: Tally, settings: Settings) -> None:
+    """A mask allows what OpenSpiel allows, and nothing to an agent that is not to act."""
+    for where, state, theirs in lockstep():
+        legal = [] if theirs.is_terminal() else theirs.legal_actions()
+        ours = {from_openspiel(action, facing_bet(theirs)) for action in legal}
+        for seat, agent in enumerate(AGENTS):
+            acts = theirs.current_player() == seat
+            right = [int(acts and action in ours) for action in Action]
+            tally.same(f"{where}, {agent}", "masks {}", state.mask(seat).tolist(), right)
 
 
 def our_aec() -> Side:
@@ -62,20 +170,16 @@ def replayed() -> Iterator[tuple[str, State, Any]]:
         yield hand(state.cards, state.letters), state, env
 
 
-@check("openspiel-face", GROUP, "every node of python_kuhn_bridge against kuhn_poker")
+@check("openspiel-face", FACES, "every node of python_kuhn_bridge against kuhn_poker")
 def _check_openspiel_face(tally: Tally, settings: Settings) -> None:
-    """The registered game, its information states and its tensors."""
     game = pyspiel.load_game(SHORT_NAME)
     ours = sides.openspiel(game, sides.OURS)
-    compare(ours, REFERENCE, tally)
+    sides.compare(ours, REFERENCE, tally)
     sides.compare_infosets(ours, REFERENCE, tally)
     texts: dict[tuple[int, int, str], str] = {}
-    for state in nodes():
-        theirs = game.new_initial_state()
-        for action in (*state.cards, *letters_to_actions(state.letters)):
-            theirs.apply_action(action)
+    for node, state, theirs in lockstep(game):
         for seat in PLAYERS:
-            where = f"{hand(state.cards, state.letters)}, {AGENTS[seat]}"
+            where = f"{node}, {AGENTS[seat]}"
             tensor = theirs.observation_tensor(seat)
             tally.same(where, "observes {}", tensor, state.observe(seat).tolist())
             phrase = f"has the tensor {{}} at {theirs.information_state_string(seat)!r}"
@@ -88,7 +192,7 @@ def _check_openspiel_face(tally: Tally, settings: Settings) -> None:
             tally.holds(where, "its text is the same for each card of the other", same)
 
 
-@check("pettingzoo-api", GROUP, "PettingZoo's own api_test, several hands long")
+@check("pettingzoo-api", FACES, "PettingZoo's own api_test, several hands long")
 def _check_pettingzoo_api(tally: Tally, settings: Settings) -> None:
     from pettingzoo.test import api_test
 
@@ -104,13 +208,13 @@ def _check_pettingzoo_api(tally: Tally, settings: Settings) -> None:
         tally.same(f"api_test, run {number + 1}", "fails with {!r}", fault, "")
 
 
-@check("pettingzoo", GROUP, "every node of the AEC face, and the steps of finished agents")
+@check("pettingzoo", FACES, "every node of the AEC face, and the steps of finished agents")
 def _check_pettingzoo(tally: Tally, settings: Settings) -> None:
     """Turns, masks and rewards as `last()` gives them to each agent."""
-    compare(our_aec(), REFERENCE, tally)
+    sides.compare(our_aec(), REFERENCE, tally)
 
 
-@check("pettingzoo-observations", GROUP, "observations, masks and infos of both agents, every node")
+@check("pettingzoo-observations", FACES, "observations, masks and infos of both agents, every node")
 def _check_pettingzoo_observations(tally: Tally, settings: Settings) -> None:
     """Also that illegal actions change nothing and that all deals are equally likely."""
     tally.theirs = "the core"
@@ -148,28 +252,27 @@ def _as_lists(arrays: Mapping[str, Any]) -> dict[str, list[float]]:
     return {key: value.tolist() for key, value in arrays.items()}
 
 
-@check("shimmy", GROUP, "every node of Shimmy with our shim against the AEC face")
+@check("shimmy", FACES, "every node of Shimmy with our shim against the AEC face")
 def _check_shimmy(tally: Tally, settings: Settings) -> None:
     tally.theirs = "Shimmy"
-    compare(our_aec(), shimmy_aec(shimmed()), tally)
+    sides.compare(our_aec(), shimmy_aec(shimmed()), tally)
 
 
-@check("shimmy-upstream", GROUP, "Shimmy without our shim, to see whether its fault is fixed")
+@check("shimmy-upstream", FACES, "Shimmy without our shim, to see whether its fault is fixed")
 def _check_shimmy_upstream(tally: Tally, settings: Settings) -> None:
     """A mismatch here is a fault of Shimmy, not ours."""
     import shimmy
 
     found = Tally(ours="Shimmy")
     env = shimmy.OpenSpielCompatibilityV0(game_name="kuhn_poker")
-    compare(shimmy_aec(env), REFERENCE, found)
+    sides.compare(shimmy_aec(env), REFERENCE, found)
     fixed = "fixed upstream: kuhn_bridge.shimmy can be removed"
     tally.compared, tally.status = found.compared, "known"
     tally.note = found.cases[0] if found.wrong else fixed
 
 
-@check("engine.js", GROUP, "the browser's rules engine at all 58 nodes, under node")
+@check("engine.js", FACES, "the browser's rules engine at all 58 nodes, under node")
 def _check_engine(tally: Tally, settings: Settings) -> None:
-    """Phases, moves, returns, observations and masks of both agents."""
     tally.ours, tally.theirs = "engine.js", "the core"
     try:
         found = report()
@@ -181,7 +284,7 @@ def _check_engine(tally: Tally, settings: Settings) -> None:
         tally.same(where, f"has {miss['field']} {{}}", str(miss["engine"]), str(miss["core"]))
 
 
-@check("tables", GROUP, "the arrays of the fast environments, node by node")
+@check("tables", FACES, "the arrays of the fast environments, node by node")
 def _check_tables(tally: Tally, settings: Settings) -> None:
     """Actor, observation, mask and returns of every node, from a walk of the AEC face."""
     tally.theirs, game = "the AEC face", kuhn()
@@ -205,20 +308,17 @@ def _check_tables(tally: Tally, settings: Settings) -> None:
                 tally.same(where, "allows {}", legal.tolist(), allowed)
 
 
-@check("selfplay", GROUP, "the vectorised self-play environment against the plain one")
+@check("selfplay", FACES, "the vectorised self-play environment against the plain one")
 def _check_selfplay(tally: Tally, settings: Settings) -> None:
     """All deals under every pair of plans of the two seats, decision by decision."""
     tally.theirs = "the plain one"
     vector, plain = SelfPlayVecEnv(1), SelfPlayEnv()
     vector.per_seat_credit = plain.per_seat_credit = True
-    second = [*plans()][:: 5 if settings.quick else 1]
-    for seats in product(plans(), second):
+    for seats in product(PLANS, PLANS[:: 5 if settings.quick else 1]):
         _compare_hands(vector, plain, seats, tally)
 
 
-def _compare_hands(
-    vector: SelfPlayVecEnv, plain: SelfPlayEnv, seats: tuple[Plan, Plan], tally: Tally
-) -> None:
+def _compare_hands(vector: Any, plain: Any, seats: tuple[Plan, ...], tally: Tally) -> None:
     vector.seed(0)
     observation, (right, _) = np.asarray(vector.reset())[0], plain.reset(seed=0)
     where = " against ".join(
@@ -243,9 +343,3 @@ def _compare_hands(
             returns = (env.last_step().returns[0].tolist() for env in (vector, plain))
             tally.same(spot, "pays all {}", *returns)
         right, _ = plain.reset()
-
-
-def plans() -> Iterator[Plan]:
-    """Every way to choose one of the two legal actions at each of the four histories."""
-    for chosen in product(*(BETTING[letters].after for letters in DECISIONS)):
-        yield dict(zip(DECISIONS, chosen, strict=True))
