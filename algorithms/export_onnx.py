@@ -9,7 +9,7 @@ from pathlib import Path
 from algorithms.games import KUHN
 from algorithms.policies import Policy
 from algorithms.policies.sources import game_of, open_source
-from algorithms.support.command import EXIT_OK, Parser, run
+from algorithms.support.command import EXIT_OK, Parser
 from algorithms.support.errors import UsageError
 
 
@@ -22,8 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--game", metavar="NAME", help=f"its game (the model's own, or {KUHN})")
     add("--json", action="store_true", help="print the policy as JSON")
     add("--trust", action="store_true", help="let SB3 load the zip, which runs code from it")
-    options = parser.parse_args(argv)
-    return run(lambda: _run(options), parser.prog)
+    return parser.run(_run, argv)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -15,8 +15,7 @@ from algorithms.support import budget, command, files
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    description = command.summary(__doc__)
-    parser = command.Parser(prog="python -m algorithms.report", description=description)
+    parser = command.Parser(prog="python -m algorithms.report", description=__doc__)
     add = parser.add_argument
     add("policies", nargs="+", metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}")
     add("--game", metavar="NAME", help=sources.GAME_HELP)
@@ -29,8 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add("--decisions", type=int, default=budget.DECISIONS, metavar="N", help=decisions)
     add("--trust", action="store_true", help="let a model's file run code")
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -39,23 +39,11 @@ HTML = ".html"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = _parser()
-    args = parser.parse_args(argv)
-    return command.run(lambda: _run(args), parser.prog)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = command.Parser(
-        prog="python -m algorithms.train_ppo", description=command.summary(__doc__)
-    )
+    parser = command.Parser(prog="python -m algorithms.train_ppo", description=__doc__)
     add = parser.add_argument
     add("--out", type=Path, default=Path("model.zip"), help="the model (model.zip)")
-    add(
-        "--save",
-        choices=("best", "last", "average", "both"),
-        default="best",
-        help="the better policy (best), the last, the average, or both: the last in *.last.zip",
-    )
+    saved = "the better policy (best), the last, the average, or both: the last in *.last.zip"
+    add("--save", choices=("best", "last", "average", "both"), default="best", help=saved)
     add("--resume", action="store_true", help="continue from the last checkpoint")
     for name, kind in get_type_hints(Settings).items():
         options: Any = {"metavar": {int: "N", float: "X"}.get(kind, name.upper()), "type": kind}
@@ -67,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--tensorboard", type=Path, metavar="DIR", help="a folder for TensorBoard logs")
     add("--quiet", action="store_true", help="print nothing")
     add("--json", action="store_true", help="print the result as one JSON object")
-    return parser
+    return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -84,11 +72,8 @@ def _run(args: argparse.Namespace) -> int:
     checkpoint = path if settings.recipe == "self-play" else None
     say: Any = (lambda text: None) if args.quiet or args.json else print
     say(_plan(args, settings, state["steps"] if state else 0))
-    with (
-        nullcontext(lambda steps, note: None)
-        if args.quiet
-        else progress("training", settings.steps) as show
-    ):
+    bar: Any = nullcontext(lambda steps, note: None)
+    with bar if args.quiet else progress("training", settings.steps) as show:
 
         def watch(point: Point) -> None:
             show(point.steps, _note(point, bounded=is_bounded(settings, training.game)))
@@ -132,9 +117,9 @@ def _settings(args: argparse.Namespace, path: Path) -> tuple[Settings, dict[str,
             raise UsageError("--resume: the checkpoint was written by another version")
         for name, value in given.items():
             if value != stored[name]:
+                hint = "leave it out, or start again without --resume"
                 raise UsageError(
-                    f"--resume continues with {name} {stored[name]}, not {value}; "
-                    "leave it out, or start again without --resume"
+                    f"--resume continues with {name} {stored[name]}, not {value}; {hint}"
                 )
         given = stored
     settings = configure(given)

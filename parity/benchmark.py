@@ -21,7 +21,7 @@ from statistics import mean, stdev
 from algorithms.games import Game, load_game, make_solver
 from algorithms.policies import load_policy
 from algorithms.support import files
-from algorithms.support.command import EXIT_OK, Parser, run, table
+from algorithms.support.command import EXIT_OK, Parser, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
 
@@ -72,14 +72,13 @@ def _number(value: float, half_width: float | None) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
-    parser = Parser(prog="python -m parity.benchmark", description=(__doc__ or "").split("\n")[0])
+    parser = Parser(prog="python -m parity.benchmark", description=__doc__)
     add = parser.add_argument
     add("--only", action="append", metavar="NAME", help="run this benchmark; repeatable")
     add("--list", action="store_true", help="list the benchmarks and stop")
     add("--update", type=Path, metavar="FILE.md", help="replace the rows of the table in this file")
     add("--json", action="store_true", help="print one JSON list")
-    arguments = parser.parse_args(argv)
-    return run(lambda: _main(arguments), parser.prog)
+    return parser.run(_main, argv)
 
 
 def _main(arguments: argparse.Namespace) -> int:

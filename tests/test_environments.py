@@ -318,10 +318,3 @@ def test_in_the_usual_recipe_the_last_to_act_is_paid(actions, reward):
     *before, last = (env.step(np.int64(action)) for action in actions)
     assert [(step[1], step[2]) for step in before] == [(0, False)] * len(before)
     assert (last[1], last[2]) == (reward, True)
-
-
-def test_a_seed_deals_the_usual_recipes_hands():
-    one, two = TurnsEnv(), TurnsEnv()
-    hands = [[made.reset(seed=seed)[0].tolist() for seed in range(9)] for made in (one, two)]
-    assert hands[0] == hands[1]
-    assert len({tuple(observation) for observation in hands[0]}) == 3

@@ -17,7 +17,7 @@ import pytest
 import torch
 from sb3_contrib import MaskablePPO
 
-from algorithms import curves, nashconv, train_ppo
+from algorithms import curves, train_ppo
 from algorithms.exact.cfr import Solver
 from algorithms.exact.values import nash_conv
 from algorithms.games import load_game, openspiel
@@ -146,18 +146,6 @@ def test_a_table_is_trained_where_tensors_do_not_tell_information_sets_apart(tmp
         error = capsys.readouterr().err
         assert "134 information sets" in error
         assert "70" in error
-
-
-def test_a_model_names_its_game_and_commands_follow(tmp_path, capsys):
-    out = tmp_path / "model.zip"
-    assert main(["--game", "leduc_poker", "--out", str(out), "--quiet", "--steps", "9000"]) == 0
-    about = json.loads(out.with_suffix(".json").read_text())
-    assert (about["version"], about["game"]) == (2, "leduc_poker")
-    assert load_policy(out.with_suffix(".json")) == load_policy(out)
-    assert nashconv.main([str(out), "--json"]) == 0
-    measured = json.loads(capsys.readouterr().out)
-    assert measured["nash_conv"] == pytest.approx(about["nash_conv"])
-    assert curves.main([str(out.with_suffix(".csv")), "--out", str(tmp_path / "curve.png")]) == 0
 
 
 def test_a_seed_decides_everything_and_the_last_policy_is_saved_if_asked_for(tmp_path, trained):
@@ -378,7 +366,7 @@ def test_on_states_a_run_starts_from_a_model(tmp_path):
         (["--out", ""], ".zip"),
         (["--resume"], "nothing to resume"),
         (["--steps", "0"], "steps=0"),
-        (["--step-size", "1e300"], "diverged"),
+        (["--step-size", "1e300"], "diverged at step 2,048: try a smaller step_size"),
         (["--recipe", "usual", "--n-envs", "1", "--vf-coef", "1e300"], "diverged"),
         (["--game", "chess"], "information state tensor"),
         (["--game", "negotiation"], "samples chance outcomes"),

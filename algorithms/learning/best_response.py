@@ -48,7 +48,7 @@ from algorithms.games import Game
 from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.learning.learner import ILLEGAL
 from algorithms.learning.matches import SeatPolicy, hand_returns, hand_streams
-from algorithms.learning.training import one_thread, unchecked_distributions
+from algorithms.learning.training import fast_torch
 from algorithms.policies import Policy
 from algorithms.policies.network import as_network, network_table
 from algorithms.policies.sb3 import actor_of
@@ -191,7 +191,7 @@ class Run:
         return f"{self.start}, seed {self.seed}"
 
 
-@one_thread()
+@fast_torch()
 def lower_bound(  # noqa: PLR0913  # options by name
     game: Game,
     policy: SeatPolicy,
@@ -284,7 +284,7 @@ def _train_on_ray(
 # ---------------------------------------------------------------------------------------------
 
 
-@one_thread()
+@fast_torch()
 def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: None) -> Trained:
     """A network, observations `(n, size)` to logits `(n, A)`, and the CPU seconds of its training.
 
@@ -312,8 +312,7 @@ def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: No
     )
     if run.start == "imitation":
         _imitate(model.policy, played)
-    with unchecked_distributions():
-        model.learn(run.decisions, callback=_EntropySchedule(watch))
+    model.learn(run.decisions, callback=_EntropySchedule(watch))
     return actor_of(model.policy), time.process_time() - began
 
 

@@ -1,7 +1,7 @@
 """The rollout buffer of self-play: advantages along each seat's own decisions."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ class LastStep(NamedTuple):
     seats: Int8Array  # (n,) the seat to act next
 
 
+Steps: TypeAlias = Callable[[], LastStep]  # of an environment
+
+
 class SeatRolloutBuffer(MaskableRolloutBuffer):
     """A `MaskableRolloutBuffer` for environments in which every decision of every seat is a step.
 
@@ -38,12 +41,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     decision is carried over to the next rollout, which continues the hand. The buffer therefore has
     P - 1 more rows than steps; PPO's ratio accounts for the update in between.
 
-    Args:
-        n_steps: number of steps of a rollout.
-        args, kwargs: the spaces and further arguments of `MaskableRolloutBuffer`.
-        players: number of players P.
-        last_step: function that returns the environment's last step.
-        scale: number that returns are divided by.
+    `last_step` returns the environment's last step; its returns are divided by `scale`.
     """
 
     generator_ready: bool
@@ -53,13 +51,13 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         n_steps: int,
         *args: Any,
         players: int,
-        last_step: Callable[[], LastStep],
-        scale: float = 1.0,
-        **kwargs: Any,
+        last_step: Steps,
+        scale: float = 1,
+        **more: Any,
     ) -> None:
         self._last_step, self._players, self._scale = last_step, players, np.float32(scale)
         self.carried: dict[str, npt.NDArray[Any]] = {}  # decisions that wait for the next rollout
-        super().__init__(n_steps + players - 1, *args, **kwargs)
+        super().__init__(n_steps + players - 1, *args, **more)
 
     def reset(self) -> None:
         """Empty the buffer, except for the decisions that are carried over."""
@@ -122,11 +120,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
 
 @compiled
 def _seat_advantages(
-    played: tuple[Int8Array, Float32Array, BoolArray, Float32Array],
-    now: tuple[Float32Array, Int8Array],
-    discounts: tuple[float, float],
-    included: BoolArray,
-    advantages: Float32Array,
+    played: Any, now: Any, discounts: tuple[float, float], included: BoolArray, advantages: Any
 ) -> None:
     """Fill in `advantages` `(rows, n)`, and exclude decisions whose advantage is not known yet."""
     acted, returned, ended, values = played

@@ -41,9 +41,7 @@ Curve: TypeAlias = Sequence[Point]
 class Recorder:
     """Records a learning curve, and the time of this process spent on training and on measuring.
 
-    Args:
-        watch: function that is called with each point, and in between with the latest figures.
-        measure: name of the figures in columns and logs.
+    `watch` is called with each point, and in between with the latest figures. `measure` names them.
     """
 
     def __init__(

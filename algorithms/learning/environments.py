@@ -1,10 +1,9 @@
 """Self-play environments for Stable-Baselines3: every decision of every seat is a step.
 
-One policy plays all seats. Each slot of the environment plays a hand. In a step the player to act
-decides, and the next observation is that of the next player to act. SB3's own rollout buffer would
-treat a slot as one agent and carry credit from one seat to another with the wrong sign. These
-environments therefore refuse to step without `SelfPlay()`, which replaces the buffer with
-`SeatRolloutBuffer`.
+One policy plays all seats. In a step the player to act decides, and the next observation is that of
+the next player to act. SB3's own rollout buffer would treat a slot as one agent and carry credit
+from one seat to another with the wrong sign, so these environments refuse to step without
+`SelfPlay()`, which replaces the buffer with `SeatRolloutBuffer`.
 
 `SelfPlayVecEnv` plays thousands of hands at once, on the game's tree or on OpenSpiel's states.
 `SelfPlayEnv` plays the PettingZoo face move by move: slow, readable, and with the same draws.
@@ -31,8 +30,6 @@ from kuhn_bridge.kuhn_v0 import env as kuhn_env
 
 NOBODY = -1
 Backend: TypeAlias = Literal["tree", "states"]
-
-
 CREDIT = (
     "every decision of every seat is a step here, so SB3's own rollout buffer would credit one "
     "seat with another's reward: learn with callback=SelfPlay(). To step the environment yourself, "
@@ -62,8 +59,7 @@ class SelfPlayVecEnv(VecEnv):
             table `(I, A)`; on states a function from observations `(n, size)` and masks `(n, A)` to
             probabilities `(n, A)`. `SelfPlay()` is not needed if one seat is left.
         numbered: whether observations are numbers of information sets, float32 `(n_envs, 1)`, for
-            `InfosetPolicy` on the tree; SB3's loops over `dones` and infos then do nothing
-            (`UnloopedInfos`).
+            `InfosetPolicy`; SB3's loops over `dones` and infos then do nothing (`UnloopedInfos`).
     """
 
     def __init__(  # noqa: PLR0913  # keyword options
@@ -206,12 +202,8 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
     """The readable reference: one hand at a time on the PettingZoo face, with all seats' decisions.
 
     It has the spaces of `SelfPlayVecEnv`, and plays the same hands as one slot of that environment
-    with the same seed.
-
-    Args:
-        game: a `Game` with a tree, or its name; by default `kuhn`.
-        seed: random seed of deals and draws.
-        numbered: whether observations are numbers of information sets, float32 `(1,)`.
+    with the same seed. The game needs a tree. With `numbered`, observations are numbers of
+    information sets, float32 `(1,)`.
     """
 
     def __init__(self, game: Game | str = KUHN, *, seed: int = 0, numbered: bool = False) -> None:

@@ -61,7 +61,7 @@ from algorithms.learning.settings import CURVE_POINTS, Kind, default, default_po
 from algorithms.learning.states import StateSimulator
 from algorithms.policies.network import masked_softmax, network_table
 from algorithms.policies.sb3 import actor_of
-from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
+from algorithms.support.arrays import Float64Array, Int64Array
 from algorithms.support.compiled import compiled
 from algorithms.support.errors import UsageError
 
@@ -76,10 +76,8 @@ ILLEGAL = -1e8  # the logit of an illegal action, as in sb3_contrib
 UNIFORM_HANDS = 5_000  # hands that estimate sigma in games without a tree
 SCHEDULED = ("step_size", "kl", "kl_end", "magnet_rate", "ent_coef_end")
 
-# The settings in SCHEDULED; None: the default.
-Given: TypeAlias = dict[str, float | None]
-# Measures a network, (n, size) -> logits (n, A), in a game without a tree.
-Measure: TypeAlias = Callable[[nn.Module], float]
+Given: TypeAlias = dict[str, float | None]  # the settings in SCHEDULED; None: the default
+Measure: TypeAlias = Callable[[nn.Module], float]  # of a network in a game without a tree
 
 
 class SelfPlay(BaseCallback):
@@ -98,14 +96,11 @@ class SelfPlay(BaseCallback):
         kl_end: weight of the KL divergence from the magnet at the end.
         magnet_rate: rate at which the magnet follows the policy; 0 keeps it fixed.
         ent_coef_end: weight of the entropy at the end, in games without a tree.
-        total_steps: number of steps that the schedules span; by default those of the call of
-            `learn`.
+        total_steps: number of steps that the schedules span; by default those of `learn`.
         points: number of points of the learning curve after the first one.
-        measure: function that measures a network in a game without a tree; without it the learning
-            curve has no figures there.
+        measure: function that measures a network in a game without a tree; None: no figures there.
         measure_name: name of the figures of the learning curve.
-        watch: function that is called with each point of the learning curve, and in between with
-            the latest figures.
+        watch: function of each point of the learning curve, and in between of the latest figures.
     """
 
     model: Any  # a MaskablePPO; SB3 types it as any algorithm
@@ -265,8 +260,7 @@ class TreeLearner:
         policy = self._model.policy
         if isinstance(policy, InfosetPolicy):
             return policy.outputs()[0]
-        table: Float64Array = network_table(actor_of(policy), self._game)
-        return table
+        return np.asarray(network_table(actor_of(policy), self._game))
 
     @property
     def average(self) -> Float64Array:
@@ -286,8 +280,9 @@ class TreeLearner:
         self._fitted = not stock and not policy.tabular
         self._schedule = _schedule(self._given, "network" if self._fitted else "table", total_steps)
         if stock:
-            known = self._game.network_inputs(policy.observation_space.shape[0])
-            self._infoset_of = {seen.tobytes(): i for i, seen in enumerate(_no_sign(known))}
+            # Adding 0 makes 0.0 of -0.0, whose bits differ.
+            known = self._game.network_inputs(policy.observation_space.shape[0]) + 0
+            self._infoset_of = {seen.tobytes(): i for i, seen in enumerate(known)}
             self._hooks.callback(policy.action_net.register_forward_hook(self._on_logits).remove)
         else:
             policy.on_evaluation = self._on_evaluation
@@ -351,9 +346,10 @@ class TreeLearner:
         """Change the gradients of a stock policy."""
         if not _is_learning(self._model, logits):
             return
-        statistics, seen = self.statistics, self._model.rollout_buffer.batch.observations.numpy()
+        statistics, batch = self.statistics, self._model.rollout_buffer.batch
         try:
-            met = torch.tensor([self._infoset_of[row.tobytes()] for row in _no_sign(seen)])
+            seen = batch.observations.numpy() + 0
+            met = torch.tensor([self._infoset_of[row.tobytes()] for row in seen])
         except KeyError:
             raise UsageError("an observation that no decision of this game has") from None
         infosets, which, counts = torch.unique(met, return_inverse=True, return_counts=True)
@@ -368,11 +364,6 @@ class TreeLearner:
             return -per_sample[which]
 
         _change_gradient(logits, change)
-
-
-def _no_sign(observations: Float32Array) -> Float32Array:
-    """The same numbers, with 0.0 for -0.0, whose bits differ."""
-    return observations + np.float32(0)
 
 
 class InfosetStatistics:
@@ -540,28 +531,19 @@ class InfosetPolicy(MaskableActorCriticPolicy):
     are SB3's own, unless a learner changes them in `on_evaluation`. With `table` there is a weight
     per information set and action instead of a network.
 
-    Attributes:
-        on_evaluation: function that is called before logits `(R, A)` and values `(R, 1)` are
-            differentiated, with both, their information sets, and the counts of these in the batch.
+    `on_evaluation` is called before logits `(R, A)` and values `(R, 1)` are differentiated, with
+    both, their information sets, and the counts of these in the batch.
     """
 
     on_evaluation: Callable[[torch.Tensor, torch.Tensor, Any, torch.Tensor], None] | None = None
 
     def __init__(
-        self,
-        observation_space_: Any,
-        action_space: Any,
-        lr_schedule: Any,
-        *,
-        game: Game,
-        table: bool = False,
-        **kwargs: Any,
+        self, space: Any, *args: Any, game: Game, table: bool = False, **kwargs: Any
     ) -> None:
         self.tabular, self._legal = table, torch.tensor(game.tree.legal)
         self._inputs = torch.empty(0) if table else torch.tensor(game.network_inputs())
         self._lookup: tuple[Float64Array, torch.Tensor, torch.Tensor] | None = None
-        space = observation_space(game, numbered=table)
-        super().__init__(space, action_space, lr_schedule, **kwargs)
+        super().__init__(observation_space(game, numbered=table), *args, **kwargs)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
@@ -641,8 +623,7 @@ class InfosetPolicy(MaskableActorCriticPolicy):
         if self._lookup is None:
             table, values = self.outputs()
             logs = np.log(np.where(self._legal, np.maximum(table, 1e-38), 1.0))
-            logs32 = torch.as_tensor(logs, dtype=torch.float32)
-            self._lookup = running_sums(table), logs32, values[:, 0]
+            self._lookup = running_sums(table), torch.tensor(logs).float(), values[:, 0]
         return self._lookup
 
 

@@ -13,7 +13,12 @@ from kuhn_bridge.errors import short_repr
 # Defaults depend on what is trained. table, network: on the game's tree, with statistics per
 # information set. states: a network without them. usual: the recipe found in tutorials.
 Kind: TypeAlias = Literal["table", "network", "states", "usual"]
-KINDS: tuple[Kind, ...] = ("table", "network", "states", "usual")
+KINDS: Mapping[Kind, tuple[str, str]] = {  # with their words in help texts and in errors
+    "table": ("", "table"),
+    "network": ("mlp ", "network on the game's tree"),
+    "states": ("on states ", "network on states"),
+    "usual": ("usual recipe ", "run of the usual recipe"),
+}
 AUTO = "auto"  # replaced by a value that depends on the game
 CHOICES = {
     "recipe": ("self-play", "usual"),
@@ -29,10 +34,7 @@ UP = sys.float_info.max  # no upper limit, except that infinity is none
 def _setting(
     meaning: str, default: Any, *, unused: Any = None, least: float = 0, most: float = UP
 ) -> Any:
-    """A field; a tuple has the defaults of `KINDS`, None where the setting has no effect.
-
-    There it has the value `unused`, by default that of a table.
-    """
+    """A field; a tuple has the defaults of `KINDS`, None for no effect (the value is `unused`)."""
     by_kind = default if isinstance(default, tuple) else (default,) * len(KINDS)
     metadata = {"help": meaning, "range": (least, most), **dict(zip(KINDS, by_kind, strict=True))}
     return field(default=by_kind[0] if unused is None else unused, metadata=metadata)
@@ -196,7 +198,7 @@ def configure(given: Mapping[str, Any]) -> Settings:
         by_kind = default(name, kind)
         values[name] = given.get(name, setting.default if by_kind is None else by_kind)
         if by_kind is None and (value := values[name]) != setting.default:
-            raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {_WORDS[kind]}")
+            raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {KINDS[kind][1]}")
     values |= {"env": env, "net": net}
     n_envs, n_steps, steps = (values[name] for name in ("n_envs", "n_steps", "steps"))
     if kind == "usual":
@@ -244,17 +246,9 @@ def describe(name: str) -> str:
     meaning, formats = FIELDS[name].metadata["help"], {int: ",", float: "g", str: ""}
     found = [(kind, default(name, kind)) for kind in KINDS]
     used = {kind: format(v, formats[type(v)]) for kind, v in found if v not in (None, "", AUTO)}
-    if len({*used.values()}) == 1:
-        used = {"table": next(iter(used.values()))}
-    general = used.get("table")
-    values = [_SHORT[kind] + v for kind, v in used.items() if kind == "table" or v != general]
+    table = used.pop("table", None)
+    if table is None and len({*used.values()}) == 1:
+        table = next(iter(used.values()))
+    values = [table] if table else []
+    values += [KINDS[kind][0] + value for kind, value in used.items() if value != table]
     return f"{meaning} ({'; '.join(values)})" if values else meaning
-
-
-_WORDS: Mapping[Kind, str] = {
-    "table": "table",
-    "network": "network on the game's tree",
-    "states": "network on states",
-    "usual": "run of the usual recipe",
-}
-_SHORT = {"table": "", "network": "mlp ", "states": "on states ", "usual": "usual recipe "}

@@ -23,13 +23,7 @@ RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # at most, in the test of perfec
 class StateSimulator:
     """n hands on OpenSpiel states, one decision each per step: the same interface as `Simulator`.
 
-    Attributes:
-        seats: the seat to act in each hand, int8 `(n,)`.
-        observations: the observations of these seats by `Observer`, float32 `(n, size)`.
-        masks: the legal actions of these seats, bool `(n, A)`.
-        acted: the seat that acted in the last step, int8 `(n,)`.
-        returns: every player's returns where a hand ended in the last step, else 0: `(n, P)`.
-        ended: whether a hand ended in the last step, `(n,)`.
+    It also has `observations`, float32 `(n, size)`, and `masks`, bool `(n, A)`, of the next seats.
     """
 
     def __init__(
@@ -70,9 +64,8 @@ class StateSimulator:
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the next step depends on, besides the opponents."""
-        version, numbers, gauss = self._random.getstate()
         histories = [state.history() for state in self._states]
-        return {"histories": histories, "random": [version, list(numbers), gauss]}
+        return {"histories": histories, "random": self._random.getstate()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
@@ -82,32 +75,27 @@ class StateSimulator:
                 self._states[i].apply_action(action)
             self.seats[i] = self._states[i].current_player()
         self.observations, self.masks = self._observer(self._states, self.seats)
-        version, numbers, gauss = state["random"]
-        self._random.setstate((version, tuple(numbers), gauss))
+        self._random.setstate(state["random"])
 
     def _new_hand(self) -> tuple[Any, int]:
         """A dealt state, and the player to act."""
         state = self._new_state()
-        return state, self._play_chance(state, state.current_player())
+        return state, self._play_chance(state)
 
-    def _play_chance(self, state: Any, player: int) -> int:
+    def _play_chance(self, state: Any) -> int:
         """Play chance's moves; return the player to act, or TERMINAL."""
-        while player == CHANCE:
+        while (player := int(state.current_player())) == CHANCE:
             state.apply_action(draw_outcome(state.chance_outcomes(), self._random.random()))
-            player = state.current_player()
         return player
 
     def _apply(self, i: int, action: int) -> int:
         """Play an action in hand i; return the player to act next, in a new hand if it ends."""
         state = self._states[i]
         state.apply_action(action)
-        player: int = state.current_player()
-        if player < 0:
-            player = self._play_chance(state, player)
-            if player == TERMINAL:
-                self.returns[i] = state.returns()
-                self.ended[i] = True
-                self._states[i], player = self._new_hand()
+        player = self._play_chance(state)
+        if player == TERMINAL:
+            self.returns[i], self.ended[i] = state.returns(), True
+            self._states[i], player = self._new_hand()
         return player
 
     def _observe_and_play_opponents(self) -> None:

@@ -3,7 +3,7 @@
 import io
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -42,18 +42,9 @@ NEVER = 1e-9  # a network's probability of an action that is never played
 class Training(BaseCallback):
     """One training run; as a callback, it writes checkpoints between updates and stops the run.
 
-    Args:
-        settings: all settings of the run.
-        tensorboard: folder for TensorBoard logs.
-        watch: function that is called with each point of the learning curve, and in between with
-            the latest figures.
-        checkpoint: file for checkpoints; without it none are written.
-        checkpoint_every: number of decisions between checkpoints.
-
-    Attributes:
-        callback: the `SelfPlay` (or `MeasureOnly`, for the usual recipe); its `learner` has the
-            `last` and the `average` policy, its `recorder` the `points` of the learning curve.
-        stopped: whether Ctrl-C ended the run.
+    `watch` is called with each point of the learning curve, and in between with the latest figures.
+    Without `checkpoint`, a file, no checkpoints are written; they are `checkpoint_every` decisions
+    apart. The `learner` has the `last` and the `average` policy, the `recorder` the learning curve.
     """
 
     model: Any
@@ -70,7 +61,7 @@ class Training(BaseCallback):
         super().__init__()
         self.settings, self.game = settings, load_game(settings.game)
         self._path, self._every, self._written = checkpoint, checkpoint_every, -1
-        self._stop, self.stopped = Event(), False
+        self._stop, self.stopped = Event(), False  # by Ctrl-C
         self.model = _model(settings, self.game, str(tensorboard) if tensorboard else None)
         self.callback = _callback(settings, self.game, watch)
         if settings.init:
@@ -80,7 +71,7 @@ class Training(BaseCallback):
 
     def run(self) -> None:
         """Train to the end, or until Ctrl-C."""
-        with _interrupt(self._stop), unchecked_distributions():
+        with _interrupt(self._stop), fast_torch():
             try:
                 self.model.learn(
                     self.settings.steps - self.model.num_timesteps,
@@ -148,15 +139,13 @@ class Training(BaseCallback):
         """Start with the policy of a saved model."""
         policy, actor = self.model.policy, actor_of(self.model.policy)
         if self.settings.kind == "states":
-            source = open_source(str(path)).network(self.game).module
-            weights = source.state_dict().values()
+            weights = open_source(str(path)).network(self.game).module.state_dict().values()
             try:  # layer by layer, since the layers may have other names
                 actor.load_state_dict(dict(zip(actor.state_dict(), weights, strict=True)))
             except (ValueError, RuntimeError):
                 want = ", ".join(str(tuple(weight.shape)) for weight in actor.parameters())
-                raise UsageError(
-                    f"init={path}: its network has other layers; want weights {want}"
-                ) from None
+                other = f"init={path}: its network has other layers; want weights {want}"
+                raise UsageError(other) from None
         elif self.settings.kind == "table":
             policy.set_table(load_policy(path, game=self.game).table)
         else:
@@ -193,13 +182,10 @@ def imitate(actor: nn.Module, game: Game, table: Float64Array) -> None:
     """
     inputs = torch.tensor(game.network_inputs()).double()
     wanted = torch.tensor(table).clamp(min=NEVER)
-    optimizer = torch.optim.LBFGS(
-        list(actor.double().parameters()),
-        max_iter=min(300, max(30, 500_000 // len(inputs))),
-        tolerance_grad=1e-10,
-        tolerance_change=1e-14,
-        line_search_fn="strong_wolfe",
-    )
+    iterations = min(300, max(30, 500_000 // len(inputs)))
+    options: Any = {"max_iter": iterations, "line_search_fn": "strong_wolfe"}
+    options |= {"tolerance_grad": 1e-10, "tolerance_change": 1e-14}
+    optimizer = torch.optim.LBFGS([*actor.double().parameters()], **options)
 
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
@@ -226,11 +212,8 @@ def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskableP
     if kind == "usual":
         return usual_model(settings, **common)
     common |= {"gamma": 1.0, "gae_lambda": 1.0}
-    layers: Any = {
-        "net_arch": [settings.width] * 2,
-        "activation_fn": nn.ReLU,
-        "optimizer_kwargs": ADAM,
-    }
+    width: Any = [settings.width] * 2
+    layers = {"net_arch": width, "activation_fn": nn.ReLU, "optimizer_kwargs": ADAM}
     if kind == "states":
         return MaskablePPO(
             "MlpPolicy",
@@ -309,24 +292,17 @@ def _interrupt(stop: Event) -> Iterator[None]:
 
 
 @contextmanager
-def _temporarily(get: Callable[[], Any], put: Callable[[Any], None], value: Any) -> Iterator[None]:
-    before = get()
-    put(value)
+def fast_torch() -> Iterator[None]:
+    """Run torch on one thread, without validating distributions.
+
+    With small networks, more threads mostly wait for each other. The validation takes a tenth of a
+    run's time; weights that are not finite are found before the next rollout.
+    """
+    threads, validate = torch.get_num_threads(), Distribution._validate_args
+    torch.set_num_threads(1)
+    Distribution.set_default_validate_args(False)
     try:
         yield
     finally:
-        put(before)
-
-
-def unchecked_distributions() -> AbstractContextManager[None]:
-    """Switch off torch's validation of distributions, which takes a tenth of a run's time.
-
-    Weights that are not finite are found before the next rollout.
-    """
-    put = Distribution.set_default_validate_args
-    return _temporarily(lambda: Distribution._validate_args, put, False)
-
-
-def one_thread() -> ContextDecorator:
-    """Run torch on one thread: with small networks, more threads mostly wait for each other."""
-    return _temporarily(torch.get_num_threads, torch.set_num_threads, 1)
+        torch.set_num_threads(threads)
+        Distribution.set_default_validate_args(validate)

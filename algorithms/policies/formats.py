@@ -52,7 +52,7 @@ def to_players(tree: Tree, table: Float64Array) -> list[dict[str, dict[str, floa
     """One map per player, from information state to action ID to probability."""
     players: list[dict[str, dict[str, float]]] = [{} for _ in range(tree.num_players)]
     for owner, key, row, legal in zip(tree.owner, tree.keys, table, tree.legal, strict=True):
-        players[owner][key] = {str(a): float(row[a]) for a in np.flatnonzero(legal)}
+        players[owner][key] = {str(a): float(row[a]) for a in np.flatnonzero(legal).tolist()}
     return players
 
 

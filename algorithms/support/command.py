@@ -26,7 +26,8 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, prog: str, description: str | None = None, **options: Any) -> None:
-        super().__init__(prog=as_called(prog), description=summary(description), **options)
+        first_line = (description or "").partition("\n")[0]
+        super().__init__(prog=as_called(prog), description=first_line, **options)
 
     def error(self, message: str) -> NoReturn:
         """Exit 2 with one line that says what is wrong."""
@@ -59,11 +60,6 @@ def as_called(prog: str) -> str:
     if Path(sys.argv[0]).stem != SCRIPT:
         return prog
     return f"{SCRIPT} {prog.rpartition('.')[2].replace('_', '-')}"
-
-
-def summary(doc: str | None) -> str:
-    """The first line of a docstring; empty if Python runs without docstrings (`-OO`)."""
-    return (doc or "").partition("\n")[0]
 
 
 def run(main: Callable[[], int], name: str) -> int:
