@@ -234,6 +234,10 @@ STEP = games.Step(0, NODE[DEAL], 0, NODE[*DEAL, 0], (0.0, 0.0, 0.0))  # the firs
         ({"mask": [True, False]}, "ours allows [True, False]"),
         ({"next_node": NODE[*DEAL, 1]}, "ours continues from [0, 1, 2, 1]"),
         ({"next_node": NODE[*DEAL, 0, 0]}, "0 is a move of chance does not hold"),
+        (
+            {"game": tree(player=at(NODE[*DEAL, 0], 2))},
+            "ours then lets 2 act, OpenSpiel then lets 1",
+        ),
         ({"returns": (1.0, 0.0, -1.0)}, "ours pays (1.0, 0.0, -1.0) before the end"),
         ({"next_node": None}, "the returns (0.0, 0.0, 0.0) are possible does not hold"),
     ],
@@ -244,9 +248,9 @@ def test_every_error_of_a_step_is_described(change, text):
 
 
 def step_cases(change):
-    tally, mask = Tally(), change.get("mask", [True, True])
-    step = STEP._replace(**{name: new for name, new in change.items() if name != "mask"})
-    games.compare_step(GAME, step, mask, tally)
+    tally, game, mask = Tally(), change.get("game", GAME), change.get("mask", [True, True])
+    step = STEP._replace(**{name: new for name, new in change.items() if name in STEP._fields})
+    games.compare_step(game, step, mask, tally)
     return tally.cases
 
 
