@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from algorithms.exact import elimination
-from algorithms.exact.elimination import Elimination, Exposure, Removal
+from algorithms.exact import two_player
+from algorithms.exact.two_player import Elimination, Exposure, Removal
 from algorithms.exact.values import nash_conv
 from algorithms.games import KUHN, Game, load_game
 from algorithms.policies import sources
@@ -35,14 +35,14 @@ def _run(args: argparse.Namespace) -> int:
     if args.policy is not None:
         [policy] = sources.load_policies([args.policy], args.game, trust=args.trust)
     game = policy.game if policy else load_game(args.game or KUHN)
-    removed = elimination.eliminate(game.tree, strict=args.strict)
+    removed = two_player.eliminate(game.tree, strict=args.strict)
     removals = [_as_json(game, removal) for removal in removed.removals]
     result = {"game": game.name} | asdict(removed) | {"removals": removals}
     lines = _rounds(game, removed)
     found: tuple[Exposure, ...] = ()
     if policy:
-        found = elimination.exposures(game.tree, policy.table, removed, above=args.max)
-        cleaned = elimination.without_dominated(game.tree, policy.table, removed)
+        found = two_player.exposures(game.tree, policy.table, removed, above=args.max)
+        cleaned = two_player.without_dominated(game.tree, policy.table, removed)
         before, after = policy.nash_conv(), nash_conv(game.tree, cleaned)
         shown = [asdict(exposure) | _as_json(game, exposure) for exposure in found]
         result |= {"source": args.policy, "exposures": shown}

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
-from algorithms.exact.simulation import Sample
 from algorithms.games import KUHN, Game
 from algorithms.learning import matches
 from algorithms.policies import Policy, sources
@@ -71,7 +70,7 @@ def _usual_opponents(game: Game) -> tuple[str, ...]:
     return NATIVE_OPPONENTS if game.is_exact else NATIVE_OPPONENTS[:1]
 
 
-def _table(game: Game, played: Mapping[str, Sequence[Sample]]) -> str:
+def _table(game: Game, played: Mapping[str, Sequence[matches.Sample]]) -> str:
     """Exact values where there are any, beside the match in all seats."""
     agents = [f"exact as {agent}" for agent in game.agents] if game.is_exact else game.agents
     header = ("against", *agents, *(["exact"] * game.is_exact), "match", "95% interval")

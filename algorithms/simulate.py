@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Sequence
 
-from algorithms.exact.simulation import Sample
 from algorithms.learning import matches
 from algorithms.policies import sources
 from algorithms.support import command
@@ -38,7 +37,7 @@ def _run(args: argparse.Namespace) -> int:
     return matches.exit_code([match])
 
 
-def _row(name: str, sample: Sample) -> list[str]:
+def _row(name: str, sample: matches.Sample) -> list[str]:
     (low, high), exact = sample.interval, sample.exact
     row = [name, f"{sample.hands:,}", f"{sample.mean:+.5f}", f"{sample.standard_error:.5f}"]
     row.append(f"[{low:+.5f}, {high:+.5f}]")

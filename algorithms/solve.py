@@ -18,7 +18,8 @@ import numpy as np
 from algorithms.exact import solving
 from algorithms.exact.kuhn import nearest_nash
 from algorithms.exact.native import NativeSolver
-from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES, SAMPLING
+from algorithms.exact.sampling import SAMPLING
+from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES
 from algorithms.games import KUHN, MAX_NODES, Game, load_game, make_solver
 from algorithms.policies import Policy
 from algorithms.policies.formats import to_names, to_percentages, to_players

@@ -17,10 +17,10 @@ from open_spiel.python.games import data
 from algorithms.exact import values
 from algorithms.exact.cfr import VARIANTS
 from algorithms.exact.kuhn import nash
-from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.simulator import running_sums
 from algorithms.exact.solving import MODES, make_solver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
+from algorithms.exact.two_player import solve_zero_sum
 from algorithms.exact.values import evaluate_policy, expected_values
 from algorithms.games import KUHN, Game, kuhn, load_game
 from algorithms.learning.environments import SelfPlayVecEnv

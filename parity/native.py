@@ -16,7 +16,7 @@ from algorithms.exact.liars_dice import legal_actions
 from algorithms.exact.native import NativeGame, Tables
 from algorithms.exact.phantom.rules import MAX_CELLS
 from algorithms.exact.phantom.walk import OPEN, WIN, find_tries, move, policies_of, walk
-from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from algorithms.games import Game
 from algorithms.games.native import LiarsDice, Phantom
 from parity.registry import NATIVE, Settings, Skipped, Tally, check
@@ -208,24 +208,25 @@ def _play_opening(game: Game, opening: Sequence[int], tables: Tables) -> None:
 def tree_of_states(game: Game, opening: Sequence[int] = ()) -> Tree:
     """The tree of OpenSpiel's states that begin with an opening; its keys are our numbers."""
     native = native_form(game)
-    walked = TreeBuilder(game.name, 2, native.num_actions)
 
-    def visit(state: Any, depth: int, action: int, probability: float, left: Sequence[int]) -> None:
+    def visits(
+        state: Any, left: Sequence[int], depth: int = 0, action: int = -1, share: float = 1.0
+    ) -> Iterator[Visit]:
         player, moves = state.current_player(), []
-        walked.add_node(depth, player, action, probability)
         if player == TERMINAL:
-            walked.set_returns(state.returns())
+            yield Visit(depth, player, action, share, returns=state.returns())
         elif player == CHANCE:
+            yield Visit(depth, player, action, share)
             moves = state.chance_outcomes()
         else:
             legal = left[:1] or state.legal_actions()
-            walked.set_decision(player, str(infoset_of(native, state)), legal)
+            yield Visit(depth, player, action, share, str(infoset_of(native, state)), legal)
             moves, left = [(choice, 1.0) for choice in legal], left[1:]
-        for choice, share in moves:
-            visit(state.child(choice), depth + 1, choice, share, left)
+        for choice, odds in moves:
+            yield from visits(state.child(choice), left, depth + 1, choice, odds)
 
-    visit(game.origin.new_initial_state(), 0, -1, 1.0, opening)
-    return walked.build()
+    first = game.origin.new_initial_state()
+    return TreeBuilder(game.name, 2, native.num_actions).build(visits(first, opening))
 
 
 def _tree_reference(game: Game, opening: Sequence[int]) -> Reference:

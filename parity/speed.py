@@ -308,7 +308,7 @@ def _hands() -> Contender:
     words = np.pad(both, ((0, 0), (0, -both.shape[1] % 8))).view(np.uint64)  # quick to copy
 
     def step() -> None:
-        simulator.look_up(words)  # observations and masks
+        words.take(simulator.infosets, axis=0)  # observations and masks
         simulator.step(simulator.random_actions())
 
     return _repeated(step, units=BATCH)

@@ -1,6 +1,7 @@
 """OpenSpiel's games and policies, for the tests that hold ours against them."""
 
 from dataclasses import fields
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -10,11 +11,23 @@ import kuhn_bridge.openspiel  # noqa: F401  # registers python_kuhn_bridge
 from algorithms.games import kuhn
 from algorithms.games.openspiel import openspiel_tree
 from algorithms.policies import Policy
+from kuhn_bridge import Action
 from tests.shared_strings import SHARED
 
 LEGAL = kuhn().tree.legal
 KUHN, KUHN3 = "kuhn_poker", "kuhn_poker(players=3)"
 LEDUC, DICE = "leduc_poker", "liars_dice(numdice=1,dice_sides=4)"
+
+# What moves cost against Kuhn's equilibrium of alpha = 1/6, in chips; all others cost nothing.
+COSTS = {
+    ("1", Action.BET): Fraction(1, 6),
+    ("1p", Action.BET): Fraction(3, 8),
+    ("2p", Action.CHECK_OR_CALL): Fraction(3, 11),
+    ("0b", Action.CHECK_OR_CALL): Fraction(1),
+    ("2b", Action.FOLD): Fraction(3),
+    ("0pb", Action.CHECK_OR_CALL): Fraction(1),
+    ("2pb", Action.FOLD): Fraction(3),
+}
 
 # Small games of every kind: 1 to 4 players, zero-sum or not, simultaneous, Python's and C++'s.
 GAMES = (

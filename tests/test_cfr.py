@@ -6,17 +6,8 @@ import pytest
 from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms import discounted_cfr
 
-from algorithms.exact.cfr import (
-    CFR,
-    CFR_PLUS,
-    CFR_SIMULTANEOUS,
-    DISCOUNTED_CFR,
-    LINEAR_CFR,
-    PREDICTIVE_CFR_PLUS,
-    VARIANTS,
-    Solver,
-)
-from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
+from algorithms.exact.cfr import VARIANTS, Solver
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from algorithms.exact.values import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
@@ -37,32 +28,32 @@ def simultaneous(loaded):
 
 
 CASES = [
-    (CFR, pyspiel.CFRSolver, KUHN, (*FIRST_TEN, 100, 1000)),
-    (CFR_PLUS, pyspiel.CFRPlusSolver, KUHN, (*FIRST_TEN, 100, 1000)),
-    (CFR, python_cfr.CFRSolver, KUHN, (*FIRST_TEN, 100)),
-    (CFR_PLUS, python_cfr.CFRPlusSolver, KUHN, (*FIRST_TEN, 100)),
-    (LINEAR_CFR, discounted_cfr.LCFRSolver, KUHN, (*FIRST_TEN, 100)),
-    (DISCOUNTED_CFR, discounted_cfr.DCFRSolver, KUHN, (*FIRST_TEN, 100)),
-    (CFR_SIMULTANEOUS, simultaneous, KUHN, (*FIRST_TEN, 100)),
-    (CFR, pyspiel.CFRSolver, KUHN3, (*FIRST_TEN, 100)),
-    (CFR, python_cfr.CFRSolver, KUHN3, FIRST_TEN),
-    (CFR_PLUS, pyspiel.CFRPlusSolver, KUHN3, (*FIRST_TEN, 100)),
-    (CFR, pyspiel.CFRSolver, LEDUC, (*FIRST_TEN, 50)),
-    (CFR_PLUS, pyspiel.CFRPlusSolver, LEDUC, (*FIRST_TEN, 50)),
-    (CFR, python_cfr.CFRSolver, LEDUC, (1, 2)),
-    (LINEAR_CFR, discounted_cfr.LCFRSolver, LEDUC, (1, 2, 3)),
-    (DISCOUNTED_CFR, discounted_cfr.DCFRSolver, LEDUC, (1, 2, 3)),
-    (CFR, pyspiel.CFRSolver, DICE, FIRST_TEN),
-    (CFR_PLUS, pyspiel.CFRPlusSolver, DICE, FIRST_TEN),
-    (CFR, pyspiel.CFRSolver, FIRST_TO_ACT, FIRST_TEN),
-    (CFR_PLUS, pyspiel.CFRPlusSolver, FIRST_TO_ACT, FIRST_TEN),
+    ("cfr", pyspiel.CFRSolver, KUHN, (*FIRST_TEN, 100, 1000)),
+    ("cfr+", pyspiel.CFRPlusSolver, KUHN, (*FIRST_TEN, 100, 1000)),
+    ("cfr", python_cfr.CFRSolver, KUHN, (*FIRST_TEN, 100)),
+    ("cfr+", python_cfr.CFRPlusSolver, KUHN, (*FIRST_TEN, 100)),
+    ("lcfr", discounted_cfr.LCFRSolver, KUHN, (*FIRST_TEN, 100)),
+    ("dcfr", discounted_cfr.DCFRSolver, KUHN, (*FIRST_TEN, 100)),
+    ("cfr-simultaneous", simultaneous, KUHN, (*FIRST_TEN, 100)),
+    ("cfr", pyspiel.CFRSolver, KUHN3, (*FIRST_TEN, 100)),
+    ("cfr", python_cfr.CFRSolver, KUHN3, FIRST_TEN),
+    ("cfr+", pyspiel.CFRPlusSolver, KUHN3, (*FIRST_TEN, 100)),
+    ("cfr", pyspiel.CFRSolver, LEDUC, (*FIRST_TEN, 50)),
+    ("cfr+", pyspiel.CFRPlusSolver, LEDUC, (*FIRST_TEN, 50)),
+    ("cfr", python_cfr.CFRSolver, LEDUC, (1, 2)),
+    ("lcfr", discounted_cfr.LCFRSolver, LEDUC, (1, 2, 3)),
+    ("dcfr", discounted_cfr.DCFRSolver, LEDUC, (1, 2, 3)),
+    ("cfr", pyspiel.CFRSolver, DICE, FIRST_TEN),
+    ("cfr+", pyspiel.CFRPlusSolver, DICE, FIRST_TEN),
+    ("cfr", pyspiel.CFRSolver, FIRST_TO_ACT, FIRST_TEN),
+    ("cfr+", pyspiel.CFRPlusSolver, FIRST_TO_ACT, FIRST_TEN),
 ]
 
 
 @pytest.mark.parametrize(("variant", "make", "name", "compared"), CASES)
 def test_every_iterate_is_openspiels(variant, make, name, compared):
     flat = tree(name)
-    ours, theirs = Solver(flat, variant), make(game(name))
+    ours, theirs = Solver(flat, VARIANTS[variant]), make(game(name))
     for iteration in range(1, max(compared) + 1):
         theirs.evaluate_and_update_policy()
         if iteration in compared:
@@ -78,7 +69,8 @@ def test_every_iterate_is_openspiels(variant, make, name, compared):
 
 def test_our_own_tree_gives_the_same_iterates():
     """Information sets and actions are numbered differently there; the numbers are the same."""
-    ours, theirs = Solver(kuhn_tree(), CFR_PLUS), Solver(tree("python_kuhn_bridge"), CFR_PLUS)
+    trees = kuhn_tree(), tree("python_kuhn_bridge")
+    ours, theirs = (Solver(flat, VARIANTS["cfr+"]) for flat in trees)
     order = [theirs.tree.keys.index(key) for key in ours.tree.keys]
     for _ in range(100):
         ours.run(1)
@@ -174,7 +166,7 @@ class SlowPredictive:
 
 
 def test_predictive_cfr_plus_is_its_papers():
-    slow, ours = SlowPredictive(), Solver(kuhn_tree(), PREDICTIVE_CFR_PLUS)
+    slow, ours = SlowPredictive(), Solver(kuhn_tree(), VARIANTS["pcfr+"])
     for t in range(1, 201):
         slow.iterate(t)
         ours.run(1)
@@ -194,6 +186,6 @@ def test_chance_nodes_of_one_depth_keep_their_own_odds():
         walk += [
             Visit(2, TERMINAL, won, p, returns=(won,)) for won, p in ((0, 1 - odds), (1, odds))
         ]
-    solver = Solver(compile_tree("coins", 1, 2, walk))
+    solver = Solver(TreeBuilder("coins", 1, 2).build(walk))
     solver.run(1)
     assert solver.regrets().tolist() == [[-0.25, 0.25]]

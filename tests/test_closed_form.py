@@ -17,11 +17,10 @@ from algorithms.exact.kuhn import (
     VALUE,
     exact_nash,
     from_exact,
-    move_costs,
     nash,
     nearest_nash,
 )
-from algorithms.exact.linear_program import solve_zero_sum
+from algorithms.exact.two_player import solve_zero_sum
 from algorithms.exact.values import evaluate_policy, nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import INFORMATION_STATES, Action, State
@@ -92,55 +91,6 @@ def test_fractions_agree_with_the_arrays(alpha, name, share):
     gains, value = exact_gains(spoiled), exact_value((spoiled, spoiled))
     assert measure.gains == pytest.approx([float(gain) for gain in gains], abs=1e-12)
     assert measure.values[0] == pytest.approx(float(value), abs=1e-12)
-
-
-def test_what_each_move_costs_against_an_equilibrium():
-    """In chips, from where it is made: what equilibrium plays costs nothing, the rest does."""
-    costs = move_costs(exact_nash(Fraction(1, 6)))
-    assert list(costs) == list(INFORMATION_STATES)
-    dear = {
-        (name, action.name): cost
-        for name, row in costs.items()
-        for action, cost in row.items()
-        if cost
-    }
-    assert dear == {
-        ("1", "BET"): Fraction(1, 6),
-        ("1p", "BET"): Fraction(3, 8),
-        ("2p", "CHECK_OR_CALL"): Fraction(3, 11),
-        ("0b", "CHECK_OR_CALL"): 1,
-        ("2b", "FOLD"): 3,
-        ("0pb", "CHECK_OR_CALL"): 1,
-        ("2pb", "FOLD"): 3,
-    }
-
-
-def test_a_move_costs_nothing_where_the_other_lets_nobody_arrive():
-    costs = move_costs(exact_nash(Fraction(0)))  # player_0 never bets first
-    assert {cost for name in ("0b", "1b", "2b") for cost in costs[name].values()} == {0}
-
-
-@given(st.sampled_from(INFORMATION_STATES), st.sampled_from([0, 1]), alphas)
-def test_costs_are_what_a_deviation_loses(name, index, alpha):
-    """Always making one move loses its cost as often as its information state is reached."""
-    policy, seat = exact_nash(alpha), len(name[1:]) % 2
-    deviation = list(policy[name])[index]
-    always = policy | {name: {action: Fraction(action == deviation) for action in policy[name]}}
-    lost = (VALUE - exact_value((always, always))) * (1 - 2 * seat)
-    assert lost == move_costs(policy)[name][deviation] * reach(policy, name)
-
-
-def reach(policy, name):
-    """How often a hand comes to the information state when both seats play `policy`."""
-
-    def share(state):
-        if state.actor is None:
-            return 0
-        row = f"{int(state.cards[state.actor])}{state.letters}"
-        here = sum(policy[row][a] * share(state.act(a)) for a in state.legal_actions)
-        return 1 if row == name else here
-
-    return sum(Fraction(1, 6) * share(State.new(*deal)) for deal in DEALS)
 
 
 @pytest.mark.parametrize("alpha", [-0.01, 0.34, 1])

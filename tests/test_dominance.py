@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 
 from algorithms.dominance import main
-from algorithms.exact.elimination import (
+from algorithms.exact.kuhn import nash
+from algorithms.exact.tree import TERMINAL, TreeBuilder, Visit
+from algorithms.exact.two_player import (
     dominated_rows,
     eliminate,
     exposures,
     reduced_strategies,
     without_dominated,
 )
-from algorithms.exact.kuhn import nash
-from algorithms.exact.tree import TERMINAL, Visit, compile_tree
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge import Action
 from kuhn_bridge.errors import GameError
@@ -140,7 +140,7 @@ def _retreat():
 
 def test_an_information_set_that_no_survivor_reaches():
     """All its actions are removed: the policy there stays, and the way there is the mistake."""
-    flat = compile_tree("retreat", 2, 2, _retreat())
+    flat = TreeBuilder("retreat", 2, 2).build(_retreat())
     elimination = eliminate(flat)
     assert {(r.infoset, r.action) for r in elimination.removals} == {(0, 1), (1, 0), (1, 1)}
     policy = np.array([[0.5, 0.5], [0.25, 0.75]])
@@ -162,16 +162,16 @@ def test_dominance_by_its_definition(strict):
         weakly = (margin >= 0).all(axis=2) & (margin > 0).any(axis=2)
         expected = (wins if strict else weakly).any(axis=1)
         for slack in (0.0, 1e-12):
-            assert dominated_rows(payoff, slack, strict=strict).tolist() == expected.tolist()
+            assert dominated_rows(payoff, slack, strict).tolist() == expected.tolist()
 
 
 def test_comparing_strategies_takes_little_memory():
     """Every pair at once would take 10 bytes for each of 400 x 400 x 400 numbers."""
     payoff = np.random.default_rng(0).normal(size=(400, 400))
-    dominated_rows(payoff[:2], 1e-12, strict=False)
+    dominated_rows(payoff[:2], 1e-12, False)
     tracemalloc.start()
     try:
-        dominated_rows(payoff, 1e-12, strict=False)
+        dominated_rows(payoff, 1e-12, False)
         assert tracemalloc.get_traced_memory()[1] < 1e6
     finally:
         tracemalloc.stop()

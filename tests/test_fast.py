@@ -6,18 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from algorithms.exact.cfr import (
-    CFR,
-    CFR_PLUS,
-    CFR_SIMULTANEOUS,
-    DISCOUNTED_CFR,
-    LINEAR_CFR,
-    PREDICTIVE_CFR_PLUS,
-    VARIANTS,
-    Solver,
-)
+from algorithms.exact.cfr import VARIANTS, Solver
 from algorithms.exact.fast import WIDTHS, FastSolver, make_layout
-from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from algorithms.exact.values import expected_values, nash_conv, reach_probabilities
 from tests.games import DICE, KUHN, KUHN3, LEDUC, apart, tree
 
@@ -44,12 +35,12 @@ def _high_card(cards):
 
 
 def _many_hands():
-    return compile_tree("high card", 2, 19, _high_card(19))
+    return TreeBuilder("high card", 2, 19).build(_high_card(19))
 
 
-def pair(flat, variant=CFR, iterations=0):
+def pair(flat, variant="cfr", iterations=0):
     """Both solvers of a game, after some iterations."""
-    solvers = Solver(flat, variant), FastSolver(flat, variant)
+    solvers = Solver(flat, VARIANTS[variant]), FastSolver(flat, VARIANTS[variant])
     for solver in solvers:
         solver.run(iterations)
     return solvers
@@ -61,11 +52,11 @@ def assert_same_after_five_iterations(flat):
     assert fast.regrets() == pytest.approx(exact.regrets(), abs=1e-10)
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", [KUHN, LEDUC, DICE, DICE3, GOOFSPIEL])
 def test_ten_iterations_are_the_exact_ones(name, variant):
     exact, fast = pair(tree(name), variant)
-    near = 1e-12 if variant == CFR else 1e-10  # discounts make small regrets, and those are rough
+    near = 1e-12 if variant == "cfr" else 1e-10  # discounts make small regrets, and those are rough
     for _ in range(10):
         exact.run(1)
         fast.run(1)
@@ -80,7 +71,7 @@ def test_averages_after_ten_iterations_of_cfr(name):
     assert apart(fast.average_policy(), exact.average_policy()) <= 1e-12
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC, DICE, DICE3, GOOFSPIEL])
 def test_nash_conv_is_the_same_on_the_way(name, variant):
     """To 2%, or as close as the exact mode is to itself when the last bits of payoffs change."""
@@ -90,17 +81,17 @@ def test_nash_conv_is_the_same_on_the_way(name, variant):
         right, found = (_measured(solver, flat, iterations) for solver in (exact, fast))
         if abs(found - right) > 0.02 * right:
             assert (name, variant, iterations) in APART
-            others = [Solver(_rough(flat, seed), variant) for seed in range(8)]
+            others = [Solver(_rough(flat, seed), VARIANTS[variant]) for seed in range(8)]
             spread = [right, *(_measured(other, flat, iterations) for other in others)]
             assert 0.98 * min(spread) <= found <= 1.02 * max(spread)
 
 
 # Where ties let the modes differ by more than 2%.
 APART = [
-    *((KUHN3, CFR_SIMULTANEOUS, iterations) for iterations in (10, 100, 1_000)),
-    (KUHN3, DISCOUNTED_CFR, 1_000),
-    *((LEDUC, variant, 1_000) for variant in (LINEAR_CFR, DISCOUNTED_CFR)),
-    *((name, LINEAR_CFR, 1_000) for name in (DICE, DICE3)),
+    *((KUHN3, "cfr-simultaneous", iterations) for iterations in (10, 100, 1_000)),
+    (KUHN3, "dcfr", 1_000),
+    *((LEDUC, variant, 1_000) for variant in ("lcfr", "dcfr")),
+    *((name, "lcfr", 1_000) for name in (DICE, DICE3)),
 ]
 
 
@@ -117,7 +108,7 @@ def _rough(flat, seed):
 
 @pytest.mark.parametrize(("name", "iterations"), [(KUHN, 400), (DICE3, 1_000), (DICE, 2_000)])
 def test_both_reach_a_millionth(name, iterations):
-    for solver in pair(tree(name), PREDICTIVE_CFR_PLUS, iterations):
+    for solver in pair(tree(name), "pcfr+", iterations):
         assert nash_conv(solver.tree, solver.average_policy()) < 1e-6
 
 
@@ -129,7 +120,7 @@ def test_lanes_where_hands_are_alike(name, width):
 def test_more_hands_than_lanes():
     flat = _many_hands()
     assert make_layout(flat).width == WIDTHS[-1] < 19
-    exact, fast = pair(flat, CFR_PLUS, iterations=50)
+    exact, fast = pair(flat, "cfr+", iterations=50)
     assert fast.average_policy() == pytest.approx(exact.average_policy(), abs=1e-10)
 
 
@@ -144,16 +135,15 @@ def test_a_layout_is_the_game(name):
     table = np.zeros((layout.positions, layout.width))
     table.ravel()[layout.slot_cell] = reach[1:]
     table[: flat.num_players, 0] = 1
-    _, (own, others, which), matrices, _, first_block = layout.arrays
+    _, blocks, matrices, _, first_block = layout.arrays
     for player, value in enumerate(expected_values(flat, policy)):
-        blocks = slice(first_block[player], first_block[player + 1])
-        third = table[others[1:, blocks], 0].prod(axis=0)
-        paid = np.einsum("bji,bj->bi", matrices[which[blocks]], table[others[0, blocks]])
+        own, which, other, *third = blocks[first_block[player] : first_block[player + 1]].T
+        rest = np.prod([table[at, 0] for at in third], axis=0)
+        paid = np.einsum("bji,bj->bi", matrices[which], table[other])
         idle = flat.terminal_sequence[player] == 0  # hands that end before the player acts
-        rest = flat.terminal_payoff[player, idle] @ reach[flat.terminal_sequence[:, idle]].prod(
-            axis=0
-        )
-        found = ((paid * table[own[blocks]]).sum(axis=1) * third).sum() + rest
+        early = reach[flat.terminal_sequence[:, idle]].prod(axis=0)
+        found = ((paid * table[own]).sum(axis=1) * rest).sum()
+        found += flat.terminal_payoff[player, idle] @ early
         assert found == pytest.approx(value, abs=1e-12)
 
 
@@ -184,7 +174,7 @@ def _at_random(seed):
 
 @pytest.mark.parametrize("seed", [46, 48, 285, 297])
 def test_games_of_no_regular_shape(seed):
-    flat = compile_tree("random", 2, 9, _at_random(seed))
+    flat = TreeBuilder("random", 2, 9).build(_at_random(seed))
     assert make_layout(flat).width == 4
     assert_same_after_five_iterations(flat)
 
@@ -211,6 +201,6 @@ def _crossed():
 
 def test_positions_of_different_depths_are_not_taken_for_each_other(monkeypatch):
     monkeypatch.setattr("algorithms.exact.fast.MIN_DENSITY", 0)  # lanes, whether they pay or not
-    flat = compile_tree("crossed", 2, 3, _crossed())
+    flat = TreeBuilder("crossed", 2, 3).build(_crossed())
     assert make_layout(flat).width == 2
     assert_same_after_five_iterations(flat)

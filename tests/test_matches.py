@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from algorithms import evaluate, simulate
-from algorithms.exact.simulation import Sample
 from algorithms.games import load_game
-from algorithms.learning.matches import exit_code, play_match
+from algorithms.learning.matches import Sample, exit_code, play_match
 from kuhn_bridge import Policy, load_policy
 from tests.models import Spaces, save_model
 

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.exact.action_values import action_values
-from algorithms.exact.kuhn import exact_nash, move_costs
+from algorithms.exact.values import action_values
 from algorithms.games import kuhn
 from algorithms.playing import page as served
 from algorithms.policies import load_policy
 from algorithms.policies.onnx_writer import export
 from kuhn_bridge import INFORMATION_STATES, Action, Card, Policy, State
 from kuhn_bridge.bridge import information_state
+from tests.games import COSTS
 from tests.test_play import serving
 from tests.test_web import ROOT, need
 
@@ -79,7 +79,6 @@ SET_FONT = """([spacing, family]) => {
     for (const kind of ["--sans", "--serif"])
         document.documentElement.style.setProperty(kind, family);
 }"""
-PERFECT = move_costs(exact_nash(Fraction(1, 6)))
 ROWS = """() => [...document.querySelectorAll("#rows [data-state]")].map((row) => {
     const [fill, track] = ["i", ".track"].map(
         (part) => row.querySelector(part).getBoundingClientRect().width);
@@ -159,7 +158,7 @@ class Sitting:
         self.page.locator(f"button[data-key={key}]").click()
 
     def act(self, action: Action, press: Callable[[str], None] | None = None) -> None:
-        cost = PERFECT[self.place(self.seat)][action]
+        cost = COSTS.get((self.place(self.seat), action), Fraction(0))
         self.hand = self.hand.act(action)
         self.costs.append((self.hand.history[-1], cost))
         self.given += cost

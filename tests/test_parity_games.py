@@ -11,8 +11,8 @@ from open_spiel.python.policy import TabularPolicy
 
 from algorithms.exact import values
 from algorithms.exact.kuhn import nash
-from algorithms.exact.linear_program import solve_zero_sum
 from algorithms.exact.solving import make_solver
+from algorithms.exact.two_player import solve_zero_sum
 from algorithms.games import load_game
 from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.policies import Policy
@@ -155,7 +155,7 @@ def swapped_gains(tree, table):
 
 
 def solution(**changes):
-    return {"solve": lambda tree: replace(solve_zero_sum(tree), **changes)}
+    return {"solve": lambda tree: solve_zero_sum(tree)._replace(**changes)}
 
 
 PLANTED = [

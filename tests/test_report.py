@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from algorithms import nashconv, report, sweep, train_ppo
-from algorithms.exact.action_values import action_values
-from algorithms.exact.values import expected_values
+from algorithms.exact.values import action_values, expected_values
 from algorithms.games import load_game
 from algorithms.learning.best_response import Gain, LowerBound, SeatBound
 from algorithms.learning.curve import Point, to_csv

@@ -3,28 +3,26 @@
 import numpy as np
 import pytest
 
-from algorithms.exact.cfr import CFR_SIMULTANEOUS, Solver
-from algorithms.exact.sampling import SamplingSolver
+from algorithms.exact.cfr import VARIANTS, Solver
+from algorithms.exact.sampling import SAMPLING, SamplingSolver
 from algorithms.exact.solving import make_solver
 from algorithms.exact.values import nash_conv, reach_probabilities
 from algorithms.games.kuhn import kuhn_tree
 from tests.games import KUHN, KUHN3, LEDUC, tree
 
-SCHEMES = ["external", "outcome"]
 
-
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("variant", SAMPLING)
 @pytest.mark.parametrize("name", ["kuhn", KUHN3, LEDUC])
-def test_the_first_regrets_are_right_on_average(scheme, name):
+def test_the_first_regrets_are_right_on_average(variant, name):
     """Player 0 samples against uniform play first, where exact CFR says what to expect."""
     flat = kuhn_tree() if name == "kuhn" else tree(name)
-    exact = Solver(flat, CFR_SIMULTANEOUS)
+    exact = Solver(flat, VARIANTS["cfr-simultaneous"])
     exact.run(1)
     rows = flat.owner == 0
     runs = 2_000
     samples = np.empty((runs, *flat.legal[rows].shape))
     for seed in range(runs):
-        solver = SamplingSolver(flat, scheme, seed=seed)
+        solver = SamplingSolver(flat, variant, seed=seed)
         solver.run(1)
         samples[seed] = solver.regrets()[rows]
     error = samples.std(axis=0) / np.sqrt(runs)
@@ -43,7 +41,7 @@ DICE3 = "liars_dice(numdice=1,dice_sides=3)"
 )
 def test_outcome_sampling_arrives(seed, iterations, most):
     """Actions that the others never play stay in the average; without them seed 1 is at 0.047."""
-    solver = SamplingSolver(tree(DICE3), "outcome", seed=seed)
+    solver = SamplingSolver(tree(DICE3), "os-mccfr", seed=seed)
     solver.run(iterations)
     assert nash_conv(solver.tree, solver.average_policy()) <= most
 
@@ -63,7 +61,7 @@ def test_an_average_counts_what_its_owner_reaches(name):
     runs = 20_000
     samples = np.empty((runs, flat.num_slots))
     for seed in range(runs):
-        solver = SamplingSolver(flat, "outcome", seed=seed)
+        solver = SamplingSolver(flat, "os-mccfr", seed=seed)
         solver._regret[:] = regret
         solver.run(1)
         samples[seed] = solver._policy_sum
@@ -81,7 +79,7 @@ def test_external_sampling_counts_every_player_once(name):
     Regrets are so large that the run does not change the policy.
     """
     flat, iterations = tree(name), 50_000
-    solver = SamplingSolver(flat, "external")
+    solver = SamplingSolver(flat, "es-mccfr")
     solver._regret[:] = 1e12 * (1 + flat.slots[:, 3])
     policy = solver.current_policy()
     reach = reach_probabilities(flat, policy)
@@ -117,11 +115,11 @@ def exact_regrets(flat, policy, reach):
     return regrets
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_regrets_of_three_players_are_right_on_average(scheme):
+@pytest.mark.parametrize("variant", SAMPLING)
+def test_regrets_of_three_players_are_right_on_average(variant):
     """Of an uneven policy that stays, for its regrets are so large; in 100 batches."""
     flat = tree(KUHN3)
-    solver = SamplingSolver(flat, scheme)
+    solver = SamplingSolver(flat, variant)
     start = np.random.default_rng(0).uniform(1e9, 9e9, flat.num_slots)
     solver._regret[:] = start
     policy = solver.current_policy()
@@ -139,6 +137,6 @@ def test_regrets_of_three_players_are_right_on_average(scheme):
 @pytest.mark.parametrize(("seed", "figure"), [(0, "0.0199"), (1, "0.0151")])
 def test_outcome_sampling_is_as_documented(seed, figure):
     """The first of three figures in docs/solving.md: 100,000 iterations."""
-    solver = make_solver(tree("liars_dice(numdice=1,dice_sides=3)"), "os-mccfr", seed=seed)
+    solver = make_solver(tree(DICE3), "os-mccfr", seed=seed)
     solver.run(100_000)
     assert f"{nash_conv(solver.tree, solver.average_policy()):.4f}" == figure

@@ -6,12 +6,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from algorithms.exact import simulation as module
-from algorithms.exact.simulation import Sample, all_seats, simulate
 from algorithms.exact.simulator import play_out
 from algorithms.exact.values import expected_values
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.learning.matches import MAX_HANDS, MIN_HANDS
+from algorithms.learning import matches as module
+from algorithms.learning.matches import MAX_HANDS, MIN_HANDS, Sample, all_seats, simulate
 from algorithms.simulate import main
 from kuhn_bridge import Policy
 from tests.games import LEDUC, tree
@@ -55,7 +54,7 @@ def test_bad_input(given, refused):
 def test_larger_games():
     leduc = tree(LEDUC)
     policies = [leduc.random(1), leduc.random(2)]
-    samples = simulate(leduc, policies, hands=50_000, seed=1)
+    samples = simulate(leduc, policies, hands=50_000, seed=1, progress=lambda *_: None)
     assert all(sample.errors_off < 5 for sample in samples)
     assert all_seats(samples).hands == 100_000
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from algorithms.exact.simulator import Simulator, Stream, deal_of, play_out, rules_of
-from algorithms.exact.tree import CHANCE, TERMINAL, Visit, compile_tree
+from algorithms.exact.simulator import Simulator, deal_of, new_stream, play_out, rules_of
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from algorithms.exact.values import expected_values, reach_probabilities
 from algorithms.games import kuhn, load_game
 from kuhn_bridge import State
 from kuhn_bridge.errors import IllegalActionError
-from kuhn_bridge.rules import DEALS, Card
+from kuhn_bridge.rules import Card
 from tests.games import GAMES, KUHN3, LEDUC, tree
 
 TREE = kuhn().tree
@@ -108,7 +108,7 @@ def uneven(*probabilities: float) -> list[Visit]:
 
 def test_uneven_deals_come_as_often_as_they_should() -> None:
     probabilities = np.array([0.5, 0.3, 0.1, 0.05, 0.03, 0.02])
-    rules = rules_of(compile_tree("uneven", 1, 2, uneven(*probabilities)), {})
+    rules = rules_of(TreeBuilder("uneven", 1, 2).build(uneven(*probabilities)), {})
     dealt = [deal_of(rules, np.uint64(hand)) - 1 for hand in range(10_000)]
     assert np.abs(np.bincount(dealt) - 10_000 * probabilities).max() < 6
 
@@ -158,17 +158,11 @@ def test_random_actions_are_equally_likely() -> None:
         hands.step(actions)
 
 
-def test_rows_are_looked_up() -> None:
-    hands = Simulator(TREE, 7)
-    assert (hands.look_up(TREE.legal) == TREE.legal[hands.infosets]).all()
-    assert len(DEALS) == len(set(map(int, rules_of(TREE, {}).deals[:, 0])))
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_every_ending_comes_as_often_as_it_should(seed: int) -> None:
     policy, hands = TREE.random(seed), 200_000
     rules = rules_of(TREE, {0: policy, 1: policy})
-    count = play_out(rules, hands, Stream(seed))
+    count = play_out(rules, hands, new_stream(seed))
     reach = reach_probabilities(TREE, policy)
     expected = (
         hands * TREE.chance_reach[TREE.terminals] * reach[TREE.terminal_sequence].prod(axis=0)
@@ -182,7 +176,7 @@ def test_every_ending_comes_as_often_as_it_should(seed: int) -> None:
 def test_an_action_of_probability_0_is_never_drawn() -> None:
     policy = np.zeros(TREE.legal.shape)
     policy[np.arange(12), TREE.legal.argmax(axis=1)] = 1  # check, and call
-    count = play_out(rules_of(TREE, {0: policy, 1: policy}), 10_000, Stream(0))
+    count = play_out(rules_of(TREE, {0: policy, 1: policy}), 10_000, new_stream(0))
     assert set(np.abs(TREE.returns[0, count > 0])) == {1}  # always check-check
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit, compile_tree, ranges
+from algorithms.exact.tree import CHANCE, TERMINAL, TreeBuilder, Visit, ranges
 from algorithms.exact.values import reach_probabilities
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.games.openspiel import openspiel_tree
@@ -54,7 +54,7 @@ def test_members_and_sequences(name):
     assert ends.sum() == pytest.approx(1, abs=1e-12)  # every hand ends somewhere
 
 
-def test_a_tree_is_frozen():
+def test_a_tree_is_frozen_and_equal_to_itself_alone():
     kuhn = kuhn_tree()
     with pytest.raises(FrozenInstanceError):
         kuhn.name = "other"
@@ -63,10 +63,7 @@ def test_a_tree_is_frozen():
         if isinstance(value, np.ndarray):
             with pytest.raises(ValueError, match="read-only"):
                 value[...] = 0
-
-
-def test_a_tree_is_equal_to_itself_alone():
-    assert len({kuhn_tree(), kuhn_tree()}) == 2
+    assert len({kuhn, kuhn_tree()}) == 2
 
 
 @pytest.mark.parametrize("name", [KUHN, KUHN3])
@@ -86,16 +83,11 @@ def test_random_policies_are_uniform():
     """Of two actions each share is as likely as any other: 24,000 draws, 5 deviations."""
     flat = kuhn_tree()
     tables = np.stack([flat.random(seed) for seed in range(2000)])
+    assert (tables[:, ~flat.legal] == 0).all()
+    assert tables.sum(axis=2) == pytest.approx(1)
     shares = tables[:, flat.legal][:, ::2].ravel()
     counts = np.histogram(shares, bins=10, range=(0, 1))[0]
     assert np.abs(counts - 2400).max() < 5 * np.sqrt(24_000 * 0.1 * 0.9)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_random_policies_are_policies(seed):
-    policy = tree(LEDUC).random(seed)
-    assert (policy[~tree(LEDUC).legal] == 0).all()
-    assert policy.sum(axis=1) == pytest.approx(1)
 
 
 def test_a_long_walk_reports_progress():
@@ -107,63 +99,45 @@ def test_a_long_walk_reports_progress():
     assert steps == [10_000, 20_000]
 
 
-def _forgetful(second_key):
+def _twice(second_key=str, legal=(0, 1), other_legal=(0, 1)):
     """One player acts twice; what it knows the second time is `second_key` of the first action."""
     yield Visit(0, 0, key="first", legal=(0, 1))
     for action in (0, 1):
-        yield Visit(1, 0, action, key=second_key(action), legal=(0, 1))
-        for last in (0, 1):
+        actions = other_legal if action else legal
+        yield Visit(1, 0, action, key=second_key(action), legal=actions)
+        for last in actions:
             yield Visit(2, TERMINAL, last, returns=(float(action == last),))
 
 
-def test_a_player_must_remember():
-    remembered = compile_tree("game", 1, 2, _forgetful(str))
-    assert len(remembered.keys) == 3
-    with pytest.raises(GameError, match="forgotten"):
-        compile_tree("game", 1, 2, _forgetful(lambda _: "second"))
+def _coin():
+    yield Visit(0, CHANCE)
+    yield from (Visit(1, TERMINAL, n, 0.5, returns=(n - 0.5,)) for n in (0, 1))
 
 
-def test_a_game_has_a_decision():
-    coin = [Visit(0, CHANCE), *(Visit(1, TERMINAL, n, 0.5, returns=(n - 0.5,)) for n in (0, 1))]
-    with pytest.raises(GameError, match="game: no player has a decision"):
-        compile_tree("game", 1, 2, coin)
+@pytest.mark.parametrize(
+    ("visits", "words"),
+    [
+        (_twice("second".format), "at 'second' the player has forgotten its earlier actions"),
+        (_coin(), "no player has a decision"),
+        (_twice("second".format, (0,), (1,)), "legal actions at 'second' are not always the same"),
+        (_twice(legal=(1, 0)), "the legal actions at '0' are not in ascending order"),
+        (_twice(other_legal=(0, 0)), "the legal actions at '1' are not in ascending order"),
+    ],
+)
+def test_walks_that_are_no_games(visits, words):
+    with pytest.raises(GameError, match=f"game: .*{words}"):
+        TreeBuilder("game", 1, 2).build(visits)
 
 
-def test_information_sets_are_numbered_parents_first():
-    with pytest.raises(GameError, match="numbered before its predecessor"):
-        compile_tree("game", 1, 2, _forgetful(str), infosets=[(0, "0"), (0, "first"), (0, "1")])
+def test_a_player_who_remembers():
+    assert TreeBuilder("game", 1, 2).build(_twice()).keys == ("first", "0", "1")
 
 
 def test_a_builder_counts_the_bytes_of_its_keys():
     builder = TreeBuilder("game", 1, 2)
     for key in ("first", "second", "first"):
-        builder.add_node(1, 0, 0, 1.0)
-        builder.set_decision(0, key, (0, 1))
+        builder.add(Visit(1, 0, 0, key=key, legal=(0, 1)))
     assert builder.key_bytes == sys.getsizeof("first") + sys.getsizeof("second")
-
-
-def test_an_information_set_has_one_set_of_actions():
-    walk = [
-        Visit(0, CHANCE),
-        Visit(1, 0, 0, 0.5, "same", (0,)),
-        Visit(2, TERMINAL, 0, returns=(1.0,)),
-        Visit(1, 0, 1, 0.5, "same", (1,)),
-        Visit(2, TERMINAL, 1, returns=(1.0,)),
-    ]
-    with pytest.raises(GameError, match="not always the same"):
-        compile_tree("game", 1, 2, walk)
-
-
-@pytest.mark.parametrize(
-    ("legal", "played"),
-    [((1, 0), (1, 0)), ((0, 1), (1, 0)), ((0, 1), (0,)), ((0, 2), (0, 1)), ((0,), (0, 0))],
-)
-def test_children_are_the_legal_actions_in_order(legal, played):
-    """Slots are numbered by ascending action, and children stand in their places."""
-    walk = [Visit(0, 0, key="first", legal=(0,)), Visit(1, 0, 0, key="only", legal=legal)]
-    walk += [Visit(2, TERMINAL, action, returns=(float(action),)) for action in played]
-    with pytest.raises(GameError, match="game: at 'only' the children are not the legal actions"):
-        compile_tree("game", 1, 3, walk)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1))

@@ -9,9 +9,10 @@ from hypothesis import given
 from open_spiel.python.algorithms import exploitability
 
 from algorithms.exact.kuhn import nash
-from algorithms.exact.tree import TERMINAL, Visit, compile_tree
+from algorithms.exact.tree import TERMINAL, TreeBuilder, Visit
 from algorithms.exact.values import (
     ROW_SUM_TOLERANCE,
+    action_values,
     evaluate_policy,
     expected_values,
     joint_policy,
@@ -24,7 +25,7 @@ from algorithms.exact.values import (
 from algorithms.games import load_game
 from algorithms.games.kuhn import kuhn_tree
 from kuhn_bridge.errors import PolicyError
-from tests.games import DICE, GAMES, KUHN, KUHN3, LEDUC, game, tabular, tree
+from tests.games import COSTS, DICE, GAMES, KUHN, KUHN3, LEDUC, game, tabular, tree
 from tests.strategies import policies
 
 TREE = kuhn_tree()
@@ -42,7 +43,7 @@ def one_decision(*returns):
     """A tree in which the last player chooses between the returns of two hands."""
     walk = [Visit(0, len(returns[0]) - 1, key="only", legal=(0, 1))]
     walk += [Visit(1, TERMINAL, action, returns=paid) for action, paid in enumerate(returns)]
-    return compile_tree("one decision", len(returns[0]), 2, walk)
+    return TreeBuilder("one decision", len(returns[0]), 2).build(walk)
 
 
 def test_uniform_play_in_kuhn():
@@ -55,8 +56,7 @@ def test_uniform_play_in_kuhn():
 @pytest.mark.parametrize("alpha", np.linspace(0, 1 / 3, 7))
 def test_equilibria_leave_nothing_to_gain(alpha):
     measure = evaluate_policy(TREE, nash(alpha))
-    assert measure.nash_conv == pytest.approx(0, abs=1e-15)
-    assert measure.values[0] == pytest.approx(-1 / 18, abs=1e-15)
+    assert (measure.nash_conv, measure.values[0]) == pytest.approx((0, -1 / 18), abs=1e-15)
     assert measure.losses == ()
 
 
@@ -71,7 +71,7 @@ def test_nash_conv_is_openspiels(name, seed):
 
 @given(policies())
 def test_every_number_is_that_of_openspiels_python(policy):
-    ours = evaluate_policy(TREE, policy)
+    ours = evaluate_policy(TREE, policy.table)
     found = policy.to_openspiel()
     theirs = exploitability.nash_conv(found.game, found, return_only_nash_conv=False)
     assert ours.nash_conv == pytest.approx(theirs.nash_conv, abs=1e-12)
@@ -85,6 +85,7 @@ def test_a_best_response_wins_its_value(name):
     measure = evaluate_policy(flat, policy)
     response = pure_policy(flat, measure.best_responses)
     assert (response[~flat.legal] == 0).all()
+    assert measure.exploitability == measure.nash_conv / flat.num_players
     for player in range(flat.num_players):
         policies = [response if p == player else policy for p in range(flat.num_players)]
         won = expected_values(flat, joint_policy(flat, policies))[player]
@@ -93,13 +94,13 @@ def test_a_best_response_wins_its_value(name):
 
 @given(policies(), policies())
 def test_no_policy_beats_the_best_response(policy, other):
-    measure = evaluate_policy(TREE, policy)
+    measure = evaluate_policy(TREE, policy.table)
     for gain, best, value in zip(measure.gains, measure.best_values, measure.values, strict=True):
         assert best >= value - 1e-12  # gains themselves are never below 0
         assert gain == pytest.approx(best - value, abs=1e-12)
     for player in (0, 1):
-        policies = [policy, policy]
-        policies[player] = other
+        policies = [policy.table, policy.table]
+        policies[player] = other.table
         won = expected_values(TREE, joint_policy(TREE, policies))[player]
         assert won <= measure.best_values[player] + 1e-12
 
@@ -120,13 +121,6 @@ def test_a_batch_of_any_size_is_measured_as_single_policies_are(name, count):
     alone = [nash_conv(flat, policy) for policy in batch]
     assert nash_convs(flat, batch) == pytest.approx(alone, abs=1e-12)
     assert alone == [evaluate_policy(flat, policy).nash_conv for policy in batch]
-
-
-@pytest.mark.parametrize(("name", "players"), [(KUHN, 2), (KUHN3, 3)])
-def test_exploitability_is_nash_conv_by_the_number_of_players(name, players):
-    measure = evaluate_policy(tree(name), tree(name).uniform())
-    assert measure.exploitability == measure.nash_conv / players
-    assert measure.nash_conv == pytest.approx(sum(measure.gains))
 
 
 def test_a_measure_is_frozen_and_keeps_its_policy():
@@ -172,12 +166,11 @@ def test_rows_that_sum_to_one_only_nearly(won):
 )
 def test_the_first_row_that_is_not_a_distribution_is_named(key, row):
     policy = with_rows(TREE.uniform(), {"0": (1, 0, 0), key: row})
-    for measure in (evaluate_policy, nash_conv):
+    batches = [policy], [TREE.uniform()] * 8 + [policy]
+    calls = [(evaluate_policy, policy), (nash_conv, policy), *((nash_convs, b) for b in batches)]
+    for measure, table in calls:
         with pytest.raises(PolicyError, match=f"'{key}'.*not probabilities"):
-            measure(TREE, policy)
-    for batch in ([policy], [TREE.uniform()] * 8 + [policy]):
-        with pytest.raises(PolicyError, match=f"'{key}'"):
-            nash_convs(TREE, batch)
+            measure(TREE, table)
 
 
 @pytest.mark.parametrize(
@@ -185,11 +178,9 @@ def test_the_first_row_that_is_not_a_distribution_is_named(key, row):
     [(np.ones((12, 2)), "12 x 2"), (np.ones((13, 3)), "13 x 3"), (0.5, "a number")],
 )
 def test_a_policy_of_another_shape_is_refused(table, got):
-    for measure in (evaluate_policy, nash_conv):
+    for measure, policy in ((evaluate_policy, table), (nash_conv, table), (nash_convs, [table])):
         with pytest.raises(PolicyError, match=rf"a joint policy of kuhn is 12 x 3; got {got}$"):
-            measure(TREE, table)
-    with pytest.raises(PolicyError, match=rf"a joint policy of kuhn is 12 x 3; got {got}$"):
-        nash_convs(TREE, [table])
+            measure(TREE, policy)
 
 
 def test_numbers_of_any_type_are_measured_as_float64():
@@ -204,14 +195,6 @@ def test_the_standard_deviation_of_returns():
     assert returns_std(TREE, pure_policy(TREE, check)) == pytest.approx(1)
     assert returns_std(TREE, pure_policy(TREE, bet)) == pytest.approx(2)
     assert returns_std(one_decision((1.0,), (3.0,)), [[0.5, 0.5]]) == 1
-
-
-def test_reach_probabilities_multiply_along_sequences():
-    policy = TREE.random(0)
-    reach = reach_probabilities(TREE, policy)
-    assert reach.shape == (TREE.num_slots + 1,)
-    for slot, (infoset, _, parent, action) in enumerate(TREE.slots):
-        assert reach[slot + 1] == reach[parent] * policy[infoset, action]
 
 
 def test_a_wrong_payoff_would_be_noticed():
@@ -238,7 +221,7 @@ def test_the_last_information_set_may_have_one_action():
         Visit(1, 1, 1, key="second", legal=(0,)),
         Visit(2, TERMINAL, 0, returns=(-2.0, 2.0)),
     ]
-    flat = compile_tree("forced", 2, 2, visits)
+    flat = TreeBuilder("forced", 2, 2).build(visits)
     batch = np.array([[[p, 1 - p], [1, 0]] for p in (0, 0.25, 1)])
     assert nash_convs(flat, batch) == pytest.approx([3, 2.25, 0])
     assert [nash_conv(flat, policy) for policy in batch] == pytest.approx([3, 2.25, 0])
@@ -252,18 +235,6 @@ def test_the_last_player_of_any_number_decides(others):
     assert measure.values == (*[1.5] * others, 2.5)
     assert measure.gains == (*[0.0] * others, 0.5)
     assert nash_convs(flat, [[[0.25, 0.75]]]) == pytest.approx([0.5])
-
-
-@pytest.mark.parametrize("name", GAMES)
-def test_losses_sum_to_the_gains(name):
-    flat = load_game(name).tree
-    for seed in range(3):
-        measure = evaluate_policy(flat, flat.random(seed))
-        lost = np.zeros(flat.num_players)
-        for loss in measure.losses:
-            assert loss.player == flat.owner[loss.infoset]
-            lost[loss.player] += loss.lost
-        assert lost == pytest.approx(measure.gains, abs=1e-10)
 
 
 def test_one_mistake_is_found_with_its_cost():
@@ -287,7 +258,71 @@ def test_the_largest_loss_comes_first_and_avoiding_it_gains_as_much():
     assert gained[last.player] == pytest.approx(last.lost)
 
 
-def test_the_reach_of_a_loss_is_how_often_a_hand_arrives():
-    losses = evaluate_policy(TREE, TREE.uniform()).losses
-    reach = {TREE.keys[loss.infoset]: loss.reach for loss in losses}
-    assert (reach["2b"], reach["1pb"]) == pytest.approx((1 / 6, 1 / 12))
+# Values and costs of actions.
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_losses_reach_and_best_actions_are_those_of_best_responses(name):
+    flat = load_game(name).tree
+    policy = flat.random(4)
+    found, measured = action_values(flat, policy), evaluate_policy(flat, policy)
+    for player, gain in enumerate(measured.gains):
+        assert found.losses[flat.owner == player].sum() == pytest.approx(gain, abs=1e-10)
+    assert sum(loss.lost for loss in measured.losses) == pytest.approx(
+        measured.nash_conv, abs=1e-10
+    )
+    for loss in measured.losses:
+        assert loss.player == flat.owner[loss.infoset]
+        assert found.losses[loss.infoset] == pytest.approx(loss.lost, abs=1e-12)
+        assert found.reach[loss.infoset] == pytest.approx(loss.reach, abs=1e-12)
+    best = measured.best_responses[flat.slots[:, 0]] == flat.slots[:, 3]
+    assert (found.costs[best] == 0).all()
+    assert (found.costs >= 0).all()
+    beliefs = np.bincount(flat.infoset[flat.infoset >= 0], found.beliefs)  # one distribution each
+    assert beliefs == pytest.approx(np.ones(len(flat.keys)))
+
+
+@pytest.mark.parametrize("name", ["kuhn", KUHN3, "liars_dice(numdice=1,dice_sides=3)"])
+def test_values_are_what_playing_so_wins(name):
+    """Each action forced, with the owner's earlier moves, and best responses after it."""
+    flat = load_game(name).tree
+    policy = flat.random(7)
+    found, eye = action_values(flat, policy), np.eye(flat.legal.shape[1])
+    best = eye[evaluate_policy(flat, policy).best_responses]
+    for slot, owner in enumerate(flat.slots[:, 1].tolist()):
+        forced = np.where(flat.owner[:, None] == owner, best, policy)
+        sequence, after = slot + 1, np.arange(flat.num_slots + 1) == slot + 1
+        while sequence:
+            infoset, _, sequence, action = flat.slots[sequence - 1].tolist()
+            forced[infoset] = eye[action]
+        for later, parent in enumerate(flat.slots[:, 2]):
+            after[later + 1] |= after[parent]
+        reach = reach_probabilities(flat, forced)[flat.terminal_sequence].prod(axis=0)
+        reach *= flat.chance_reach[flat.terminals] * after[flat.terminal_sequence[owner]]
+        won = reach @ flat.returns[owner, flat.terminals] / reach.sum()
+        assert found.values[slot] == pytest.approx(won, abs=1e-12), (name, slot)
+
+
+def test_costs_against_an_equilibrium_of_kuhn_are_exact():
+    found = action_values(TREE, nash(1 / 6))
+    for slot, (infoset, _, _, action) in enumerate(TREE.slots.tolist()):
+        cost = COSTS.get((TREE.keys[infoset], action), 0)
+        assert found.costs[slot] == pytest.approx(float(cost), abs=1e-12)
+        assert (found.costs[slot] == 0) == (cost == 0)
+
+
+def test_where_the_others_never_arrive_there_is_no_value():
+    policy = with_rows(TREE.uniform(), dict.fromkeys("012", (1, 0, 0)))  # player_0 never bets
+    found = action_values(TREE, policy)
+    never = np.isin(np.array(TREE.keys)[TREE.slots[:, 0]], ["0b", "1b", "2b"])
+    assert (np.isnan(found.values) == never).all()
+    assert (np.isnan(found.costs) == never).all()
+    assert not np.isnan(found.losses).any()
+    assert found.reach[TREE.keys.index("2b")] == 0
+
+
+def test_costs_do_not_depend_on_how_seldom_the_others_arrive():
+    policy = with_rows(TREE.uniform(), dict.fromkeys("012", (1 - 1e-14, 1e-14, 0)))
+    found = action_values(TREE, policy)
+    slots = slice(*TREE.first_slot[TREE.keys.index("2b") :][:2].tolist())
+    assert found.costs[slots] == pytest.approx([0, 3])  # K calls; folding loses 1 instead of +2

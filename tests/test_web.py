@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from algorithms.exact.kuhn import exact_nash, from_exact, move_costs
+from algorithms.exact.kuhn import nash
 from algorithms.exact.values import evaluate_policy
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.playing import page
 from kuhn_bridge import Action, Policy
+from kuhn_bridge.rules import BETTING
 from kuhn_bridge.web import check
-from tests.games import game
+from tests.games import COSTS, game
 
 ROOT = Path(__file__).parents[1]
 WEB = ROOT / "kuhn_bridge" / "web"
@@ -65,8 +66,7 @@ console.log(JSON.stringify(policies.map((rows) => replies(rows))));
 def test_action_values_agree_with_the_tree() -> None:
     """Best values of random policies, and the exact costs of every move against perfect play."""
     node = need(shutil.which("node"), "node")
-    perfect = exact_nash(page.PERFECT_ALPHA)
-    tables = [Policy.random("kuhn", seed).table for seed in range(30)] + [from_exact(perfect)]
+    tables = [Policy.random("kuhn", seed).table for seed in range(30)] + [nash(page.PERFECT_ALPHA)]
     done = subprocess.run(
         [node, "--input-type=module", "--eval", REPLIES],
         input=json.dumps([table.tolist() for table in tables]),
@@ -80,12 +80,13 @@ def test_action_values_agree_with_the_tree() -> None:
         measured = evaluate_policy(kuhn_tree(), table)
         assert answer["best"] == pytest.approx(measured.best_values, abs=1e-12)
         assert len(answer["actionValues"]) == 12
-    for name, costs in move_costs(perfect).items():
-        values = answers[-1]["actionValues"][name]
+    for name, values in answers[-1]["actionValues"].items():
         top = max(value for value in values if value is not None)
-        assert [action for action in Action if values[action] is not None] == list(costs)
-        for action, cost in costs.items():
-            assert top - values[action] == pytest.approx(float(cost), abs=1e-12)
+        legal = [action for action in Action if values[action] is not None]
+        assert legal == list(BETTING[name[1:]].after)
+        for action in legal:
+            cost = float(COSTS.get((name, action), 0))
+            assert top - values[action] == pytest.approx(cost, abs=1e-12)
 
 
 def test_every_module_that_the_page_imports_is_served() -> None:

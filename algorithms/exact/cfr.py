@@ -23,7 +23,6 @@ rounding error above 0 always plays one action.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -56,23 +55,14 @@ class Variant:
         return float(self.alpha), float(self.beta), float(self.gamma), float(self.predictive)
 
 
-CFR = Variant()
-CFR_SIMULTANEOUS = Variant(alternating=False)  # as in Zinkevich et al. 2007
-CFR_PLUS = Variant(beta=-inf, gamma=1)
-LINEAR_CFR = Variant(alpha=1, beta=1, gamma=1)
-DISCOUNTED_CFR = Variant(alpha=1.5, beta=0, gamma=2)
-PREDICTIVE_CFR_PLUS = Variant(beta=-inf, gamma=2, predictive=True)
-
-VARIANTS: Mapping[str, Variant] = MappingProxyType(
-    {
-        "cfr": CFR,
-        "cfr+": CFR_PLUS,
-        "lcfr": LINEAR_CFR,
-        "dcfr": DISCOUNTED_CFR,
-        "pcfr+": PREDICTIVE_CFR_PLUS,
-        "cfr-simultaneous": CFR_SIMULTANEOUS,
-    }
-)
+VARIANTS: Mapping[str, Variant] = {
+    "cfr": Variant(),
+    "cfr+": Variant(beta=-inf, gamma=1),
+    "lcfr": Variant(alpha=1, beta=1, gamma=1),  # linear
+    "dcfr": Variant(alpha=1.5, beta=0, gamma=2),  # discounted
+    "pcfr+": Variant(beta=-inf, gamma=2, predictive=True),
+    "cfr-simultaneous": Variant(alternating=False),  # as in Zinkevich et al. 2007
+}
 
 
 def require_iterations(iterations: int) -> None:
@@ -84,9 +74,8 @@ def require_iterations(iterations: int) -> None:
 class BaseSolver:
     """The base of all solvers on a tree: regrets and policy sums by slot `(S,)`."""
 
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
-        self.iterations = 0
+    def __init__(self, tree: Tree, variant: Variant = VARIANTS["cfr"]) -> None:
+        self.tree, self.variant, self.iterations = tree, variant, 0
         self._regret, self._policy_sum = np.zeros((2, tree.num_slots))
 
     def run(self, iterations: int) -> None:
@@ -100,6 +89,10 @@ class BaseSolver:
 
     def _advance(self, iterations: int) -> None:
         raise NotImplementedError
+
+    def _span(self, iterations: int) -> tuple[int, int, bool]:
+        """The first iteration, the last one, and whether players alternate, for compiled code."""
+        return self.iterations, self.iterations + iterations, self.variant.alternating
 
     def average_policy(self) -> Float64Array:
         """The average policy, which converges: `(I, A)`, uniform where it never arrives."""
@@ -124,9 +117,8 @@ class BaseSolver:
 class Solver(BaseSolver):
     """The exact mode: OpenSpiel's iterates bit for bit. Visits all nodes of the tree."""
 
-    def __init__(self, tree: Tree, variant: Variant = CFR) -> None:
-        super().__init__(tree)
-        self.variant = variant
+    def __init__(self, tree: Tree, variant: Variant = VARIANTS["cfr"]) -> None:
+        super().__init__(tree, variant)
         self._arrays = _arrays(tree)
         self._last_regret = np.zeros(tree.num_slots)
         self._probability = np.concatenate([np.zeros(tree.num_slots), tree.chance_probability])
@@ -135,13 +127,9 @@ class Solver(BaseSolver):
         self._advance(0)
 
     def _advance(self, iterations: int) -> None:
-        _iterate(
-            self._arrays,
-            (self._probability, self._reach, self._values),
-            (self._regret, self._last_regret, self._policy_sum),
-            self.variant.numbers,
-            (self.iterations, self.iterations + iterations, self.variant.alternating),
-        )
+        policy = self._probability, self._reach, self._values
+        sums = self._regret, self._last_regret, self._policy_sum
+        _iterate(self._arrays, policy, sums, self.variant.numbers, self._span(iterations))
 
     def current_policy(self) -> Float64Array:
         """The policy of the next iteration: `(I, A)`."""
@@ -153,17 +141,14 @@ def _frozen(table: Float64Array) -> Float64Array:
     return table
 
 
-# The kernel's inputs, each list in the order in which it is used:
+# The kernel's inputs, each row in the order in which it is used:
 #   nodes with children, last first: number, first child, number of children, first probability
-#   decision nodes as in `Tree.members`: number, first child, sequences (P, nodes), chance's reach
+#   decision nodes as in `Tree.members`: number, first child, sequences of all players
+#   chance's reach probability of these
 #   information sets by owner: first slot, end of slots, parent sequence, first member, end of
-#   members; and each owner's first information set.
-_Nodes: TypeAlias = tuple[UInt32Array, UInt32Array, UInt32Array, UInt32Array]
-_Members: TypeAlias = tuple[UInt32Array, UInt32Array, UInt32Array, Float64Array]
-_Infosets: TypeAlias = tuple[
-    UInt32Array, UInt32Array, UInt32Array, UInt32Array, UInt32Array, UInt32Array
-]
-_Arrays: TypeAlias = tuple[_Nodes, _Members, _Infosets]
+#   members
+#   each owner's first information set
+_Arrays: TypeAlias = tuple[UInt32Array, UInt32Array, Float64Array, UInt32Array, UInt32Array]
 # The kernel's outputs. The policy: probabilities by slot, then by chance's edges; reach
 # probabilities by sequence; values by player and node. Sums: regrets, those of the last
 # iteration, policies.
@@ -172,54 +157,44 @@ _Sums: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 
 
 def _arrays(tree: Tree) -> _Arrays:
-    first, counts = tree.first_child[:-1], np.diff(tree.first_child)
-    inner = np.flatnonzero(counts)[::-1]
+    first, counts, members = tree.first_child[:-1], np.diff(tree.first_child), tree.members
     slots = np.where(tree.infoset >= 0, tree.first_slot[tree.infoset], tree.num_slots + first)
+    numbers = np.arange(tree.num_nodes, dtype=np.int32)
+    nodes = np.column_stack([numbers, first, counts, slots])[counts > 0][::-1]
+    decisions = np.column_stack([members, first[members], tree.sequence[:, members].T])
+    starts, ends = tree.first_slot, tree.first_member
+    infosets = [starts[:-1], starts[1:], tree.parent_sequence, ends[:-1], ends[1:]]
     by_owner = np.argsort(tree.owner, kind="stable")
     owners = np.searchsorted(tree.owner[by_owner], np.arange(tree.num_players + 1))
-    nodes = unsigned(inner), unsigned(first[inner]), unsigned(counts[inner]), unsigned(slots[inner])
-    members = (
-        unsigned(tree.members),
-        unsigned(first[tree.members]),
-        unsigned(tree.sequence[:, tree.members]),
-        tree.chance_reach[tree.members],
-    )
-    infosets = (
-        unsigned(tree.first_slot[by_owner]),
-        unsigned(tree.first_slot[by_owner + 1]),
-        unsigned(tree.parent_sequence[by_owner]),
-        unsigned(tree.first_member[by_owner]),
-        unsigned(tree.first_member[by_owner + 1]),
+    return (
+        unsigned(nodes),
+        unsigned(decisions),
+        tree.chance_reach[members],
+        unsigned(np.column_stack(infosets)[by_owner]),
         unsigned(owners),
     )
-    return nodes, members, infosets
 
 
 @compiled
 def _iterate(
-    arrays: _Arrays,
-    policy: _Policy,
-    sums: _Sums,
-    numbers: Weights,
-    span: tuple[int, int, bool],
+    arrays: _Arrays, policy: _Policy, sums: _Sums, numbers: Weights, span: tuple[int, int, bool]
 ) -> None:
     """Run iterations `first + 1` to `last` in place; set the uniform policy before the first."""
     first, last, alternating = span
-    nodes, members, infosets = arrays
     players = len(policy[2])
     if first == 0:
         for player in range(players):
-            _update_policy(infosets, policy, sums, (1.0, 1.0, 0.0, 0.0), player)
+            _update_policy(arrays, policy, sums, (1.0, 1.0, 0.0, 0.0), player)
     for t in range(first + 1, last + 1):
         weights = iteration_weights(numbers, t)
         for player in range(players):
-            _fill_values(nodes, policy, player)
-            _add_regrets(members, infosets, policy, sums[0], player)
+            _fill_values(arrays[0], policy, player)
+            _add_regrets(arrays, policy, sums[0], player)
             if alternating:
-                _update_policy(infosets, policy, sums, weights, player)
+                _update_policy(arrays, policy, sums, weights, player)
         if not alternating:
             for player in range(players):
-                _update_policy(infosets, policy, sums, weights, player)
+                _update_policy(arrays, policy, sums, weights, player)
 
 
 @compiled
@@ -239,58 +214,50 @@ def _discount(t: int, exponent: float) -> float:
 
 
 @compiled
-def _fill_values(nodes: _Nodes, policy: _Policy, player: int) -> None:
+def _fill_values(nodes: UInt32Array, policy: _Policy, player: int) -> None:
     """Fill in a player's expected return at each node, from the last nodes to the first."""
-    number, first_child, counts, first_probability = nodes
     probability, _, values = policy
     value = values[player]
-    for i in range(np.uint64(len(number))):
-        child, slot = np.uint64(first_child[i]), np.uint64(first_probability[i])
+    for i in range(np.uint64(len(nodes))):
+        child, slot = np.uint64(nodes[i, 1]), np.uint64(nodes[i, 3])
         mean = 0.0
-        for k in range(np.uint64(counts[i])):
+        for k in range(np.uint64(nodes[i, 2])):
             mean += probability[slot + k] * value[child + k]
-        value[np.uint64(number[i])] = mean
+        value[np.uint64(nodes[i, 0])] = mean
 
 
 @compiled
-def _add_regrets(
-    members: _Members, infosets: _Infosets, policy: _Policy, regret: Float64Array, player: int
-) -> None:
+def _add_regrets(arrays: _Arrays, policy: _Policy, regret: Float64Array, player: int) -> None:
     """Add one iteration's regrets of a player."""
-    number, first_child, sequence, chance = members
-    starts, stops, _, first_member, last_member, first_infoset = infosets
+    _, members, chance, infosets, owners = arrays
     _, reach, values = policy
     value = values[player]
-    for i in range(np.uint64(first_infoset[player]), np.uint64(first_infoset[player + 1])):
-        start, count = np.uint64(starts[i]), np.uint64(stops[i] - starts[i])
-        for m in range(np.uint64(first_member[i]), np.uint64(last_member[i])):
+    for i in range(np.uint64(owners[player]), np.uint64(owners[player + 1])):
+        start, count = np.uint64(infosets[i, 0]), np.uint64(infosets[i, 1] - infosets[i, 0])
+        for m in range(np.uint64(infosets[i, 3]), np.uint64(infosets[i, 4])):
             others = 1.0
-            for other in range(len(sequence)):
+            for other in range(len(values)):
                 if other != player:
-                    others *= reach[np.uint64(sequence[other, m])]
+                    others *= reach[np.uint64(members[m, 2 + other])]
             if others == 0:
                 continue
             others *= chance[m]
-            child, mean = np.uint64(first_child[m]), value[np.uint64(number[m])]
+            child, mean = np.uint64(members[m, 1]), value[np.uint64(members[m, 0])]
             for k in range(count):
                 regret[start + k] += others * (value[child + k] - mean)
 
 
 @compiled
 def _update_policy(
-    infosets: _Infosets,
-    policy: _Policy,
-    sums: _Sums,
-    weights: Weights,
-    player: int,
+    arrays: _Arrays, policy: _Policy, sums: _Sums, weights: Weights, player: int
 ) -> None:
     """Add a player's policy to the average, discount its regrets, and match them."""
-    starts, stops, parent, _, _, first_infoset = infosets
+    _, _, _, infosets, owners = arrays
     probability, reach, _ = policy
     regret, last_regret, policy_sum = sums
     discount_positive, discount_negative, weight, prediction = weights
-    for i in range(first_infoset[player], first_infoset[player + 1]):
-        start, stop = starts[i], stops[i]
+    for i in range(owners[player], owners[player + 1]):
+        start, stop, parent = infosets[i, 0], infosets[i, 1], infosets[i, 2]
         total = 0.0
         for slot in range(start, stop):
             policy_sum[slot] += weight * reach[slot + 1]
@@ -301,4 +268,4 @@ def _update_policy(
             total += probability[slot]
         for slot in range(start, stop):
             probability[slot] = probability[slot] / total if total > 0 else 1.0 / (stop - start)
-            reach[slot + 1] = reach[parent[i]] * probability[slot]
+            reach[slot + 1] = reach[parent] * probability[slot]

@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
-from algorithms.exact.cfr import CFR, BaseSolver, Variant, Weights, iteration_weights
+from algorithms.exact.cfr import VARIANTS, BaseSolver, Variant, Weights, iteration_weights
 from algorithms.exact.tree import CHANCE, Tree, ranges, unsigned
 from algorithms.support.arrays import Float64Array, IntpArray, UInt32Array
 from algorithms.support.compiled import compiled, part
-from algorithms.support.lanes import Lanes, add_scaled, load, reciprocal, store, zeros
+from algorithms.support.lanes import Lanes, add_scaled, add_to, load, maximum, reciprocal, store
 
 WIDTHS = (1, 2, 4, 6, 8)  # numbers of lanes that vector instructions handle well
 MIN_DENSITY = 0.25  # of terminals in the matrices: below it lanes are slower than none
@@ -40,26 +40,20 @@ MIN_DENSITY = 0.25  # of terminals in the matrices: below it lanes are slower th
 class FastSolver(BaseSolver):
     """The fast mode: the exact mode's iterates up to rounding."""
 
-    def __init__(self, tree: Tree, variant: Variant = CFR) -> None:
-        super().__init__(tree)
-        self.variant = variant
+    def __init__(self, tree: Tree, variant: Variant = VARIANTS["cfr"]) -> None:
+        super().__init__(tree, variant)
         self._layout = layout = make_layout(tree)
         shape = layout.positions, layout.width
         regret, policy_sum, value, reach = np.zeros((4, *shape))
         reach[: tree.num_players] = 1
         predicted = np.zeros(shape) if variant.predictive else regret
-        scale = np.full((layout.groups, layout.width), np.inf)
+        scale = np.full((len(layout.arrays[0]), layout.width), np.inf)
         self._tables = regret, predicted, scale, value, reach, policy_sum
         self._advance(0)
 
     def _advance(self, iterations: int) -> None:
-        _iterate(
-            zeros(self._layout.width),
-            self._layout.arrays,
-            self._tables,
-            self.variant.numbers,
-            (self.iterations, self.iterations + iterations, self.variant.alternating),
-        )
+        zero, arrays = (0.0,) * self._layout.width, self._layout.arrays
+        _iterate(zero, arrays, self._tables, self.variant.numbers, self._span(iterations))
         regret, *_, policy_sum = self._tables
         np.take(regret, self._layout.slot_cell, out=self._regret)
         np.take(policy_sum, self._layout.slot_cell, out=self._policy_sum)
@@ -70,12 +64,10 @@ class FastSolver(BaseSolver):
         return self._normalized(np.maximum(predicted, 0))
 
 
-# The kernel's inputs. Groups: first position of each (and the end), parent position. Blocks: the
-# player's position, the others' positions, the number of the matrix between them. Then the matrices
-# `[matrix, opponent's lane, player's lane]`, and each player's first group and first block.
-_Groups: TypeAlias = tuple[UInt32Array, UInt32Array]
-_Blocks: TypeAlias = tuple[UInt32Array, UInt32Array, UInt32Array]
-_Arrays: TypeAlias = tuple[_Groups, _Blocks, Float64Array, IntpArray, IntpArray]
+# The kernel's inputs. Groups: first position, end, parent position. Blocks: the player's position,
+# the number of the matrix, the others' positions. Then the matrices `[matrix, opponent's lane,
+# player's lane]`, and each player's first group and first block.
+_Arrays: TypeAlias = tuple[UInt32Array, UInt32Array, Float64Array, IntpArray, IntpArray]
 # The kernel's outputs, by position and lane: regrets; predicted regrets (the same array unless the
 # variant is predictive); by group and lane the scale of regret matching, 1 / the sum of predicted
 # regrets above 0; counterfactual values; reach probabilities; policy sums.
@@ -90,7 +82,6 @@ class Layout:
 
     width: int  # number of lanes
     positions: int
-    groups: int
     slot_cell: IntpArray  # (S,) each slot's cell in a flattened table (positions, width)
     arrays: _Arrays
 
@@ -124,13 +115,12 @@ def _layout(tree: Tree, max_width: int) -> tuple[Layout, float]:
     position[:, 0] = np.arange(players)
     lanes = np.append(0, lane[infosets])
     owner, parent = tree.owner[example][order], tree.parent_sequence[example][order]
+    groups = unsigned(np.column_stack([first[:-1], first[1:], position[owner, parent]]))
     blocks, matrices, first_block = _blocks(tree, position, lanes, width)
+    density = len(tree.terminals) * players / max(len(blocks) * width**2, 1)
     first_group = np.searchsorted(owner, np.arange(players + 1))
-    density = len(tree.terminals) * players / max(matrices[blocks[2]].size, 1)
-    groups = unsigned(first), unsigned(position[owner, parent])
     arrays = groups, blocks, matrices, first_group, first_block
-    cells = slot_position * width + lanes[1:]
-    return Layout(width, int(first[-1]), len(order), cells, arrays), density
+    return Layout(width, int(first[-1]), slot_position * width + lanes[1:], arrays), density
 
 
 def _group_infosets(tree: Tree, max_width: int) -> tuple[IntpArray, IntpArray, IntpArray]:
@@ -148,7 +138,8 @@ def _group_infosets(tree: Tree, max_width: int) -> tuple[IntpArray, IntpArray, I
     # By sequence, filled in from the root down.
     position_of, lane_of, level_of = np.zeros((3, tree.num_slots + 1), np.intp)
     groups, positions = 0, 1
-    for infosets in np.split(np.argsort(depth, kind="stable"), _borders(np.sort(depth))):
+    for step in np.unique(depth):
+        infosets = np.flatnonzero(depth == step)
         parent = tree.parent_sequence[infosets]
         others = position_of[tree.sequence[:, nodes[infosets]]]
         others[owner[infosets], np.arange(len(infosets))] = position_of[parent]
@@ -183,14 +174,13 @@ def _chance_events(tree: Tree, nodes: IntpArray) -> IntpArray:
 
 def _blocks(
     tree: Tree, position: IntpArray, lanes: IntpArray, width: int
-) -> tuple[_Blocks, Float64Array, IntpArray]:
+) -> tuple[UInt32Array, Float64Array, IntpArray]:
     """The blocks of all players, the distinct matrices among them, and each player's first block.
 
     Between more than two players there is one lane. The opponent of a single player is its own
     empty sequence, which has reach probability 1.
     """
-    own, others, matrices, first = [], [], [], [0]
-    ends = tree.terminal_sequence
+    blocks, matrices, ends = [], [], tree.terminal_sequence
     if tree.num_players == 1:
         ends, position = np.append(ends, 0 * ends, axis=0), np.append(position, position, axis=0)
     for player in range(tree.num_players):
@@ -200,21 +190,16 @@ def _blocks(
         _, example = np.unique(number, return_index=True)
         cell = (number * width + lanes[ends[order[1]]]) * width + lanes[ends[player]]
         matrix = np.bincount(cell, tree.terminal_payoff[player], len(example) * width**2)
-        matrix = matrix.reshape(-1, width, width)
-        used = (at[0, example] >= tree.num_players) & matrix.any(axis=(1, 2))
-        own.append(at[0, example[used]])
-        others.append(at[1:, example[used]])
+        matrix = matrix.reshape(-1, width**2)
+        used = (at[0, example] >= tree.num_players) & matrix.any(axis=1)
+        blocks.append(at[:, example[used]].T)
         matrices.append(matrix[used])
-        first.append(first[-1] + int(used.sum()))
-    flat = np.concatenate(matrices).reshape(-1, width**2)
+    flat = np.concatenate(matrices)
     # Plain numbers if possible: sorting rows is several times slower.
     distinct, which = np.unique(flat.ravel() if width == 1 else flat, axis=0, return_inverse=True)
-    blocks = (
-        unsigned(np.concatenate(own)),
-        unsigned(np.concatenate(others, axis=1)),
-        unsigned(which.ravel()),
-    )
-    return blocks, distinct.reshape(-1, width, width), np.array(first)
+    rows = np.insert(np.concatenate(blocks), 1, which.ravel(), axis=1)
+    first = np.cumsum([0, *map(len, blocks)])
+    return unsigned(rows), distinct.reshape(-1, width, width), first
 
 
 def _numbered(*columns: npt.NDArray[np.integer]) -> IntpArray:
@@ -230,26 +215,15 @@ def _numbered(*columns: npt.NDArray[np.integer]) -> IntpArray:
 
 def _rank(numbers: IntpArray) -> IntpArray:
     """How many equal numbers come before each."""
-    order = np.argsort(numbers, kind="stable")
-    borders = np.append(0, _borders(numbers[order]))
-    sizes = np.diff(np.append(borders, len(numbers)))
-    rank = np.empty_like(numbers)
-    rank[order] = np.arange(len(numbers)) - np.repeat(borders, sizes)
+    order, rank = np.argsort(numbers, kind="stable"), np.empty_like(numbers)
+    ascending = numbers[order]
+    rank[order] = np.arange(len(numbers)) - np.searchsorted(ascending, ascending)
     return rank
-
-
-def _borders(ascending: npt.NDArray[np.integer]) -> IntpArray:
-    """Where a new number begins."""
-    return np.flatnonzero(np.diff(ascending)) + 1
 
 
 @compiled
 def _iterate(
-    zero: Lanes,
-    arrays: _Arrays,
-    tables: _Tables,
-    numbers: Weights,
-    span: tuple[int, int, bool],
+    zero: Lanes, arrays: _Arrays, tables: _Tables, numbers: Weights, span: tuple[int, int, bool]
 ) -> None:
     """Run iterations `first + 1` to `last` in place; set the uniform policy before the first."""
     first, last, alternating = span
@@ -272,58 +246,56 @@ def _iterate(
 @part
 def _add_terminals(zero: Lanes, arrays: _Arrays, tables: _Tables, player: int) -> None:
     """Add the terminals' payoffs, times the others' reach, to a player's counterfactual values."""
-    _, (own, others, which), matrices, _, first_block = arrays
+    _, blocks, matrices, _, first_block = arrays
     _, _, _, value, reach, _ = tables
     for b in range(np.uint64(first_block[player]), np.uint64(first_block[player + 1])):
-        payoff = _matrix_product(
-            zero, matrices, np.uint64(which[b]), reach, np.uint64(others[0, b])
-        )
+        matrix, opponent = np.uint64(blocks[b, 1]), np.uint64(blocks[b, 2])
+        payoff = zero  # the matrix times the opponent's reach in its lanes
+        for j in range(len(zero)):
+            theirs = reach[opponent, j]
+            for i in range(len(zero)):
+                payoff = tuple_setitem(payoff, i, payoff[i] + matrices[matrix, j, i] * theirs)
         rest = 1.0  # reach of players beyond the second: there is one lane then
-        for k in range(1, len(others)):
-            rest *= reach[np.uint64(others[k, b]), 0]
-        at = np.uint64(own[b])
-        store(value, at, add_scaled(load(value, at, zero), payoff, rest))
+        for k in range(3, blocks.shape[1]):
+            rest *= reach[np.uint64(blocks[b, k]), 0]
+        add_to(value, np.uint64(blocks[b, 0]), payoff, rest)
 
 
 @part
 def _add_regrets(
-    zero: Lanes,
-    arrays: _Arrays,
-    tables: _Tables,
-    player: int,
-    weights: Weights,
+    zero: Lanes, arrays: _Arrays, tables: _Tables, player: int, weights: Weights
 ) -> None:
     """Add one iteration's regrets of a player, and discount them, from the last group to the first.
 
     `value` holds the terminals' part, and is 0 again afterwards.
     """
-    (firsts, parents), _, _, first_group, _ = arrays
+    groups, _, _, first_group, _ = arrays
     regret, predicted, scale, value, _, _ = tables
     discount_positive, discount_negative, _, prediction = weights
-    discounts, one = discount_positive < 1 or discount_negative < 1, np.uint64(1)
+    discounts = discount_positive < 1 or discount_negative < 1
     for back in range(first_group[player + 1] - first_group[player]):
         g = np.uint64(first_group[player + 1] - 1 - back)
-        first, last = np.uint64(firsts[g]), np.uint64(firsts[g + one])
+        first, last = np.uint64(groups[g, 0]), np.uint64(groups[g, 1])
         uniform, factor = 1.0 / float(last - first), load(scale, g, zero)
-        mean = zero
+        mean = total = zero
         for at in range(first, last):
             share = _times_policy(load(value, at, zero), load(predicted, at, zero), factor, uniform)
-            mean = add_scaled(mean, share, 1.0)
-        total = zero
+            mean = add_scaled(mean, share)
         for at in range(first, last):
             new = add_scaled(load(value, at, zero), mean, -1.0)
             store(value, at, zero)
-            regrets = add_scaled(load(regret, at, zero), new, 1.0)
+            regrets = add_scaled(load(regret, at, zero), new)
             if discounts:
-                regrets = _discounted(regrets, discount_positive, discount_negative)
+                for i in range(len(zero)):
+                    kept = discount_positive if regrets[i] >= 0 else discount_negative
+                    regrets = tuple_setitem(regrets, i, regrets[i] * kept)
             store(regret, at, regrets)
             if prediction > 0:  # else both are one array
                 regrets = add_scaled(regrets, new, prediction)
                 store(predicted, at, regrets)
-            total = _add_positive(total, regrets)
+            total = add_scaled(total, maximum(regrets, zero))
         store(scale, g, reciprocal(total))
-        parent = np.uint64(parents[g])
-        store(value, parent, add_scaled(load(value, parent, zero), mean, 1.0))
+        add_to(value, np.uint64(groups[g, 2]), mean)
     store(value, player, zero)
 
 
@@ -332,29 +304,15 @@ def _update_policy(
     zero: Lanes, arrays: _Arrays, tables: _Tables, player: int, weight: float
 ) -> None:
     """Add a player's policy to the average, then set its reach by the next policy."""
-    (firsts, parents), _, _, first_group, _ = arrays
+    groups, _, _, first_group, _ = arrays
     _, predicted, scale, _, reach, policy_sum = tables
-    one = np.uint64(1)
     for g in range(np.uint64(first_group[player]), np.uint64(first_group[player + 1])):
-        first, last = np.uint64(firsts[g]), np.uint64(firsts[g + one])
+        first, last = np.uint64(groups[g, 0]), np.uint64(groups[g, 1])
         uniform, factor = 1.0 / float(last - first), load(scale, g, zero)
-        arrival = load(reach, np.uint64(parents[g]), zero)
+        arrival = load(reach, np.uint64(groups[g, 2]), zero)
         for at in range(first, last):
-            total = add_scaled(load(policy_sum, at, zero), load(reach, at, zero), weight)
-            store(policy_sum, at, total)
+            add_to(policy_sum, at, load(reach, at, zero), weight)
             store(reach, at, _times_policy(arrival, load(predicted, at, zero), factor, uniform))
-
-
-@part
-def _matrix_product(
-    total: Lanes, matrices: Float64Array, which: np.uint64, reach: Float64Array, other: np.uint64
-) -> Lanes:
-    """A block's matrix times the opponent's reach in its lanes, added to `total`."""
-    for j in range(len(total)):
-        opponent = reach[other, j]
-        for i in range(len(total)):
-            total = tuple_setitem(total, i, total[i] + matrices[which, j, i] * opponent)
-    return total
 
 
 @part
@@ -364,18 +322,3 @@ def _times_policy(lanes: Lanes, predicted: Lanes, factor: Lanes, uniform: float)
         probability = max(predicted[i], 0.0) * factor[i] if factor[i] < np.inf else uniform
         lanes = tuple_setitem(lanes, i, lanes[i] * probability)
     return lanes
-
-
-@part
-def _discounted(regret: Lanes, positive: float, negative: float) -> Lanes:
-    for i in range(len(regret)):
-        factor = positive if regret[i] >= 0 else negative
-        regret = tuple_setitem(regret, i, regret[i] * factor)
-    return regret
-
-
-@part
-def _add_positive(total: Lanes, predicted: Lanes) -> Lanes:
-    for i in range(len(total)):
-        total = tuple_setitem(total, i, total[i] + max(predicted[i], 0.0))
-    return total

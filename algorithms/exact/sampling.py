@@ -5,41 +5,37 @@ Outcome sampling plays single hands and divides by their probability. Both add r
 expectation is CFR's (see `algorithms.exact.cfr` for the equations).
 """
 
-from typing import Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from algorithms.exact.cfr import BaseSolver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.support.arrays import Float64Array, Int8Array, Int32Array, IntpArray, UInt64Array
-from algorithms.support.compiled import STEP, compiled, mixed
+from algorithms.support.compiled import compiled, draw
 from kuhn_bridge.errors import GameError
 
-Scheme: TypeAlias = Literal["external", "outcome"]
-
+SAMPLING = ("es-mccfr", "os-mccfr")  # external and outcome sampling
 EXPLORATION = 0.6  # outcome sampling's probability of a uniformly random action, as in OpenSpiel
 
 
 class SamplingSolver(BaseSolver):
-    """A run of one sampling scheme on one tree; the same seed gives the same run."""
+    """A run of one of `SAMPLING` on one tree; the same seed gives the same run."""
 
-    def __init__(self, tree: Tree, scheme: Scheme = "external", *, seed: int = 0) -> None:
+    def __init__(self, tree: Tree, name: str = "es-mccfr", *, seed: int = 0) -> None:
         super().__init__(tree)
         if tree.num_players < 2:  # a player's policy is averaged while the one before it updates
             raise GameError(f"{tree.name} has one player; sampling needs two or more: use cfr+")
-        self.scheme = scheme
-        self._random: UInt64Array = (
-            np.random.SeedSequence(seed).generate_state(1, np.uint64).astype(np.uint64)
-        )
+        self.name = name
+        self._random: Any = np.random.SeedSequence(seed).generate_state(1, np.uint64)
         self._policy = np.zeros(tree.num_slots)
 
     def _advance(self, iterations: int) -> None:
         """Take one sample per player and iteration."""
         t = self.tree
         nodes = t.first_child, t.player, t.infoset, t.first_slot, t.chance_probability, t.returns
-        sample = _external if self.scheme == "external" else _outcome
         sums = self._regret, self._policy_sum, self._policy
-        sample(nodes, sums, self._random, iterations)
+        _sample(self.name == "es-mccfr", nodes, sums, self._random, iterations)
 
 
 _Arrays: TypeAlias = tuple[
@@ -49,21 +45,21 @@ _Sums: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 
 
 @compiled
-def _external(arrays: _Arrays, sums: _Sums, random: UInt64Array, iterations: int) -> None:
-    visits = np.empty((2, len(arrays[1])), np.int64)
-    values = np.empty(len(arrays[1]))
+def _sample(
+    external: bool, arrays: _Arrays, sums: _Sums, random: UInt64Array, iterations: int
+) -> None:
+    visits, values = np.empty((2, len(arrays[1])), np.int64), np.empty(len(arrays[1]))
     for _ in range(iterations):
         for player in range(len(arrays[5])):
-            _sample_external(player, arrays, sums, (visits, values), random)
+            if external:
+                _sample_external(player, arrays, sums, (visits, values), random)
+            else:
+                _sample_outcome(player, arrays, sums, visits, random)
 
 
 @compiled
 def _sample_external(
-    player: int,
-    arrays: _Arrays,
-    sums: _Sums,
-    scratch: tuple[IntpArray, Float64Array],
-    random: UInt64Array,
+    player: int, arrays: _Arrays, sums: _Sums, scratch: tuple[Any, Any], random: UInt64Array
 ) -> None:
     """Add the player's regrets: all of its actions, one sample of everything else.
 
@@ -122,14 +118,6 @@ def _next_decision(
 
 
 @compiled
-def _outcome(arrays: _Arrays, sums: _Sums, random: UInt64Array, iterations: int) -> None:
-    path = np.empty((len(arrays[1]), 2), np.int64)
-    for _ in range(iterations):
-        for player in range(len(arrays[5])):
-            _sample_outcome(player, arrays, sums, path, random)
-
-
-@compiled
 def _sample_outcome(
     player: int, arrays: _Arrays, sums: _Sums, path: IntpArray, random: UInt64Array
 ) -> None:
@@ -158,18 +146,18 @@ def _sample_outcome(
             for slot in range(start, stop):
                 policy_sum[slot] += policy[slot] / (chance_reach * sampled)
         else:
-            if _uniform(random) < EXPLORATION:
-                k = int(_uniform(random) * (stop - start))
+            if draw(random) < EXPLORATION:
+                k = int(draw(random) * (stop - start))
             sampled *= EXPLORATION / (stop - start) + (1 - EXPLORATION) * policy[start + k]
             if actor[node] == player:
-                path[steps, 0], path[steps, 1] = infoset[node], start + k
+                path[0, steps], path[1, steps] = infoset[node], start + k
                 steps += 1
             else:
                 others *= policy[start + k]
         node = child + k
     value = returns[player, node] * others / sampled  # sampled counterfactual value
     for step in range(steps - 1, -1, -1):
-        at, chosen = path[step]
+        at, chosen = path[:, step]
         regret[chosen] += value
         value *= policy[chosen]
         for slot in range(first_slot[at], first_slot[at + 1]):
@@ -190,16 +178,9 @@ def _match_regrets(regret: Float64Array, start: int, stop: int, policy: Float64A
 @compiled
 def _draw(probabilities: Float64Array, start: int, stop: int, random: UInt64Array) -> int:
     """An index from 0 to `stop - start - 1`, drawn from `probabilities[start:stop]`."""
-    left = _uniform(random)
+    left = draw(random)
     for index in range(start, stop - 1):
         left -= probabilities[index]
         if left < 0:
             return index - start
     return stop - start - 1
-
-
-@compiled
-def _uniform(random: UInt64Array) -> float:
-    """The next number in [0, 1)."""
-    random[0] += STEP
-    return float(mixed(random[0]) >> np.uint64(11)) * 2.0**-53

@@ -11,19 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
-from algorithms.support.arrays import (
-    BoolArray,
-    Float32Array,
-    Float64Array,
-    Int8Array,
-    Int16Array,
-    Int32Array,
-    Int64Array,
-    IntpArray,
-    UInt8Array,
-    UInt64Array,
-)
-from algorithms.support.compiled import STEP, compiled, mixed
+from algorithms.support import arrays
+from algorithms.support.compiled import STEP, compiled, draw, mixed
 from kuhn_bridge.errors import IllegalActionError
 
 # The golden ratio times 2^64: its multiples modulo 2^64 fill the range more evenly than any draws.
@@ -35,26 +24,32 @@ _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 class Rules(NamedTuple):
     """A tree as compiled code plays it: N nodes, I information sets, A actions, P players."""
 
-    state: UInt8Array  # (N,) _MOVES: chance or a fixed policy acts, _WAITS: an action is given
-    player: Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
-    infoset: Int32Array  # (N,) -1 where no player acts
-    first_child: Int32Array  # (N + 1,)
-    child: Int16Array  # (I, A) which child an action leads to, -1 where illegal
-    chance: Float64Array  # (N,) running sums of chance's probabilities among siblings
-    policy: Float64Array  # (I, A) running sums of the fixed policies' probabilities
-    returns: Float32Array  # (N, P)
-    deals: Int32Array  # (D, 2) nodes after chance's first moves: a cell's own, and its alias
-    own_share: UInt64Array  # (D,) the share of a cell that is its own, times 2^32 (Vose 1991)
+    state: (
+        arrays.UInt8Array
+    )  # (N,) _MOVES: chance or a fixed policy acts, _WAITS: an action is given
+    player: arrays.Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
+    infoset: arrays.Int32Array  # (N,) -1 where no player acts
+    first_child: arrays.Int32Array  # (N + 1,)
+    child: arrays.Int16Array  # (I, A) which child an action leads to, -1 where illegal
+    chance: arrays.Float64Array  # (N,) running sums of chance's probabilities among siblings
+    policy: arrays.Float64Array  # (I, A) running sums of the fixed policies' probabilities
+    returns: arrays.Float32Array  # (N, P)
+    deals: arrays.Int32Array  # (D, 2) nodes after chance's first moves: a cell's own, and its alias
+    own_share: (
+        arrays.UInt64Array
+    )  # (D,) the share of a cell that is its own, times 2^32 (Vose 1991)
     first_acts: bool  # whether no opponent acts before the first action of a hand
 
 
 class Hands(NamedTuple):
     """The state of n hands, which steps change in place."""
 
-    node: Int32Array  # (n,)
-    acted: Int8Array  # (n,) who acted in the last step
-    reached: Int32Array  # (n,) the node that the last step led to: terminal, or `node`
-    counters: UInt64Array  # (2,) the state of the random stream, and how many hands were dealt
+    node: arrays.Int32Array  # (n,)
+    acted: arrays.Int8Array  # (n,) who acted in the last step
+    reached: arrays.Int32Array  # (n,) the node that the last step led to: terminal, or `node`
+    counters: (
+        arrays.UInt64Array
+    )  # (2,) the state of the random stream, and how many hands were dealt
 
 
 class Simulator:
@@ -62,12 +57,7 @@ class Simulator:
 
     The number of a hand determines its deal: over many hands each deal occurs as often as its
     probability says, with less noise than random deals. Chance later in a hand is random.
-
-    Args:
-        tree: tree of the game.
-        hands: number of hands n.
-        seed: seed of the random stream.
-        opponents: tables `(I, A)` that play some seats, but not all.
+    `opponents` are tables `(I, A)` that play some seats, but not all.
     """
 
     def __init__(
@@ -82,53 +72,49 @@ class Simulator:
         self._rules = rules_of(tree, opponents or {})
         self._legal_first = np.argsort(~tree.legal, axis=1, kind="stable").astype(np.uint8)
         self._num_legal = tree.legal.sum(axis=1).astype(np.uint8)
-        self._hands = Hands(
-            np.zeros(hands, np.int32),
-            np.zeros(hands, np.int8),
-            np.zeros(hands, np.int32),
-            np.zeros(2, np.uint64),
-        )
+        node, reached = np.zeros((2, hands), np.int32)
+        self._hands = Hands(node, np.zeros(hands, np.int8), reached, np.zeros(2, np.uint64))
         self.seed(seed)
         self.deal()
 
     @property
-    def seats(self) -> Int8Array:
+    def seats(self) -> arrays.Int8Array:
         """The player to act in each hand: `(n,)`."""
         return self._rules.player[self._hands.node]
 
     @property
-    def infosets(self) -> Int32Array:
+    def infosets(self) -> arrays.Int32Array:
         """The information set of each player to act: `(n,)`."""
         return self._rules.infoset[self._hands.node]
 
     @property
-    def nodes(self) -> Int32Array:
+    def nodes(self) -> arrays.Int32Array:
         """The node of each hand: `(n,)`."""
         return self._hands.node.copy()
 
     @property
-    def acted(self) -> Int8Array:
+    def acted(self) -> arrays.Int8Array:
         """The player who acted in the last step of each hand: `(n,)`."""
         return self._hands.acted
 
     @property
-    def returns(self) -> Float32Array:
+    def returns(self) -> arrays.Float32Array:
         """Every player's returns where a hand ended in the last step, else 0: `(n, P)`."""
         return self._rules.returns[self._hands.reached]
 
     @property
-    def ended(self) -> BoolArray:
+    def ended(self) -> arrays.BoolArray:
         """Whether a hand ended in the last step: `(n,)`."""
         return np.equal(self._rules.state[self._hands.reached], _ENDED)
 
     def seed(self, seed: int) -> None:
         """Restart the random stream."""
-        self._hands.counters[0] = _first_state(seed)
+        self._hands.counters[0] = new_stream(seed)[0]
 
     def deal(self) -> None:
         """Deal the first n hands."""
         self._hands.counters[1] = 0
-        _deal(self._rules, self._hands)
+        _deal(self._rules, self._hands, everywhere=True)
 
     def step(self, actions: npt.NDArray[np.integer[Any]]) -> None:
         """Play one action per hand `(n,)`; illegal ones raise an error and change nothing."""
@@ -136,24 +122,13 @@ class Simulator:
             raise IllegalActionError(
                 f"{len(self._hands.node):,} hands need as many actions; got {np.shape(actions)}"
             )
-        if not _all_legal(self._rules, self._hands.node, actions):
-            raise self._illegal(actions)
+        if (hand := _first_illegal(self._rules, self._hands.node, actions)) < len(actions):
+            raise IllegalActionError(f"action {actions[hand]} is illegal in hand {hand}")
         _step(self._rules, self._hands, actions)
         if not self._rules.first_acts:
-            _deal_where_ended(self._rules, self._hands)
+            _deal(self._rules, self._hands, everywhere=False)
 
-    def _illegal(self, actions: npt.NDArray[np.integer[Any]]) -> IllegalActionError:
-        for hand, infoset in enumerate(self.infosets):
-            action = actions[hand]
-            if action not in np.flatnonzero(self.tree.legal[infoset]):
-                return IllegalActionError(f"action {action} is illegal in hand {hand}")
-        raise AssertionError
-
-    def look_up(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The rows of a table `(I, width)` at the hands' information sets: `(n, width)`."""
-        return _look_up(table, self._rules.infoset, self._hands.node)
-
-    def random_actions(self) -> UInt8Array:
+    def random_actions(self) -> arrays.UInt8Array:
         """A legal action for each hand, all equally likely: `(n,)`."""
         actions = np.empty(len(self._hands.node), np.uint8)
         _random_actions(self._rules, self._hands, self._num_legal, self._legal_first, actions)
@@ -169,46 +144,9 @@ class Simulator:
         self._hands.counters[:] = np.array(state["counters"], np.uint64)
 
 
-class Stream:
-    """Random numbers, one at a time: those of a `Simulator` with the same seed."""
-
-    def __init__(self, seed: int) -> None:
-        self.state = np.array([_first_state(seed)])
-
-    def draw(self) -> float:
-        """A number in [0, 1)."""
-        return draw(self.state)
-
-    def get_state(self) -> int:
-        """Everything that later numbers depend on."""
-        return int(self.state[0])
-
-    def set_state(self, state: int) -> None:
-        """Continue from a state of `get_state`."""
-        self.state[0] = np.uint64(state)
-
-
-def _first_state(seed: int) -> np.uint64:
-    return np.random.default_rng(seed).integers(2**63, dtype=np.uint64)
-
-
-def play_out(rules: Rules, hands: int, stream: Stream) -> Int64Array:
-    """The number of `hands` that end at each node if opponents play all seats: `(N,)`."""
-    counts = np.zeros(len(rules.player), np.int64)
-    _play_out(rules, hands, stream.state, counts)
-    return counts
-
-
-def play_hands(tree: Tree, policy: npt.ArrayLike, streams: UInt64Array) -> Int64Array:
-    """The terminal nodes of n hands that a joint policy `(I, A)` plays: `(n,)`.
-
-    The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
-    first states. So two policies play the same hand until they choose different actions.
-    """
-    everyone = dict.fromkeys(range(tree.num_players), policy)
-    nodes = np.zeros(len(streams), np.int64)
-    _play_hands(rules_of(tree, everyone), streams, nodes)
-    return nodes
+def new_stream(seed: int) -> arrays.UInt64Array:
+    """The state `(1,)` of the random stream of a `Simulator` with that seed, for `draw`."""
+    return np.random.default_rng(seed).integers(2**63, size=1, dtype=np.uint64)
 
 
 def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
@@ -219,15 +157,20 @@ def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
         policy[own] = np.asarray(table, np.float64)[own]
     inside = (tree.player == CHANCE) | np.isin(tree.player, list(opponents))
     state = np.select([tree.player == TERMINAL, inside], [_ENDED, _MOVES], _WAITS)
-    deals = _deals(tree)
+    # The nodes after chance's first moves, where no player has acted.
+    deals = np.flatnonzero((tree.player != CHANCE) & ~tree.sequence.any(axis=0)).astype(np.int32)
     own_share, alias = _alias_table(tree.chance_reach[deals])
+    chance = np.zeros(tree.num_nodes)
+    for node in np.flatnonzero(tree.player == CHANCE):
+        children = slice(tree.first_child[node], tree.first_child[node + 1])
+        chance[children] = running_sums(tree.chance_probability[None, children])[0]
     return Rules(
         state.astype(np.uint8),
         tree.player,
         tree.infoset,
         tree.first_child,
         np.where(tree.legal, np.cumsum(tree.legal, axis=1) - 1, -1).astype(np.int16),
-        _sums_among_siblings(tree),
+        chance,
         running_sums(policy),
         np.ascontiguousarray(tree.returns.T, np.float32),
         np.column_stack([deals, deals[alias]]),
@@ -236,27 +179,15 @@ def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
     )
 
 
-def running_sums(probabilities: npt.ArrayLike) -> Float64Array:
+def running_sums(probabilities: npt.ArrayLike) -> arrays.Float64Array:
     """Running sums of each row, `(R, A)`, ending in exactly 1 at the last action with weight."""
     sums = np.cumsum(np.asarray(probabilities, np.float64), axis=1)
     return np.asarray(sums / sums[:, -1:])
 
 
-def _deals(tree: Tree) -> Int32Array:
-    """The nodes after chance's first moves, breadth first."""
-    found, level = list[int](), [0]
-    while level:
-        found += [node for node in level if tree.player[node] != CHANCE]
-        dealing = [node for node in level if tree.player[node] == CHANCE]
-        level = [
-            child
-            for node in dealing
-            for child in range(tree.first_child[node], tree.first_child[node + 1])
-        ]
-    return np.array(found, np.int32)
-
-
-def _alias_table(probabilities: Float64Array) -> tuple[Float64Array, IntpArray]:
+def _alias_table(
+    probabilities: arrays.Float64Array,
+) -> tuple[arrays.Float64Array, arrays.IntpArray]:
     """D cells of equal size: the share of each that is its own, and the index that has the rest."""
     count = len(probabilities)
     share, alias = probabilities * count / probabilities.sum(), np.arange(count)
@@ -272,35 +203,21 @@ def _alias_table(probabilities: Float64Array) -> tuple[Float64Array, IntpArray]:
     return share, alias
 
 
-def _sums_among_siblings(tree: Tree) -> Float64Array:
-    """Running sums of chance's probabilities among the children of a node: `(N,)`."""
-    sums = np.zeros(tree.num_nodes)
-    for node in np.flatnonzero(tree.player == CHANCE):
-        own = slice(tree.first_child[node], tree.first_child[node + 1])
-        sums[own] = running_sums(tree.chance_probability[None, own])[0]
-    return sums
-
-
 @compiled
-def draw(stream: UInt64Array) -> float:
-    """A number in [0, 1) from the stream's next 53 bits."""
-    stream[0] += STEP
-    return float((mixed(stream[0]) >> np.uint64(11)) * 2.0**-53)
-
-
-@compiled
-def _all_legal(rules: Rules, node: Int32Array, actions: npt.NDArray[Any]) -> bool:
-    legal, width = True, np.uint64(rules.child.shape[1])
+def _first_illegal(rules: Rules, node: arrays.Int32Array, actions: npt.NDArray[Any]) -> int:
+    """The first hand whose action is illegal, or the number of hands."""
+    first, width = len(node), np.uint64(rules.child.shape[1])
     for i in range(len(node)):
         action = np.uint64(actions[i])  # a negative number becomes far larger than `width`
         known = min(action, width - np.uint64(1))
         infoset = np.uint64(rules.infoset[np.uint64(node[i])])
-        legal &= (action == known) & (rules.child[infoset, known] >= 0)
-    return legal
+        legal = (action == known) & (rules.child[infoset, known] >= 0)
+        first = min(first, i + legal * len(node))  # no branch
+    return first
 
 
 @compiled
-def _advance(rules: Rules, node: Any, stream: UInt64Array) -> Any:
+def _advance(rules: Rules, node: Any, stream: arrays.UInt64Array) -> Any:
     """The next node at which an action is given or the hand ends, after chance and opponents."""
     while rules.state[node] == _MOVES:
         number, next_node = draw(stream), rules.first_child[node]
@@ -325,7 +242,7 @@ def deal_of(rules: Rules, hand: np.uint64) -> int:
 
 
 @compiled
-def _next_hand(rules: Rules, counters: UInt64Array) -> Any:
+def _next_hand(rules: Rules, counters: arrays.UInt64Array) -> Any:
     """The first node of the next hand in which an action is to be given."""
     while True:
         deal = deal_of(rules, counters[1])
@@ -336,9 +253,10 @@ def _next_hand(rules: Rules, counters: UInt64Array) -> Any:
 
 
 @compiled
-def _deal(rules: Rules, hands: Hands) -> None:
+def _deal(rules: Rules, hands: Hands, everywhere: bool) -> None:
     for i in range(len(hands.node)):
-        hands.node[i] = _next_hand(rules, hands.counters)
+        if everywhere or rules.state[hands.reached[i]] == _ENDED:
+            hands.node[i] = _next_hand(rules, hands.counters)
 
 
 @compiled
@@ -360,25 +278,12 @@ def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
 
 
 @compiled
-def _deal_where_ended(rules: Rules, hands: Hands) -> None:
-    for i in range(len(hands.node)):
-        if rules.state[hands.reached[i]] == _ENDED:
-            hands.node[i] = _next_hand(rules, hands.counters)
-
-
-@compiled
-def _look_up(table: npt.NDArray[Any], infoset: Int32Array, node: Int32Array) -> npt.NDArray[Any]:
-    rows = np.empty((len(node), table.shape[1]), table.dtype)
-    for i in range(len(node)):
-        at = np.uint64(infoset[np.uint64(node[i])])
-        for k in range(table.shape[1]):
-            rows[i, k] = table[at, k]
-    return rows
-
-
-@compiled
 def _random_actions(
-    rules: Rules, hands: Hands, num_legal: UInt8Array, legal_first: UInt8Array, actions: UInt8Array
+    rules: Rules,
+    hands: Hands,
+    num_legal: arrays.UInt8Array,
+    legal_first: arrays.UInt8Array,
+    actions: arrays.UInt8Array,
 ) -> None:
     stream, infosets = hands.counters[0], rules.infoset
     for i in range(len(actions)):
@@ -390,14 +295,23 @@ def _random_actions(
 
 
 @compiled
-def _play_out(rules: Rules, hands: int, stream: UInt64Array, counts: Int64Array) -> None:
+def play_out(rules: Rules, hands: int, stream: arrays.UInt64Array) -> arrays.Int64Array:
+    """The number of `hands` that end at each node if opponents play all seats: `(N,)`."""
+    counts = np.zeros(len(rules.player), np.int64)
     for _ in range(hands):
         counts[_advance(rules, 0, stream)] += 1
+    return counts
 
 
 @compiled
-def _play_hands(rules: Rules, streams: UInt64Array, nodes: Int64Array) -> None:
-    stream = np.zeros(1, np.uint64)
+def play_hands(rules: Rules, streams: arrays.UInt64Array) -> arrays.Int64Array:
+    """The terminal nodes of n hands in which opponents play all seats: `(n,)`.
+
+    The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
+    first states. So two policies play the same hand until they choose different actions.
+    """
+    nodes, stream = np.zeros(len(streams), np.int64), np.zeros(1, np.uint64)
     for hand in range(len(streams)):
         stream[0] = streams[hand]
         nodes[hand] = _advance(rules, 0, stream)
+    return nodes

@@ -2,15 +2,14 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
 from algorithms.exact.cfr import VARIANTS, BaseSolver, Solver, Variant
 from algorithms.exact.fast import FastSolver
 from algorithms.exact.native import NativeSolver
-from algorithms.exact.sampling import SamplingSolver, Scheme
+from algorithms.exact.sampling import SAMPLING, SamplingSolver
 from algorithms.exact.tree import Tree
 from algorithms.exact.values import Measure
 from algorithms.support.errors import unknown
@@ -19,7 +18,6 @@ from kuhn_bridge.errors import BridgeError
 Mode: TypeAlias = Literal["exact", "fast"]
 AnySolver: TypeAlias = BaseSolver | NativeSolver
 CurvePoint: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
-SAMPLING: Mapping[str, Scheme] = MappingProxyType({"es-mccfr": "external", "os-mccfr": "outcome"})
 NAMES = (*VARIANTS, *SAMPLING)
 MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULT_VARIANT, DEFAULT_ITERATIONS = "cfr+", 1_000
@@ -48,19 +46,15 @@ def make_solver(
     seed: int = 0,
     mode: Mode = "fast",
 ) -> BaseSolver:
-    """The solver of a variant, by name or by value.
+    """The solver of a variant: one of `NAMES`, or a `Variant`.
 
-    Args:
-        tree: tree of the game.
-        variant: one of `NAMES`, or a `Variant`.
-        discounts: alpha, beta and gamma instead of the variant's own; not for sampling.
-        seed: random seed of a sampling variant.
-        mode: `exact` gives OpenSpiel's iterates bit for bit, `fast` the same up to rounding;
-            sampling has one mode.
+    `discounts` are alpha, beta and gamma instead of the variant's own. The mode `exact` gives
+    OpenSpiel's iterates bit for bit, `fast` the same up to rounding. Sampling has neither, but a
+    seed.
     """
     if isinstance(variant, str):
         if variant in SAMPLING:
-            return SamplingSolver(tree, SAMPLING[variant], seed=seed)
+            return SamplingSolver(tree, variant, seed=seed)
         if variant not in VARIANTS:
             raise unknown("variant", variant, NAMES)
         variant = VARIANTS[variant]
@@ -86,7 +80,8 @@ def run_solver(
     if iterations <= solver.iterations:
         raise BridgeError(f"iterations must be more than {solver.iterations:,}; got {iterations:,}")
     curve: list[CurvePoint] = []
-    interrupted, policy, measured = False, None, None
+    policy = measured = None
+    interrupted = False
 
     def show() -> None:
         progress(solver.iterations, f"NashConv {curve[-1][1]:.2e}" if curve else "")

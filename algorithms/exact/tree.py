@@ -9,37 +9,31 @@ ends in `slot` (the sequence form, von Stengel 1996).
 
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.support.arrays import (
-    BoolArray,
-    Float64Array,
-    Int8Array,
-    Int32Array,
-    IntpArray,
-    UInt32Array,
-)
+from algorithms.support import arrays
 from kuhn_bridge.errors import GameError
 
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
 
 
 class Visit(NamedTuple):
-    """One node of a depth-first walk; `probability` is that of chance's step to it."""
+    """One node of a depth-first walk, in which a decision's children are its legal actions."""
 
     depth: int
     player: int
-    action: int = -1
-    probability: float = 1.0
+    action: int = -1  # that leads here
+    probability: float = 1.0  # of the step that leads here, if it is chance's
     key: str = ""
-    legal: tuple[int, ...] = ()
-    returns: tuple[float, ...] = ()
+    legal: Sequence[int] = ()
+    returns: Sequence[float] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,25 +46,27 @@ class Tree:
 
     name: str
     num_players: int
-    first_child: Int32Array  # (N + 1,)
-    player: Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
-    infoset: Int32Array  # (N,) -1 where no player acts
-    action: Int32Array  # (N,) the action ID that leads here, -1 at the root
-    chance_probability: Float64Array  # (N,) of the step that leads here, 1 after a player's action
-    chance_reach: Float64Array  # (N,) the product of `chance_probability` from the root
-    sequence: Int32Array  # (P, N) each player's sequence
-    returns: Float64Array  # (P, N) 0 where the game is not over
-    terminals: Int32Array  # (Z,) nodes
-    terminal_sequence: Int32Array  # (P, Z) `sequence` at the terminals
-    terminal_payoff: Float64Array  # (P, Z) `returns` times `chance_reach` at the terminals
+    first_child: arrays.Int32Array  # (N + 1,)
+    player: arrays.Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
+    infoset: arrays.Int32Array  # (N,) -1 where no player acts
+    action: arrays.Int32Array  # (N,) the action ID that leads here, -1 at the root
+    chance_probability: (
+        arrays.Float64Array
+    )  # (N,) of the step that leads here, 1 after a player's action
+    chance_reach: arrays.Float64Array  # (N,) the product of `chance_probability` from the root
+    sequence: arrays.Int32Array  # (P, N) each player's sequence
+    returns: arrays.Float64Array  # (P, N) 0 where the game is not over
+    terminals: arrays.Int32Array  # (Z,) nodes
+    terminal_sequence: arrays.Int32Array  # (P, Z) `sequence` at the terminals
+    terminal_payoff: arrays.Float64Array  # (P, Z) `returns` times `chance_reach` at the terminals
     keys: tuple[str, ...]  # (I,) information state strings; an owner's earlier sets come first
-    owner: Int8Array  # (I,) the player who acts
-    legal: BoolArray  # (I, A)
-    first_slot: Int32Array  # (I + 1,)
-    slots: Int32Array  # (S, 4) information set, owner, parent sequence, action ID
-    parent_sequence: Int32Array  # (I,) the owner's sequence when it arrives
-    members: Int32Array  # (decision nodes,) by information set, depth first within one
-    first_member: Int32Array  # (I + 1,)
+    owner: arrays.Int8Array  # (I,) the player who acts
+    legal: arrays.BoolArray  # (I, A)
+    first_slot: arrays.Int32Array  # (I + 1,)
+    slots: arrays.Int32Array  # (S, 4) information set, owner, parent sequence, action ID
+    parent_sequence: arrays.Int32Array  # (I,) the owner's sequence when it arrives
+    members: arrays.Int32Array  # (decision nodes,) by information set, depth first within one
+    first_member: arrays.Int32Array  # (I + 1,)
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -89,7 +85,7 @@ class Tree:
         return int(self.first_slot[-1])
 
     @cached_property
-    def sequence_form(self) -> tuple[UInt32Array, Float64Array]:
+    def sequence_form(self) -> tuple[arrays.UInt32Array, arrays.Float64Array]:
         """The game in two arrays, because each array adds to the cost of a compiled call.
 
         Here sequence p < P is the empty one of player p, and sequence P + s ends in slot s.
@@ -105,12 +101,12 @@ class Tree:
         largest = np.full((1, players), np.abs(self.returns).max())
         return indices, np.concatenate([self.terminal_payoff.T, largest])
 
-    def depths(self) -> IntpArray:
+    def depths(self) -> arrays.IntpArray:
         """How many steps each node is from the root: `(N,)`."""
-        depth = np.zeros(self.num_nodes, np.intp)
-        for parents, nodes in _levels(self.first_child):
-            depth[nodes] = depth[parents] + 1
-        return depth
+        starts = [0]  # of the levels
+        while starts[-1] < self.num_nodes:
+            starts.append(int(self.first_child[starts[-1]]))
+        return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
     def history(self, node: int) -> list[int]:
         """The action IDs, chance's included, that lead to a node."""
@@ -120,22 +116,24 @@ class Tree:
             node = int(np.searchsorted(self.first_child, dtype(node), side="right")) - 1
         return actions[::-1]
 
-    def uniform(self) -> Float64Array:
+    def uniform(self) -> arrays.Float64Array:
         """The policy that plays all legal actions with equal probability: `(I, A)`."""
         return np.asarray(self.legal / self.legal.sum(axis=1, keepdims=True))
 
-    def random(self, seed: int) -> Float64Array:
+    def random(self, seed: int) -> arrays.Float64Array:
         """A policy drawn uniformly from all policies: `(I, A)`."""
         weights = np.random.default_rng(seed).exponential(size=self.legal.shape) * self.legal
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    def table_of(self, slot_values: npt.ArrayLike) -> Float64Array:
+    def table_of(self, slot_values: npt.ArrayLike) -> arrays.Float64Array:
         """Values `(S,)` as a new table `(I, A)`, 0 where an action is illegal."""
         table = np.zeros(self.legal.shape)
         table[self.legal] = slot_values
         return table
 
-    def normalized(self, slot_weights: Float64Array, above: float = 0.0) -> Float64Array:
+    def normalized(
+        self, slot_weights: arrays.Float64Array, above: float = 0.0
+    ) -> arrays.Float64Array:
         """The policy `(I, A)` in proportion to weights `(S,)`; uniform if they sum to `above`."""
         table = self.table_of(slot_weights)
         sums = table.sum(axis=1, keepdims=True)
@@ -159,78 +157,83 @@ class TreeBuilder:
         self.infosets = {infoset: number for number, infoset in enumerate(infosets)}
         self.key_bytes = 0
         self._legal: dict[int, Sequence[int]] = {}
-        self._depth, self._player, self._action, self._infoset = (array("i") for _ in range(4))
+        self._last: dict[int, int] = {}  # the last node of each depth
+        self._nodes = array("i")  # of each: depth, parent, player, action, information set
         self._probability, self._returns = array("d"), array("d")
 
     def __len__(self) -> int:
-        return len(self._depth)
+        return len(self._probability)
 
-    def add_node(self, depth: int, player: int, action: int, probability: float) -> None:
-        """Add the node that `action` leads to, with chance's `probability` of that step.
-
-        `set_decision` or `set_returns` follows, unless chance acts.
-        """
-        self._depth.append(depth)
-        self._player.append(player)
-        self._action.append(action)
+    def add(self, node: tuple[int, int, int, float, str, Sequence[int], Sequence[float]]) -> None:
+        """Add the next node, a `Visit` or a plain tuple of its fields, which is quicker to make."""
+        depth, player, action, probability, key, legal, returns = node
+        infoset = -1
+        if player >= 0:
+            known = len(self.infosets)
+            infoset = self.infosets.setdefault((player, key), known)
+            if infoset == known:
+                self.key_bytes += sys.getsizeof(key)
+            if self._legal.setdefault(infoset, legal) != legal:
+                raise GameError(
+                    f"{self.name}: the legal actions at {key!r} are not always the same"
+                )
+        self._nodes.extend((depth, self._last.get(depth - 1, 0), player, action, infoset))
+        self._last[depth] = len(self._probability)
         self._probability.append(probability)
-        self._infoset.append(-1)
-
-    def set_decision(self, player: int, key: str, legal: Sequence[int]) -> None:
-        """Set the last node's information set and legal actions."""
-        known = len(self.infosets)
-        infoset = self._infoset[-1] = self.infosets.setdefault((player, key), known)
-        if infoset == known:
-            self.key_bytes += sys.getsizeof(key)
-        if self._legal.setdefault(infoset, legal) != legal:
-            raise GameError(f"{self.name}: the legal actions at {key!r} are not always the same")
-
-    def set_returns(self, returns: Sequence[float]) -> None:
-        """Set the players' returns at the last node, which is terminal."""
         self._returns.extend(returns)
 
-    def build(self) -> Tree:
-        """The tree, once all nodes were added."""
-        depth = np.frombuffer(self._depth, np.int32)
-        order = np.argsort(depth, kind="stable")  # depth first -> breadth first
-        player = np.frombuffer(self._player, np.int32).astype(np.int8)[order]
-        infoset = np.frombuffer(self._infoset, np.int32)[order]
-        probability = np.frombuffer(self._probability, np.float64)[order]
-        legal = np.zeros((len(self.infosets), self.num_actions), np.bool_)
+    def build(self, visits: Iterable[Visit] = ()) -> Tree:
+        """The tree of the nodes that were added and of those that `visits` adds."""
+        for visit in visits:
+            self.add(visit)
+        if not self._legal:
+            raise GameError(f"{self.name}: no player has a decision")
+        keys = tuple(key for _, key in self.infosets)
+        legal = np.zeros((len(keys), self.num_actions), np.bool_)
         for number, actions in self._legal.items():
+            if sorted(set(actions)) != list(actions):
+                where = f"the legal actions at {keys[number]!r}"
+                raise GameError(f"{self.name}: {where} are not in ascending order")
             legal[number, actions] = True
-        first_child = _first_children(depth, order)
+        nodes = np.frombuffer(self._nodes, np.int32).reshape(-1, 5).T
+        order = np.argsort(nodes[0], kind="stable")  # breadth first
+        depth, parent, actor, action, infoset = (column[order] for column in nodes)
+        player, parents = actor.astype(np.int8), np.argsort(order)[parent[1:]]
+        probability = np.frombuffer(self._probability, np.float64)[order]
+        first_child = _starts(np.bincount(parents, minlength=len(order))) + np.int32(1)
         first_slot = _starts(legal.sum(axis=1))
         decisions = np.flatnonzero(infoset >= 0)
         members = decisions[np.lexsort((order[decisions], infoset[decisions]))].astype(np.int32)
         first_member = _starts(np.bincount(infoset[decisions], minlength=len(legal)))
         chance_reach = np.ones(len(order))
         sequence = np.zeros((self.num_players, len(order)), np.int32)
-        for parents, nodes in _levels(first_child):
-            chance_reach[nodes] = chance_reach[parents] * probability[nodes]
-            sequence[:, nodes] = sequence[:, parents]
-            decided = player[parents] >= 0
-            above, below = parents[decided], nodes[decided]
-            slot = first_slot[infoset[above]] + below - first_child[above]
-            sequence[player[above], below] = slot + 1
+        for start, stop in pairwise(np.cumsum(np.bincount(depth)).tolist()):
+            above, level = parents[start - 1 : stop - 1], np.arange(start, stop)
+            chance_reach[level] = chance_reach[above] * probability[level]
+            sequence[:, level] = sequence[:, above]
+            decided = player[above] >= 0
+            decision, child = above[decided], level[decided]
+            slot = first_slot[infoset[decision]] + child - first_child[decision]
+            sequence[player[decision], child] = slot + 1
         owner = np.array([owner for owner, _ in self.infosets], np.int8)
-        parent = sequence[owner, members[first_member[:-1]]]
-        slot_infoset, slot_action = np.nonzero(legal)
-        slots = np.column_stack(
-            [slot_infoset, owner[slot_infoset], parent[slot_infoset], slot_action]
-        )
+        before = sequence[owner, members[first_member[:-1]]]
+        forgotten = sequence[owner[infoset[members]], members] != before[infoset[members]]
+        if forgotten.any():
+            key = keys[infoset[members[forgotten.argmax()]]]
+            raise GameError(f"{self.name}: at {key!r} the player has forgotten its earlier actions")
+        at, slot_action = np.nonzero(legal)
         terminals = np.flatnonzero(player == TERMINAL).astype(np.int32)
         returns = np.zeros((self.num_players, len(order)))
+        # Collected depth first: the terminals in that order, then each one's column.
         collected = np.frombuffer(self._returns, np.float64).reshape(-1, self.num_players)
-        rank = np.cumsum(np.frombuffer(self._player, np.int32) == TERMINAL) - 1
-        returns[:, terminals] = collected[rank[order[terminals]]].T
-        tree = Tree(
+        returns[:, terminals[np.argsort(order[terminals])]] = collected.T
+        return Tree(
             name=self.name,
             num_players=self.num_players,
             first_child=first_child,
             player=player,
             infoset=infoset,
-            action=np.frombuffer(self._action, np.int32)[order],
+            action=action,
             chance_probability=probability,
             chance_reach=chance_reach,
             sequence=sequence,
@@ -238,99 +241,28 @@ class TreeBuilder:
             terminals=terminals,
             terminal_sequence=sequence[:, terminals].copy(),
             terminal_payoff=np.ascontiguousarray(returns[:, terminals] * chance_reach[terminals]),
-            keys=tuple(key for _, key in self.infosets),
+            keys=keys,
             owner=owner,
             legal=legal,
             first_slot=first_slot,
-            slots=slots.astype(np.int32),
-            parent_sequence=parent,
+            slots=np.column_stack([at, owner[at], before[at], slot_action]).astype(np.int32),
+            parent_sequence=before,
             members=members,
             first_member=first_member,
         )
-        _require_actions(tree)
-        _require_perfect_recall(tree)
-        return tree
 
 
-def compile_tree(
-    name: str,
-    num_players: int,
-    num_actions: int,
-    visits: Iterable[Visit],
-    *,
-    infosets: Iterable[tuple[int, str]] = (),
-) -> Tree:
-    """The tree of a depth-first walk over all nodes."""
-    builder = TreeBuilder(name, num_players, num_actions, infosets)
-    for visit in visits:
-        builder.add_node(visit.depth, visit.player, visit.action, visit.probability)
-        if visit.player == TERMINAL:
-            builder.set_returns(visit.returns)
-        elif visit.player >= 0:
-            builder.set_decision(visit.player, visit.key, visit.legal)
-    return builder.build()
-
-
-def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> IntpArray:
+def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> arrays.IntpArray:
     """The concatenation of `range(start, stop)` for all pairs."""
     sizes = stops - starts
     return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
 
 
-def unsigned(values: npt.ArrayLike) -> UInt32Array:
+def unsigned(values: npt.ArrayLike) -> arrays.UInt32Array:
     """The values as uint32: compiled code tests signed indices for negative ones."""
     return np.ascontiguousarray(values, np.uint32)
 
 
-def _starts(counts: npt.ArrayLike) -> Int32Array:
+def _starts(counts: npt.ArrayLike) -> arrays.Int32Array:
     """Where each group of `counts` begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-
-
-def _first_children(depth: Int32Array, order: IntpArray) -> Int32Array:
-    """`(N + 1,)` from the depths of a depth-first walk: a parent is the last node one level up."""
-    borders = np.append(0, np.cumsum(np.bincount(depth)))
-    counts = np.zeros(len(depth), np.intp)  # of children, breadth first
-    for start, middle, stop in zip(borders[:-2], borders[1:-1], borders[2:], strict=True):
-        parents = start + np.searchsorted(order[start:middle], order[middle:stop]) - 1
-        counts[start:middle] = np.bincount(parents - start, minlength=middle - start)
-    return _starts(counts) + np.int32(1)
-
-
-def _levels(first_child: Int32Array) -> Iterator[tuple[IntpArray, IntpArray]]:
-    """The nodes of each level below the root, with their parents: (parents, nodes)."""
-    parents = np.repeat(np.arange(len(first_child) - 1), np.diff(first_child))
-    start, stop = 1, int(first_child[1])
-    while start < stop:
-        yield parents[start - 1 : stop - 1], np.arange(start, stop)
-        start, stop = stop, int(first_child[stop])
-
-
-def _require_actions(tree: Tree) -> None:
-    """Require that the children of a decision are its legal actions in ascending order."""
-    decisions = np.flatnonzero(tree.infoset >= 0)
-    if not len(decisions):
-        raise GameError(f"{tree.name}: no player has a decision")
-    infosets = tree.infoset[decisions]
-    first, after = tree.first_child[decisions], tree.first_child[decisions + 1]
-    start, stop = tree.first_slot[infosets], tree.first_slot[infosets + 1]
-    wrong = infosets[after - first != stop - start]
-    if not len(wrong):
-        children, slots = ranges(first, after), ranges(start, stop)
-        wrong = tree.slots[slots[tree.action[children] != tree.slots[slots, 3]], 0]
-    if len(wrong):
-        raise GameError(
-            f"{tree.name}: at {tree.keys[wrong[0]]!r} the children are not the legal actions in "
-            "ascending order"
-        )
-
-
-def _require_perfect_recall(tree: Tree) -> None:
-    infosets = tree.infoset[tree.members]
-    sequences = tree.sequence[tree.owner[infosets], tree.members]
-    forgotten = sequences != tree.parent_sequence[infosets]
-    if forgotten.any():
-        key = tree.keys[infosets[forgotten.argmax()]]
-        raise GameError(f"{tree.name}: at {key!r} the player has forgotten its earlier actions")
-    if (tree.parent_sequence > tree.first_slot[:-1]).any():
-        raise GameError(f"{tree.name}: an information set is numbered before its predecessor")

@@ -12,12 +12,18 @@ z terminal nodes, u returns, and s sequences (see `algorithms.exact.tree`). Then
 
 With perfect recall no nodes but the terminal ones are needed. A player's losses sum to its gain
 (the performance difference lemma, Kakade and Langford 2002): they show where chips are lost.
+
+Counterfactual values count hands that do not arrive. In chips at an information set, with h its
+nodes and pi_-p(I) the sum of pi_-p(h):
+
+    value(I, a) = q_p(I, a) / pi_-p(I);   cost(I, a) = max over b of value(I, b) - value(I, a)
+    reach(I)    = pi_p(I) pi_-p(I);       belief(h)  = pi_-p(h) / pi_-p(I)
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,21 +32,13 @@ from numba.cpython.unsafe.tuple import tuple_setitem
 from algorithms.exact.tree import Tree
 from algorithms.support.arrays import Float64Array, Int32Array, UInt32Array
 from algorithms.support.compiled import compiled, part
-from algorithms.support.lanes import (
-    Lanes,
-    add_scaled,
-    full,
-    load,
-    maximum,
-    multiply,
-    store,
-    zeros,
-)
+from algorithms.support.lanes import Lanes, add_scaled, add_to, full, load, maximum, multiply, store
 from kuhn_bridge.errors import PolicyError
 
 ROW_SUM_TOLERANCE = 1e-6  # allows for rows that were computed in float32
 SLACK = 1e-4  # of the largest return: the error of such rows multiplied along a hand
 NO_LOSS = 1e-12  # chips per hand: rounding
+NO_COST = 1e-12  # of the largest return: actions whose values differ by less are equally good
 BATCH_LANES = 8  # policies of a batch that are evaluated side by side
 _FLOAT64 = np.dtype(np.float64)
 
@@ -76,8 +74,6 @@ class Measure:
     Attributes:
         values: value of the policy for each player.
         best_values: value of each player's best response to the other players.
-        compute_best_responses: function that returns `best_responses`.
-        compute_losses: function that returns `losses`.
     """
 
     values: tuple[float, ...]
@@ -129,9 +125,9 @@ def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Float64Array:
     """NashConv `(B,)` of a batch of joint policies `(B, I, A)`."""
     tables = _as_float64(policies)
     if tables.shape[1:] != tree.legal.shape:
-        raise _shape_error(tree, tables.shape[1:])
+        raise _policy_error(tree, np.empty(tables.shape[1:]))
     totals, rows = np.empty(len(tables)), tables.reshape(-1, tables.shape[-1])
-    invalid = _nash_convs(zeros(BATCH_LANES), *tree.sequence_form, rows, totals)
+    invalid = _nash_convs((0.0,) * BATCH_LANES, *tree.sequence_form, rows, totals)
     if invalid >= 0:
         raise _policy_error(tree, tables[invalid])
     return totals
@@ -139,30 +135,24 @@ def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Float64Array:
 
 def evaluate_policy(tree: Tree, policy: npt.ArrayLike) -> Measure:
     """Values, best responses, NashConv and losses of a joint policy `(I, A)`."""
-    table, players = _as_float64(policy), tree.num_players
-    counterfactual, values = _evaluated(tree, table)
-    action_values = counterfactual[players:]
+    table = _as_float64(policy)
+    best_values, action_values, values = _evaluated(tree, table)
     return Measure(
         tuple(values.tolist()),
-        tuple(counterfactual[:players].tolist()),
+        tuple(best_values.tolist()),
         partial(_best_responses, tree, action_values),
         partial(_losses, tree, table.copy(), action_values),
     )
 
 
-def counterfactual_values(tree: Tree, policy: npt.ArrayLike) -> Float64Array:
-    """q_p(I, a) of every slot under a joint policy `(I, A)`, p being the owner: `(S,)`."""
-    return _evaluated(tree, _as_float64(policy))[0][tree.num_players :]
-
-
-def _evaluated(tree: Tree, table: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Counterfactual values `(P + S,)`, empty sequences first, and the players' values `(P,)`."""
-    players = tree.num_players
-    sequences = players + tree.num_slots
-    results = np.empty((2 * sequences + players, 1))
+def _evaluated(tree: Tree, table: Float64Array) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Best responses' values `(P,)`, counterfactual values `(S,)`, the policy's values `(P,)`."""
+    players, slots = tree.num_players, tree.num_slots
+    results = np.empty((3 * players + 2 * slots, 1))
     if table.shape != tree.legal.shape or _evaluate(*tree.sequence_form, table, results) < 0:
         raise _policy_error(tree, table)
-    return results[sequences:-players, 0], results[-players:, 0]
+    found = results[players + slots :, 0]
+    return found[:players], found[players:-players], found[-players:]
 
 
 def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
@@ -172,26 +162,22 @@ def expected_values(tree: Tree, policy: npt.ArrayLike) -> tuple[float, ...]:
 
 def reach_probabilities(tree: Tree, policy: npt.ArrayLike) -> Float64Array:
     """The probability of each sequence by its owner's own actions, under `(I, A)`: `(S + 1,)`."""
-    reach = np.ones(tree.num_slots + 1)
-    _multiply_along_sequences(tree.slots, _as_float64(policy)[tree.legal], reach)
-    return reach
+    return _multiplied_along_sequences(tree.slots, _as_float64(policy)[tree.legal])
 
 
 @compiled
-def _multiply_along_sequences(
-    slots: Int32Array, probabilities: Float64Array, reach: Float64Array
-) -> None:
+def _multiplied_along_sequences(slots: Int32Array, probabilities: Float64Array) -> Float64Array:
+    reach = np.ones(len(slots) + 1)
     for slot in range(len(slots)):  # parents first
         reach[slot + 1] = reach[slots[slot, 2]] * probabilities[slot]
+    return reach
 
 
 def returns_std(tree: Tree, policy: npt.ArrayLike) -> float:
     """The standard deviation of a player's return in a hand under `(I, A)`, over all players."""
     reach = reach_probabilities(tree, policy)[tree.terminal_sequence].prod(axis=0)
-    probability, returns = (
-        reach * tree.chance_reach[tree.terminals],
-        tree.returns[:, tree.terminals],
-    )
+    probability = reach * tree.chance_reach[tree.terminals]
+    returns = tree.returns[:, tree.terminals]
     means = (returns * probability).sum(axis=1, keepdims=True)
     return float(np.sqrt(((returns - means) ** 2 * probability).sum(axis=1).mean()))
 
@@ -236,6 +222,44 @@ def _losses(tree: Tree, table: Float64Array, action_values: Float64Array) -> tup
     return tuple(map(Loss._make, zip(*(column[order].tolist() for column in columns), strict=True)))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ActionValues:
+    """Where chips are won and lost under one joint policy, by the module's equations.
+
+    Quotients are NaN where the other players and chance never arrive.
+    """
+
+    values: Float64Array  # (S,)
+    costs: Float64Array  # (S,) exactly 0 for every best action
+    reach: Float64Array  # (I,)
+    losses: Float64Array  # (I,)
+    beliefs: Float64Array  # (decision nodes,) in the order of the nodes
+
+
+def action_values(tree: Tree, policy: npt.ArrayLike) -> ActionValues:
+    """The values of all actions against a joint policy `(I, A)`, each player against the others."""
+    table = _as_float64(policy)
+    own, counterfactual = reach_probabilities(tree, table), _evaluated(tree, table)[1]
+    best = np.maximum.reduceat(counterfactual, tree.first_slot[:-1])
+    nodes = np.flatnonzero(tree.infoset >= 0)
+    reach = own[tree.sequence[:, nodes]]  # (P, D)
+    reach[tree.player[nodes], np.arange(len(nodes))] = 1.0
+    others_by_node = reach.prod(axis=0) * tree.chance_reach[nodes]
+    others = np.bincount(tree.infoset[nodes], others_by_node, len(tree.keys))
+    infosets = tree.slots[:, 0]
+    regrets = best[infosets] - counterfactual
+    regrets[regrets <= NO_COST * np.abs(tree.returns).max() * others[infosets]] = 0.0
+    expected = np.bincount(infosets, table[tree.legal] * regrets, len(tree.keys))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return ActionValues(
+            values=counterfactual / others[infosets],
+            costs=regrets / others[infosets],
+            reach=others * own[tree.parent_sequence],
+            losses=own[tree.parent_sequence] * expected,
+            beliefs=others_by_node / others[tree.infoset[nodes]],
+        )
+
+
 def _as_float64(numbers: npt.ArrayLike) -> Float64Array:
     """The numbers as writable float64 in C order: one type to compile for."""
     if type(numbers) is np.ndarray and numbers.dtype is _FLOAT64 and numbers.flags.carray:
@@ -243,15 +267,11 @@ def _as_float64(numbers: npt.ArrayLike) -> Float64Array:
     return np.array(numbers, np.float64, order="C")
 
 
-def _shape_error(tree: Tree, shape: tuple[int, ...]) -> PolicyError:
-    want, got = (" x ".join(map(str, sizes)) for sizes in (tree.legal.shape, shape))
-    return PolicyError(f"a joint policy of {tree.name} is {want}; got {got or 'a number'}")
-
-
 def _policy_error(tree: Tree, table: Float64Array) -> PolicyError:
     """The error of a policy: its shape, or its first row that is not a distribution."""
     if table.shape != tree.legal.shape:
-        return _shape_error(tree, table.shape)
+        want, got = (" x ".join(map(str, sizes)) for sizes in (tree.legal.shape, table.shape))
+        return PolicyError(f"a joint policy of {tree.name} is {want}; got {got or 'a number'}")
     possible = np.where(tree.legal, table >= 0, table == 0).all(axis=1)
     first = int((possible & (np.abs(table.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE)).argmin())
     return PolicyError(
@@ -263,35 +283,20 @@ def _policy_error(tree: Tree, table: Float64Array) -> PolicyError:
 # empty ones first, and evaluate as many policies at a time as there are lanes. `results` is
 # `(2 (P + S) + P, lanes)`: reach probabilities and counterfactual values by sequence, then values
 # by player.
-_Results: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
-
-
-@part
-def _empty_results(indices: UInt32Array, payoffs: Float64Array, width: int) -> Float64Array:
-    slots = len(indices) + 1 - len(payoffs)
-    return np.empty((3 * payoffs.shape[1] + 2 * slots, width))
-
-
-@part
-def _split(players: int, results: Float64Array) -> _Results:
-    sequences = (len(results) - players) // 2
-    return results[:sequences], results[sequences:-players], results[-players:]
 
 
 @compiled
 def _nash_conv(indices: UInt32Array, payoffs: Float64Array, table: Float64Array) -> float:
     """NashConv of a policy `(I, A)`, or -1 if a row is not a distribution."""
-    return _evaluate(indices, payoffs, table, _empty_results(indices, payoffs, 1))
+    return _sweep((0.0,), (indices, payoffs), table, 0, _empty_results(indices, payoffs, 1))[0]
 
 
 @compiled
 def _evaluate(
     indices: UInt32Array, payoffs: Float64Array, table: Float64Array, results: Float64Array
 ) -> float:
-    """Fill in `results` for one policy; its NashConv, or -1 if a row is not a distribution."""
-    if _sweep((0.0,), (indices, payoffs), table, (0, 1), results) >= 0:
-        return -1.0
-    return _gains_sum(payoffs, results, 0)
+    """NashConv of a policy as `_nash_conv` gives it, and its `results`."""
+    return _sweep((0.0,), (indices, payoffs), table, 0, results)[0]
 
 
 @compiled
@@ -303,28 +308,20 @@ def _nash_convs(
     totals: Float64Array,
 ) -> int:
     """NashConv of policies `(B * I, A)`; the first with a row that is no distribution, or -1."""
-    width = len(zero)
-    results = _empty_results(indices, payoffs, width)
-    for first in range(0, len(totals), width):
-        stop = min(first + width, len(totals))
-        invalid = _sweep(zero, (indices, payoffs), policies, (first, stop), results)
-        if invalid >= 0:
-            return invalid
-        for number in range(first, stop):
-            totals[number] = _gains_sum(payoffs, results, number - first)
+    results = _empty_results(indices, payoffs, len(zero))
+    for first in range(0, len(totals), len(zero)):
+        found = _sweep(zero, (indices, payoffs), policies, first, results)
+        for i in range(min(len(zero), len(totals) - first)):
+            if found[i] < 0:
+                return first + i
+            totals[first + i] = found[i]
     return -1
 
 
 @part
-def _gains_sum(payoffs: Float64Array, results: Float64Array, lane: int) -> float:
-    players = payoffs.shape[1]
-    _, counterfactual, values = _split(players, results)
-    total = 0.0
-    for player in range(players):
-        gain = counterfactual[player, lane] - values[player, lane]
-        assert gain >= -SLACK * payoffs[-1, 0]  # noqa: S101  # a best response never loses
-        total += max(gain, 0.0)
-    return total
+def _empty_results(indices: UInt32Array, payoffs: Float64Array, width: int) -> Float64Array:
+    slots = len(indices) + 1 - len(payoffs)
+    return np.empty((3 * payoffs.shape[1] + 2 * slots, width))
 
 
 @part
@@ -332,36 +329,37 @@ def _sweep(
     zero: Lanes,
     sequence_form: tuple[UInt32Array, Float64Array],
     policies: Float64Array,
-    span: tuple[int, int],
+    first: int,
     results: Float64Array,
-) -> int:
-    """Fill in `results` for the policies of a span; the first that is invalid, or -1."""
+) -> Lanes:
+    """NashConv of policies `(B * I, A)`, `first` and those after it; -1 where one is invalid."""
     indices, payoffs = sequence_form
-    first, stop = span
-    reach, counterfactual, values = _split(payoffs.shape[1], results)
-    slots = indices[: len(indices) + 1 - len(payoffs)]
-    errors = _fill_reach(zero, slots, policies, span, reach)
-    for number in range(first, stop):
-        if errors[number - first] != 0:  # NaN too
-            return number
-    _add_terminals(zero, indices[len(slots) :], payoffs, reach, counterfactual)
-    _fill_values(zero, slots, reach, counterfactual, values)
-    _add_best_responses(zero, slots, counterfactual)
-    return -1
+    players = payoffs.shape[1]
+    sequences = (len(results) - players) // 2
+    reach, counterfactual = results[:sequences], results[sequences:-players]
+    values, slots = results[-players:], indices[: sequences - players]
+    errors = _fill_reach(zero, slots, policies, first, reach)
+    _fill_values(zero, indices, payoffs, results)
+    total = zero
+    for i in range(len(zero)):
+        if errors[i] == 0:  # nor NaN
+            for player in range(players):
+                gain = counterfactual[player, i] - values[player, i]
+                assert gain >= -SLACK * payoffs[-1, 0]  # noqa: S101  # a best response never loses
+                total = tuple_setitem(total, i, total[i] + max(gain, 0.0))
+        else:
+            total = tuple_setitem(total, i, -1.0)
+    return total
 
 
 @part
 def _fill_reach(
-    zero: Lanes,
-    slots: UInt32Array,
-    policies: Float64Array,
-    span: tuple[int, int],
-    reach: Float64Array,
+    zero: Lanes, slots: UInt32Array, policies: Float64Array, first: int, reach: Float64Array
 ) -> Lanes:
     """Fill in reach probabilities; the lanes returned are 0 where all rows are distributions."""
-    first, stop = span
     one, slot, players = np.uint64(1), np.uint64(0), np.uint64(len(reach) - len(slots))
     infosets = np.uint64(slots[-1, 0]) + one
+    last = np.uint64(len(policies)) // infosets - one
     errors = zero
     for player in range(players):
         store(reach, player, full(zero, 1.0))
@@ -370,81 +368,52 @@ def _fill_reach(
         for action in range(np.uint64(policies.shape[1])):
             p = zero
             for i in range(len(zero)):  # lanes past the last policy repeat it
-                policy = np.uint64(min(first + i, stop - 1))
+                policy = min(np.uint64(first + i), last)
                 p = tuple_setitem(p, i, policies[policy * infosets + infoset, action])
                 absolute = tuple_setitem(absolute, i, absolute[i] + abs(p[i]))
             if slot < len(slots) and slots[slot, 0] == infoset and slots[slot, 3] == action:
-                legal = add_scaled(legal, p, 1.0)
+                legal = add_scaled(legal, p)
                 parent = load(reach, np.uint64(slots[slot, 2]), zero)
                 store(reach, players + slot, multiply(parent, p))
                 slot += one
-        errors = _add_errors(errors, legal, absolute)
+        for i in range(len(zero)):  # the sum's distance from 1, negative and illegal probabilities
+            error = max(abs(legal[i] - 1) - ROW_SUM_TOLERANCE, 0.0) + (absolute[i] - legal[i])
+            errors = tuple_setitem(errors, i, errors[i] + error)
     return errors
-
-
-@part
-def _add_errors(errors: Lanes, legal: Lanes, absolute: Lanes) -> Lanes:
-    """Add the distance of a row's sum from 1, and its negative and illegal probabilities."""
-    for i in range(len(errors)):
-        error = max(abs(legal[i] - 1) - ROW_SUM_TOLERANCE, 0.0) + (absolute[i] - legal[i])
-        errors = tuple_setitem(errors, i, errors[i] + error)
-    return errors
-
-
-@part
-def _add_terminals(
-    zero: Lanes,
-    sequences: UInt32Array,
-    payoffs: Float64Array,
-    reach: Float64Array,
-    counterfactual: Float64Array,
-) -> None:
-    """Add each terminal's counterfactual payoffs to the players' last sequences before it."""
-    one, two, players = np.uint64(1), np.uint64(2), np.uint64(payoffs.shape[1])
-    for sequence in range(np.uint64(len(counterfactual))):
-        store(counterfactual, sequence, zero)
-    for player in range(players):
-        opponent = (player + one) % players
-        for z in range(np.uint64(len(sequences))):
-            payoff = full(zero, payoffs[z, player])
-            if players > one:  # outside the loop over further opponents: half of the time
-                payoff = multiply(payoff, load(reach, np.uint64(sequences[z, opponent]), zero))
-            for offset in range(two, players):
-                other = np.uint64(sequences[z, (player + offset) % players])
-                payoff = multiply(payoff, load(reach, other, zero))
-            last = np.uint64(sequences[z, player])
-            store(counterfactual, last, add_scaled(load(counterfactual, last, zero), payoff, 1.0))
 
 
 @part
 def _fill_values(
-    zero: Lanes,
-    slots: UInt32Array,
-    reach: Float64Array,
-    counterfactual: Float64Array,
-    values: Float64Array,
+    zero: Lanes, indices: UInt32Array, payoffs: Float64Array, results: Float64Array
 ) -> None:
-    """Fill in the players' values from the terminals' counterfactual payoffs."""
-    players = np.uint64(len(values))
+    """Fill in counterfactual values and the players' values, from the terminals upwards."""
+    one, two, players = np.uint64(1), np.uint64(2), np.uint64(payoffs.shape[1])
+    slots = np.uint64(len(indices) + 1 - len(payoffs))
+    ends, sequences = indices[slots:], players + slots
+    reach, counterfactual = results[:sequences], results[sequences : sequences + sequences]
+    values = results[sequences + sequences :]
+    for sequence in range(sequences):
+        store(counterfactual, sequence, zero)
+    for player in range(players):
+        opponent = (player + one) % players
+        for z in range(np.uint64(len(payoffs)) - one):
+            payoff = full(zero, payoffs[z, player])
+            if players > one:  # outside the loop over further opponents: half of the time
+                payoff = multiply(payoff, load(reach, np.uint64(ends[z, opponent]), zero))
+            for offset in range(two, players):
+                other = np.uint64(ends[z, (player + offset) % players])
+                payoff = multiply(payoff, load(reach, other, zero))
+            add_to(counterfactual, np.uint64(ends[z, player]), payoff)
     for player in range(players):
         store(values, player, load(counterfactual, player, zero))
-    for slot in range(np.uint64(len(slots))):
-        owner, sequence = np.uint64(slots[slot, 1]), players + slot
-        won = multiply(load(counterfactual, sequence, zero), load(reach, sequence, zero))
-        store(values, owner, add_scaled(load(values, owner, zero), won, 1.0))
-
-
-@part
-def _add_best_responses(zero: Lanes, slots: UInt32Array, counterfactual: Float64Array) -> None:
-    """Add the best action's value of each information set to its parent sequence, last first."""
-    lowest, one, count = full(zero, -np.inf), np.uint64(1), np.uint64(len(slots))
-    players = np.uint64(len(counterfactual)) - count
-    best = lowest
-    for back in range(count):
-        slot = count - one - back
-        best = maximum(best, load(counterfactual, players + slot, zero))
-        if slot == 0 or slots[slot - one, 0] != slots[slot, 0]:
-            parent = np.uint64(slots[slot, 2])
-            value = add_scaled(load(counterfactual, parent, zero), best, 1.0)
-            store(counterfactual, parent, value)
-            best = lowest
+    for slot in range(slots):
+        played = load(reach, players + slot, zero)
+        won = multiply(load(counterfactual, players + slot, zero), played)
+        add_to(values, np.uint64(indices[slot, 1]), won)
+    best = full(zero, -np.inf)
+    for back in range(slots):  # the best action of each information set, the last ones first
+        at = slots - one - back
+        best = maximum(best, load(counterfactual, players + at, zero))
+        if at == 0 or indices[at - one, 0] != indices[at, 0]:
+            add_to(counterfactual, np.uint64(indices[at, 2]), best)
+            best = full(zero, -np.inf)

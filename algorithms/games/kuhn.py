@@ -6,7 +6,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from algorithms.exact.kuhn import UNIFORM_NASH_CONV, VALUE
-from algorithms.exact.tree import CHANCE, TERMINAL, Tree, Visit, compile_tree
+from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from algorithms.games.game import ClosedForm, Game
 from algorithms.support.arrays import Float32Array
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state, parse_information_state
@@ -55,7 +55,7 @@ def kuhn() -> Game:
 def kuhn_tree() -> Tree:
     """The 58 nodes; rows are `INFORMATION_STATES` and columns our action IDs."""
     rows = [(BETTING[name[1:]].actor or 0, name) for name in INFORMATION_STATES]
-    return compile_tree(NAME, len(PLAYERS), len(Action), _kuhn_visits(), infosets=rows)
+    return TreeBuilder(NAME, len(PLAYERS), len(Action), rows).build(_kuhn_visits())
 
 
 def _kuhn_visits() -> Iterator[Visit]:

@@ -130,19 +130,17 @@ def _walked(game: Any, walk: TreeBuilder) -> Iterator[int]:
     stack: list[tuple[Any, int, list[tuple[int, float]]]] = []
     while True:
         player = state.current_player()
-        walk.add_node(depth, player, action, edge)
-        yield len(walk)
-        steps: list[tuple[int, float]] = []
         if player == TERMINAL:
-            walk.set_returns(state.returns())
+            walk.add((depth, player, action, edge, "", (), state.returns()))
         elif player == CHANCE:
-            steps = state.chance_outcomes()
+            walk.add((depth, player, action, edge, "", (), ()))
+            stack.append((state, depth + 1, state.chance_outcomes()[::-1]))
         else:
             legal = state.legal_actions()
-            walk.set_decision(player, state.information_state_string(), legal)
-            steps = [(move, 1.0) for move in legal]
-        if steps:
-            stack.append((state, depth + 1, steps[::-1]))
+            key = state.information_state_string()
+            walk.add((depth, player, action, edge, key, legal, ()))
+            stack.append((state, depth + 1, [(move, 1.0) for move in reversed(legal)]))
+        yield len(walk)
         if not stack:
             return
         state, depth, steps = stack[-1]

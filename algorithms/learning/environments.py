@@ -19,11 +19,12 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from algorithms.exact.simulator import Simulator, Stream, deal_of, rules_of, running_sums
+from algorithms.exact.simulator import Simulator, deal_of, new_stream, rules_of, running_sums
 from algorithms.games import KUHN, Game, as_game
 from algorithms.learning.buffer import LastStep
 from algorithms.learning.states import StateSimulator
 from algorithms.support.arrays import BoolArray, Float32Array, Int64Array
+from algorithms.support.compiled import draw
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import IllegalActionError
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
@@ -216,8 +217,8 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         keys = zip(self.game.tree.owner.tolist(), self.game.observations, strict=True)
         self._infosets = {(owner, seen.tobytes()): i for i, (owner, seen) in enumerate(keys)}
         self._env = kuhn_env() if self._is_kuhn else _shimmy_env(self.game, self._play_chance)
-        self._stream, self._hand, self._actions = Stream(seed), -1, list[int]()
-        self._stream_at_deal, self._dealt = self._stream.get_state(), iter([0])
+        self._stream, self._hand, self._actions = new_stream(seed), -1, list[int]()
+        self._stream_at_deal, self._dealt = int(self._stream[0]), iter([0])
         self._acted, self._returns, self._ended = 0, [0.0] * self.game.num_players, False
 
     def reset(
@@ -226,7 +227,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         """Deal the next hand; `options={"hand": k}` deals hand k."""
         super().reset(seed=seed)
         if seed is not None:
-            self._stream, self._hand = Stream(seed), -1
+            self._stream, self._hand = new_stream(seed), -1
         self._hand = (options or {}).get("hand", self._hand + 1)
         self._deal()
         return self._observation(), {}
@@ -272,13 +273,13 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
         self._hand = state["hand"]
-        self._stream.set_state(state["stream_at_deal"])
+        self._stream[0] = state["stream_at_deal"]
         self._deal()
         for action in state["actions"]:  # replayed with the same draws of chance
             self._apply(action)
 
     def _deal(self) -> None:
-        self._actions, self._stream_at_deal = [], self._stream.get_state()
+        self._actions, self._stream_at_deal = [], int(self._stream[0])
         dealt = self.game.tree.history(int(deal_of(self._rules, np.uint64(self._hand))))
         self._dealt = iter(dealt)
         self._env.reset(options={"cards": tuple(dealt)} if self._is_kuhn else None)
@@ -293,7 +294,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         if outcome is None:
             outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
             sums = running_sums([probabilities])[0]
-            outcome = outcomes[int((sums <= self._stream.draw()).sum())]
+            outcome = outcomes[int((sums <= draw(self._stream)).sum())]
         state.apply_action(int(outcome))
 
     def _actor(self) -> int:

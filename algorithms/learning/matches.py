@@ -10,30 +10,54 @@ hands.
 import argparse
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from algorithms.exact.simulation import Sample, all_seats, simulate
-from algorithms.exact.simulator import play_hands
-from algorithms.exact.tree import CHANCE
-from algorithms.exact.values import joint_policy
+from algorithms.exact.simulator import new_stream, play_hands, play_out, rules_of
+from algorithms.exact.tree import CHANCE, Tree
+from algorithms.exact.values import expected_values, joint_policy
 from algorithms.games import Game
 from algorithms.learning.states import Observer, StatePolicy, draw_actions, draw_outcome, origin
 from algorithms.policies import Policy, sources
 from algorithms.support import command
 from algorithms.support.arrays import Float64Array, UInt64Array
 from algorithms.support.compiled import STEP, mixed
-from algorithms.support.progress import progress
+from algorithms.support.progress import Advance, progress
 
 # A table `(I, A)`, played on the tree, or a function, played on OpenSpiel's states.
 SeatPolicy: TypeAlias = Float64Array | StatePolicy
 
+AT_ONCE = 4096  # hands played at a time on states: enough for a network's batches
+CHUNK = 1 << 20  # hands played at a time on a tree
 MIN_HANDS = 30  # fewer do not give a usable standard error
 MAX_HANDS = 10**12
 MAX_ERRORS = 5.0  # a correct mean differs by more in one of two million matches
-AT_ONCE = 4096  # hands played at a time on states: enough for a network's batches
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A policy's mean return in chips per hand, and its exact value where that is known."""
+
+    hands: int
+    mean: float
+    standard_error: float
+    exact: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the mean."""
+        half = 1.959964 * self.standard_error
+        return self.mean - half, self.mean + half
+
+    @property
+    def errors_off(self) -> float:
+        """How many standard errors lie between the mean and the exact value; 0 if unknown."""
+        gap = 0.0 if self.exact is None else abs(self.mean - self.exact)
+        if gap < 1e-9:
+            return 0.0
+        return gap / self.standard_error if self.standard_error else math.inf
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -90,6 +114,33 @@ def play_match(one: Policy, other: Policy, *, hands: int, seed: int = 0) -> tupl
     return (*seats, replace(together, hands=won.size))
 
 
+def simulate(
+    tree: Tree, policies: Sequence[Float64Array], *, hands: int, seed: int, progress: Advance
+) -> list[Sample]:
+    """The returns of `policies[0]` in each seat against `policies[1]` in all others, per seat."""
+    stream, samples, players = new_stream(seed), [], range(tree.num_players)
+    for seat in players:
+        policy = joint_policy(tree, [policies[player != seat] for player in players])
+        rules = rules_of(tree, dict.fromkeys(players, policy))
+        count = np.zeros(tree.num_nodes, np.int64)
+        for start in range(0, hands, CHUNK):
+            count += play_out(rules, min(CHUNK, hands - start), stream)
+            progress(seat * hands + start, "hands")
+        won = tree.returns[seat]
+        mean = float(count @ won) / hands
+        variance = float(count @ (won - mean) ** 2) / max(hands - 1, 1)
+        error = math.sqrt(variance / hands)
+        samples.append(Sample(hands, mean, error, expected_values(tree, policy)[seat]))
+    return samples
+
+
+def all_seats(samples: Sequence[Sample]) -> Sample:
+    """The mean over all seats of a tree, with equal weights."""
+    hands, means, errors, exact = zip(*map(astuple, samples), strict=True)
+    seats = len(samples)
+    return Sample(sum(hands), sum(means) / seats, math.hypot(*errors) / seats, sum(exact) / seats)
+
+
 def _sample(won: Float64Array, exact: float | None) -> Sample:
     """The mean over independent hands `(n,)`, and its standard error."""
     error = float(won.std(ddof=1)) / math.sqrt(len(won))
@@ -104,7 +155,7 @@ def hand_streams(seed: int | Sequence[int], hands: int) -> UInt64Array:
 def hand_returns(game: Game, policies: Sequence[Any], streams: UInt64Array) -> Float64Array:
     """All players' returns in each hand, with one `SeatPolicy` per seat: `(hands, P)`."""
     if not callable(policies[0]):
-        ends = play_hands(game.tree, joint_policy(game.tree, policies), streams)
+        ends = play_hands(rules_of(game.tree, dict(enumerate(policies))), streams)
         return np.asarray(game.tree.returns.T[ends], np.float64)
     starts = range(0, len(streams), AT_ONCE)
     return np.concatenate([_play_states(game, policies, streams[i : i + AT_ONCE]) for i in starts])

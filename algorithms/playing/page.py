@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from algorithms.exact import kuhn as exact
+from algorithms.exact.values import action_values
 from algorithms.games import kuhn
 from algorithms.policies.formats import to_names
 from algorithms.policies.sources import Source, is_file, open_source
@@ -52,15 +53,13 @@ def assets(source: str | Source) -> dict[str, bytes]:
         files["/policy.onnx"] = Path(opened.name).read_bytes()
         given["onnx"] = "policy.onnx"
     others = [_opponent(open_source(name)) for name in OPPONENTS]
+    costs = action_values(kuhn().tree, exact.nash(PERFECT_ALPHA)).costs
     document = {  # that the page reads when it starts
         "opponents": [given, *(one for one in others if one["policy"] != given["policy"])],
         "runtime": bool(runtime),
         "equilibrium": _bands(),
         "perfect": to_names(exact.nash(PERFECT_ALPHA)),
-        "costs": {
-            name: {action.name: float(cost) for action, cost in row.items()}
-            for name, row in exact.move_costs(exact.exact_nash(PERFECT_ALPHA)).items()
-        },
+        "costs": to_names(kuhn().tree.table_of(costs)),
         "value": float(exact.VALUE),
         "uniform_nash_conv": float(exact.UNIFORM_NASH_CONV),
     }

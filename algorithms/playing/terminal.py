@@ -10,9 +10,8 @@ from functools import partial
 from itertools import count
 from random import Random
 
-from algorithms.exact.action_values import action_values
 from algorithms.exact.tree import CHANCE, TERMINAL
-from algorithms.exact.values import expected_values
+from algorithms.exact.values import action_values, expected_values
 from algorithms.games import KUHN, Game
 from algorithms.policies import Policy
 

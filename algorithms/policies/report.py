@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.elimination import Exposure, eliminate, exposures
 from algorithms.exact.kuhn import VALUE, Nearest, nearest_nash
+from algorithms.exact.two_player import Exposure, eliminate, exposures
 from algorithms.exact.values import Loss, Measure
 from algorithms.games import KUHN, Game
 from algorithms.policies.formats import to_names, to_players

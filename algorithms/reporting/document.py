@@ -22,7 +22,7 @@ information set), `tree` has
     slot_action    (S,) action IDs; `slot_label` (S,) indices into `labels`
     labels         the different labels of actions and of chance outcomes
 
-and the `tables` of a policy have, as `algorithms.exact.action_values` defines them,
+and the `tables` of a policy have, as `algorithms.exact.values` defines them,
 `probabilities`, `values` and `costs` (S,), `reach` and `losses` (I,), `beliefs` (D,), and
 `ranking`: the information sets that lose chips, the largest loss first. The `seats` of a policy
 have, for each player, the values of a best response and of the reference when all others play the
@@ -39,10 +39,16 @@ import numpy as np
 import numpy.typing as npt
 
 import kuhn_bridge
-from algorithms.exact.action_values import action_values
 from algorithms.exact.solving import NAMES as VARIANTS
 from algorithms.exact.tree import CHANCE, Tree, ranges
-from algorithms.exact.values import NO_LOSS, Loss, Measure, evaluate_policy, joint_policy
+from algorithms.exact.values import (
+    NO_LOSS,
+    Loss,
+    Measure,
+    action_values,
+    evaluate_policy,
+    joint_policy,
+)
 from algorithms.games import Game
 from algorithms.learning.curve import Curve
 from algorithms.policies import Policy

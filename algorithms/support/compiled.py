@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 os.environ.setdefault("NUMBA_SLP_VECTORIZE", "1")
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,3 +48,10 @@ def mixed(state: np.uint64) -> np.uint64:
     bits = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+@compiled
+def draw(stream: npt.NDArray[np.uint64]) -> float:
+    """A number in [0, 1) from the next 53 bits of a stream, whose state is `stream[0]`."""
+    stream[0] += STEP
+    return float(mixed(stream[0]) >> np.uint64(11)) * 2.0**-53

@@ -16,11 +16,6 @@ Lanes: TypeAlias = tuple[float, ...]
 Index: TypeAlias = int | np.uint64  # unsigned is faster: it cannot count from the end
 
 
-def zeros(width: int) -> Lanes:
-    """`width` lanes, all 0."""
-    return (0.0,) * width
-
-
 @part
 def full(like: Lanes, value: float) -> Lanes:
     """As many lanes as `like` has, all `value`."""
@@ -45,11 +40,18 @@ def store(table: Any, row: Index, lanes: Lanes) -> None:
 
 
 @part
-def add_scaled(a: Lanes, b: Lanes, scale: float) -> Lanes:
+def add_scaled(a: Lanes, b: Lanes, scale: float = 1.0) -> Lanes:
     """`a + b * scale`."""
     for i in range(len(a)):
         a = tuple_setitem(a, i, a[i] + b[i] * scale)
     return a
+
+
+@part
+def add_to(table: Any, row: Index, lanes: Lanes, scale: float = 1.0) -> None:
+    """Add `lanes * scale` to one row of a table."""
+    for i in range(len(lanes)):
+        table[row, i] += lanes[i] * scale
 
 
 @part

@@ -1,6 +1,7 @@
-"""Iterated elimination of dominated strategies, and where a policy plays dominated actions."""
+"""Two players: iterated elimination of dominated strategies, and equilibria by linear programs."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,16 +34,13 @@ class Elimination:
 
 
 @dataclass(frozen=True, slots=True)
-class Exposure:
+class Exposure(Removal):
     """A dominated action that a policy plays, its probability, and its cost in chips per hand.
 
     The cost is how much more the player would win by never playing the action, all else equal:
     `cost` against the policy's own other seat, `worst` against the opponent that makes it highest.
     """
 
-    round: int
-    infoset: int
-    action: int
     probability: float
     cost: float
     worst: float
@@ -59,24 +57,18 @@ def eliminate(tree: Tree, *, strict: bool = False) -> Elimination:
     plans = [reduced_strategies(tree, player) for player in PLAYERS]
     payoffs = [plans[p] @ payoff_matrix(tree, p) @ plans[1 - p].T for p in PLAYERS]
     slacks = [PAYOFF_TOLERANCE * max(1.0, np.abs(payoff).max()) for payoff in payoffs]
-    alive = [np.ones(len(plan), np.bool_) for plan in plans]
-    played = [plan.any(axis=0) for plan in plans]
-    sizes = [(len(plans[0]), len(plans[1]))]
     removals: list[Removal] = []
+    sizes = [(len(plans[0]), len(plans[1]))]
     while True:
-        dominated = [
-            dominated_rows(payoffs[p][np.ix_(alive[p], alive[1 - p])], slacks[p], strict=strict)
-            for p in PLAYERS
-        ]
-        if not any(mask.any() for mask in dominated):
+        kept = [~dominated_rows(payoffs[p], slacks[p], strict) for p in PLAYERS]
+        if all(mask.all() for mask in kept):
             return Elimination(tuple(removals), tuple(sizes))
         for player in PLAYERS:
-            alive[player][np.flatnonzero(alive[player])[dominated[player]]] = False
-            still = plans[player][alive[player]].any(axis=0)
-            removed = np.flatnonzero(played[player] & ~still) - 1
-            played[player] = still
+            played, plans[player] = plans[player].any(axis=0), plans[player][kept[player]]
+            removed = np.flatnonzero(played & ~plans[player].any(axis=0)) - 1
             removals += [Removal(len(sizes), *tree.slots[s, [0, 3]].tolist()) for s in removed]
-        sizes.append((int(alive[0].sum()), int(alive[1].sum())))
+            payoffs[player] = payoffs[player][np.ix_(kept[player], kept[1 - player])]
+        sizes.append((len(plans[0]), len(plans[1])))
 
 
 def reduced_strategies(tree: Tree, player: int) -> Float64Array:
@@ -104,8 +96,7 @@ def exposures(
     Information sets where all actions were removed are left out: the mistake is to get there.
     """
     cleaned = without_dominated(tree, policy, elimination)
-    surviving = _surviving_actions(tree, elimination)
-    reach = reach_probabilities(tree, policy)
+    surviving, reach = _surviving_actions(tree, elimination), reach_probabilities(tree, policy)
     found = []
     for removal in elimination.removals:
         infoset, action = removal.infoset, removal.action
@@ -143,13 +134,6 @@ def payoff_matrix(tree: Tree, player: int) -> Float64Array:
     return matrix
 
 
-def dominated_rows(payoff: Float64Array, slack: float, *, strict: bool) -> BoolArray:
-    """Which rows of payoffs `(own strategies, opponent's)` another row dominates."""
-    found = np.zeros(len(payoff), np.bool_)
-    _find_dominated(payoff, slack, strict, found)
-    return found
-
-
 def _surviving_actions(tree: Tree, elimination: Elimination) -> BoolArray:
     """Which actions some surviving strategy plays: `(I, A)`."""
     left = tree.legal.copy()
@@ -159,8 +143,10 @@ def _surviving_actions(tree: Tree, elimination: Elimination) -> BoolArray:
 
 
 @compiled
-def _find_dominated(payoff: Float64Array, slack: float, strict: bool, found: BoolArray) -> None:
+def dominated_rows(payoff: Float64Array, slack: float, strict: bool) -> BoolArray:
+    """Which rows of payoffs `(own strategies, opponent's)` another row dominates."""
     rows, columns = payoff.shape
+    found = np.zeros(rows, np.bool_)
     for row in range(rows):
         for other in range(rows):
             never_worse, better = other != row, strict
@@ -173,3 +159,59 @@ def _find_dominated(payoff: Float64Array, slack: float, strict: bool, found: Boo
             if never_worse and better:
                 found[row] = True
                 break
+    return found
+
+
+class Solution(NamedTuple):
+    """One equilibrium `(I, A)` of a two-player zero-sum tree, and its value for player 0."""
+
+    policy: Float64Array
+    value: float
+
+
+def solve_zero_sum(tree: Tree) -> Solution:
+    """An equilibrium from the sequence-form linear programs (Koller, Megiddo, von Stengel 1996)."""
+    if tree.num_players != 2 or np.abs(tree.returns.sum(axis=0)).max() > 1e-9:
+        raise GameError(f"{tree.name} is not a two-player zero-sum game; linear programs need one")
+    plans, values = zip(*(_maxmin(tree, player) for player in PLAYERS), strict=True)
+    plan = np.where(tree.slots[:, 1] == 0, plans[0][1:], plans[1][1:])
+    policy = tree.normalized(np.maximum(plan, 0), above=1e-12)
+    return Solution(policy, (values[0] - values[1]) / 2)
+
+
+def _maxmin(tree: Tree, player: int) -> tuple[Float64Array, float]:
+    """The realization plan `(S + 1,)` of a player with the highest guaranteed value, and the value.
+
+    Maximize q[0] over plans x and values q of the opponent's information sets, subject to E x = e
+    (x is a plan) and F^T q <= A^T x (no sequence of the opponent gives it more than q says).
+    """
+    from scipy.optimize import linprog
+
+    own, other = _constraints(tree, player), _constraints(tree, 1 - player)
+    (rows, sequences), values = own.shape, len(other)
+    result = linprog(
+        -np.eye(1, sequences + values, sequences),
+        A_ub=np.hstack([-payoff_matrix(tree, player).T, other.T]),
+        b_ub=np.zeros(sequences),
+        A_eq=np.hstack([own, np.zeros((rows, values))]),
+        b_eq=np.eye(1, rows),
+        bounds=[(0, None)] * sequences + [(None, None)] * values,
+        method="highs",
+    )
+    if result.status != 0:
+        raise GameError(f"{tree.name}: the linear program was not solved: {result.message}")
+    return np.asarray(result.x[:sequences]), -float(result.fun)
+
+
+def _constraints(tree: Tree, player: int) -> Float64Array:
+    """E or F: `(1 + own information sets, S + 1)`.
+
+    The empty sequence has probability 1; an information set's slots sum to its parent sequence.
+    """
+    infosets = np.flatnonzero(tree.owner == player)
+    matrix = np.zeros((len(infosets) + 1, tree.num_slots + 1))
+    matrix[0, 0] = 1
+    for row, infoset in enumerate(infosets, start=1):
+        matrix[row, tree.first_slot[infoset] + 1 : tree.first_slot[infoset + 1] + 1] = 1
+        matrix[row, tree.parent_sequence[infoset]] = -1
+    return matrix
