@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from algorithms.exact.simulator import running_sums
 from algorithms.exact.solving import MODES, make_solver
 from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.exact.two_player import solve_zero_sum
-from algorithms.exact.values import evaluate_policy, expected_values, nash_conv, nash_convs
+from algorithms.exact.values import evaluate_policy, expected_values
 from algorithms.games import KUHN, Game, kuhn, load_game
 from algorithms.learning.environments import SelfPlayVecEnv
 from algorithms.policies import Policy, openspiel
@@ -29,7 +30,7 @@ from algorithms.support.arrays import Float64Array
 from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import AGENTS
-from parity.registry import GAME, Settings, Skipped, Tally, check
+from parity.registry import GAME, Settings, Skipped, Subject, Tally, check
 
 GROUP = "algorithms"
 KUHN_POKER, LEDUC = "kuhn_poker", "leduc_poker"
@@ -63,12 +64,12 @@ def tolerance(game: Game) -> float:
     return EXACT if game.name == KUHN else EXACT_PER_CHIP * max(1, np.abs(game.tree.returns).max())
 
 
-def compare_iterates(tally: Tally, game: Game, theirs: Any, upto: int, **ours: Any) -> None:
+def compare_iterates(tally: Tally, game: Game, ours: Subject, theirs: Any, upto: int) -> None:
     """Require the same policies after iterations 1..10, 100 and 1,000, up to `upto`.
 
     Current policies are compared in two-player games: with more players rounding decides ties.
     """
-    mine, right, done = make_solver(game.tree, **ours), theirs(game.origin), 0
+    mine, right, done = ours(game.tree), theirs(game.origin), 0
     kinds = ("average_policy", "current_policy")[: 2 if game.num_players == len(AGENTS) else 1]
     for iteration in [n for n in (*range(1, 11), 100, 1000) if n <= upto]:
         mine.run(iteration - done)
@@ -162,12 +163,13 @@ def _check_solver(variant: str, title: str) -> None:
     """Average and current policies: Kuhn's, and Leduc's where there is a solver in C++."""
 
     @check(variant, GROUP, title)
-    def check_solver(tally: Tally, settings: Settings) -> None:
+    def check_solver(tally: Tally, settings: Settings, *, make: Subject = make_solver) -> None:
+        ours = partial(make, variant=variant, mode="exact")
         python, cpp = PYTHON_SOLVERS[variant], CPP_SOLVERS.get(variant)
         far, few = (100, 1) if settings.quick else (1000, 5)
         rounds = [(KUHN_POKER, cpp, far), (LEDUC, cpp, few)] if cpp else []
         for name, solver, upto in (*rounds, (KUHN_POKER, python, 100)):
-            compare_iterates(tally, load_game(name), solver, upto, variant=variant, mode="exact")
+            compare_iterates(tally, load_game(name), ours, solver, upto)
 
 
 _check_solver("cfr", "CFR, every iterate, against OpenSpiel's C++ and Python solvers")
@@ -177,14 +179,21 @@ _check_solver("dcfr", "discounted CFR, every iterate, against OpenSpiel's Python
 
 
 @check("fast", GROUP, "the fast mode of CFR and CFR+, against OpenSpiel's C++ solvers")
-def _check_fast(tally: Tally, settings: Settings) -> None:
+def _check_fast(tally: Tally, settings: Settings, *, make: Subject = make_solver) -> None:
     sizes = {KUHN_POKER: 100, LEDUC: 3} if settings.quick else {KUHN_POKER: 1000, LEDUC: 10}
     for (variant, solver), (name, upto) in product(CPP_SOLVERS.items(), sizes.items()):
-        compare_iterates(tally, load_game(name), solver, upto, variant=variant, mode="fast")
+        ours = partial(make, variant=variant, mode="fast")
+        compare_iterates(tally, load_game(name), ours, solver, upto)
 
 
 @check("nashconv", GROUP, "NashConv of random policies against OpenSpiel's in C++")
-def _check_nashconv(tally: Tally, settings: Settings) -> None:
+def _check_nashconv(
+    tally: Tally,
+    settings: Settings,
+    *,
+    nash_conv: Subject = values.nash_conv,
+    nash_convs: Subject = values.nash_convs,
+) -> None:
     """Kuhn with few information sets and Leduc with many; one at a time and in a batch."""
     leduc = {f"{LEDUC}, policy {seed}": Policy.random(LEDUC, seed) for seed in range(3)}
     for group in (dict(random_policies(settings)), leduc):
@@ -197,11 +206,13 @@ def _check_nashconv(tally: Tally, settings: Settings) -> None:
 
 
 @check("best-response", GROUP, "what best responses gain against random policies, for each player")
-def _check_best_response(tally: Tally, settings: Settings) -> None:
+def _check_best_response(
+    tally: Tally, settings: Settings, *, evaluate: Subject = evaluate_policy
+) -> None:
     """Gains of each player, by OpenSpiel's `exploitability` with best responses in C++."""
     game = pyspiel.load_game(KUHN_POKER)
     for where, policy in random_policies(settings):
-        ours = evaluate_policy(kuhn().tree, policy.table)
+        ours = evaluate(kuhn().tree, policy.table)
         theirs = to_python_tabular(policy.game, policy.table)
         found = exploitability.nash_conv(game, theirs, return_only_nash_conv=False, use_cpp_br=True)
         for agent, mine, right in zip(AGENTS, ours.gains, found.player_improvements, strict=True):
@@ -210,7 +221,9 @@ def _check_best_response(tally: Tally, settings: Settings) -> None:
 
 @check("values", GAME, "the values of random policies, by OpenSpiel's own walk")
 @check("values", GROUP, "the values of random policies for both players")
-def _check_values(tally: Tally, settings: Settings) -> None:
+def _check_values(
+    tally: Tally, settings: Settings, *, expected_values: Subject = expected_values
+) -> None:
     """Expected chips of every player, from OpenSpiel's walk over its own states."""
     for where, policy in random_policies(settings):
         ours = expected_values(policy.game.tree, policy.table)
@@ -220,12 +233,14 @@ def _check_values(tally: Tally, settings: Settings) -> None:
 
 
 @check("equilibria", GROUP, "the closed-form equilibria by OpenSpiel's NashConv, and its own table")
-def _check_equilibria(tally: Tally, settings: Settings) -> None:
+def _check_equilibria(
+    tally: Tally, settings: Settings, *, equilibrium: Subject = nash, value: float = VALUE
+) -> None:
     """NashConv 0 and value -1/18 for every alpha; the same probabilities as OpenSpiel's table."""
     for alpha in ALPHAS:
-        where, policy = f"alpha = {alpha}", Policy(kuhn(), nash(alpha))
+        where, policy = f"alpha = {alpha}", Policy(kuhn(), equilibrium(alpha))
         tally.close(where, "has NashConv {}", 0.0, openspiel_nash_conv(policy), EXACT)
-        tally.close(where, "has value {}", VALUE, openspiel_values(policy)[0], EXACT)
+        tally.close(where, "has value {}", value, openspiel_values(policy)[0], EXACT)
         theirs = Policy.from_openspiel(data.kuhn_nash_equilibrium(min(float(alpha), 1 / 3)), kuhn())
         for name in INFORMATION_STATES:
             for action, probability in policy[name].items():
@@ -234,10 +249,10 @@ def _check_equilibria(tally: Tally, settings: Settings) -> None:
 
 
 @check("lp", GROUP, "the linear program's value and policy against OpenSpiel's CFR+")
-def _check_lp(tally: Tally, settings: Settings) -> None:
+def _check_lp(tally: Tally, settings: Settings, *, solve: Subject = solve_zero_sum) -> None:
     """The value of OpenSpiel's average policy is known up to that policy's NashConv."""
     game = pyspiel.load_game(KUHN_POKER)
-    solution, solver = solve_zero_sum(kuhn().tree), pyspiel.CFRPlusSolver(game)
+    solution, solver = solve(kuhn().tree), pyspiel.CFRPlusSolver(game)
     for _ in range(300 if settings.quick else 3000):
         solver.evaluate_and_update_policy()
     limit = Policy.from_openspiel(solver.average_policy(), kuhn())
@@ -249,11 +264,13 @@ def _check_lp(tally: Tally, settings: Settings) -> None:
 
 
 @check("best-response", GAME, "the values of best responses to random policies")
-def _check_game_best_response(tally: Tally, settings: Settings) -> None:
+def _check_game_best_response(
+    tally: Tally, settings: Settings, *, evaluate: Subject = evaluate_policy
+) -> None:
     """The best values of all players, and the values of our best responses when they are played."""
     tree, limit = settings.game.tree, tolerance(settings.game)
     for where, policy in random_policies(settings):
-        theirs, measure = policy.to_openspiel(), evaluate_policy(tree, policy.table)
+        theirs, measure = policy.to_openspiel(), evaluate(tree, policy.table)
         responses = values.pure_policy(tree, measure.best_responses)
         for player in range(tree.num_players):
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
@@ -266,13 +283,19 @@ def _check_game_best_response(tally: Tally, settings: Settings) -> None:
 
 
 @check("nashconv", GAME, "NashConv and gains of random policies, one at a time and in a batch")
-def _check_game_nashconv(tally: Tally, settings: Settings) -> None:
+def _check_game_nashconv(
+    tally: Tally,
+    settings: Settings,
+    *,
+    evaluate: Subject = evaluate_policy,
+    nash_convs: Subject = values.nash_convs,
+) -> None:
     tree, limit = settings.game.tree, tolerance(settings.game)
     policies, phrase = dict(random_policies(settings)), "has NashConv {}"
     batch = nash_convs(tree, [policy.table for policy in policies.values()])
     for (where, policy), of_batch in zip(policies.items(), batch, strict=True):
         theirs = openspiel.measured_by_openspiel(policy.game, policy.table)
-        ours = evaluate_policy(tree, policy.table)
+        ours = evaluate(tree, policy.table)
         tally.close(where, phrase, ours.nash_conv, theirs.nash_conv, limit)
         tally.close(f"{where} of a batch", phrase, of_batch, theirs.nash_conv, limit)
         for player, gain in enumerate(theirs.gains):
@@ -283,14 +306,14 @@ def _check_game_solver(variant: str) -> None:
     """Average policies, in two-player games also current ones; alternating updates."""
 
     @check(variant, GAME, f"{variant.upper()}, iterate by iterate, against OpenSpiel's C++ solver")
-    def check_solver(tally: Tally, settings: Settings) -> None:
+    def check_solver(tally: Tally, settings: Settings, *, make: Subject = make_solver) -> None:
         game = settings.game
         if len(set(game.tree.keys)) < len(game.tree.keys):
             raise Skipped("OpenSpiel's solvers need different information state strings per player")
         if game.num_players == 1:
             raise Skipped("OpenSpiel's solvers need two players or more")
-        solver, upto = CPP_SOLVERS[variant], 5 if settings.quick else 10
-        compare_iterates(tally, game, solver, upto, variant=variant, mode="exact")
+        ours, upto = partial(make, variant=variant, mode="exact"), 5 if settings.quick else 10
+        compare_iterates(tally, game, ours, CPP_SOLVERS[variant], upto)
 
 
 _check_game_solver("cfr")
@@ -298,11 +321,11 @@ _check_game_solver("cfr+")
 
 
 @check("fast", GAME, "the fast mode of the CFR family, iterate by iterate, against the exact mode")
-def _check_game_fast(tally: Tally, settings: Settings) -> None:
+def _check_game_fast(tally: Tally, settings: Settings, *, make: Subject = make_solver) -> None:
     """Regrets and averages, until rounding breaks a tie differently in the two modes."""
     tally.ours, tally.theirs = "the fast mode", "the exact one"
     for name in VARIANTS:
-        exact, fast = (make_solver(settings.game.tree, name, mode=mode) for mode in MODES)
+        exact, fast = (make(settings.game.tree, name, mode=mode) for mode in MODES)
         for iteration in range(1, 6 if settings.quick else 11):
             exact.run(1)
             fast.run(1)
@@ -329,7 +352,7 @@ def _compare_solvers(tally: Tally, where: str, fast: Any, exact: Any) -> bool:
 
 
 @check("policies", GAME, "random policies to OpenSpiel's three kinds and JSON, and back")
-def _check_policies(tally: Tally, settings: Settings) -> None:
+def _check_policies(tally: Tally, settings: Settings, *, reader: type[Policy] = Policy) -> None:
     """The policy that comes back must be the same bit for bit."""
     game = settings.game
     kinds: dict[str, Callable[..., Any]] = {"a Python policy": openspiel.to_openspiel_policy}
@@ -337,19 +360,21 @@ def _check_policies(tally: Tally, settings: Settings) -> None:
         kinds["Python's table"] = to_python_tabular
         kinds["C++'s table"] = to_pyspiel_tabular
     for where, policy in random_policies(settings):
-        back = Policy.from_document(json.dumps(policy.to_document()), game)
+        back = reader.from_document(json.dumps(policy.to_document()), game)
         tally.holds(where, "JSON gives the same policy back", back == policy)
         for kind, convert in kinds.items():
-            back = Policy.from_openspiel(convert(game, policy.table), game)
+            back = reader.from_openspiel(convert(game, policy.table), game)
             tally.holds(where, f"{kind} gives the same policy back", back == policy)
 
 
 @check("environment", GAME, "the vectorised self-play environment against OpenSpiel's states")
-def _check_environment(tally: Tally, settings: Settings) -> None:
+def _check_environment(
+    tally: Tally, settings: Settings, *, make_env: Subject = SelfPlayVecEnv
+) -> None:
     """Some hands are replayed on OpenSpiel's states; the mean returns of all are compared."""
     game = settings.game
     policy = Policy.random(game, 0).table
-    env: Any = SelfPlayVecEnv(HANDS, game, numbered=True)
+    env = make_env(HANDS, game, numbered=True)
     rng = np.random.default_rng(1)
     env.per_seat_credit = True
     env.reset()

@@ -255,10 +255,12 @@ def _walk_reference(game: Game, opening: Sequence[int]) -> Reference:
 
 
 @check("published", NATIVE, "uniform play's exploitability against published figures")
-def check_published(tally: Tally, settings: Settings) -> None:
+def check_published(
+    tally: Tally, settings: Settings, *, figures: dict[Any, float] = PUBLISHED
+) -> None:
     """Six digits, in the five benchmark games."""
     native = native_form(settings.game)
-    published = PUBLISHED.get(native.num_infosets)
+    published = figures.get(native.num_infosets)
     if published is None:
         raise Skipped("no figure is published for this game")
     tally.theirs = "exp-a-spiel"

@@ -24,11 +24,11 @@ from kuhn_bridge.rules import AGENTS, BETTING, DEALS, DECISIONS, PLAYERS, Action
 from kuhn_bridge.state import State, nodes, one_hot
 from kuhn_bridge.web.check import report
 from parity import sides
-from parity.registry import Settings, Skipped, Tally, check
+from parity.registry import Settings, Skipped, Subject, Tally, check
 from parity.sides import CORE, REFERENCE, Side, hand
 
 RULES, FACES = "rules", "faces"
-KUHN_POKER = pyspiel.load_game("kuhn_poker")
+KUHN_POKER, KUHN_BRIDGE = map(pyspiel.load_game, ("kuhn_poker", SHORT_NAME))
 PYTHON_REFERENCE = sides.openspiel(load_pyspiel("python_kuhn_poker"))
 HANDS = 24  # enough for every deal to come up
 Plan: TypeAlias = Mapping[str, Action]  # an action at each public history, whatever the card
@@ -38,9 +38,11 @@ PLANS: list[Plan] = [  # every way to choose one of the two legal actions
 ]
 
 
-def lockstep(game: pyspiel.Game = KUHN_POKER) -> Iterator[tuple[str, State, pyspiel.State]]:
+def lockstep(
+    states: Subject = nodes, game: pyspiel.Game = KUHN_POKER
+) -> Iterator[tuple[str, State, pyspiel.State]]:
     """Every dealt state of the core, with OpenSpiel's state after the same moves."""
-    for state in nodes():
+    for state in states():
         theirs, own = game.new_initial_state(), letters_to_actions(state.letters)
         moves = map(LETTERS.index, state.letters) if game is KUHN_POKER else own
         for action in (*state.cards, *moves):
@@ -54,31 +56,31 @@ def facing_bet(theirs: pyspiel.State) -> bool:
 
 
 @check("core", RULES, "every node of the core against kuhn_poker in C++")
-def _check_core(tally: Tally, settings: Settings) -> None:
-    sides.compare(CORE, REFERENCE, tally)
+def _check_core(tally: Tally, settings: Settings, *, core: Side = CORE) -> None:
+    sides.compare(core, REFERENCE, tally)
 
 
 @check("core-python", RULES, "every node of the core against python_kuhn_poker")
-def _check_core_python(tally: Tally, settings: Settings) -> None:
-    sides.compare(CORE, PYTHON_REFERENCE, tally)
+def _check_core_python(tally: Tally, settings: Settings, *, core: Side = CORE) -> None:
+    sides.compare(core, PYTHON_REFERENCE, tally)
 
 
 @check("phases", RULES, "the phase of every node, derived from OpenSpiel's history")
-def _check_phases(tally: Tally, settings: Settings) -> None:
-    for where, state, theirs in lockstep():
+def _check_phases(tally: Tally, settings: Settings, *, states: Subject = nodes) -> None:
+    for where, state, theirs in lockstep(states):
         word = "response" if facing_bet(theirs) else "act"
         right = "terminal" if theirs.is_terminal() else f"p{theirs.current_player()}_{word}"
         tally.same(where, "is in phase {}", state.phase.label, right)
 
 
 @check("information", RULES, "which nodes share an information state, pair by pair")
-def _check_information(tally: Tally, settings: Settings) -> None:
+def _check_information(tally: Tally, settings: Settings, *, core: Side = CORE) -> None:
     for theirs in (REFERENCE, PYTHON_REFERENCE):
-        sides.compare_infosets(CORE, theirs, tally)
+        sides.compare_infosets(core, theirs, tally)
 
 
 @check("bridge", RULES, "every action converted to OpenSpiel's and back, legal or not")
-def _check_bridge(tally: Tally, settings: Settings) -> None:
+def _check_bridge(tally: Tally, settings: Settings, *, bridge: Any = bridge) -> None:
     """Our action and its image lead to the same node, and the image converts back."""
     for where, state, theirs in lockstep():
         if theirs.is_terminal():
@@ -100,16 +102,16 @@ def _check_bridge(tally: Tally, settings: Settings) -> None:
 
 
 @check("rulebook", RULES, "the rulebook in letters over all deals and histories")
-def _check_rulebook(tally: Tally, settings: Settings) -> None:
-    sides.compare(sides.rulebook(KuhnPoker()), REFERENCE, tally)
+def _check_rulebook(tally: Tally, settings: Settings, *, make_book: Subject = KuhnPoker) -> None:
+    sides.compare(sides.rulebook(make_book()), REFERENCE, tally)
 
 
 @check("observations", RULES, "every observation, decoded; none depends on the other card")
-def _check_observations(tally: Tally, settings: Settings) -> None:
+def _check_observations(tally: Tally, settings: Settings, *, states: Subject = nodes) -> None:
     """An observation encodes own card, history and actor, and nothing else."""
     seen: dict[tuple[int, int, str], bytes] = {}
     infosets: dict[bytes, str] = {}
-    for where, state, theirs in lockstep():
+    for where, state, theirs in lockstep(states):
         for seat in PLAYERS:
             observation, spot = state.observe(seat), f"{where}, {AGENTS[seat]}"
             card, over = theirs.history()[seat], theirs.is_terminal()
@@ -128,9 +130,9 @@ def _check_observations(tally: Tally, settings: Settings) -> None:
 
 
 @check("masks", RULES, "every mask of both agents against OpenSpiel's legal actions")
-def _check_masks(tally: Tally, settings: Settings) -> None:
+def _check_masks(tally: Tally, settings: Settings, *, states: Subject = nodes) -> None:
     """A mask allows what OpenSpiel allows, and nothing to an agent that is not to act."""
-    for where, state, theirs in lockstep():
+    for where, state, theirs in lockstep(states):
         legal = [] if theirs.is_terminal() else theirs.legal_actions()
         ours = {from_openspiel(action, facing_bet(theirs)) for action in legal}
         for seat, agent in enumerate(AGENTS):
@@ -139,9 +141,9 @@ def _check_masks(tally: Tally, settings: Settings) -> None:
             tally.same(f"{where}, {agent}", "masks {}", state.mask(seat).tolist(), right)
 
 
-def our_aec() -> Side:
+def our_aec(make_env: Subject = kuhn_v0.env) -> Side:
     """The PettingZoo face with fixed deals."""
-    return sides.aec(sides.aec_reader(kuhn_v0.env()), {deal: deal for deal in DEALS}, sides.OURS)
+    return sides.aec(sides.aec_reader(make_env()), {deal: deal for deal in DEALS}, sides.OURS)
 
 
 def shimmy_aec(env: Any) -> Side:
@@ -160,9 +162,15 @@ def shimmed() -> Any:
     return WholeHands(game_name="kuhn_poker")
 
 
-def replayed() -> Iterator[tuple[str, State, Any]]:
-    """Every dealt state of the core, with the AEC face after the same actions."""
-    env = kuhn_v0.env()
+def upstream() -> Any:
+    """Shimmy's wrapper of `kuhn_poker` without our shim."""
+    from shimmy import OpenSpielCompatibilityV0
+
+    return OpenSpielCompatibilityV0(game_name="kuhn_poker")
+
+
+def replayed(env: Any) -> Iterator[tuple[str, State, Any]]:
+    """Every dealt state of the core, with an AEC environment after the same actions."""
     for state in nodes():
         env.reset(options={"cards": state.cards})
         for action in letters_to_actions(state.letters):
@@ -171,13 +179,14 @@ def replayed() -> Iterator[tuple[str, State, Any]]:
 
 
 @check("openspiel-face", FACES, "every node of python_kuhn_bridge against kuhn_poker")
-def _check_openspiel_face(tally: Tally, settings: Settings) -> None:
-    game = pyspiel.load_game(SHORT_NAME)
+def _check_openspiel_face(
+    tally: Tally, settings: Settings, *, game: pyspiel.Game = KUHN_BRIDGE
+) -> None:
     ours = sides.openspiel(game, sides.OURS)
     sides.compare(ours, REFERENCE, tally)
     sides.compare_infosets(ours, REFERENCE, tally)
     texts: dict[tuple[int, int, str], str] = {}
-    for node, state, theirs in lockstep(game):
+    for node, state, theirs in lockstep(game=game):
         for seat in PLAYERS:
             where = f"{node}, {AGENTS[seat]}"
             tensor = theirs.observation_tensor(seat)
@@ -193,7 +202,9 @@ def _check_openspiel_face(tally: Tally, settings: Settings) -> None:
 
 
 @check("pettingzoo-api", FACES, "PettingZoo's own api_test, several hands long")
-def _check_pettingzoo_api(tally: Tally, settings: Settings) -> None:
+def _check_pettingzoo_api(
+    tally: Tally, settings: Settings, *, make_env: Subject = kuhn_v0.env
+) -> None:
     from pettingzoo.test import api_test
 
     tally.theirs = "a correct environment"
@@ -202,23 +213,25 @@ def _check_pettingzoo_api(tally: Tally, settings: Settings) -> None:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")  # it warns about dict observations
             try:
-                api_test(kuhn_v0.env(), num_cycles=100)
+                api_test(make_env(), num_cycles=100)
             except AssertionError as error:
                 fault = str(error)
         tally.same(f"api_test, run {number + 1}", "fails with {!r}", fault, "")
 
 
 @check("pettingzoo", FACES, "every node of the AEC face, and the steps of finished agents")
-def _check_pettingzoo(tally: Tally, settings: Settings) -> None:
+def _check_pettingzoo(tally: Tally, settings: Settings, *, make_env: Subject = kuhn_v0.env) -> None:
     """Turns, masks and rewards as `last()` gives them to each agent."""
-    sides.compare(our_aec(), REFERENCE, tally)
+    sides.compare(our_aec(make_env), REFERENCE, tally)
 
 
 @check("pettingzoo-observations", FACES, "observations, masks and infos of both agents, every node")
-def _check_pettingzoo_observations(tally: Tally, settings: Settings) -> None:
+def _check_pettingzoo_observations(
+    tally: Tally, settings: Settings, *, make_env: Subject = kuhn_v0.env
+) -> None:
     """Also that illegal actions change nothing and that all deals are equally likely."""
-    tally.theirs = "the core"
-    for where, state, env in replayed():
+    tally.theirs, env = "the core", make_env()
+    for where, state, _ in replayed(env):
         whole = np.concatenate([state.observe(0)[:3], state.observe(1)[:3], state.observe(0)[3:]])
         for illegal in set(Action) - set(state.legal_actions):
             tally.holds(where, f"{illegal.name} is refused", _is_refused(env, illegal))
@@ -229,7 +242,6 @@ def _check_pettingzoo_observations(tally: Tally, settings: Settings) -> None:
             tally.same(spot, "observes {}", _as_lists(env.observe(agent)), right)
             tally.same(spot, "has info {}", _as_lists(env.infos[agent]), {"action_mask": mask})
     deals: Counter[tuple[float, ...]] = Counter()
-    env = kuhn_v0.env()
     for seed in range(600):
         env.reset(seed=seed)
         deals[*env.state()[:6].tolist()] += 1
@@ -253,29 +265,28 @@ def _as_lists(arrays: Mapping[str, Any]) -> dict[str, list[float]]:
 
 
 @check("shimmy", FACES, "every node of Shimmy with our shim against the AEC face")
-def _check_shimmy(tally: Tally, settings: Settings) -> None:
+def _check_shimmy(tally: Tally, settings: Settings, *, make_env: Subject = shimmed) -> None:
     tally.theirs = "Shimmy"
-    sides.compare(our_aec(), shimmy_aec(shimmed()), tally)
+    sides.compare(our_aec(), shimmy_aec(make_env()), tally)
 
 
 @check("shimmy-upstream", FACES, "Shimmy without our shim, to see whether its fault is fixed")
-def _check_shimmy_upstream(tally: Tally, settings: Settings) -> None:
+def _check_shimmy_upstream(
+    tally: Tally, settings: Settings, *, make_env: Subject = upstream
+) -> None:
     """A mismatch here is a fault of Shimmy, not ours."""
-    import shimmy
-
     found = Tally(ours="Shimmy")
-    env = shimmy.OpenSpielCompatibilityV0(game_name="kuhn_poker")
-    sides.compare(shimmy_aec(env), REFERENCE, found)
+    sides.compare(shimmy_aec(make_env()), REFERENCE, found)
     fixed = "fixed upstream: kuhn_bridge.shimmy can be removed"
     tally.compared, tally.status = found.compared, "known"
     tally.note = found.cases[0] if found.wrong else fixed
 
 
 @check("engine.js", FACES, "the browser's rules engine at all 58 nodes, under node")
-def _check_engine(tally: Tally, settings: Settings) -> None:
+def _check_engine(tally: Tally, settings: Settings, *, vectors: str | None = None) -> None:
     tally.ours, tally.theirs = "engine.js", "the core"
     try:
-        found = report()
+        found = report(vectors)
     except BridgeError as reason:
         raise Skipped(str(reason)) from None
     tally.compared += found["compared"] - len(found["mismatches"])
@@ -285,12 +296,14 @@ def _check_engine(tally: Tally, settings: Settings) -> None:
 
 
 @check("tables", FACES, "the arrays of the fast environments, node by node")
-def _check_tables(tally: Tally, settings: Settings) -> None:
+def _check_tables(
+    tally: Tally, settings: Settings, *, make_game: Subject = kuhn, make_rules: Subject = rules_of
+) -> None:
     """Actor, observation, mask and returns of every node, from a walk of the AEC face."""
-    tally.theirs, game = "the AEC face", kuhn()
-    rules = rules_of(game.tree, {})
+    tally.theirs, game = "the AEC face", make_game()
+    rules = make_rules(game.tree, {})
     roots = {tuple(game.tree.history(root)): root for root in rules.deals[:, 0].tolist()}
-    for _, state, env in replayed():
+    for _, state, env in replayed(kuhn_v0.env()):
         node = roots[state.cards]
         for action in letters_to_actions(state.letters):
             node = rules.first_child[node] + rules.child[rules.infoset[node], action]
@@ -309,10 +322,12 @@ def _check_tables(tally: Tally, settings: Settings) -> None:
 
 
 @check("selfplay", FACES, "the vectorised self-play environment against the plain one")
-def _check_selfplay(tally: Tally, settings: Settings) -> None:
+def _check_selfplay(
+    tally: Tally, settings: Settings, *, make_env: Subject = SelfPlayVecEnv
+) -> None:
     """All deals under every pair of plans of the two seats, decision by decision."""
     tally.theirs = "the plain one"
-    vector, plain = SelfPlayVecEnv(1), SelfPlayEnv()
+    vector, plain = make_env(1), SelfPlayEnv()
     vector.per_seat_credit = plain.per_seat_credit = True
     for seats in product(PLANS, PLANS[:: 5 if settings.quick else 1]):
         _compare_hands(vector, plain, seats, tally)

@@ -21,7 +21,7 @@ from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, Action
 from kuhn_bridge.web.check import report
 from parity.games import ITERATES, openspiel_nash_conv, openspiel_values, random_policies
-from parity.registry import Settings, Skipped, Tally, check
+from parity.registry import Settings, Skipped, Subject, Tally, check
 
 GROUP = "policies"
 STEPS = 100_000  # after which the small model is no longer uniform
@@ -94,24 +94,30 @@ def compare_policy(tally: Tally, policy: Policy, rows: Sequence[Sequence[float]]
 
 
 @check("policies", GROUP, "random policies to both kinds of OpenSpiel table and back")
-def _check_policies(tally: Tally, settings: Settings) -> None:
+def _check_policies(tally: Tally, settings: Settings, *, reader: type[Policy] = Policy) -> None:
     """The policy must come back bit for bit, on kuhn_poker and on our game."""
     for game in map(pyspiel.load_game, ("kuhn_poker", SHORT_NAME)):
         for where, policy in islice(random_policies(settings), 8 if settings.quick else 40):
             for convert in (to_python_tabular, to_pyspiel_tabular):
-                back = Policy.from_openspiel(convert(policy.game, policy.table, game), kuhn())
+                back = reader.from_openspiel(convert(policy.game, policy.table, game), kuhn())
                 claim = f"{convert.__name__} and back gives the same policy"
                 tally.holds(f"{where} on {game}", claim, back == policy)
 
 
 @check("model", GROUP, "a trained model's NashConv and value, ours and OpenSpiel's")
-def _check_model(tally: Tally, settings: Settings) -> None:
+def _check_model(
+    tally: Tally,
+    settings: Settings,
+    *,
+    load: Subject = load_policy,
+    evaluate: Subject = evaluate_policy,
+) -> None:
     """Our small model is also read by SB3's own loader, which must give the same policy."""
     path = settings.model or small_model()
-    policy = load_policy(path, kuhn())
+    policy = load(path, kuhn())
     if settings.model is None:
-        compare_policy(tally, policy, load_policy(path, kuhn(), trust=True).table.tolist())
-    ours = evaluate_policy(kuhn().tree, policy.table)
+        compare_policy(tally, policy, load(path, kuhn(), trust=True).table.tolist())
+    ours = evaluate(kuhn().tree, policy.table)
     theirs = openspiel_nash_conv(policy)
     tally.close(path.name, "has NashConv {}", ours.nash_conv, theirs, ITERATES)
     for agent, mine, right in zip(AGENTS, ours.values, openspiel_values(policy), strict=True):
@@ -119,14 +125,16 @@ def _check_model(tally: Tally, settings: Settings) -> None:
 
 
 @check("onnx", GROUP, "the exported model in onnxruntime against torch, at 12 states")
-def _check_onnx(tally: Tally, settings: Settings) -> None:
+def _check_onnx(
+    tally: Tally, settings: Settings, *, run_model: Subject = run_in_onnxruntime
+) -> None:
     tally.theirs = "torch"
     policy, path = exported(settings)
-    compare_policy(tally, policy, run_in_onnxruntime(path))
+    compare_policy(tally, policy, run_model(path))
 
 
 @check("policy.js", GROUP, "the exported model in the page's own module against torch")
-def _check_policy_js(tally: Tally, settings: Settings) -> None:
+def _check_policy_js(tally: Tally, settings: Settings, *, run_model: Subject = run_in_page) -> None:
     tally.theirs = "torch"
     policy, path = exported(settings)
-    compare_policy(tally, policy, run_in_page(path))
+    compare_policy(tally, policy, run_model(path))

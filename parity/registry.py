@@ -88,7 +88,9 @@ class Skipped(Exception):  # noqa: N818  # an outcome, not an error
     """A check cannot run here, for a reason that is not a mismatch."""
 
 
-Body: TypeAlias = Callable[[Tally, Settings], None]
+Subject: TypeAlias = Callable[..., Any]
+"""What a check checks: a keyword argument, by default our own; a test passes a wrong one."""
+Body: TypeAlias = Callable[..., None]  # takes a tally, settings and subjects
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ NATIVE_CHECKS: dict[str, Check] = {}  # of `--game`, for games with a native for
 
 
 def check(name: str, group: str, title: str) -> Callable[[Body], Body]:
-    """Register a function as a check. Tests replace the names that it looks up in its module."""
+    """Register a function as a check of its keyword arguments, whose defaults are our own."""
 
     def register(body: Body) -> Body:
         checks = {GAME: GAME_CHECKS, NATIVE: NATIVE_CHECKS}.get(group, CHECKS)
@@ -119,11 +121,11 @@ def check(name: str, group: str, title: str) -> Callable[[Body], Body]:
     return register
 
 
-def run(item: Check, settings: Settings, *, max_cases: int = MAX_CASES) -> Tally:
-    """Run one check; an exception counts as a mismatch."""
+def run(item: Check, settings: Settings, *, max_cases: int = MAX_CASES, **subject: Any) -> Tally:
+    """Run one check, on `subject` instead of our own if given; an exception is a mismatch."""
     tally, start = Tally(max_cases=max_cases), time.perf_counter()
     try:
-        item.body(tally, settings)
+        item.body(tally, settings, **subject)
         if not tally.compared:
             tally.fail("the check compared nothing")
     except Skipped as reason:

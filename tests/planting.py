@@ -1,7 +1,6 @@
 """Plant an error in what a check of `parity.check` compares, and require that it fails."""
 
 from types import SimpleNamespace
-from unittest.mock import patch
 
 from algorithms.exact import values
 from algorithms.games import kuhn
@@ -14,10 +13,10 @@ QUICK = Settings(quick=True)
 
 
 def failures(row, subject, *, game=None):
-    """The cases that a check describes when `subject` replaces names of the check's module."""
+    """The cases that a check describes when `subject` replaces our own implementation."""
     item = (CHECKS if game is None else GAME_CHECKS | NATIVE_CHECKS)[row]
-    with patch.dict(item.body.__globals__, subject):
-        tally = run(item, Settings(quick=True, game=game or kuhn()), max_cases=10**6)
+    settings = Settings(quick=True, game=game or kuhn())
+    tally = run(item, settings, max_cases=10**6, **subject)
     assert tally.status == "FAIL"
     return tally.cases
 
@@ -30,4 +29,4 @@ def measured(**changes):
         names = ("nash_conv", "gains", "values", "best_values", "best_responses")
         return SimpleNamespace(**({name: getattr(right, name) for name in names} | changes))
 
-    return {"evaluate_policy": evaluate}
+    return {"evaluate": evaluate}

@@ -97,7 +97,7 @@ WRONG_GAMES = [
 
 def variant(wrong):
     """Solvers of another variant."""
-    return {"make_solver": lambda tree, variant, mode: make_solver(tree, wrong, mode=mode)}
+    return {"make": lambda tree, variant, mode: make_solver(tree, wrong, mode=mode)}
 
 
 def fast_average_differs(tree, variant, mode):
@@ -109,11 +109,11 @@ def fast_average_differs(tree, variant, mode):
 def back(**methods):
     """Another way to read a policy."""
     static = {name: staticmethod(method) for name, method in methods.items()}
-    return {"Policy": type("OtherPolicy", (Policy,), static)}
+    return {"reader": type("OtherPolicy", (Policy,), static)}
 
 
 def environment(**methods):
-    return {"SelfPlayVecEnv": type("OtherEnv", (SelfPlayVecEnv,), methods)}
+    return {"make_env": type("OtherEnv", (SelfPlayVecEnv,), methods)}
 
 
 def other_returns(self):
@@ -135,7 +135,7 @@ def shifted(kind):
         policies[kind] = lambda right=policies[kind]: right() + 1e-6
         return SimpleNamespace(run=solver.run, **policies)
 
-    return {"make_solver": make}
+    return {"make": make}
 
 
 def off(name, distance):
@@ -155,7 +155,7 @@ def swapped_gains(tree, table):
 
 
 def solution(**changes):
-    return {"solve_zero_sum": lambda tree: solve_zero_sum(tree)._replace(**changes)}
+    return {"solve": lambda tree: solve_zero_sum(tree)._replace(**changes)}
 
 
 PLANTED = [
@@ -170,11 +170,11 @@ PLANTED = [
     ("nashconv", zero_where(len(UNIFORM)), "random policy 0: ours has NashConv 0, "),
     ("nashconv", zero_where(LEDUC_INFOSETS), "leduc_poker, policy 0: ours has NashConv 0, "),
     ("nashconv", off("nash_convs", 1e-9), "policy 0 of a batch: ours has"),
-    ("best-response", {"evaluate_policy": swapped_gains}, "policy 0: ours lets player_0 gain"),
+    ("best-response", {"evaluate": swapped_gains}, "policy 0: ours lets player_0 gain"),
     ("values", off("expected_values", 1e-9), "random policy 0: ours pays player_0"),
-    ("equilibria", {"nash": lambda alpha: nash(alpha * 0.99)}, "alpha = 1/36: ours plays"),
-    ("equilibria", {"nash": lambda alpha: UNIFORM}, "OpenSpiel has NashConv 0.916666667"),
-    ("equilibria", {"VALUE": -0.05}, "alpha = 0: ours has value -0.05, OpenSpiel has value -0.055"),
+    ("equilibria", {"equilibrium": lambda alpha: nash(alpha * 0.99)}, "alpha = 1/36: ours plays"),
+    ("equilibria", {"equilibrium": lambda alpha: UNIFORM}, "OpenSpiel has NashConv 0.916666667"),
+    ("equilibria", {"value": -0.05}, "alpha = 0: ours has value -0.05, OpenSpiel has value -0.055"),
     ("lp", solution(value=-0.0556), "kuhn_poker: ours has value -0.0556, OpenSpiel has"),
     ("lp", solution(policy=UNIFORM), "the LP's policy: ours has NashConv 0, OpenSpiel has"),
 ]
@@ -191,7 +191,7 @@ PLANTED_IN_GAME = [
     ("nashconv", off("nash_convs", 1e-6), "random policy 0 of a batch: ours has NashConv"),
     ("cfr", variant("lcfr"), "iteration 2, average_policy, '0': ours plays 0"),
     ("cfr+", variant("lcfr"), "ours plays"),
-    ("fast", {"make_solver": fast_average_differs}, "dcfr, iteration 2"),
+    ("fast", {"make": fast_average_differs}, "dcfr, iteration 2"),
     (
         "policies",
         back(from_document=lambda *args: OTHER),
@@ -234,6 +234,10 @@ STEP = games.Step(0, NODE[DEAL], 0, NODE[*DEAL, 0], (0.0, 0.0, 0.0))  # the firs
         ({"mask": [True, False]}, "ours allows [True, False]"),
         ({"next_node": NODE[*DEAL, 1]}, "ours continues from [0, 1, 2, 1]"),
         ({"next_node": NODE[*DEAL, 0, 0]}, "0 is a move of chance does not hold"),
+        (
+            {"game": tree(player=at(NODE[*DEAL, 0], 2))},
+            "ours then lets 2 act, OpenSpiel then lets 1",
+        ),
         ({"returns": (1.0, 0.0, -1.0)}, "ours pays (1.0, 0.0, -1.0) before the end"),
         ({"next_node": None}, "the returns (0.0, 0.0, 0.0) are possible does not hold"),
     ],
@@ -244,9 +248,9 @@ def test_every_error_of_a_step_is_described(change, text):
 
 
 def step_cases(change):
-    tally, mask = Tally(), change.get("mask", [True, True])
-    step = STEP._replace(**{name: new for name, new in change.items() if name != "mask"})
-    games.compare_step(GAME, step, mask, tally)
+    tally, game, mask = Tally(), change.get("game", GAME), change.get("mask", [True, True])
+    step = STEP._replace(**{name: new for name, new in change.items() if name in STEP._fields})
+    games.compare_step(game, step, mask, tally)
     return tally.cases
 
 

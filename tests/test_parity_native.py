@@ -9,7 +9,7 @@ import pytest
 
 from algorithms.exact.phantom.rules import hex_board
 from algorithms.games import load_game
-from parity import check, native
+from parity import check
 from parity.registry import NATIVE_CHECKS, Settings, run
 from tests.games import altered
 from tests.planting import failures
@@ -138,14 +138,13 @@ def test_an_error_in_a_native_game_is_described(row, game, text):
 
 
 @pytest.mark.parametrize("change", [1e-6, -1e-6])
-def test_an_error_in_the_sixth_digit_is_described(change, monkeypatch):
+def test_an_error_in_the_sixth_digit_is_described(change):
     form = HEX.find_native()
     exact = form.measure(form.uniform()).exploitability
-    monkeypatch.setitem(native.PUBLISHED, form.num_infosets, exact + change)
-    (case,) = failures("published", {}, game=HEX)
+    (case,) = failures("published", {"figures": {form.num_infosets: exact + change}}, game=HEX)
     assert "uniform play: ours has exploitability" in case
-    monkeypatch.setitem(native.PUBLISHED, form.num_infosets, exact)
-    assert run(NATIVE_CHECKS["published"], Settings(game=HEX)).status == "pass"
+    right = run(NATIVE_CHECKS["published"], Settings(game=HEX), figures={form.num_infosets: exact})
+    assert right.status == "pass"
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import gymnasium
 import numpy as np
 import pytest
-import shimmy
 
 from algorithms.exact.simulator import rules_of
 from algorithms.games import kuhn
@@ -20,7 +19,8 @@ from kuhn_bridge.openspiel import KuhnBridgeGame, KuhnBridgeObserver, KuhnBridge
 from kuhn_bridge.rules import BETTING, DEALS
 from kuhn_bridge.shimmy import WholeHands
 from kuhn_bridge.state import nodes
-from kuhn_bridge.web import check as web_check
+from kuhn_bridge.web.check import to_json
+from parity.nodes import shimmed
 from parity.registry import CHECKS, run
 from parity.sides import CORE, Side
 from tests.candidates import Tutorial
@@ -38,13 +38,13 @@ def core(**changes):
         new = {name: change(deal, letters, right) for name, change in changes.items()}
         return replace(right, **new)
 
-    return {"CORE": replace(CORE, view=view)}
+    return {"core": replace(CORE, view=view)}
 
 
 def dealing(jack):
     """The core with another probability that the first card is a jack."""
     right = CORE.chance()
-    return {"CORE": Side(CORE.view, lambda: {**right, (): {**right[()], 0: jack}})}
+    return {"core": Side(CORE.view, lambda: {**right, (): {**right[()], 0: jack}})}
 
 
 def with_bridge(**functions):
@@ -58,7 +58,7 @@ def states(**changes):
         own = {name: getattr(state, name) for name in dir(state) if not name.startswith("_")}
         return SimpleNamespace(**own | {name: new(state) for name, new in changes.items()})
 
-    return {"nodes": lambda: map(changed, nodes())}
+    return {"states": lambda: map(changed, nodes())}
 
 
 def observing(observe):
@@ -116,7 +116,7 @@ def face(**methods):
         def make_py_observer(self, *options):
             return observer(*options)
 
-    return {"pyspiel": SimpleNamespace(load_game=lambda name: Game())}
+    return {"game": Game()}
 
 
 def blank(self, state, player):
@@ -135,7 +135,7 @@ def loaded(self):
 
 def env(**methods):
     """Our PettingZoo environment with other methods."""
-    return {"kuhn_v0": SimpleNamespace(env=type("OtherEnv", (KuhnEnv,), methods))}
+    return {"make_env": type("OtherEnv", (KuhnEnv,), methods)}
 
 
 def all_legal(self, agent):
@@ -182,8 +182,7 @@ def pays_twice():
 
 
 def other_vectors():
-    text = web_check.to_json().replace('"returns": [2, -2]', '"returns": [3, -3]')
-    return web_check.report(text)
+    return {"vectors": to_json().replace('"returns": [2, -2]', '"returns": [3, -3]')}
 
 
 def replaced(name, change):
@@ -193,7 +192,7 @@ def replaced(name, change):
 
 def rules(name, change):
     """The simulator's arrays with one of them changed."""
-    return {"rules_of": lambda *args: replaced(name, change)(rules_of(*args))}
+    return {"make_rules": lambda *args: replaced(name, change)(rules_of(*args))}
 
 
 def game(**changes):
@@ -202,14 +201,14 @@ def game(**changes):
     arrays = {name: change(getattr(right.tree, name)) for name, change in changes.items()}
     tree = replace(right.tree, **arrays)
     wrong = altered(right, tree=tree, _observations=lambda self: right.observations[::-1])
-    return {"kuhn": lambda: wrong}
+    return {"make_game": lambda: wrong}
 
 
 def environment(name, change):
     """The vectorised environment with another result of a method; the plain one keeps its own."""
     right = getattr(SelfPlayVecEnv, name)
     methods = {name: lambda self: change(right(self))}
-    return {"SelfPlayVecEnv": type("OtherEnv", (SelfPlayVecEnv,), methods)}
+    return {"make_env": type("OtherEnv", (SelfPlayVecEnv,), methods)}
 
 
 def step(part, change):
@@ -263,7 +262,7 @@ PLANTED = [
     ("bridge", with_bridge(to_openspiel=refusing_bets), "BET is illegal does not hold"),
     ("bridge", with_bridge(to_openspiel=refusing_bets), "ours allows [0]"),
     ("bridge", with_bridge(to_openspiel=swapped), "has bp after CHECK_OR_CALL"),
-    ("rulebook", {"KuhnPoker": Tutorial}, "pp with K against Q: ours pays 2, OpenSpiel pays 1"),
+    ("rulebook", {"make_book": Tutorial}, "pp with K against Q: ours pays 2, OpenSpiel pays 1"),
     ("observations", observing(peeking), "is the same for each card of the other does not hold"),
     ("observations", observing(blurred), "ours observes [0.5, 0.5, 0.0]"),
     ("observations", observing(blurred), "ours is in 0, OpenSpiel is in 1"),
@@ -291,8 +290,8 @@ PLANTED = [
         env(reset=dealt_by(lambda seed: DEALS[max(0, seed % 12 - 6)])),
         "a deal comes up about 100 times, not 350",
     ),
-    ("shimmy", {"shimmed": pays_twice}, "Shimmy pays"),
-    ("engine.js", {"report": other_vectors}, "has returns [2, -2], the core has returns [3, -3"),
+    ("shimmy", {"make_env": pays_twice}, "Shimmy pays"),
+    ("engine.js", other_vectors(), "has returns [2, -2], the core has returns [3, -3"),
     ("tables", rules("player", lambda player: 1 - player), "ours has 1 to act"),
     ("tables", rules("returns", lambda returns: 2 * returns), "ours pays [-2.0, 2.0]"),
     ("tables", rules("child", abs), "ours allows [True, True, True]"),
@@ -315,11 +314,10 @@ def test_a_planted_error_is_described(row, subject, text):
     assert any(text in case for case in failures(row, subject))
 
 
-def test_the_upstream_fault_of_shimmy_is_watched(monkeypatch):
+def test_the_upstream_fault_of_shimmy_is_watched():
     watch = CHECKS["shimmy-upstream"]
     assert run(watch, QUICK).note.startswith("p with J against Q: the hand is truncated")
-    monkeypatch.setattr(shimmy, "OpenSpielCompatibilityV0", WholeHands)
-    result = run(watch, QUICK)
+    result = run(watch, QUICK, make_env=shimmed)
     fixed = "fixed upstream: kuhn_bridge.shimmy can be removed"
     assert (result.status, result.note) == ("known", fixed)
 
@@ -328,7 +326,7 @@ def test_a_state_that_raises_is_a_mismatch():
     def broken(deal, letters):
         raise ZeroDivisionError("oops")
 
-    cases = failures("core", {"CORE": Side(broken)})
+    cases = failures("core", {"core": Side(broken)})
     assert cases[0].startswith("the deal with J against Q: ZeroDivisionError: oops, OpenSpiel")
 
 

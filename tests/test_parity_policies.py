@@ -19,10 +19,9 @@ def sharpened(source, game, trust=False):
     return policy.greedy() if trust else policy
 
 
-def running(change, name="run_in_onnxruntime"):
+def running(change):
     """Another way to run the exported model."""
-    run_model = policies.run_in_onnxruntime
-    return {name: lambda path: change(run_model(path))}
+    return {"run_model": lambda path: change(policies.run_in_onnxruntime(path))}
 
 
 def other_policy(policy, game):
@@ -36,15 +35,15 @@ def a_little_more(rows):
 PLANTED = [
     (
         "policies",
-        {"Policy": SimpleNamespace(from_openspiel=other_policy)},
+        {"reader": SimpleNamespace(from_openspiel=other_policy)},
         "to_python_tabular and back gives the same policy does not hold",
     ),
-    ("model", {"load_policy": sharpened}, "ours plays CHECK_OR_CALL with probability"),
+    ("model", {"load": sharpened}, "ours plays CHECK_OR_CALL with probability"),
     ("model", measured(nash_conv=0.0), "model.zip: ours has NashConv 0, OpenSpiel"),
     ("model", measured(values=(7.0, -7.0)), "model.zip: ours pays player_0 7"),
     ("onnx", running(lambda rows: rows[::-1]), "torch plays"),
     ("onnx", running(a_little_more), "'0': ours plays FOLD with probability 1e-07, torch plays"),
-    ("policy.js", running(lambda rows: rows[::-1], "run_in_page"), "torch plays"),
+    ("policy.js", running(lambda rows: rows[::-1]), "torch plays"),
 ]  # fmt: skip
 
 
