@@ -24,9 +24,7 @@ _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 class Rules(NamedTuple):
     """A tree as compiled code plays it: N nodes, I information sets, A actions, P players."""
 
-    state: (
-        arrays.UInt8Array
-    )  # (N,) _MOVES: chance or a fixed policy acts, _WAITS: an action is given
+    state: arrays.UInt8Array  # (N,) _MOVES: chance or a fixed policy acts; _WAITS: for an action
     player: arrays.Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
     infoset: arrays.Int32Array  # (N,) -1 where no player acts
     first_child: arrays.Int32Array  # (N + 1,)
@@ -35,9 +33,7 @@ class Rules(NamedTuple):
     policy: arrays.Float64Array  # (I, A) running sums of the fixed policies' probabilities
     returns: arrays.Float32Array  # (N, P)
     deals: arrays.Int32Array  # (D, 2) nodes after chance's first moves: a cell's own, and its alias
-    own_share: (
-        arrays.UInt64Array
-    )  # (D,) the share of a cell that is its own, times 2^32 (Vose 1991)
+    own_share: arrays.UInt64Array  # (D,) how much of a cell is its own, times 2^32 (Vose 1991)
     first_acts: bool  # whether no opponent acts before the first action of a hand
 
 
@@ -47,9 +43,7 @@ class Hands(NamedTuple):
     node: arrays.Int32Array  # (n,)
     acted: arrays.Int8Array  # (n,) who acted in the last step
     reached: arrays.Int32Array  # (n,) the node that the last step led to: terminal, or `node`
-    counters: (
-        arrays.UInt64Array
-    )  # (2,) the state of the random stream, and how many hands were dealt
+    counters: arrays.UInt64Array  # (2,) state of the random stream, number of hands dealt
 
 
 class Simulator:

@@ -50,9 +50,7 @@ class Tree:
     player: arrays.Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
     infoset: arrays.Int32Array  # (N,) -1 where no player acts
     action: arrays.Int32Array  # (N,) the action ID that leads here, -1 at the root
-    chance_probability: (
-        arrays.Float64Array
-    )  # (N,) of the step that leads here, 1 after a player's action
+    chance_probability: arrays.Float64Array  # (N,) of the step to here, 1 after a player's action
     chance_reach: arrays.Float64Array  # (N,) the product of `chance_probability` from the root
     sequence: arrays.Int32Array  # (P, N) each player's sequence
     returns: arrays.Float64Array  # (P, N) 0 where the game is not over

@@ -218,7 +218,7 @@ def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskableP
         return MaskablePPO(
             "MlpPolicy",
             SelfPlayVecEnv(n_envs, game, on="states", seed=seed),
-            learning_rate=lambda left: rate * max(left, 0.01),
+            learning_rate=lambda left: rate * max(left, 0.01),  # falls to 1%
             clip_range=settings.clip_range,
             ent_coef=settings.ent_coef,
             policy_kwargs=layers,
@@ -235,6 +235,7 @@ def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskableP
     return MaskablePPO(
         InfosetPolicy,
         env,
+        # A table takes whole steps; a network's rate falls to 30%.
         learning_rate=1.0 if kind == "table" else lambda left: rate * 0.3 ** (1 - left),
         normalize_advantage=False,
         max_grad_norm=math.inf,
