@@ -62,7 +62,10 @@ SLOW = {
 
 
 # The longest tests start first, so that all processes finish at about the same time.
-LONGEST = ("test_sweep", "test_page", "test_report_page", "test_train_ppo", "test_parity_command")
+LONGEST = (
+    *("test_sweep", "test_page", "test_report_page", "test_parity_native", "test_train_ppo"),
+    *("test_best_response", "test_native", "test_parity_games", "test_parity_command"),
+)
 
 
 def pytest_collection_modifyitems(items):

@@ -41,13 +41,14 @@ def test_the_measure_and_the_losses_are_those_of_openspiels_states(name, kind, a
     for number in ("values", "best_values", "gains", "nash_conv", "exploitability"):
         assert getattr(measure, number) == pytest.approx(getattr(expected, number), abs=1e-12)
     losses = {loss.infoset: loss for loss in expected.losses}
-    assert {rows[loss.player][loss.infoset] for loss in measure.losses} == set(losses)
+    others = [losses.pop(rows[loss.player][loss.infoset]) for loss in measure.losses]
+    assert not losses
+    for number in ("reach", "lost", "probability"):
+        both = ([getattr(loss, number) for loss in found] for found in (measure.losses, others))
+        np.testing.assert_allclose(*both, rtol=0, atol=1e-12)
     lost = [loss.lost for loss in measure.losses]
     assert lost == sorted(lost, reverse=True)
-    for loss in measure.losses:
-        other = losses[rows[loss.player][loss.infoset]]
-        for number in ("reach", "lost", "probability"):
-            assert getattr(loss, number) == pytest.approx(getattr(other, number), abs=1e-12)
+    for loss, other in zip(measure.losses, others, strict=True):
         assert loss.played == other.played
         assert loss.best == measure.best_responses[loss.player][loss.infoset]
 
