@@ -57,7 +57,7 @@ def test_every_hand_in_lockstep_with_the_core(deal, letters):
             assert np.array_equal(env.infos[agent]["action_mask"], state.mask(seat))
             assert env.observation_space(agent).contains(seen)
         assert env.state_space.contains(env.state())
-        assert set(env.rewards.values()) == {0}
+        assert {*env.rewards.values(), env.last()[1]} == {0}
         assert not any(env.terminations.values())
         env.step(action)
         state = state.act(action)
@@ -70,6 +70,7 @@ def test_every_hand_in_lockstep_with_the_core(deal, letters):
         assert np.array_equal(seen["observation"], state.observe(AGENTS.index(agent)))
         assert seen["action_mask"].tolist() == [0, 0, 0]
         env.step(None)
+        assert not any(env.rewards.values())  # paid once
     assert tuple(left.values()) == state.returns
 
 
