@@ -43,9 +43,9 @@ def _run(args: argparse.Namespace) -> int:
     }
     if args.json:
         names = (*policy.game.agents, "both")
-        shown = {name: matches.as_json(names, match) for name, match in played.items()}
+        results = {name: matches.as_json(names, match) for name, match in played.items()}
         head = {"source": args.policy, "game": policy.game.name, "seed": args.seed}
-        print(json.dumps(head | {"against": shown}))
+        print(json.dumps(head | {"against": results}))
     else:
         hands = policy.game.num_players * args.hands
         print(f"what {args.policy} wins, chips per hand, over {hands:,} hands per match")

@@ -74,12 +74,12 @@ def _play_in_terminal(game: Game, source: Source, seed: int | None) -> None:
     opened = {source.name: source}
     if (reference := writing.usual_reference(game)) != writing.NO_REFERENCE:
         opened.setdefault(reference, open_source(reference))
-    told = {
+    descriptions = {
         name: page.described(name) if game.name == KUHN else (writing.policy_names([name])[0], "")
         for name in opened
     }
-    policies = {told[name][0]: one.policy(game) for name, one in opened.items()}
-    terminal.play(game, policies, about=told[source.name][1], seed=seed)
+    policies = {descriptions[name][0]: one.policy(game) for name, one in opened.items()}
+    terminal.play(game, policies, about=descriptions[source.name][1], seed=seed)
 
 
 def _files(game: Game, source: Source) -> dict[str, bytes]:

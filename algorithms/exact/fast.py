@@ -287,8 +287,8 @@ def _add_regrets(
             regrets = add_scaled(load(regret, at, zero), new)
             if discounts:
                 for i in range(len(zero)):
-                    kept = discount_positive if regrets[i] >= 0 else discount_negative
-                    regrets = tuple_setitem(regrets, i, regrets[i] * kept)
+                    discount = discount_positive if regrets[i] >= 0 else discount_negative
+                    regrets = tuple_setitem(regrets, i, regrets[i] * discount)
             store(regret, at, regrets)
             if prediction > 0:  # else both are one array
                 regrets = add_scaled(regrets, new, prediction)

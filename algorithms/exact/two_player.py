@@ -60,14 +60,14 @@ def eliminate(tree: Tree, *, strict: bool = False) -> Elimination:
     removals: list[Removal] = []
     sizes = [(len(plans[0]), len(plans[1]))]
     while True:
-        kept = [~dominated_rows(payoffs[p], slacks[p], strict) for p in PLAYERS]
-        if all(mask.all() for mask in kept):
+        undominated = [~dominated_rows(payoffs[p], slacks[p], strict) for p in PLAYERS]
+        if all(mask.all() for mask in undominated):
             return Elimination(tuple(removals), tuple(sizes))
         for player in PLAYERS:
-            played, plans[player] = plans[player].any(axis=0), plans[player][kept[player]]
+            played, plans[player] = plans[player].any(axis=0), plans[player][undominated[player]]
             removed = np.flatnonzero(played & ~plans[player].any(axis=0)) - 1
             removals += [Removal(len(sizes), *tree.slots[s, [0, 3]].tolist()) for s in removed]
-            payoffs[player] = payoffs[player][np.ix_(kept[player], kept[1 - player])]
+            payoffs[player] = payoffs[player][np.ix_(undominated[player], undominated[1 - player])]
         sizes.append((len(plans[0]), len(plans[1])))
 
 

@@ -52,9 +52,9 @@ class Game:
     @cached_property
     def tree(self) -> Tree:
         """The game tree; a `GameError` if the game is too large for one."""
-        kept = find_tree(self.origin, self.name) if self.cached else None
-        if kept and kept.num_nodes <= self.max_nodes:
-            return kept
+        found = find_tree(self.origin, self.name) if self.cached else None
+        if found and found.num_nodes <= self.max_nodes:
+            return found
         with progress(f"walking {self.name.partition('(')[0]}") as bar:
             tree = openspiel.openspiel_tree(
                 self.origin, name=self.name, max_nodes=self.max_nodes, progress=bar

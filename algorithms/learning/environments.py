@@ -253,8 +253,8 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         if self._actor() == NOBODY:
             return np.zeros(self.game.num_actions, np.bool_)
         agent = self._env.agent_selection
-        shown = self._env.observe(agent) if self._is_kuhn else self._env.infos[agent]
-        return np.asarray(shown["action_mask"], bool)
+        holder = self._env.observe(agent) if self._is_kuhn else self._env.infos[agent]
+        return np.asarray(holder["action_mask"], bool)
 
     def last_step(self) -> LastStep:
         """The seat that acted in the last step, its result, and the seat to act next."""

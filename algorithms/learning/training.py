@@ -181,7 +181,7 @@ def imitate(actor: nn.Module, game: Game, table: Float64Array) -> None:
     L-BFGS minimises the KL divergence; a dozen information sets take half a second, to about 1e-5.
     """
     inputs = torch.tensor(game.network_inputs()).double()
-    wanted = torch.tensor(table).clamp(min=NEVER)
+    target = torch.tensor(table).clamp(min=NEVER)
     iterations = min(300, max(30, 500_000 // len(inputs)))
     options: Any = {"max_iter": iterations, "line_search_fn": "strong_wolfe"}
     options |= {"tolerance_grad": 1e-10, "tolerance_change": 1e-14}
@@ -189,7 +189,7 @@ def imitate(actor: nn.Module, game: Game, table: Float64Array) -> None:
 
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
-        divergence = nn.functional.kl_div(actor(inputs).log_softmax(1), wanted, reduction="sum")
+        divergence = nn.functional.kl_div(actor(inputs).log_softmax(1), target, reduction="sum")
         divergence.backward()  # type: ignore[no-untyped-call]
         return divergence
 

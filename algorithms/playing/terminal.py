@@ -105,8 +105,8 @@ class Sitting:
         result = f"{number} hand{'' if number == 1 else 's'}: {chips(total, signed=True)}{interval}"
         (*_, (name, policy)) = self.policies.items()
         values = expected_values(self.game.tree, policy.table)
-        worth = sum(values[hand % len(values)] for hand in range(number))
-        fair = f"With {name} in every seat, yours are worth {worth:+z.2f}."
+        value = sum(values[hand % len(values)] for hand in range(number))
+        fair = f"With {name} in every seat, yours are worth {value:+z.2f}."
         costs = " and ".join(f"{chips(c)} against {n}" for n, c in self.given_away.items())
         return f"\nAfter {result}. {fair}{f' Your moves cost {costs}.' if costs else ''}"
 

@@ -110,14 +110,14 @@ def to_table(document: dict[str, Any], game: Game) -> Float64Array:
     return table
 
 
-def _require_keys(what: str, given: Any, wanted: list[str]) -> None:
+def _require_keys(what: str, given: Any, expected: list[str]) -> None:
     """Refuse a map that lacks keys or has others."""
     if not isinstance(given, dict):
         raise PolicyError(f"the {what} must be a map; got {short_repr(given)}")
-    if missing := [key for key in wanted if key not in given]:
+    if missing := [key for key in expected if key not in given]:
         raise PolicyError(f"an incomplete policy: the {what} lack {_some(missing)}")
-    if len(given) > len(wanted):
-        extra = _some(sorted(given.keys() - wanted))
+    if len(given) > len(expected):
+        extra = _some(sorted(given.keys() - expected))
         raise PolicyError(f"the {what} include {extra}, which do not exist here")
 
 

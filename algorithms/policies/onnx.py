@@ -151,9 +151,9 @@ def _network(session: Any, inputs: dict[str, Any], rows: int) -> Network:
     names = [output.name for output in session.get_outputs()]
     sizes = {name: kind.shape.dim[1].dim_value for name, kind in inputs.items()}
 
-    def run(wanted: list[str], given: dict[str, Any]) -> list[Any]:
+    def run(names: list[str], given: dict[str, Any]) -> list[Any]:
         dtypes = {n: helper.tensor_dtype_to_np_dtype(inputs[n].elem_type) for n in given}
-        return list(session.run(wanted, {n: array.astype(dtypes[n]) for n, array in given.items()}))
+        return list(session.run(names, {n: array.astype(dtypes[n]) for n, array in given.items()}))
 
     random = np.random.default_rng(0)  # numbers from 1 to 3: as a mask they allow all actions
     trial = {name: random.integers(1, 4, (rows, size)) for name, size in sizes.items()}

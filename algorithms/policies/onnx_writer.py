@@ -69,10 +69,10 @@ def export(network: Network | Callable[[Any], Any], game: Game, out: str | Path)
         onnx.checker.check_model(proto, full_check=True)
         temporary.write_bytes(proto.SerializeToString(deterministic=True))
         with torch.no_grad():
-            wanted = {n: x.numpy() for n, x in zip(OUTPUTS, module(*tensors), strict=True)}
+            expected = {n: x.numpy() for n, x in zip(OUTPUTS, module(*tensors), strict=True)}
         # Rounding errors grow with the logits, and on random inputs these can be any size.
-        tolerance = AGREEMENT if game.fits_tree else AGREEMENT * _scale(wanted["logits"])
-        return disagreement(wanted, run_onnx(temporary, inputs), inputs, tolerance=tolerance)
+        tolerance = AGREEMENT if game.fits_tree else AGREEMENT * _scale(expected["logits"])
+        return disagreement(expected, run_onnx(temporary, inputs), inputs, tolerance=tolerance)
 
 
 def run_onnx(path: str | Path, inputs: Arrays) -> Arrays:
@@ -92,7 +92,7 @@ def run_onnx(path: str | Path, inputs: Arrays) -> Arrays:
 
 
 def disagreement(
-    wanted: Arrays, found: Arrays, inputs: Arrays, *, tolerance: float = AGREEMENT
+    expected: Arrays, found: Arrays, inputs: Arrays, *, tolerance: float = AGREEMENT
 ) -> float:
     """The largest difference between torch's and onnxruntime's probabilities.
 
@@ -101,10 +101,10 @@ def disagreement(
     illegal = found["probabilities"][inputs["action_mask"] == 0]
     if illegal.any():
         raise UsageError(f"the exported file gives illegal actions up to {illegal.max():.3g}")
-    difference = float(np.abs(wanted["probabilities"] - found["probabilities"]).max())
+    difference = float(np.abs(expected["probabilities"] - found["probabilities"]).max())
     if not difference < tolerance:
         raise UsageError(f"the exported file differs from torch by {difference:.3g}")
-    logits = np.abs(found["logits"] - wanted["logits"]).max() / _scale(wanted["logits"])
+    logits = np.abs(found["logits"] - expected["logits"]).max() / _scale(expected["logits"])
     if not logits < 10 * AGREEMENT:
         raise UsageError("the exported file has other logits than torch")
     return difference

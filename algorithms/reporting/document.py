@@ -150,9 +150,9 @@ def _measure(facts: Json, measure: Any) -> Json:
     if measure is None:
         return found
     if isinstance(measure, Measure):
-        shown = ("nash_conv", "exploitability", "gains", "values", "best_values")
+        names = ("nash_conv", "exploitability", "gains", "values", "best_values")
         words = verdict(measure.nash_conv, facts["uniform_nash_conv"])
-        return found | {name: getattr(measure, name) for name in shown} | {"verdict": words}
+        return found | {name: getattr(measure, name) for name in names} | {"verdict": words}
     return found | {
         "nash_conv_at_least": measure.nash_conv_at_least,
         "exploitability_at_least": measure.nash_conv_at_least / facts["num_players"],
@@ -188,10 +188,10 @@ def _tables(tree: Tree, table: npt.NDArray[np.float64]) -> Json:
     """The data of one policy that the explorer and the table show."""
     found = action_values(tree, table)
     order = np.argsort(-found.losses, kind="stable")
-    shown = ("values", "costs", "reach", "losses", "beliefs")
+    names = ("values", "costs", "reach", "losses", "beliefs")
     return {
         "probabilities": _floats(table[tree.legal]),
-        **{name: _floats(getattr(found, name)) for name in shown},
+        **{name: _floats(getattr(found, name)) for name in names},
         "ranking": _integers(order[found.losses[order] > NO_LOSS]),
     }
 

@@ -125,8 +125,8 @@ def parse_choices(texts: Iterable[str]) -> dict[str, list[Any]]:
         try:
             choices[name] = [kind(value) for value in split_values(values)]
         except ValueError:
-            wanted = "a whole number" if kind is int else "a number"
-            raise UsageError(f"setting {text}: must be {wanted}") from None
+            want = "a whole number" if kind is int else "a number"
+            raise UsageError(f"setting {text}: must be {want}") from None
         if len(set(choices[name])) < len(choices[name]):
             raise UsageError(f"setting {text}: a value is repeated")
     return choices
