@@ -155,9 +155,9 @@ class SelfPlayVecEnv(VecEnv):
 
     def _observations(self) -> Float32Array:
         hands = self.simulator
-        return np.asarray(
-            hands.observations if self.on == "states" else self._inputs[hands.infosets]
-        )
+        if self.on == "states":
+            return np.asarray(hands.observations)
+        return self._inputs.take(hands.infosets, axis=0)  # indexing takes up to five times as long
 
 
 class UnloopedInfos(list[dict[str, Any]]):
