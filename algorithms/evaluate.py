@@ -9,9 +9,10 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from algorithms.games import KUHN, Game
-from algorithms.learning import matches
-from algorithms.policies import Policy, sources
-from algorithms.policies.formats import STYLES
+from algorithms.policies import Policy
+from algorithms.policies import load as sources
+from algorithms.policies.json_files import STYLES
+from algorithms.self_play import matches
 from algorithms.support import command
 
 KUHN_OPPONENTS = (*STYLES, "nash:0", "nash:1/3", sources.BEST_RESPONSE)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from algorithms.games import KUHN, Game
 from algorithms.playing import page, terminal
-from algorithms.policies import sources
-from algorithms.policies.sources import Source, open_source
-from algorithms.reporting import writing
-from algorithms.reporting.document import MAX_NODES
+from algorithms.policies import load as sources
+from algorithms.policies.load import Source, open_source
+from algorithms.reports import writing
+from algorithms.reports.document import MAX_NODES
 from algorithms.support import command
 from algorithms.support.errors import UsageError
 from algorithms.support.server import Server

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from algorithms.policies import sources
-from algorithms.reporting import writing
+from algorithms.policies import load as sources
+from algorithms.reports import writing
 from algorithms.support import budget, command, files
 
 

@@ -8,8 +8,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-from algorithms.learning import matches
-from algorithms.policies import sources
+from algorithms.policies import load as sources
+from algorithms.self_play import matches
 from algorithms.support import command
 
 

@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
-from algorithms.exact import values
+from algorithms import nashconv as values
 from algorithms.games import kuhn
 
 # importing them registers the checks
-from parity import games, native, nodes, policies  # noqa: F401
+from parity import policies  # noqa: F401
 from parity.registry import CHECKS, GAME_CHECKS, NATIVE_CHECKS, Settings, run
 
 QUICK = Settings(quick=True)

@@ -6,8 +6,8 @@ A `Game` has a tree, observations and labels.
 from functools import lru_cache
 from typing import Any
 
-from algorithms.exact import solving
-from algorithms.exact.cfr import VARIANTS
+from algorithms import solvers as solving
+from algorithms.cfr import VARIANTS
 from algorithms.games.game import Game
 from algorithms.games.kuhn import NAME as KUHN
 from algorithms.games.kuhn import kuhn
@@ -66,7 +66,7 @@ def make_solver(
 ) -> solving.AnySolver:
     """The solver of a variant of CFR, on the game's tree or on its native form.
 
-    `options` are those of `algorithms.exact.solving.make_solver`; only trees have them.
+    `options` are those of `algorithms.solvers.make_solver`; only trees have them.
     """
     if game.native is None:
         return solving.make_solver(game.tree, variant, **options)

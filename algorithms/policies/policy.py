@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from algorithms.exact.values import ROW_SUM_TOLERANCE, Measure
 from algorithms.games import KUHN, Game, as_game, kuhn
-from algorithms.policies import formats, openspiel
+from algorithms.nashconv import ROW_SUM_TOLERANCE, Measure
+from algorithms.policies import json_files as formats
+from algorithms.policies import openspiel_policies as openspiel
 from algorithms.policies.network import Network, Output, as_network, network_table, uniform_network
 from algorithms.support import budget, files
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
