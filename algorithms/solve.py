@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms import solvers as solving
+from algorithms import solvers
 from algorithms.games import KUHN, MAX_NODES, Game, as_game, load_game, make_solver
 from algorithms.kuhn_equilibria import nearest_nash
 from algorithms.large_games.large_game import NativeSolver
@@ -100,7 +100,7 @@ def _run(args: argparse.Namespace) -> int:
                 checkpoint.write()
 
         until = args.until or -math.inf
-        solved = solving.run_solver(
+        solved = solvers.run_solver(
             solver, game.measure, iterations=limit, until=until, progress=advance
         )
     policy = Policy(game, solved.policy)
@@ -168,7 +168,7 @@ def _require(args: argparse.Namespace) -> None:
         )
 
 
-def _summary(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -> dict[str, Any]:
+def _summary(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -> dict[str, Any]:
     measure = solved.measure
     summary = {
         "game": policy.game.name,
@@ -189,7 +189,7 @@ def _summary(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -
     return summary
 
 
-def _report(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -> Iterator[str]:
+def _report(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -> Iterator[str]:
     measure, game, known = solved.measure, policy.game, policy.game.closed_form
     yield game.size_label
     yield f"{args.variant}: {solved.iterations:,} iterations"
@@ -238,7 +238,7 @@ def _strategy(policy: Policy) -> Iterator[str]:
         yield f"... and {more:,} more (--out writes all)"
 
 
-def _plot(path: Path, title: str, curve: Sequence[solving.CurvePoint]) -> None:
+def _plot(path: Path, title: str, curve: Sequence[solvers.CurvePoint]) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")

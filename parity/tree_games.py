@@ -14,15 +14,14 @@ from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms.expected_game_score import policy_value
 from open_spiel.python.games import data
 
-from algorithms import nashconv as values
+from algorithms import nashconv
 from algorithms.cfr import VARIANTS
 from algorithms.compiled.simulator import running_sums
 from algorithms.games import KUHN, Game, kuhn, load_game
 from algorithms.kuhn_equilibria import nash
 from algorithms.linear_program import solve_zero_sum
 from algorithms.nashconv import evaluate_policy, expected_values
-from algorithms.policies import Policy
-from algorithms.policies import openspiel_policies as openspiel
+from algorithms.policies import Policy, openspiel_policies
 from algorithms.policies.openspiel_policies import to_pyspiel_tabular, to_python_tabular
 from algorithms.self_play.environments import SelfPlayVecEnv
 from algorithms.solvers import MODES, make_solver
@@ -192,8 +191,8 @@ def _check_nashconv(
     tally: Tally,
     settings: Settings,
     *,
-    nash_conv: Subject = values.nash_conv,
-    nash_convs: Subject = values.nash_convs,
+    nash_conv: Subject = nashconv.nash_conv,
+    nash_convs: Subject = nashconv.nash_convs,
 ) -> None:
     """Kuhn with few information sets and Leduc with many; one at a time and in a batch."""
     leduc = {f"{LEDUC}, policy {seed}": Policy.random(LEDUC, seed) for seed in range(3)}
@@ -272,14 +271,14 @@ def _check_game_best_response(
     tree, limit = settings.game.tree, tolerance(settings.game)
     for where, policy in random_policies(settings):
         theirs, measure = policy.to_openspiel(), evaluate(tree, policy.table)
-        responses = values.pure_policy(tree, measure.best_responses)
+        responses = nashconv.pure_policy(tree, measure.best_responses)
         for player in range(tree.num_players):
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
             best = float(response.value(theirs.game.new_initial_state()))
             phrase = f"lets player_{player} win {{}}"
             tally.close(where, phrase, measure.best_values[player], best, limit)
             joint = [responses if p == player else policy.table for p in range(tree.num_players)]
-            won = expected_values(tree, values.joint_policy(tree, joint))[player]
+            won = expected_values(tree, nashconv.joint_policy(tree, joint))[player]
             tally.close(f"{where}, played out", phrase, won, best, limit)
 
 
@@ -289,13 +288,13 @@ def _check_game_nashconv(
     settings: Settings,
     *,
     evaluate: Subject = evaluate_policy,
-    nash_convs: Subject = values.nash_convs,
+    nash_convs: Subject = nashconv.nash_convs,
 ) -> None:
     tree, limit = settings.game.tree, tolerance(settings.game)
     policies, phrase = dict(random_policies(settings)), "has NashConv {}"
     batch = nash_convs(tree, [policy.table for policy in policies.values()])
     for (where, policy), of_batch in zip(policies.items(), batch, strict=True):
-        theirs = openspiel.measured_by_openspiel(policy.game, policy.table)
+        theirs = openspiel_policies.measured_by_openspiel(policy.game, policy.table)
         ours = evaluate(tree, policy.table)
         tally.close(where, phrase, ours.nash_conv, theirs.nash_conv, limit)
         tally.close(f"{where} of a batch", phrase, of_batch, theirs.nash_conv, limit)
@@ -356,7 +355,9 @@ def _compare_solvers(tally: Tally, where: str, fast: Any, exact: Any) -> bool:
 def _check_policies(tally: Tally, settings: Settings, *, reader: type[Policy] = Policy) -> None:
     """The policy that comes back must be the same bit for bit."""
     game = settings.game
-    kinds: dict[str, Callable[..., Any]] = {"a Python policy": openspiel.to_openspiel_policy}
+    kinds: dict[str, Callable[..., Any]] = {
+        "a Python policy": openspiel_policies.to_openspiel_policy
+    }
     if len(set(game.tree.keys)) == len(game.tree.keys):
         kinds["Python's table"] = to_python_tabular
         kinds["C++'s table"] = to_pyspiel_tabular

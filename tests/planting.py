@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from algorithms import nashconv as values
+from algorithms import nashconv
 from algorithms.games import kuhn
 
 # importing them registers the checks
@@ -25,7 +25,7 @@ def measured(**changes):
     """A measure of which some attributes are wrong."""
 
     def evaluate(tree, table):
-        right = values.evaluate_policy(tree, table)
+        right = nashconv.evaluate_policy(tree, table)
         names = ("nash_conv", "gains", "values", "best_values", "best_responses")
         return SimpleNamespace(**({name: getattr(right, name) for name in names} | changes))
 

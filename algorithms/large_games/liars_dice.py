@@ -51,7 +51,7 @@ import numpy as np
 
 from algorithms.cfr import Variant, Weights
 from algorithms.compiled.jit import compiled, inlined
-from algorithms.large_games import large_game as native
+from algorithms.large_games import large_game
 from algorithms.large_games.large_game import NativeGame, NativeSolver, Tables
 from algorithms.nashconv import Measure
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
@@ -114,10 +114,10 @@ def legal_actions(rules: Rules, codes: Int64Array) -> BoolArray:
 
 def evaluate(rules: Rules, tables: Tables) -> Measure:
     """Values, best responses and losses of a joint policy; rows are normalised in float64."""
-    tables = native.require_tables(tables, [table_shape(rules)] * 2)
+    tables = large_game.require_tables(tables, [table_shape(rules)] * 2)
     (value, *best_values), best, _, (player, invalid) = _walk(rules, tables, False)
     if invalid >= 0:
-        raise native.invalid_row(tables, player, invalid)
+        raise large_game.invalid_row(tables, player, invalid)
 
     def reach(player: int, infoset: int) -> float:
         index, roll = divmod(infoset, len(rules.chance))
@@ -128,7 +128,7 @@ def evaluate(rules: Rules, tables: Tables) -> Measure:
         (value, -value),
         tuple(best_values),
         lambda: best,
-        lambda: native.largest_losses(tables, best, losses(rules, tables), reach),
+        lambda: large_game.largest_losses(tables, best, losses(rules, tables), reach),
     )
 
 
@@ -276,7 +276,7 @@ def _read_policy(stack: _Stack, depth: int, table: Float32Array) -> int:
             for i in range(len(row)):
                 total += row[i]
                 least = min(least, row[i])
-            if least < 0 or not abs(total - 1) <= native.ROW_SUM_TOLERANCE:
+            if least < 0 or not abs(total - 1) <= large_game.ROW_SUM_TOLERANCE:
                 return infoset
             scale = 1 / total
             for i in range(len(row)):

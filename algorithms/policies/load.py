@@ -11,7 +11,7 @@ import numpy as np
 
 from algorithms.games import KUHN, Game, as_game, load_game, make_solver
 from algorithms.kuhn_equilibria import LARGEST_ALPHA, nash
-from algorithms.policies import json_files as formats
+from algorithms.policies import json_files
 from algorithms.policies.network import Network, require_fits
 from algorithms.policies.policy import Policy
 from algorithms.solvers import NAMES as VARIANTS
@@ -24,7 +24,7 @@ BEST_RESPONSE = "best-response"
 MAX_ITERATIONS = 10_000_000  # of a variant that is solved when it is named
 MAX_SEED = 2**64 - 1
 FORMS = ("uniform", "random:<seed>", "<variant>:<iterations>", *(f"policy{end}" for end in FILES))
-KUHN_FORMS = ("nash:<alpha>", *formats.STYLES)
+KUHN_FORMS = ("nash:<alpha>", *json_files.STYLES)
 HELP = (
     f"one of {', '.join(FORMS)}, where a variant is {', '.join(VARIANTS)}; "
     f"for {KUHN} also {', '.join(KUHN_FORMS)}"
@@ -47,12 +47,12 @@ class Source:
         with _naming(self.name):
             if isinstance(self.content, Network):
                 return Policy(game, network=self.network(game))
-            formats.require_same_game(self.game, game)
+            json_files.require_same_game(self.game, game)
             if isinstance(self.content, dict):
                 if not game.fits_tree:
                     kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
                     raise PolicyError(f"{game.name} is too large for a tree; want {kinds}")
-                return Policy(game, formats.to_table(self.content, game))
+                return Policy(game, json_files.to_table(self.content, game))
             if game.fits_tree:
                 raise PolicyError(f"{game.name} has a tree; its policies are .json")
             return Policy(game, self.content)
@@ -62,7 +62,7 @@ class Source:
         with _naming(self.name):
             if not isinstance(self.content, Network):
                 raise PolicyError("not a model; want a .zip or an .onnx file")
-            formats.require_same_game(self.game, game)
+            json_files.require_same_game(self.game, game)
             require_fits(self.content, game)
         return self.content
 
@@ -125,9 +125,11 @@ def open_source(given: str | Source, *, trust: bool = False) -> Source:
     with _naming(given):
         suffix = Path(given).suffix
         if suffix == ".json":
-            return Source(given, *formats.parse(read_bytes(given, max_bytes=formats.MAX_BYTES)))
+            return Source(
+                given, *json_files.parse(read_bytes(given, max_bytes=json_files.MAX_BYTES))
+            )
         if suffix == ".npz":
-            return Source(given, *formats.read_npz(given))
+            return Source(given, *json_files.read_npz(given))
         if suffix == ".onnx":
             from algorithms.policies.onnx_files import read_onnx as read
         else:
@@ -177,13 +179,13 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
     if kind == "random":
         want = f"random:<seed>, a whole number from 0 to {MAX_SEED:,}"
         return Policy.random(game, _number(argument, 0, MAX_SEED, want))
-    if (kind == "nash" if colon else kind in formats.STYLES) and game.name != KUHN:
+    if (kind == "nash" if colon else kind in json_files.STYLES) and game.name != KUHN:
         raise UsageError(f"{name} is a policy of {KUHN}, not of {game.name}")
     if kind == "nash" and colon:
         want = "nash:<alpha>, a number in [0, 1/3]: nash:1/3"
         return Policy(game, nash(_number(argument, 0, LARGEST_ALPHA, want, kind=Fraction)))
-    if kind in formats.STYLES and not colon:
-        return Policy.from_percentages([formats.STYLES[kind]] * game.num_players)
+    if kind in json_files.STYLES and not colon:
+        return Policy.from_percentages([json_files.STYLES[kind]] * game.num_players)
     forms = (*FORMS, *KUHN_FORMS) if game.name == KUHN else FORMS
     names = (*forms, BEST_RESPONSE, *(f"{variant}:1000" for variant in VARIANTS))
     raise unknown("policy", name, names, kind=PolicyError)

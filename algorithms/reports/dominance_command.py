@@ -15,7 +15,7 @@ from algorithms.dominance import (
 )
 from algorithms.games import KUHN, Game, load_game
 from algorithms.nashconv import nash_conv
-from algorithms.policies import load as sources
+from algorithms.policies import load
 from algorithms.support import command
 from kuhn_bridge.rules import Action
 
@@ -24,8 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if the policy plays dominated actions."""
     parser = command.Parser(prog="python -m algorithms.dominance", description=__doc__)
     add = parser.add_argument
-    add("policy", nargs="?", metavar="POLICY", help=sources.HELP)
-    add("--game", metavar="NAME", help=sources.GAME_HELP)
+    add("policy", nargs="?", metavar="POLICY", help=load.HELP)
+    add("--game", metavar="NAME", help=load.GAME_HELP)
     add("--strict", action="store_true", help="remove only strategies that are always worse")
     most = "tolerated probability of a dominated action (%(default)s)"
     probability = command.number(0, 1, kind=float)
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     policy = None
     if args.policy is not None:
-        [policy] = sources.load_policies([args.policy], args.game, trust=args.trust)
+        [policy] = load.load_policies([args.policy], args.game, trust=args.trust)
     game = policy.game if policy else load_game(args.game or KUHN)
     removed = eliminate(game.tree, strict=args.strict)
     removals = [_as_json(game, removal) for removal in removed.removals]

@@ -11,9 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from algorithms.policies import Policy
-from algorithms.policies import load as sources
-from algorithms.reports import measure_report as report
+from algorithms.policies import Policy, load
+from algorithms.reports import measure_report
 from algorithms.support import budget, command
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
@@ -27,8 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command: exit 1 if a NashConv is above `--max`, or if OpenSpiel disagrees."""
     parser = command.Parser(prog="python -m algorithms.nashconv", description=__doc__)
     add, number = parser.add_argument, command.number
-    add("policies", nargs="+", metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}")
-    add("--game", metavar="NAME", help=sources.GAME_HELP)
+    add("policies", nargs="+", metavar="POLICY", help=f"{load.HELP}; {load.BEST_RESPONSE}")
+    add("--game", metavar="NAME", help=load.GAME_HELP)
     add("--max", type=number(0, kind=float), metavar="X", help="exit 1 if a NashConv is above X")
     add("--deterministic", action="store_true", help="play the most probable action everywhere")
     losses = "show the N largest losses (default: %(default)s)"
@@ -64,7 +63,7 @@ def _run(args: argparse.Namespace) -> int:
         from algorithms.sweeps.plan import parse_seeds
 
         options["seeds"] = parse_seeds(args.seeds)
-    loaded = sources.load_policies(
+    loaded = load.load_policies(
         args.policies, args.game, trust=args.trust, deterministic=args.deterministic
     )
     game = loaded[0].game
@@ -80,9 +79,9 @@ def _measure(args: argparse.Namespace, policies: Sequence[Policy], options: dict
     reports = []
     with progress("measuring", len(policies)) as bar:
         for source, policy in zip(args.policies, policies, strict=True):
-            reports.append(report.report(source, policy, openspiel=args.openspiel))
+            reports.append(measure_report.report(source, policy, openspiel=args.openspiel))
             bar(len(reports), source)
-    found = [report.to_json(item) for item in reports] if args.json else []
+    found = [measure_report.to_json(item) for item in reports] if args.json else []
     texts = [_text(reports, args.losses)]
     if args.respond:
         from algorithms.lower_bound import bound_with_bar, to_json, to_text
@@ -128,11 +127,11 @@ def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: dict[s
     return command.EXIT_FAILED if above else command.EXIT_OK
 
 
-def _text(reports: Sequence[report.Report], max_losses: int) -> str:
+def _text(reports: Sequence[measure_report.Report], max_losses: int) -> str:
     if len(reports) > 1:
-        return report.overview(reports)
+        return measure_report.overview(reports)
     more = " (--losses N)" if len(reports[0].measure.losses) > max_losses > 0 else ""
-    return f"{report.to_text(reports[0], max_losses=max_losses)}{more}"
+    return f"{measure_report.to_text(reports[0], max_losses=max_losses)}{more}"
 
 
 def _print(args: argparse.Namespace, found: list[dict[str, Any]], texts: list[str]) -> None:

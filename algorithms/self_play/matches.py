@@ -19,8 +19,7 @@ from algorithms.compiled.jit import STEP, mixed
 from algorithms.compiled.simulator import new_stream, play_hands, play_out, rules_of
 from algorithms.games import Game
 from algorithms.nashconv import expected_values, joint_policy
-from algorithms.policies import Policy
-from algorithms.policies import load as sources
+from algorithms.policies import Policy, load
 from algorithms.self_play.states import Observer, StatePolicy, draw_actions, draw_outcome, origin
 from algorithms.support import command
 from algorithms.support.arrays import Float64Array, UInt64Array
@@ -64,7 +63,7 @@ class Sample:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that plays matches."""
     add = parser.add_argument
-    add("--game", metavar="NAME", help=sources.GAME_HELP)
+    add("--game", metavar="NAME", help=load.GAME_HELP)
     hands = command.number(MIN_HANDS, MAX_HANDS)
     add("--hands", type=hands, default=100_000, help="number of hands per seat (%(default)s)")
     seed = "random seed of deals and draws (%(default)s)"

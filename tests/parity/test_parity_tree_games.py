@@ -9,7 +9,7 @@ import pyspiel
 import pytest
 from open_spiel.python.policy import TabularPolicy
 
-from algorithms import nashconv as values
+from algorithms import nashconv
 from algorithms.games import load_game
 from algorithms.kuhn_equilibria import nash
 from algorithms.linear_program import solve_zero_sum
@@ -141,18 +141,18 @@ def shifted(kind):
 
 def off(name, distance):
     """A function of which all numbers are a little too high."""
-    return {name: lambda *args: np.add(getattr(values, name)(*args), distance)}
+    return {name: lambda *args: np.add(getattr(nashconv, name)(*args), distance)}
 
 
 def zero_where(infosets):
     def nash_conv(tree, table):
-        return 0.0 if len(tree.keys) == infosets else values.nash_conv(tree, table)
+        return 0.0 if len(tree.keys) == infosets else nashconv.nash_conv(tree, table)
 
     return {"nash_conv": nash_conv}
 
 
 def swapped_gains(tree, table):
-    return SimpleNamespace(gains=values.evaluate_policy(tree, table).gains[::-1])
+    return SimpleNamespace(gains=nashconv.evaluate_policy(tree, table).gains[::-1])
 
 
 def solution(**changes):

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from algorithms.cfr import Variant, Weights
 from algorithms.compiled.jit import compiled, inlined, part
-from algorithms.large_games import large_game as native
+from algorithms.large_games import large_game
 from algorithms.large_games.large_game import NativeSolver, Tables
 from algorithms.large_games.phantom.products import Product, add_terminal_values, make_products
 from algorithms.large_games.phantom.rules import Rules
@@ -80,10 +80,10 @@ class Evaluator:
     def measure(self, tables: Tables) -> Measure:
         """Values, best responses and losses of a joint policy; rows are normalised in float64."""
         shapes = [(count, self.num_actions) for count in self.num_infosets]
-        tables = native.require_tables(tables, shapes)
+        tables = large_game.require_tables(tables, shapes)
         for player, sequences in enumerate(self.sequences):
             if (invalid := _first_invalid(sequences, tables[player])) >= 0:
-                raise native.invalid_row(tables, player, invalid)
+                raise large_game.invalid_row(tables, player, invalid)
         best = tuple(np.empty(count, np.int8) for count in self.num_infosets)
         value, best_values = self._respond(tables, best)
         return Measure(
@@ -117,7 +117,7 @@ class Evaluator:
         lost = [np.empty(count) for count in self.num_infosets]
         for p, sequences in enumerate(self.sequences):
             _write_losses(sequences, (tables[p], self.reach[p], self.values[p], lost[p]))
-        return native.largest_losses(tables, best, lost, self.infoset_reach)
+        return large_game.largest_losses(tables, best, lost, self.infoset_reach)
 
     def infoset_reach(self, player: int, infoset: int) -> float:
         """The probability that a game arrives at an information set, by the last evaluation."""
@@ -345,7 +345,7 @@ def _first_invalid(sequences: Sequences, table: Float32Array) -> int:
             for action in range(sequences.cells):
                 every += abs(table[row, action])
                 legal += 0.0 if tried >> action & 1 else table[row, action]
-            if not (abs(legal - 1) <= native.ROW_SUM_TOLERANCE and every == legal):
+            if not (abs(legal - 1) <= large_game.ROW_SUM_TOLERANCE and every == legal):
                 return row
     return -1
 

@@ -5,8 +5,7 @@ import pyspiel
 import pytest
 
 from algorithms.cfr import VARIANTS, Solver
-from algorithms.large_games import find_native
-from algorithms.large_games import large_game as native_module
+from algorithms.large_games import find_native, large_game
 from algorithms.nashconv import evaluate_policy
 from kuhn_bridge.errors import BridgeError, PolicyError
 from tests.native_games import (
@@ -29,7 +28,7 @@ MAIN_VARIANTS = ["cfr+", "dcfr", "pcfr+"]
 
 @pytest.fixture
 def all_losses(monkeypatch):
-    monkeypatch.setattr(native_module, "MAX_LOSSES", 10**6)
+    monkeypatch.setattr(large_game, "MAX_LOSSES", 10**6)
 
 
 @pytest.mark.parametrize("kind", POLICIES)
@@ -73,7 +72,7 @@ def test_only_the_largest_losses_are_kept(name, monkeypatch):
     tables = game.random(5)
     every = game.measure(tables).losses
     for count in (7, 0):
-        monkeypatch.setattr(native_module, "MAX_LOSSES", count)
+        monkeypatch.setattr(large_game, "MAX_LOSSES", count)
         measure = game.measure(tables)
         game.measure(game.uniform())  # a phantom game's arrays hold another policy now
         assert measure.losses == every[:count]

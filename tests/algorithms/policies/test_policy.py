@@ -12,7 +12,7 @@ from hypothesis import given
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import cfr
 
-from algorithms.policies import json_files as formats
+from algorithms.policies import json_files
 from algorithms.policies.openspiel_policies import (
     measured_by_openspiel,
     to_pyspiel_tabular,
@@ -159,7 +159,7 @@ PRINTED = (
 
 def test_printed_percentages_come_back_as_printed():
     policy = Policy.from_percentages(PRINTED)
-    assert formats.to_percentages(policy.table) == PRINTED
+    assert json_files.to_percentages(policy.table) == PRINTED
     found = policy["0"][Action.BET], policy["1pb"][Action.CHECK_OR_CALL]
     found += policy["0p"][Action.BET], policy["1b"][Action.FOLD]
     assert found == pytest.approx((0.2069, 0.545, 0.3333, 0.666))
@@ -167,7 +167,7 @@ def test_printed_percentages_come_back_as_printed():
 
 @given(policies())
 def test_percentages_hold_a_policy(policy):
-    back = Policy.from_percentages(formats.to_percentages(policy.table))
+    back = Policy.from_percentages(json_files.to_percentages(policy.table))
     np.testing.assert_allclose(back.table, policy.table, rtol=0, atol=1e-14)
 
 
@@ -223,7 +223,7 @@ def test_kuhn_is_written_as_version_1_and_other_games_as_version_2():
     assert other == head | {"game": "kuhn_poker", "players": other["players"]}
     assert other["players"][0]["2pb"] == other["players"][1]["0p"] == {"0": 0.5, "1": 0.5}
     policy = Policy.random("kuhn", 2)  # of which version 2 is read too
-    players = formats.to_players(policy.game.tree, policy.table)
+    players = json_files.to_players(policy.game.tree, policy.table)
     assert Policy.from_document(head | {"game": "kuhn", "players": players}) == policy
 
 
@@ -320,13 +320,13 @@ def test_only_json_can_be_written(tmp_path):
 def test_files_are_bounded_before_they_are_read(tmp_path, monkeypatch):
     path = tmp_path / "policy.json"
     Policy.uniform("kuhn").save(path)
-    monkeypatch.setattr(formats, "MAX_CONTAINERS", 14)  # 12 rows, a map of them, the object
+    monkeypatch.setattr(json_files, "MAX_CONTAINERS", 14)  # 12 rows, a map of them, the object
     assert load_policy(path) == Policy.uniform("kuhn")
-    monkeypatch.setattr(formats, "MAX_CONTAINERS", 13)
+    monkeypatch.setattr(json_files, "MAX_CONTAINERS", 13)
     for read in (lambda: load_policy(path), lambda: Policy.from_document("[" * 7 + '{"a":' * 7)):
         with pytest.raises(PolicyError, match="more than 13 maps and lists"):
             read()
-    monkeypatch.setattr(formats, "MAX_BYTES", 100)
+    monkeypatch.setattr(json_files, "MAX_BYTES", 100)
     with pytest.raises(BridgeError, match="larger than 100 bytes"):
         load_policy(path)
 
