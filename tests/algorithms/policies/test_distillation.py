@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import kuhn_bridge as kb
-from algorithms.exact.values import nash_conv, reach_probabilities
+from algorithms.nashconv import nash_conv, reach_probabilities
 from algorithms.policies.distillation import StratifiedSampler, fit_network
 from algorithms.policies.network import network_table
 
@@ -67,16 +67,27 @@ def test_equal_seeds_fit_equal_networks():
 
 def test_the_best_network_is_kept_not_the_last():
     policy = kb.solve("kuhn", "dcfr", iterations=100)
-    states = []
+    game = policy.game
+    actor = make_actor(game.observation_size, game.num_actions, 8)
+    seen = []
 
-    def rising():
-        states.append(len(states))
-        return float(len(states))
+    def measure_rises():
+        seen.append(actor[0].weight.detach().clone())
+        return float(len(seen))
 
-    actor, fit = fit_to(policy, width=8, steps=100, measure=rising)
-    early, _ = fit_to(policy, width=8, steps=100, measure=lambda: 0.0)  # 0 is never beaten
+    reach = np.ones(len(policy.table))
+    fit = fit_network(
+        actor,
+        game.observations,
+        policy.table,
+        game.tree.legal,
+        reach,
+        steps=100,
+        measure=measure_rises,
+    )
     assert fit.best == 1.0 < fit.curve[-1][1]
-    assert torch.equal(actor[0].weight, early[0].weight)
+    assert torch.equal(actor[0].weight, seen[0])
+    assert not torch.equal(actor[0].weight, seen[-1])
 
 
 def test_ctrl_c_keeps_the_best_so_far():
