@@ -9,8 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from algorithms.games import KUHN, Game
+from algorithms.games.kuhn_policies import OPPONENTS as STYLES
 from algorithms.policies import Policy, load
-from algorithms.policies.json_files import STYLES
 from algorithms.self_play import matches
 from algorithms.support import command
 

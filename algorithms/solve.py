@@ -17,11 +17,12 @@ import numpy as np
 
 from algorithms import solvers
 from algorithms.games import KUHN, MAX_NODES, Game, as_game, load_game, make_solver
+from algorithms.games.kuhn_policies import to_names, to_percentages
 from algorithms.kuhn_equilibria import nearest_nash
-from algorithms.large_games.large_game import NativeSolver
+from algorithms.large_games.solver import LargeGameSolver
 from algorithms.mccfr import SAMPLING
 from algorithms.policies import Policy
-from algorithms.policies.json_files import to_names, to_percentages, to_players
+from algorithms.policies.json_files import to_players
 from algorithms.solvers import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
@@ -86,7 +87,7 @@ def _run(args: argparse.Namespace) -> int:
     options = {name: value for name in names if (value := getattr(args, name)) is not None}
     solver = make_solver(game, args.variant, **options)
     checkpoint = None
-    if args.out and isinstance(solver, NativeSolver):
+    if args.out and isinstance(solver, LargeGameSolver):
         checkpoint = _Checkpoint(args, game, solver)
     if args.resume:
         if checkpoint is None:
@@ -129,7 +130,7 @@ def _run(args: argparse.Namespace) -> int:
 class _Checkpoint:
     """The state of a native game's solver, in a file beside the policy."""
 
-    def __init__(self, args: argparse.Namespace, game: Game, solver: NativeSolver) -> None:
+    def __init__(self, args: argparse.Namespace, game: Game, solver: LargeGameSolver) -> None:
         if Path(args.out).suffix != ".npz":
             raise UsageError(f"--out {args.out}: a policy of {game.name} is written as .npz")
         self.path = Path(args.out).with_suffix(CHECKPOINT)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from algorithms.cfr import VARIANTS, BaseSolver, Solver, Variant
 from algorithms.compiled.cfr import FastSolver
-from algorithms.large_games.large_game import NativeSolver
+from algorithms.large_games.solver import LargeGameSolver
 from algorithms.mccfr import SAMPLING, SamplingSolver
 from algorithms.nashconv import Measure
 from algorithms.support.errors import unknown
@@ -16,7 +16,7 @@ from algorithms.tree import Tree
 from kuhn_bridge.errors import BridgeError
 
 Mode: TypeAlias = Literal["exact", "fast"]
-AnySolver: TypeAlias = BaseSolver | NativeSolver
+AnySolver: TypeAlias = BaseSolver | LargeGameSolver
 CurvePoint: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
 NAMES = (*VARIANTS, *SAMPLING)
 MODES: tuple[Mode, ...] = get_args(Mode)

@@ -13,6 +13,7 @@ from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, table
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
 from parity import registry
+from parity.large_games import large_form
 from parity.registry import GAME, Check, Settings, Tally
 
 
@@ -86,7 +87,7 @@ def _chosen(names: Sequence[str] | None, game: Game) -> list[Check]:
     if game.name != KUHN:
         game.require_exact()
         known = registry.GAME_CHECKS if game.fits_tree else {}
-        known = known | (registry.NATIVE_CHECKS if game.find_native() else {})
+        known = known | (registry.NATIVE_CHECKS if large_form(game) else {})
     for name in names or ():
         if name not in known:
             raise unknown("check", name, known)

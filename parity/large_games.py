@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from algorithms import nashconv
-from algorithms.games import Game
-from algorithms.large_games.large_game import NativeGame, Tables
+from algorithms.games import Game, large_game
+from algorithms.large_games.large_game import LargeExactGame
 from algorithms.large_games.liars_dice import LiarsDice, legal_actions
-from algorithms.large_games.phantom.game import Phantom
+from algorithms.large_games.phantom.game import PhantomGame
 from algorithms.large_games.phantom.rules import MAX_CELLS
+from algorithms.large_games.solver import Tables
 from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from parity.reference.phantom_walk import OPEN, WIN, find_tries, move, policies_of, walk
 from parity.registry import NATIVE, Settings, Skipped, Tally, check
@@ -44,7 +45,7 @@ Reference: TypeAlias = Callable[[Sequence[PolicyRows]], nashconv.Measure]
 @check("rules", NATIVE, "actors, legal actions, ends and payoffs by our rules")
 def check_rules(tally: Tally, settings: Settings) -> None:
     """Every state of a small game, random hands of a large one."""
-    native = native_form(settings.game)
+    native = large_form(settings.game)
     phrases = {TERMINAL: "pays {}", CHANCE: "deals {}"}
     for state in _states(settings):
         where, theirs = f"after {state.history()}", state.current_player()
@@ -55,7 +56,7 @@ def check_rules(tally: Tally, settings: Settings) -> None:
         tally.same(where, phrases.get(theirs, "allows {}"), answer, expected)
 
 
-def _phantom_position(native: Phantom, history: Sequence[int]) -> tuple[int, list[Any]]:
+def _phantom_position(native: PhantomGame, history: Sequence[int]) -> tuple[int, list[Any]]:
     """Who acts after a history of OpenSpiel and the legal actions; at the end the returns."""
     position, end, mover = 0, OPEN, 0
     for cell in history:
@@ -91,16 +92,16 @@ def _dice_position(native: LiarsDice, history: Sequence[int]) -> tuple[int, list
 @check("tensors", NATIVE, "information state tensors of the player to act")
 def check_tensors(tally: Tally, settings: Settings) -> None:
     """At every decision that is visited."""
-    native = native_form(settings.game)
+    native = large_form(settings.game)
     for where, state, player, infoset in _decisions(settings):
-        ours = native.observations(player, infoset, infoset + 1)[0].tolist()
+        ours = native.tensors(player, infoset, infoset + 1)[0].tolist()
         tally.same(where, "observes {}", ours, state.information_state_tensor(player))
 
 
 @check("masks", NATIVE, "legal actions of each information set")
 def check_masks(tally: Tally, settings: Settings) -> None:
     """At every decision that is visited."""
-    native = native_form(settings.game)
+    native = large_form(settings.game)
     for where, state, player, infoset in _decisions(settings):
         ours = np.flatnonzero(native.legal(player, infoset, infoset + 1)[0]).tolist()
         tally.same(where, "allows {}", ours, state.legal_actions())
@@ -109,7 +110,7 @@ def check_masks(tally: Tally, settings: Settings) -> None:
 @check("infosets", NATIVE, "one number per information set: what a player has seen and done")
 def check_infosets(tally: Tally, settings: Settings) -> None:
     """Information sets that differ have different numbers; in a small game all numbers are used."""
-    native = native_form(settings.game)
+    native = large_form(settings.game)
     keys: dict[tuple[int, int], Any] = {}
     numbers: dict[tuple[int, Any], int] = {}
     for where, state, player, infoset in _decisions(settings):
@@ -124,7 +125,7 @@ def check_infosets(tally: Tally, settings: Settings) -> None:
         tally.same("the whole game", "has {} information sets", sum(native.num_infosets), len(keys))
 
 
-def _knowledge(native: Phantom | LiarsDice, state: Any, player: int) -> Any:
+def _knowledge(native: PhantomGame | LiarsDice, state: Any, player: int) -> Any:
     """A player's observations and actions so far.
 
     In phantom games these are the cells that it tried, each taken or found to be held. OpenSpiel's
@@ -145,7 +146,7 @@ def check_measure(tally: Tally, settings: Settings) -> None:
 @check("walk", NATIVE, "values and best responses against a generic walk over histories")
 def check_walk(tally: Tally, settings: Settings) -> None:
     """The same against a compiled walk, so the openings of large games are shorter."""
-    if not isinstance(native_form(settings.game), Phantom):
+    if not isinstance(large_form(settings.game), PhantomGame):
         raise Skipped("only phantom games have such a walk")
     tally.theirs = "the walk"
     _compare_measures(tally, settings, _walk_reference, lambda x: len(x.history()) == OPENING)
@@ -155,7 +156,7 @@ def _compare_measures(
     tally: Tally, settings: Settings, make: Callable[..., Reference], done: Callable[[Any], bool]
 ) -> None:
     """Compare random policies, in large games after an opening that ends when `done`."""
-    game, native = settings.game, native_form(settings.game)
+    game, native = settings.game, large_form(settings.game)
     pure = np.eye(native.num_actions)
     for seed in range(1 if settings.quick else 3):
         opening = [] if _is_small(native) else _opening(game, seed, done)
@@ -193,7 +194,7 @@ def _opening(game: Game, seed: int, done: Callable[[Any], bool]) -> list[int]:
 
 def _play_opening(game: Game, opening: Sequence[int], tables: Tables) -> None:
     """Let tables play the opening with certainty, whatever chance has dealt."""
-    native, stack = native_form(game), [(game.origin.new_initial_state(), opening)]
+    native, stack = large_form(game), [(game.origin.new_initial_state(), opening)]
     while stack:
         state, left = stack.pop()
         if state.is_chance_node():
@@ -206,7 +207,7 @@ def _play_opening(game: Game, opening: Sequence[int], tables: Tables) -> None:
 
 def tree_of_states(game: Game, opening: Sequence[int] = ()) -> Tree:
     """The tree of OpenSpiel's states that begin with an opening; its keys are our numbers."""
-    native = native_form(game)
+    native = large_form(game)
 
     def visits(
         state: Any, left: Sequence[int], depth: int = 0, action: int = -1, share: float = 1.0
@@ -245,7 +246,7 @@ def _tree_reference(game: Game, opening: Sequence[int]) -> Reference:
 
 def _walk_reference(game: Game, opening: Sequence[int]) -> Reference:
     """Measures by the compiled walk over all histories after an opening."""
-    native = native_form(game)
+    native = large_form(game)
     tries = find_tries(native.rules, opening)
 
     def measure(policies: Sequence[PolicyRows]) -> nashconv.Measure:
@@ -259,7 +260,7 @@ def check_published(
     tally: Tally, settings: Settings, *, figures: dict[Any, float] = PUBLISHED
 ) -> None:
     """Six digits, in the five benchmark games."""
-    native = native_form(settings.game)
+    native = large_form(settings.game)
     published = figures.get(native.num_infosets)
     if published is None:
         raise Skipped("no figure is published for this game")
@@ -271,7 +272,7 @@ def check_published(
 def _states(settings: Settings) -> Iterator[Any]:
     """All states of a small game, those of random hands of a large one."""
     game = settings.game
-    if _is_small(native_form(game)):
+    if _is_small(large_form(game)):
         stack = [game.origin.new_initial_state()]
         while stack:
             state = stack.pop()
@@ -293,20 +294,22 @@ def _decisions(settings: Settings) -> Iterator[tuple[str, Any, int, int]]:
     for state in _states(settings):
         if (player := state.current_player()) >= 0:
             where = f"player {player} after {state.history()}"
-            yield where, state, player, infoset_of(native_form(settings.game), state)
+            yield where, state, player, infoset_of(large_form(settings.game), state)
 
 
-def infoset_of(native: NativeGame, state: Any) -> int:
+def infoset_of(native: LargeExactGame, state: Any) -> int:
     """The information set of the player to act in an OpenSpiel state."""
     tensor = np.array([state.information_state_tensor()], np.float32)
     return int(native.find_infosets(state.current_player(), tensor)[0])
 
 
-def _is_small(native: NativeGame) -> bool:
+def _is_small(native: LargeExactGame) -> bool:
     return sum(native.num_infosets) <= SMALL
 
 
 @cache
-def native_form(game: Game) -> Any:
-    """A game's native form, also of one that fits a tree."""
-    return game.native or game.find_native()
+def large_form(game: Game) -> Any:
+    """The game measured without a tree, also where a tree fits; None if that is not known."""
+    if isinstance(game, LargeExactGame) or game.pyspiel_game is None:
+        return game if game.pyspiel_game is not None else None
+    return large_game(game.pyspiel_game, game.name)

@@ -7,8 +7,7 @@ import pyspiel
 import pytest
 
 from algorithms.cfr import VARIANTS
-from algorithms.games import load_game
-from algorithms.large_games import find_native
+from algorithms.games import large_game, load_game
 from parity.large_games import tree_of_states
 
 
@@ -36,7 +35,7 @@ ALTERNATING = [name for name, variant in VARIANTS.items() if variant.alternating
 
 @cache
 def native(name):
-    return find_native(pyspiel.load_game(name))
+    return large_game(pyspiel.load_game(name), name)
 
 
 def pure(game, actions):

@@ -1,60 +1,157 @@
-"""Games by name: `kuhn`, which is native, and OpenSpiel's.
+"""Games by name. Here, and only here, is decided which class a game gets.
 
-A `Game` has a tree, observations and labels.
+| class | games | a policy |
+|---|---|---|
+| `KuhnGame` | `kuhn` | one table, float64 `(I, A)` |
+| `LeducGame`, `OpenSpielGame` | OpenSpiel's games whose tree fits into memory | one table |
+| `PhantomGame`, `LiarsDice` | larger games that are measured without a tree | a table per player |
+| `SampledGame` | all others | a network |
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from algorithms import solvers
-from algorithms.cfr import VARIANTS
-from algorithms.games.game import Game
+from algorithms.games import openspiel
+from algorithms.games.game import ExactGame, Game, GameArguments, PyspielGame, SampledGame
 from algorithms.games.kuhn import NAME as KUHN
 from algorithms.games.kuhn import kuhn
-from algorithms.games.leduc import RANKS, LeducGame
-from algorithms.games.openspiel import MAX_NODES, identity, load_pyspiel, sequential
+from algorithms.games.leduc import LeducGame, is_leduc
+from algorithms.games.openspiel import (
+    MAX_NODES,
+    Estimate,
+    OpenSpielGame,
+    TreeTooLargeError,
+    identity,
+    load_pyspiel,
+)
+from algorithms.games.tree_game import TreeGame
 from kuhn_bridge.errors import GameError
 
-__all__ = ["KUHN", "MAX_NODES", "Game", "as_game", "kuhn", "load_game", "make_solver", "same_game"]
+if TYPE_CHECKING:
+    from algorithms.large_games.large_game import LargeExactGame
 
-NATIVE_VARIANTS = [name for name, variant in VARIANTS.items() if variant.alternating]
+__all__ = [
+    "KUHN",
+    "MAX_NODES",
+    "ExactGame",
+    "Game",
+    "SampledGame",
+    "TreeGame",
+    "as_game",
+    "kuhn",
+    "large_game",
+    "load_game",
+    "same_game",
+]
+
+# A tree whose estimated size is below the limit by this factor is built when it is first needed.
+# Estimates are often several times too low (for liars_dice(numdice=2,dice_sides=3) four times), so
+# a tree nearer to the limit is built at once, to see whether it fits.
+_SAFE_FACTOR = 20
 
 
-@lru_cache(maxsize=4)
-def load_game(name: str, *, max_nodes: int = MAX_NODES, cached: bool = True) -> Game:
+def load_game(name: str | PyspielGame, *, max_nodes: int = MAX_NODES, cached: bool = True) -> Game:
     """Load `kuhn` or an OpenSpiel game, e.g. `leduc_poker` or `kuhn_poker(players=3)`.
 
     Args:
-        name: name of the game, with its parameters.
+        name: name of the game, with its parameters; or a `Game` or a `pyspiel.Game`.
         max_nodes: largest number of nodes of a tree (10,000,000 by default).
         cached: whether large trees are cached on disk.
     """
+    if isinstance(name, str):
+        return _load_by_name(name, max_nodes=max_nodes, cached=cached)
+    return as_game(name)
+
+
+@lru_cache(maxsize=4)
+def _load_by_name(name: str, *, max_nodes: int, cached: bool) -> Game:
     if name == KUHN:
         return kuhn()
     return openspiel_game(load_pyspiel(name), name=name, max_nodes=max_nodes, cached=cached)
 
 
 def openspiel_game(
-    game: Any, *, name: str = "", max_nodes: int = MAX_NODES, cached: bool = False
+    game: PyspielGame, *, name: str = "", max_nodes: int = MAX_NODES, cached: bool = False
 ) -> Game:
     """The `Game` of a `pyspiel.Game`; `name` is the string that loads it."""
-    name, simultaneous = name or str(game).removesuffix("()"), game
-    if (game := sequential(game)) is not simultaneous:
-        name = f"turn_based_simultaneous_game(game={name if ')' in name else f'{name}()'})"
-    kind, players = game.get_type(), game.num_players()
+    name = name or str(game).removesuffix("()")
+    turn_based = openspiel.sequential(game)
+    if turn_based is not game:
+        inner = name if ")" in name else f"{name}()"
+        name = f"turn_based_simultaneous_game(game={inner})"
+        game = turn_based
+    _require_playable(game, name)
+    estimate = openspiel.estimate_tree(game, name, max_nodes=max_nodes)
+    if _fits(estimate, max_nodes) and not openspiel.lacks_perfect_recall(game):
+        make = LeducGame if is_leduc(game) else OpenSpielGame
+        tree_game = make(**_arguments(game, name), max_nodes=max_nodes, cached=cached)
+        if _is_built_or_small(tree_game, estimate, max_nodes):
+            return tree_game
+    found = large_game(game, name)
+    if found is not None:
+        return found
+    arguments = _arguments(game, name)
+    arguments["why_no_tree"] = str(openspiel.too_large(name, estimate, max_nodes))
+    return SampledGame(**arguments)
+
+
+def _require_playable(game: PyspielGame, name: str) -> None:
+    """Raise a `GameError` for a game that none of the classes can play."""
+    kind = game.get_type()
     if kind.dynamics.name != "SEQUENTIAL":
         raise GameError(f"{name} is {kind.dynamics.name.lower()}; it has to be sequential")
     if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
         raise GameError(f"{name} samples chance outcomes; they have to be explicit")
     if not kind.provides_information_state_string:
         raise GameError(f"{name} has no information state strings, which every game needs")
-    size = game.information_state_tensor_size() if kind.provides_information_state_tensor else 0
-    in_words = kind.short_name == "leduc_poker" and players < len(RANKS)
-    make = LeducGame if in_words else Game
-    return make(name, players, game.num_distinct_actions(), size, game, max_nodes, cached)
 
 
-def as_game(game: Any) -> Game:
+def _is_built_or_small(game: OpenSpielGame, estimate: Estimate, max_nodes: int) -> bool:
+    """Whether the tree fits: its estimate is far below the limit, or it has been built."""
+    several = Estimate(nodes=_SAFE_FACTOR * estimate.nodes, bytes=_SAFE_FACTOR * estimate.bytes)
+    if _fits(several, max_nodes):
+        return True
+    try:
+        _ = game.tree
+    except TreeTooLargeError:
+        return False
+    return True
+
+
+def _fits(estimate: Estimate, max_nodes: int) -> bool:
+    """Whether a tree of that size is allowed."""
+    return estimate.nodes <= max_nodes and estimate.bytes <= openspiel.MAX_BYTES
+
+
+def large_game(game: PyspielGame, name: str) -> LargeExactGame | None:
+    """The game measured without a tree, or None if that is not known; also where a tree fits."""
+    # Here, so that other games do not wait for these modules.
+    from algorithms.large_games.liars_dice import find_liars_dice
+    from algorithms.large_games.phantom.game import find_phantom_game
+
+    for find in (find_phantom_game, find_liars_dice):
+        found = find(game, name)
+        if found is not None:
+            return found
+    return None
+
+
+def _arguments(game: PyspielGame, name: str) -> GameArguments:
+    """What every game is made from, of a `pyspiel.Game`."""
+    has_tensor = game.get_type().provides_information_state_tensor
+    return GameArguments(
+        name=name,
+        num_players=game.num_players(),
+        num_actions=game.num_distinct_actions(),
+        observation_size=game.information_state_tensor_size() if has_tensor else 0,
+        pyspiel_game=game,
+    )
+
+
+def as_game(game: Game | str | PyspielGame) -> Game:
     """The `Game` of a `Game`, a name or a `pyspiel.Game`."""
     if isinstance(game, Game):
         return game
@@ -64,18 +161,8 @@ def as_game(game: Any) -> Game:
 def make_solver(
     game: Game, variant: str = solvers.DEFAULT_VARIANT, **options: Any
 ) -> solvers.AnySolver:
-    """The solver of a variant of CFR, on the game's tree or on its native form.
-
-    `options` are those of `algorithms.solvers.make_solver`; only trees have them.
-    """
-    if game.native is None:
-        return solvers.make_solver(game.tree, variant, **options)
-    if variant not in NATIVE_VARIANTS or options:
-        raise GameError(
-            f"{game.name} is solved without a tree: by {', '.join(NATIVE_VARIANTS)}, without "
-            f"options; got {', '.join([variant, *(f'{k}={v}' for k, v in options.items())])}"
-        )
-    return game.native.make_solver(VARIANTS[variant])
+    """`game.make_solver`: an old name, until nothing uses it any more."""
+    return game.make_solver(variant, **options)
 
 
 def same_game(one: str, other: str) -> bool:

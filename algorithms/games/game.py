@@ -1,21 +1,55 @@
-"""A game: its name, its tree if it fits into memory, observations, and labels."""
+"""What a game is: one class per kind of game, behind one protocol.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+    Game                 names, sizes, words; every other question raises a clear error
+      SampledGame        no exact measure: policies are networks, and NashConv has lower bounds
+      ExactGame          policies are tables, and measured exactly
+        TreeGame         on a tree: one table float64 (I, A)             (games/tree_game.py)
+        LargeExactGame   without one: a float32 table (I_p, A) per player
+                                                                 (large_games/large_game.py)
+
+`load_game` chooses the class, once. Everywhere else a game is asked, and its class answers: a
+question that its kind cannot answer raises a `GameError`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    NotRequired,
+    TypeAlias,
+    TypedDict,
+)
 
 import numpy as np
 
-from algorithms.games import openspiel
-from algorithms.games.tree_cache import find_tree, keep_tree
-from algorithms.large_games.large_game import NativeGame
-from algorithms.nashconv import Measure, evaluate_policy
-from algorithms.support.arrays import Float32Array
-from algorithms.support.progress import progress
-from algorithms.tree import Tree
+from algorithms.cfr import Variant
+from algorithms.large_games.solver import Tables
+from algorithms.nashconv import Measure
+from algorithms.solvers import DEFAULT_VARIANT, AnySolver
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int32Array
 from kuhn_bridge.errors import GameError
+
+if TYPE_CHECKING:
+    from algorithms.tree import Tree
+
+PyspielGame: TypeAlias = Any  # a `pyspiel.Game`: OpenSpiel is optional, and has no types
+PyspielState: TypeAlias = Any
+Table: TypeAlias = Float64Array | Tables  # a joint policy
+Actions: TypeAlias = Int32Array | tuple[Int8Array, ...]  # one per information set: (I,), (I_p,)
+Backend: TypeAlias = Literal["tree", "states"]  # what hands are played on
+# Probabilities (n, A) from observations float32 (n, size) and legal actions bool (n, A).
+StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Float64Array]
+SeatPolicy: TypeAlias = Float64Array | StatePolicy  # played on the tree, or on states
+
+RANDOM_INPUTS = 1_000  # examples of a network's inputs, where they are not enumerated
 
 
 class ClosedForm(NamedTuple):
@@ -25,122 +59,116 @@ class ClosedForm(NamedTuple):
     uniform_nash_conv: Fraction
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Game:
-    """A finite sequential game with perfect recall, by default one of OpenSpiel's.
+class ExampleInputs(NamedTuple):
+    """Inputs of a network, for comparing two programs that evaluate it."""
 
-    The tree is built when it is first needed. A *table* is a joint policy. In a game with a tree it
-    is float64 `(I, A)`, with one row per information set and one column per action ID; in a native
-    large game it is one float32 `(I_p, A)` per player.
+    observations: Float32Array  # (n, size)
+    legal: BoolArray  # (n, A)
+    every: bool  # whether they are those of all information sets, rather than random numbers
 
-    Attributes:
-        name: string that loads the game again.
-        observation_size: size of an observation, without the one-hot of the seat.
-        origin: `pyspiel.Game` that the game was made from, if any.
-        closed_form: values that are known without solving the game, if any.
-    """
+
+class Row(NamedTuple):
+    """A policy at one information set."""
+
+    infoset: int
+    player: int
+    actions: tuple[int, ...]  # the legal ones
+    probabilities: tuple[float, ...]  # of the legal ones
+
+
+class GameSize(NamedTuple):
+    """What is known about a game's size; None where nobody has counted."""
+
+    nodes: int | None
+    infosets: int | None
+    constant_sum: bool  # whether the players' returns have the same sum at every end
+
+
+class GameArguments(TypedDict):
+    """What every game is made from."""
 
     name: str
     num_players: int
     num_actions: int
     observation_size: int
-    origin: Any = None
-    max_nodes: int = openspiel.MAX_NODES
-    cached: bool = False
+    pyspiel_game: NotRequired[PyspielGame]
+    why_no_tree: NotRequired[str]
+
+
+class Game(ABC):
+    """A finite sequential game with perfect recall.
+
+    Attributes:
+        name: string that loads the game again.
+        num_players: number of players.
+        num_actions: number of action IDs, A.
+        observation_size: size of an observation, without the one-hot of the seat.
+        pyspiel_game: OpenSpiel's game; None where there is none.
+        closed_form: values that are known without solving the game, if any.
+    """
+
     closed_form: ClassVar[ClosedForm | None] = None
+    backend: ClassVar[Backend] = "states"
+    # What commands use where nothing is named.
+    usual_opponents: ClassVar[tuple[str, ...]] = ("uniform",)
+    usual_reference: ClassVar[str | None] = None
 
-    @cached_property
+    def __init__(  # noqa: PLR0913  # by name
+        self,
+        *,
+        name: str,
+        num_players: int,
+        num_actions: int,
+        observation_size: int,
+        pyspiel_game: PyspielGame | None = None,
+        why_no_tree: str = "",
+    ) -> None:
+        self.name = name
+        self.num_players = num_players
+        self.num_actions = num_actions
+        self.observation_size = observation_size
+        self.pyspiel_game: PyspielGame = pyspiel_game
+        self._why_no_tree = why_no_tree or f"{name} is too large for a tree"
+
+    # Words
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The players' names, `player_0` and so on."""
+        return tuple(f"player_{player}" for player in range(self.num_players))
+
+    @property
+    @abstractmethod
+    def size_label(self) -> str:
+        """The name and the size, in words."""
+
+    @property
+    @abstractmethod
+    def size(self) -> GameSize:
+        """The size in numbers."""
+
+    def infoset_label(self, infoset: int, player: int = 0) -> str:
+        """An information set in words, e.g. `player_0 with J after check-bet`.
+
+        Without a tree, information sets are numbered per player.
+        """
+        self._raise_no_measure()
+
+    def action_label(self, infoset: int, action: int, player: int = 0) -> str:
+        """An action at an information set in a word, e.g. `call`."""
+        self._raise_no_measure()
+
+    # The tree: only a `TreeGame` has it.
+
+    @property
     def tree(self) -> Tree:
-        """The game tree; a `GameError` if the game is too large for one."""
-        found = find_tree(self.origin, self.name) if self.cached else None
-        if found and found.num_nodes <= self.max_nodes:
-            return found
-        with progress(f"walking {self.name.partition('(')[0]}") as bar:
-            tree = openspiel.openspiel_tree(
-                self.origin, name=self.name, max_nodes=self.max_nodes, progress=bar
-            )
-        if self.cached:
-            keep_tree(self.origin, tree)
-        return tree
+        """The game tree."""
+        raise GameError(self._why_no_tree)
 
     @property
-    def fits_tree(self) -> bool:
-        """Whether the game has a tree already, or fits into one by an estimate of its size."""
-        return "tree" in vars(self) or self._seems_to_fit
-
-    @cached_property
-    def _seems_to_fit(self) -> bool:
-        nodes = openspiel.estimated_nodes(self.origin, enough=2 * self.max_nodes)
-        return nodes <= self.max_nodes and not openspiel.forgets(self.origin)
-
-    @cached_property
-    def native(self) -> NativeGame | None:
-        """The native form of a large game, which is measured without a tree."""
-        return None if self.fits_tree else self.find_native()
-
-    def find_native(self) -> NativeGame | None:
-        """The native form, also of a game that fits a tree; None if there is none."""
-        # Here, so that other games do not wait for this module.
-        from algorithms.large_games import find_native
-
-        return find_native(self.origin)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether policies are measured exactly: on the tree, or by a native form."""
-        return self.fits_tree or self.native is not None
-
-    def uniform_table(self) -> Any:
-        """The table that plays every legal action equally often."""
-        return (self.native or self.tree).uniform()
-
-    def measure(self, table: Any) -> Measure:
-        """Exact values, gains, best responses and losses of a table.
-
-        For a native game, only the largest losses are kept.
-        """
-        return self.native.measure(table) if self.native else evaluate_policy(self.tree, table)
-
-    def require_exact(self) -> None:
-        """Raise an error if there is no exact measure."""
-        if not self.is_exact:
-            raise GameError(
-                f"{self.name} is too large for a tree and has no native form, so there is no exact "
-                "measure; Policy.lower_bound gives a lower bound of NashConv"
-            )
-
-    @cached_property
     def observations(self) -> Float32Array:
-        """The observation of each information set's owner: float32 `(I, observation_size)`.
-
-        A `GameError` if two information sets of one player have the same observation.
-        """
-        observations, owner = self._observations(), self.tree.owner
-        distinct = sum(len(np.unique(observations[owner == p], axis=0)) for p in np.unique(owner))
-        if distinct < len(observations):
-            raise GameError(
-                f"{self.name}: {len(observations):,} information sets, but only {distinct:,} "
-                "distinct information state tensors: a network cannot distinguish them; a table can"
-            )
-        observations.flags.writeable = False
-        return observations
-
-    def _observations(self) -> Float32Array:
-        if not self.observation_size:
-            wrong = f"{self.name} has no information state tensor"
-            raise GameError(f"{wrong}, which networks need; tables do not")
-        states = map(self.state_of, range(len(self.tree.keys)))
-        return np.array([state.information_state_tensor() for state in states], np.float32)
-
-    @cached_property
-    def appends_seat(self) -> bool:
-        """Whether training appends a one-hot of the seat to observations.
-
-        It does in games without a tree, and where two players share an observation.
-        """
-        if not self.fits_tree:
-            return True
-        return len(np.unique(self.observations, axis=0)) < len(self.observations)
+        """The observation of each information set's owner: float32 `(I, observation_size)`."""
+        raise GameError(self._why_no_tree)
 
     def network_inputs(self, size: int | None = None) -> Float32Array:
         """The inputs of a network at each information set: float32 `(I, size)`.
@@ -148,60 +176,253 @@ class Game:
         They are the observation, followed by a one-hot of the seat if `size` is larger by the
         number of players. The default is the size that training uses.
         """
-        with_seat = self.appends_seat if size is None else size > self.observation_size
-        if not with_seat:
-            return self.observations
-        seats = np.eye(self.num_players, dtype=np.float32)[self.tree.owner]
-        return np.hstack([self.observations, seats])
-
-    @property
-    def size_label(self) -> str:
-        """The name and the size, in words."""
-        if self.native:
-            return f"{self.name}: {sum(self.native.num_infosets):,} information sets"
-        tree = self.tree
-        return f"{self.name}: {tree.num_nodes:,} nodes, {len(tree.keys):,} information sets"
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """The players' names, `player_0` and so on."""
-        return tuple(f"player_{player}" for player in range(self.num_players))
-
-    def infoset_label(self, infoset: int, player: int = 0) -> str:
-        """An information set in words, e.g. `player_0 with J after check-bet`.
-
-        In a native game information sets are numbered per player.
-        """
-        if self.native:
-            return self.native.infoset_label(player, infoset)
-        key = " ".join(self.tree.keys[infoset].split())
-        return f"player_{self.tree.owner[infoset]} at {key!r}"
-
-    def action_label(self, infoset: int, action: int, player: int = 0) -> str:
-        """An action at an information set in a word, e.g. `call`."""
-        if self.native:
-            return self.native.action_label(player, infoset, action)
-        return str(self.state_of(infoset).action_to_string(int(action)))
+        raise GameError(self._why_no_tree)
 
     def chance_labels(self, node: int) -> list[str]:
         """The outcomes of a chance node in words, e.g. `player_0 gets J`."""
-        children = slice(*self.tree.first_child[node : node + 2])
-        return self._chance_labels(self.tree.history(node), self.tree.action[children].tolist())
+        raise GameError(self._why_no_tree)
 
-    def _chance_labels(self, history: Sequence[int], outcomes: Sequence[int]) -> list[str]:
-        state = openspiel.replay(self.origin, history)
-        return [str(state.action_to_string(outcome)) for outcome in outcomes]
-
-    def state_of(self, infoset: int) -> Any:
+    def state_of(self, infoset: int) -> PyspielState:
         """An OpenSpiel state of an information set: the first one in the tree."""
-        node = int(self.tree.members[self.tree.first_member[infoset]])
-        return openspiel.replay(self.origin, self.tree.history(node))
+        raise GameError(self._why_no_tree)
 
-    def __reduce__(self) -> tuple[Callable[[str], "Game"], tuple[str]]:
+    # What an `ExactGame` computes.
+
+    def require_exact(self) -> None:
+        """Raise a `GameError` if there is no exact measure."""
+        self._raise_no_measure()
+
+    def uniform(self) -> Table:
+        """The table that plays every legal action equally often."""
+        self._raise_no_measure()
+
+    def random(self, seed: int) -> Table:
+        """A table drawn uniformly from all policies; the same for the same seed."""
+        self._raise_no_measure()
+
+    def validated(self, table: object) -> Table:
+        """The table in this game's form; a `PolicyError` if it is not one of this game."""
+        self._raise_no_measure()
+
+    def measure(self, table: Table) -> Measure:
+        """Exact values, gains, best responses and losses of a table."""
+        self._raise_no_measure()
+
+    def make_solver(self, variant: str | Variant = DEFAULT_VARIANT, **options: Any) -> AnySolver:
+        """The solver of a variant of CFR; `options` are those of `algorithms.solvers`."""
+        self._raise_no_measure()
+
+    def table_of(self, policy: StatePolicy, input_size: int) -> Table:
+        """The table of a function of observations `(n, input_size)` and legal actions `(n, A)`."""
+        self._raise_no_measure()
+
+    def pure(self, actions: Actions) -> Table:
+        """The table that always plays these actions, one per information set."""
+        self._raise_no_measure()
+
+    def seat_policy(self, table: Table) -> SeatPolicy:
+        """What plays a seat by a table, in the form that the game's hands are played with."""
+        self._raise_no_measure()
+
+    # Actions and policies as users write them
+
+    document_version: ClassVar[int] = 2  # of the JSON that holds a table
+    policy_file: ClassVar[str | None] = None  # the suffix of the file that holds a table
+    own_policies: ClassVar[tuple[str, ...]] = ()  # forms of names that only this game has
+    rules_text: ClassVar[str] = ""  # for a person who plays in a terminal
+
+    @property
+    def wrong_policy_file(self) -> str:
+        """Why the table in a file cannot be one of this game."""
+        return f"{self.name} is too large for a tree; want model.zip, policy.onnx"
+
+    def action_id(self, action: int) -> int:
+        """An action as `Policy[...]` names it: its ID, or an enum of the IDs."""
+        return action
+
+    def action_name(self, action: int) -> int | str:
+        """An action as JSON names it."""
+        return action
+
+    def named_table(self, name: str) -> Table | None:
+        """The table of a name that only this game has; None for any other name."""
+        del name
+        return None
+
+    def table_text(self, table: Table) -> str | None:
+        """A table as text, where it is small; else None."""
+        del table
+        return None
+
+    # Networks and training
+
+    @property
+    def appends_seat(self) -> bool:
+        """Whether training appends a one-hot of the seat to observations."""
+        return True
+
+    @property
+    def plays_networks(self) -> bool:
+        """Whether a network can play this game, so that a trained policy is saved as a model."""
+        return bool(self.observation_size)
+
+    def example_inputs(self, size: int | None = None) -> ExampleInputs:
+        """Inputs of a network of input `size`, random unless information sets are enumerated."""
+        random = np.random.default_rng(0)
+        size = size or self.observation_size + self.num_players
+        observations = random.integers(0, 2, (RANDOM_INPUTS, size)).astype(np.float32)
+        legal = random.random((RANDOM_INPUTS, self.num_actions)) < 0.5
+        legal[:, 0] |= ~legal.any(axis=1)
+        return ExampleInputs(observations, legal, every=False)
+
+    def example_observation(self, size: int) -> Float32Array:
+        """What a network of input `size` sees at one decision: float32 `(1, size)`."""
+        if self.pyspiel_game is None or not self.observation_size:
+            raise GameError(f"{self.name} has no information state tensor, which networks need")
+        state = self.pyspiel_game.new_initial_state()
+        while state.current_player() < 0:
+            state.apply_action(state.legal_actions()[0])
+        player = state.current_player()
+        seats = np.eye(self.num_players, dtype=np.float32)
+        tensor = np.array(state.information_state_tensor(player), np.float32)
+        return np.hstack([tensor, seats[player]])[np.newaxis, :size]
+
+    @property
+    def curve_points(self) -> int:
+        """How many points a learning curve has by default: few where a measure takes long."""
+        return 200
+
+    def measures_curve(self, points: int) -> bool:
+        """Whether a learning curve of that many points has exact NashConv."""
+        del points
+        return False
+
+    # Old names, until nothing uses them any more
+
+    @property
+    def origin(self) -> PyspielGame:
+        """`pyspiel_game`."""
+        return self.pyspiel_game
+
+    @property
+    def fits_tree(self) -> bool:
+        """Whether the game has a tree."""
+        return self.backend == "tree"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether policies are measured exactly."""
+        return isinstance(self, ExactGame)
+
+    @property
+    def native(self) -> Any:
+        """The game itself if it is measured without a tree."""
+        return self if self.is_exact and not self.fits_tree else None
+
+    def uniform_table(self) -> Any:
+        """`uniform`."""
+        return self.uniform()
+
+    # How games are loaded, shown and stored
+
+    def _raise_no_measure(self) -> NoReturn:
+        raise GameError(
+            f"{self.name} is too large for a tree, and no other exact measure of it is known: "
+            "there is no exact measure; Policy.lower_bound gives a lower bound of NashConv"
+        )
+
+    def __reduce__(self) -> tuple[Callable[[str], Game], tuple[str]]:
         from algorithms.games import load_game  # here, because that module imports this one
 
         return load_game, (self.name,)
 
     def __repr__(self) -> str:
-        size = self.size_label.replace(":", ",", 1) if "tree" in vars(self) else self.name
-        return f"<Game {size}>"
+        return f"<Game {self.name}>"
+
+
+class SampledGame(Game):
+    """A game without an exact measure: policies are networks, and hands are sampled."""
+
+    @property
+    def size_label(self) -> str:
+        """The name alone."""
+        return self.name
+
+    @property
+    def size(self) -> GameSize:
+        """Nothing has been counted."""
+        return GameSize(nodes=None, infosets=None, constant_sum=True)
+
+
+class ExactGame(Game):
+    """A game whose policies are tables and are measured exactly."""
+
+    def require_exact(self) -> None:
+        """Nothing: policies are measured exactly."""
+
+    @abstractmethod
+    def uniform(self) -> Table:
+        """The table that plays every legal action equally often."""
+
+    @abstractmethod
+    def random(self, seed: int) -> Table:
+        """A table drawn uniformly from all policies; the same for the same seed."""
+
+    @abstractmethod
+    def validated(self, table: object) -> Table:
+        """The table in this game's form; a `PolicyError` if it is not one of this game."""
+
+    @abstractmethod
+    def measure(self, table: Table) -> Measure:
+        """Exact values, gains, best responses and losses of a table."""
+
+    @abstractmethod
+    def make_solver(self, variant: str | Variant = DEFAULT_VARIANT, **options: Any) -> AnySolver:
+        """The solver of a variant of CFR; `options` are those of `algorithms.solvers`."""
+
+    @abstractmethod
+    def table_of(self, policy: StatePolicy, input_size: int) -> Table:
+        """The table of a function of observations `(n, input_size)` and legal actions `(n, A)`."""
+
+    @abstractmethod
+    def pure(self, actions: Actions) -> Table:
+        """The table that always plays these actions, one per information set."""
+
+    @abstractmethod
+    def infoset_label(self, infoset: int, player: int = 0) -> str:
+        """An information set in words, e.g. `player_0 with J after check-bet`."""
+
+    @abstractmethod
+    def action_label(self, infoset: int, action: int, player: int = 0) -> str:
+        """An action at an information set in a word, e.g. `call`."""
+
+    @abstractmethod
+    def infoset_key(self, infoset: int, player: int) -> str:
+        """An information set as JSON names it."""
+
+    @abstractmethod
+    def first_rows(self, table: Table, most: int) -> Iterator[Row]:
+        """The first rows of a table, at most that many."""
+
+    @abstractmethod
+    def words_for_other_losses(self, count: int) -> str:
+        """How a report calls losses that it does not list, of which `count` are known."""
+
+
+def per_player(table: Table) -> Tables:
+    """The tables of a large game, one per player; a `TypeError` for a tree's table."""
+    if not isinstance(table, tuple):
+        raise TypeError("one table per player, not one table")
+    return table
+
+
+def one_table(table: Table) -> Float64Array:
+    """The table `(I, A)` of a game with a tree; a `TypeError` for one table per player."""
+    if isinstance(table, tuple):
+        raise TypeError("one table, not one per player")
+    return table
+
+
+def arrays_of(table: Table) -> Sequence[Float64Array | Float32Array]:
+    """The arrays of a table: one, or one per player."""
+    return table if isinstance(table, tuple) else (table,)

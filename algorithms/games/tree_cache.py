@@ -9,7 +9,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import fields
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,19 @@ def keep_tree(game: Any, tree: Tree) -> None:
 
 
 def _path(game: Any) -> Path:
-    identity = f"{FORMAT}\n{version('open_spiel')}\n{game}"
+    identity = f"{FORMAT}\n{_openspiel_version()}\n{game}"
     return directory() / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.tree"
+
+
+def _openspiel_version() -> str:
+    """OpenSpiel's version; one built from source is not installed as a package and has none."""
+    try:
+        return version("open_spiel")
+    except PackageNotFoundError:
+        import pyspiel
+
+        library = Path(pyspiel.__file__)
+        return f"built from source at {library.stat().st_mtime_ns}"
 
 
 def _remove_oldest() -> None:

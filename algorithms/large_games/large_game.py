@@ -1,67 +1,198 @@
-"""Native large games: their interface, checks of tables, losses, and solvers of the CFR family.
+"""Large games that are measured exactly without a tree: what each of them has to provide.
 
 A policy is one table of float32 probabilities `(I_p, A)` per player p, with I_p information sets.
+Information sets are numbered per player, actions as in OpenSpiel.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.cfr import VARIANTS, Variant, Weights, iteration_weights
+from algorithms.cfr import VARIANTS, Variant
+from algorithms.games.game import (
+    Actions,
+    ExactGame,
+    GameSize,
+    Row,
+    StatePolicy,
+    Table,
+    per_player,
+)
+from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.nashconv import NO_LOSS, Loss, Measure
+from algorithms.solvers import DEFAULT_VARIANT
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
-from kuhn_bridge.errors import BridgeError, PolicyError
+from kuhn_bridge.errors import GameError, PolicyError
 
-Tables: TypeAlias = tuple[Float32Array, ...]  # one (I_p, A) per player
 ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 1
 MAX_LOSSES = 1_000
+BATCH = 2**16  # information sets whose observations are made at a time
+
+# Both players' updates take turns, so an iteration needs one policy at a time.
+SOLVED_BY = tuple(name for name, variant in VARIANTS.items() if variant.alternating)
 
 
-class NativeGame(Protocol):
-    """A large two-player game; information sets are numbered per player, actions as in OpenSpiel.
+class LargeExactGame(ExactGame):
+    """A large game of two players, whose information sets are numbered per player.
 
-    I_p is the number of information sets of player p and A the number of actions.
+    A subclass says how many there are, what is legal and observed there, measures tables and makes
+    solvers. `find_...(pyspiel_game, name)` in its module returns it for the games that it knows,
+    and `algorithms.games.large_game` calls that function.
     """
 
-    num_players: int = 2
-    num_actions: int
-    observation_size: int  # OpenSpiel's tensor, without the one-hot of the seat
-    num_infosets: tuple[int, ...]  # per player
+    policy_file: ClassVar[str | None] = ".npz"
+    usual_opponents: ClassVar[tuple[str, ...]] = ("uniform", "best-response")  # within seconds
 
+    @property
+    @abstractmethod
+    def num_infosets(self) -> tuple[int, ...]:
+        """The number of information sets of each player."""
+
+    @abstractmethod
     def legal(self, player: int, start: int, stop: int) -> BoolArray:
         """Which actions are legal at information sets `start` to `stop - 1`: `(n, A)`."""
 
-    def observations(self, player: int, start: int, stop: int) -> Float32Array:
+    @abstractmethod
+    def tensors(self, player: int, start: int, stop: int) -> Float32Array:
         """OpenSpiel's information state tensors of those: `(n, observation_size)`."""
 
-    def find_infosets(self, player: int, observations: Float32Array) -> Int64Array:
-        """The information sets that have these observations, `(n, observation_size)`: `(n,)`."""
+    @abstractmethod
+    def find_infosets(self, player: int, tensors: Float32Array) -> Int64Array:
+        """The information sets that have these tensors, `(n, observation_size)`: `(n,)`."""
 
-    def uniform(self) -> Tables:
-        """The policy that plays every legal action equally often: a solver's before it starts."""
-        return self.make_solver(VARIANTS["cfr"]).average_policy()
-
+    @abstractmethod
     def random(self, seed: int) -> Tables:
         """A policy drawn uniformly from all policies."""
 
-    def measure(self, tables: Tables) -> Measure:
+    @abstractmethod
+    def _measure(self, tables: Tables) -> Measure:
         """Exact values, best responses and the largest losses of a joint policy."""
 
-    def make_solver(self, variant: Variant) -> "NativeSolver":
-        """A solver of the CFR family that alternates between the players."""
+    @abstractmethod
+    def _make_solver(self, variant: Variant) -> LargeGameSolver:
+        """A solver that alternates between the players."""
 
-    def infoset_label(self, player: int, infoset: int) -> str:
+    def uniform(self) -> Tables:
+        """The policy that plays every legal action equally often: a solver's before it starts."""
+        return self._make_solver(VARIANTS["cfr"]).average_policy()
+
+    def measure(self, table: Table) -> Measure:
+        """Exact values, best responses and the largest losses of one table per player."""
+        return self._measure(require_tables(per_player(table), self._shapes))
+
+    def make_solver(
+        self, variant: str | Variant = DEFAULT_VARIANT, **options: Any
+    ) -> LargeGameSolver:
+        """The solver of one of the variants `SOLVED_BY`, which have no options here."""
+        if isinstance(variant, str) and (variant not in SOLVED_BY or options):
+            given = ", ".join([variant, *(f"{name}={value}" for name, value in options.items())])
+            raise GameError(
+                f"{self.name} is solved without a tree: by {', '.join(SOLVED_BY)}, without "
+                f"options; got {given}"
+            )
+        return self._make_solver(VARIANTS[variant] if isinstance(variant, str) else variant)
+
+    def validated(self, table: object) -> Tables:
+        """The tables as float32, not copied; their rows are checked when they are measured."""
+        tables = table if isinstance(table, Sequence) else ()
+        if [np.shape(rows) for rows in tables] != self._shapes:
+            want = " and ".join(f"{rows:,} x {columns}" for rows, columns in self._shapes)
+            raise PolicyError(f"a policy of {self.name} has tables of {want} numbers")
+        return tuple(np.asarray(rows, np.float32) for rows in tables)
+
+    @property
+    def _shapes(self) -> list[tuple[int, int]]:
+        """The shapes of the tables."""
+        return [(count, self.num_actions) for count in self.num_infosets]
+
+    def table_of(self, policy: StatePolicy, input_size: int) -> Tables:
+        """The probabilities of a function at all information sets, in batches."""
+        tables = []
+        for player, count in enumerate(self.num_infosets):
+            seat = np.eye(self.num_players, dtype=np.float32)[[player]]
+            table = np.empty((count, self.num_actions), np.float32)
+            for start in range(0, count, BATCH):
+                stop = min(start + BATCH, count)
+                tensors = self.tensors(player, start, stop)
+                inputs = np.hstack([tensors, seat.repeat(len(tensors), axis=0)])
+                legal = self.legal(player, start, stop)
+                table[start:stop] = policy(inputs[:, :input_size], legal)
+            tables.append(table)
+        return tuple(tables)
+
+    def pure(self, actions: Actions) -> Tables:
+        """The tables that always play these actions, one array `(I_p,)` per player."""
+        rows = np.eye(self.num_actions, dtype=np.float32)
+        return tuple(rows[chosen] for chosen in actions)
+
+    def seat_policy(self, table: Table) -> StatePolicy:
+        """The function that looks observations up in tables; each is followed by a one-hot."""
+        tables = per_player(table)
+
+        def probabilities(observations: Float32Array, legal: BoolArray) -> Float64Array:
+            tensors, seats = np.split(observations, [self.observation_size], axis=1)
+            found = np.empty(legal.shape)
+            for player in range(self.num_players):
+                own = seats[:, player] > 0
+                found[own] = tables[player][self.find_infosets(player, tensors[own])]
+            return found
+
+        return probabilities
+
+    def measures_curve(self, points: int) -> bool:
+        """If any points are wanted: each takes seconds to minutes."""
+        return points > 0
+
+    @property
+    def curve_points(self) -> int:
+        """Few points of a learning curve."""
+        return 5
+
+    @property
+    def size_label(self) -> str:
+        """The name and the number of information sets."""
+        return f"{self.name}: {sum(self.num_infosets):,} information sets"
+
+    @property
+    def size(self) -> GameSize:
+        """The number of information sets; nodes are not counted."""
+        return GameSize(nodes=None, infosets=sum(self.num_infosets), constant_sum=True)
+
+    def infoset_key(self, infoset: int, player: int) -> str:
         """An information set in words."""
+        return self.infoset_label(infoset, player)
 
-    def action_label(self, player: int, infoset: int, action: int) -> str:
-        """An action in words."""
+    @property
+    def wrong_policy_file(self) -> str:
+        """Why a tree's table cannot be a policy of this game."""
+        return f"{self.name} is too large for a tree; want model.zip, policy.onnx, policy.npz"
+
+    def first_rows(self, table: Table, most: int) -> Iterator[Row]:
+        """The first rows of each player's table."""
+        each = most // self.num_players
+        for player, rows in enumerate(per_player(table)):
+            legal = self.legal(player, 0, min(each, len(rows)))
+            for infoset, allowed in enumerate(legal):
+                actions = np.flatnonzero(allowed)
+                yield Row(
+                    infoset=infoset,
+                    player=player,
+                    actions=tuple(actions.tolist()),
+                    probabilities=tuple(rows[infoset, actions].tolist()),
+                )
+
+    def words_for_other_losses(self, count: int) -> str:
+        """Only the largest losses are known."""
+        return "others"
 
 
 def require_tables(tables: Sequence[npt.ArrayLike], shapes: Sequence[tuple[int, int]]) -> Tables:
     """The tables as contiguous float32; a `PolicyError` if they have other shapes."""
-    if (got := [np.shape(table) for table in tables]) != list(shapes):
+    got = [np.shape(table) for table in tables]
+    if got != list(shapes):
         raise PolicyError(f"a policy of this game is tables of shapes {[*shapes]}; got {got}")
     return tuple(np.ascontiguousarray(table, np.float32) for table in tables)
 
@@ -93,60 +224,15 @@ def largest_losses(
     losses = []
     for negative, player, infoset in sorted(found)[:MAX_LOSSES]:
         row = tables[player][infoset].astype(np.float64)
-        played, best = int(row.argmax()), int(best_responses[player][infoset])
-        numbers = reach(player, infoset), played, float(row[played] / row.sum()), best, -negative
-        losses.append(Loss(player, infoset, *numbers))
+        played = int(row.argmax())
+        loss = Loss(
+            player=player,
+            infoset=infoset,
+            reach=reach(player, infoset),
+            played=played,
+            probability=float(row[played] / row.sum()),
+            best=int(best_responses[player][infoset]),
+            lost=-negative,
+        )
+        losses.append(loss)
     return tuple(losses)
-
-
-class NativeSolver:
-    """A run of one alternating variant of CFR, which a checkpoint can continue.
-
-    Ctrl-C loses nothing: `run` continues with the next player's update. Regrets, averages and, in
-    predictive variants, predicted regrets are arrays named by the keys of `shapes`.
-    """
-
-    def __init__(self, variant: Variant, shapes: Mapping[str, tuple[int, int]]) -> None:
-        self.variant = variant
-        self._updates = np.zeros(1, np.int64)  # counted by compiled code, which Ctrl-C cannot split
-        self._state: dict[str, npt.NDArray[Any]] = {"updates": self._updates}
-        for kind in ("regret", "average", *["predicted"] * variant.predictive):
-            self._state |= {
-                f"{kind}{x}": np.zeros(shape, np.float32) for x, shape in shapes.items()
-            }
-
-    def _arrays(self, name: str) -> tuple[Float32Array, Float32Array, Float32Array]:
-        """Regrets, predicted regrets (the same array without prediction) and averages."""
-        regret = self._state[f"regret{name}"]
-        return regret, self._state.get(f"predicted{name}", regret), self._state[f"average{name}"]
-
-    @property
-    def iterations(self) -> int:
-        """The number of complete iterations: updates of both players."""
-        return int(self._updates[0]) // 2
-
-    def run(self, iterations: int) -> None:
-        """Run `iterations` more iterations."""
-        end = self.iterations + iterations
-        while self.iterations < end:
-            weights = iteration_weights(self.variant.numbers, self.iterations + 1)
-            self._update(int(self._updates[0]) % 2, weights)
-
-    def _update(self, player: int, weights: Weights) -> None:
-        """Update one player's regrets and average, and add 1 to the number of updates."""
-        raise NotImplementedError
-
-    def average_policy(self) -> Tables:
-        """The average policy, which converges; uniform where its owner never arrives."""
-        raise NotImplementedError
-
-    def get_state(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything that a resumed run needs; the arrays are not copies."""
-        return self._state
-
-    def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Continue from a state of `get_state`, with the same results to the last bit."""
-        if any(x not in state or state[x].shape != old.shape for x, old in self._state.items()):
-            raise BridgeError("not the state of a solver of this game and variant")
-        for name, array in self._state.items():
-            array[...] = state[name]

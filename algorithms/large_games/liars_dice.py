@@ -51,8 +51,10 @@ import numpy as np
 
 from algorithms.cfr import Variant, Weights
 from algorithms.compiled.jit import compiled, inlined
+from algorithms.games.game import PyspielGame
 from algorithms.large_games import large_game
-from algorithms.large_games.large_game import NativeGame, NativeSolver, Tables
+from algorithms.large_games.large_game import LargeExactGame
+from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.nashconv import Measure
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
 
@@ -114,7 +116,6 @@ def legal_actions(rules: Rules, codes: Int64Array) -> BoolArray:
 
 def evaluate(rules: Rules, tables: Tables) -> Measure:
     """Values, best responses and losses of a joint policy; rows are normalised in float64."""
-    tables = large_game.require_tables(tables, [table_shape(rules)] * 2)
     (value, *best_values), best, _, (player, invalid) = _walk(rules, tables, False)
     if invalid >= 0:
         raise large_game.invalid_row(tables, player, invalid)
@@ -352,7 +353,7 @@ def _leave(stack: _Stack, values: _Values, depth: int, best: Int8Array, lost: Fl
 _Vectors: TypeAlias = tuple[Float32Array, Float32Array, Float32Array]
 
 
-class LiarsDiceSolver(NativeSolver):
+class LiarsDiceSolver(LargeGameSolver):
     """A solver of Liar's Dice; two dice of five sides take 240 MiB, 50% more if predictive."""
 
     def __init__(self, rules: Rules, variant: Variant) -> None:
@@ -459,16 +460,24 @@ def _write_policy(average: Float32Array, tables: tuple[Float32Array, Float32Arra
                 tables[_count_ones(code) & 1][(code >> 1) * n + x, bids - j] = policy[j, x]
 
 
-def find_liars_dice(dice: int, sides: int, bidding_rule: str) -> "LiarsDice | None":
-    """Liar's Dice with that many dice per player, or None if its policies are too large."""
+def find_liars_dice(game: PyspielGame, name: str) -> "LiarsDice | None":
+    """Liar's Dice of two players, or None for other games and if its policies are too large."""
+    if game.get_type().short_name != "liars_dice" or game.num_players() != 2:
+        return None
+    settings = game.get_parameters()
+    dice = settings["numdice"]
+    sides = settings["dice_sides"]
     # Bids alone, before anything is allocated: at least one private state and one action each.
     if 2 * dice * sides > MAX_TABLE_BYTES.bit_length():
         return None
-    found = LiarsDice(liars_dice_rules(dice, sides, bidding_rule))
-    return found if 4 * sum(found.num_infosets) * found.num_actions <= MAX_TABLE_BYTES else None
+    found = LiarsDice(
+        liars_dice_rules(dice, sides, settings["bidding_rule"]), name=name, pyspiel_game=game
+    )
+    size = 4 * sum(found.num_infosets) * found.num_actions
+    return found if size <= MAX_TABLE_BYTES else None
 
 
-class LiarsDice(NativeGame):
+class LiarsDice(LargeExactGame):
     """Liar's Dice: B bids by rank, then "liar"; n rolls, as sorted multisets.
 
     Observation, for each player's `dice` of `sides`:
@@ -481,20 +490,30 @@ class LiarsDice(NativeGame):
     | last | 0 (1 once "liar" is called, when nobody is to act) |
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, *, name: str, pyspiel_game: PyspielGame) -> None:
         self.rules = rules
-        infosets, self.num_actions = table_shape(rules)
-        self.num_infosets = infosets, infosets
+        self._infosets, num_actions = table_shape(rules)
         dice_in = rules.rolls[:, :, None] == np.arange(1, len(rules.matches) + 1)
         self._dice_in = dice_in.reshape(len(rules.rolls), -1)  # (n, dice * sides)
         self._dice_end = 2 + self._dice_in.shape[1]
-        self.observation_size = self._dice_end + self.num_actions
+        super().__init__(
+            name=name,
+            num_players=2,
+            num_actions=num_actions,
+            observation_size=self._dice_end + num_actions,
+            pyspiel_game=pyspiel_game,
+        )
+
+    @property
+    def num_infosets(self) -> tuple[int, ...]:
+        """Both players have equally many."""
+        return self._infosets, self._infosets
 
     def legal(self, player: int, start: int, stop: int) -> BoolArray:
         """Which actions are legal at information sets `start` to `stop - 1`: `(m, A)`."""
         return legal_actions(self.rules, self._codes(player, np.arange(start, stop)))
 
-    def observations(self, player: int, start: int, stop: int) -> Float32Array:
+    def tensors(self, player: int, start: int, stop: int) -> Float32Array:
         """OpenSpiel's information state tensors of those: `(m, observation_size)`."""
         infosets = np.arange(start, stop)
         seen = np.zeros((len(infosets), self.observation_size), np.float32)
@@ -503,12 +522,12 @@ class LiarsDice(NativeGame):
         seen[:, self._dice_end : -1] = self._bids_made(player, infosets)
         return seen
 
-    def find_infosets(self, player: int, observations: Float32Array) -> Int64Array:
-        """The information sets that have these observations, `(m, observation_size)`: `(m,)`."""
+    def find_infosets(self, player: int, tensors: Float32Array) -> Int64Array:
+        """The information sets that have these tensors, `(m, observation_size)`: `(m,)`."""
         del player  # the number of bids determines the player
-        rolls = (observations[:, 2 : self._dice_end] @ self._dice_in.T).argmax(axis=1)
+        rolls = (tensors[:, 2 : self._dice_end] @ self._dice_in.T).argmax(axis=1)
         bits = 1 << np.arange(self.num_actions - 1)[::-1]
-        codes = (observations[:, self._dice_end : -1] > 0) @ bits
+        codes = (tensors[:, self._dice_end : -1] > 0) @ bits
         return np.asarray((codes >> 1) * len(self._dice_in) + rolls)
 
     def random(self, seed: int) -> Tables:
@@ -523,24 +542,21 @@ class LiarsDice(NativeGame):
                 table[start : start + _BATCH] = weights / weights.sum(axis=1, keepdims=True)
         return tables
 
-    def measure(self, tables: Tables) -> Measure:
-        """Exact values, best responses and losses of a joint policy."""
+    def _measure(self, tables: Tables) -> Measure:
         return evaluate(self.rules, tables)
 
-    def make_solver(self, variant: Variant) -> LiarsDiceSolver:
-        """A solver of the CFR family that alternates between the players."""
+    def _make_solver(self, variant: Variant) -> LiarsDiceSolver:
         return LiarsDiceSolver(self.rules, variant)
 
-    def infoset_label(self, player: int, infoset: int) -> str:
+    def infoset_label(self, infoset: int, player: int = 0) -> str:
         """An information set in words, e.g. `player_1 with 2 5 after 1-3, 2-2`."""
         made = np.flatnonzero(self._bids_made(player, np.array([infoset]))).tolist()
         after = f"after {', '.join(map(self._bid, made))}" if made else "to start"
         roll = " ".join(map(str, self.rules.rolls[infoset % len(self._dice_in)]))
         return f"player_{player} with {roll} {after}"
 
-    def action_label(self, player: int, infoset: int, action: int) -> str:
+    def action_label(self, infoset: int, action: int, player: int = 0) -> str:
         """An action in words, e.g. `bid 2-5`, which is two fives, or `liar`."""
-        del player, infoset  # an action means the same everywhere
         return f"bid {self._bid(action)}" if action < self.num_actions - 1 else "liar"
 
     def _bid(self, bid: int) -> str:

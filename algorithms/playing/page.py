@@ -8,8 +8,8 @@ from typing import Any
 
 from algorithms import kuhn_equilibria as exact
 from algorithms.games import kuhn
+from algorithms.games.kuhn_policies import to_names
 from algorithms.nashconv import action_values
-from algorithms.policies.json_files import to_names
 from algorithms.policies.load import Source, is_file, open_source
 
 # The equilibrium in the middle reaches every information set, so every mistake against it costs.

@@ -1,22 +1,21 @@
 """Policies by name or from a file: what commands accept as POLICY."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
-import numpy as np
-
-from algorithms.games import KUHN, Game, as_game, load_game, make_solver
-from algorithms.kuhn_equilibria import LARGEST_ALPHA, nash
-from algorithms.policies import json_files
+from algorithms.games import KUHN, Game, as_game, kuhn, load_game
+from algorithms.large_games.solver import Tables
+from algorithms.policies import json_files, npz_files
+from algorithms.policies.json_files import Document
 from algorithms.policies.network import Network, require_fits
 from algorithms.policies.policy import Policy
 from algorithms.solvers import NAMES as VARIANTS
 from algorithms.support.errors import UsageError, unknown
-from algorithms.support.files import read_bytes
 from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
 FILES = (".json", ".npz", ".zip", ".onnx")
@@ -24,12 +23,13 @@ BEST_RESPONSE = "best-response"
 MAX_ITERATIONS = 10_000_000  # of a variant that is solved when it is named
 MAX_SEED = 2**64 - 1
 FORMS = ("uniform", "random:<seed>", "<variant>:<iterations>", *(f"policy{end}" for end in FILES))
-KUHN_FORMS = ("nash:<alpha>", *json_files.STYLES)
 HELP = (
     f"one of {', '.join(FORMS)}, where a variant is {', '.join(VARIANTS)}; "
-    f"for {KUHN} also {', '.join(KUHN_FORMS)}"
+    f"for {KUHN} also {', '.join(kuhn().own_policies)}"
 )
 GAME_HELP = f"{KUHN} or an OpenSpiel game (default: the game of the first file, or {KUHN})"
+
+Content: TypeAlias = Document | Tables | Network  # of a `.json`, a `.npz` or a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Source:
 
     name: str
     game: str | None = None  # the game that a file names
-    content: Any = None  # of a file: a JSON object, tables, or a `Network`
+    content: Content | None = None  # of a file
 
     def policy(self, game: Game, *, against: Policy | None = None) -> Policy:
         """The policy of `game`; `best-response` is that to `against`."""
@@ -48,13 +48,11 @@ class Source:
             if isinstance(self.content, Network):
                 return Policy(game, network=self.network(game))
             json_files.require_same_game(self.game, game)
-            if isinstance(self.content, dict):
-                if not game.fits_tree:
-                    kinds = "model.zip, policy.onnx" + ", policy.npz" * game.is_exact
-                    raise PolicyError(f"{game.name} is too large for a tree; want {kinds}")
+            suffix = ".json" if isinstance(self.content, Document) else ".npz"
+            if suffix != game.policy_file:
+                raise PolicyError(game.wrong_policy_file)
+            if isinstance(self.content, Document):
                 return Policy(game, json_files.to_table(self.content, game))
-            if game.fits_tree:
-                raise PolicyError(f"{game.name} has a tree; its policies are .json")
             return Policy(game, self.content)
 
     def network(self, game: Game) -> Network:
@@ -77,6 +75,10 @@ def load_policy(
         game: game of the policy; by default the game that the file names, or `kuhn`.
         trust: whether to load a model with SB3's own loader, which runs code from the file.
     """
+    if not isinstance(source, str | Path):
+        raise PolicyError(
+            f"{short_repr(source)}: want a name or a file; a live model is Policy.from_sb3(model)"
+        )
     return load_policies([str(source)], game, trust=trust)[0]
 
 
@@ -109,7 +111,7 @@ def game_of(sources: Sequence[Source], game: Game | str | None = None) -> Game:
         if source.game is not None:
             with _naming(source.name):
                 return load_game(source.game)
-    return load_game(KUHN)
+    return kuhn()
 
 
 def open_source(given: str | Source, *, trust: bool = False) -> Source:
@@ -123,18 +125,24 @@ def open_source(given: str | Source, *, trust: bool = False) -> Source:
     if not is_file(given):
         return Source(given)
     with _naming(given):
-        suffix = Path(given).suffix
-        if suffix == ".json":
-            return Source(
-                given, *json_files.parse(read_bytes(given, max_bytes=json_files.MAX_BYTES))
-            )
-        if suffix == ".npz":
-            return Source(given, *json_files.read_npz(given))
-        if suffix == ".onnx":
-            from algorithms.policies.onnx_files import read_onnx as read
-        else:
-            from algorithms.policies.model_zip import read_sb3 as read
-        return Source(given, *read(Path(given), trust=trust))
+        game, content = _read(Path(given), trust=trust)
+        return Source(given, game, content)
+
+
+def _read(path: Path, *, trust: bool) -> tuple[str | None, Content]:
+    """The game that a file names, and its content."""
+    if path.suffix == ".json":
+        document = json_files.read(path)
+        return document.game, document
+    if path.suffix == ".npz":
+        return npz_files.read(path)
+    if path.suffix == ".onnx":
+        from algorithms.policies.onnx_files import read_onnx
+
+        return read_onnx(path, trust=trust)
+    from algorithms.policies.model_zip import read_sb3
+
+    return read_sb3(path, trust=trust)
 
 
 def is_file(name: str) -> bool:
@@ -144,9 +152,8 @@ def is_file(name: str) -> bool:
 
 def best_response(policy: Policy) -> Policy:
     """Every player's best response to the other players of `policy`."""
-    game, actions = policy.game, policy.measure().best_responses
-    rows = np.eye(game.num_actions, dtype=np.float32)
-    return Policy(game, rows[actions] if game.fits_tree else [rows[own] for own in actions])
+    game = policy.game
+    return Policy(game, game.pure(policy.measure().best_responses))
 
 
 @contextmanager
@@ -161,41 +168,49 @@ def _naming(path: str | Path) -> Iterator[None]:
 
 
 def _named(name: str, game: Game, other: Policy | None) -> Policy:
-    kind, colon, argument = name.removesuffix("-legal").partition(":")  # random-legal is random
+    """The policy of a name; `best-response` is that to `other`."""
     if name == BEST_RESPONSE:
         if other is None:
             raise UsageError(f"{BEST_RESPONSE} needs another POLICY")
         return best_response(other)
-    if kind in {"uniform", "random"} and not colon:
+    # In Kuhn `random` is one of the opponents, and in every game it is uniform play.
+    if name in ("uniform", "random", "random-legal"):
         return Policy.uniform(game)
-    if (kind in VARIANTS or kind == "random") and not game.is_exact:
-        kinds = "uniform, model.zip, policy.onnx"
-        raise UsageError(f"{name}: {game.name} is too large for a table; its policies are {kinds}")
+    kind, _, argument = name.partition(":")
+    if kind in VARIANTS or kind == "random":
+        _require_table(name, game)
     if kind in VARIANTS:
         want = f"{kind}:<iterations>, from 1 to {MAX_ITERATIONS:,}: {kind}:1000"
-        solver = make_solver(game, kind)
-        solver.run(_number(argument, 1, MAX_ITERATIONS, want))
+        iterations = _number(argument, 1, MAX_ITERATIONS, want)
+        solver = game.make_solver(kind)
+        solver.run(iterations)
         return Policy(game, solver.average_policy())
     if kind == "random":
         want = f"random:<seed>, a whole number from 0 to {MAX_SEED:,}"
         return Policy.random(game, _number(argument, 0, MAX_SEED, want))
-    if (kind == "nash" if colon else kind in json_files.STYLES) and game.name != KUHN:
+    table = game.named_table(name)
+    if table is not None:
+        return Policy(game, table)
+    if kuhn().named_table(name) is not None:
         raise UsageError(f"{name} is a policy of {KUHN}, not of {game.name}")
-    if kind == "nash" and colon:
-        want = "nash:<alpha>, a number in [0, 1/3]: nash:1/3"
-        return Policy(game, nash(_number(argument, 0, LARGEST_ALPHA, want, kind=Fraction)))
-    if kind in json_files.STYLES and not colon:
-        return Policy.from_percentages([json_files.STYLES[kind]] * game.num_players)
-    forms = (*FORMS, *KUHN_FORMS) if game.name == KUHN else FORMS
-    names = (*forms, BEST_RESPONSE, *(f"{variant}:1000" for variant in VARIANTS))
+    forms = (*FORMS, *game.own_policies, BEST_RESPONSE)
+    names = (*forms, *(f"{variant}:1000" for variant in VARIANTS))
     raise unknown("policy", name, names, kind=PolicyError)
 
 
-def _number(text: str, low: int, high: Any, want: str, *, kind: Any = int) -> Any:
-    """`text` as a number from `low` to `high`; `want` says what would be right."""
+def _require_table(name: str, game: Game) -> None:
+    """Raise an error for a name that stands for a table, in a game whose policies are networks."""
+    if game.policy_file is None:
+        kinds = ", ".join(["uniform", "model.zip", "policy.onnx"])
+        raise UsageError(f"{name}: {game.name} is too large for a table; its policies are {kinds}")
+
+
+def _number(text: str, low: int, high: int, want: str) -> int:
+    """`text` as a whole number from `low` to `high`; `want` says what would be right."""
     try:
-        if low <= (number := kind(text)) <= high:
-            return number
-    except (ValueError, ZeroDivisionError):
-        pass
-    raise UsageError(f"{short_repr(text)} is not a valid number; use {want}")
+        number = int(text)
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise UsageError(f"{short_repr(text)} is not a valid number; use {want}")
+    return number

@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -111,7 +112,7 @@ def _rebuilt(path: Path) -> tuple[Any, Network]:
             raise _needs_trust(what)
     try:
         network = _actor(tensors, _ACTIVATIONS[activation])
-        network.module(torch.zeros(1, network.input_size))
+        network.evaluate(np.zeros((1, network.input_size), np.float32), np.ones((1, 1), np.bool_))
     except (IndexError, KeyError, RuntimeError, TypeError, ValueError):
         raise _needs_trust("a network whose layers do not follow from its tensors") from None
     sizes = observations.get("_shape"), str(actions.get("n"))[:20]

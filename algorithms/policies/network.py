@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from algorithms.games import Game
+from algorithms.games.game import Table
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.errors import first_line
 from kuhn_bridge.errors import PolicyError
 
+if TYPE_CHECKING:
+    from torch import nn
+
 BATCH = 4_096  # rows evaluated at a time
-NATIVE_BATCH = 2**16  # information sets whose observations are made at a time
 
 Output: TypeAlias = Literal["logits", "probabilities"]
 
@@ -33,21 +37,26 @@ class Network:
     input_size: int
     num_actions: int
     output: Output = "logits"
-    module: Any = None  # the torch module, float32 `(n, input_size)` -> logits, if there is one
+    module: nn.Module | None = None  # float32 `(n, input_size)` -> logits, if it is one of torch's
 
     def probabilities(self, inputs: Float32Array, legal: BoolArray) -> Float64Array:
         """The probability of each action, 0 for illegal ones: float64 `(n, num_actions)`."""
-        normalise = masked_softmax if self.output == "logits" else masked
         table = np.empty(legal.shape)
         for start in range(0, len(table), BATCH):
             part = slice(start, start + BATCH)
             found = np.asarray(self.evaluate(inputs[part].copy(), legal[part]), np.float64)
-            if found.shape != (want := legal[part].shape):
-                raise PolicyError(f"the network's output has shape {found.shape}; want {want}")
-            table[part] = normalise(found, legal[part])
+            if found.shape != legal[part].shape:
+                raise PolicyError(
+                    f"the network's output has shape {found.shape}; want {legal[part].shape}"
+                )
+            if self.output == "logits":
+                table[part] = masked_softmax(found, legal[part])
+            else:
+                _require_not_negative(found, legal[part])
+                table[part] = normalised(found, legal[part])
         if not np.isfinite(table).all():
-            zero = ", or 0 for all legal actions" * (self.output == "probabilities")
-            raise PolicyError(f"the model's output is not finite{zero}")
+            why = "" if self.output == "logits" else ", or 0 for all legal actions"
+            raise PolicyError(f"the model's output is not finite{why}")
         return table
 
     def greedy(self) -> Network:
@@ -62,8 +71,12 @@ class Network:
 
 def uniform_network(game: Game) -> Network:
     """The network that plays every legal action equally often."""
-    sizes = game.observation_size, game.num_actions
-    return Network(lambda inputs, legal: legal, *sizes, output="probabilities")
+    return Network(
+        evaluate=lambda inputs, legal: legal,
+        input_size=game.observation_size,
+        num_actions=game.num_actions,
+        output="probabilities",
+    )
 
 
 def require_fits(network: Network, game: Game) -> None:
@@ -78,46 +91,42 @@ def require_fits(network: Network, game: Game) -> None:
 
 
 def network_table(network: Network | Callable[[Any], Any], game: Game) -> Any:
-    """The policy of a network, or of a function of logits, at each information set.
+    """The table of a network, or of a function of logits, at each information set.
 
-    float64 `(I, A)` in a game with a tree, one float32 `(I_p, A)` per player in a native large one.
+    float64 `(I, A)` in a game with a tree; in a large game one float32 `(I_p, A)` per player.
     """
     if not isinstance(network, Network):
         network = as_network(network, game)
-    if (native := game.native) is None:
-        return network.probabilities(game.network_inputs(network.input_size), game.tree.legal)
-    tables = []
-    for player, count in enumerate(native.num_infosets):
-        tables.append(table := np.empty((count, game.num_actions), np.float32))
-        seat = np.eye(game.num_players, dtype=np.float32)[[player]]
-        for start in range(0, count, NATIVE_BATCH):
-            part = start, min(start + NATIVE_BATCH, count)
-            tensors = native.observations(player, *part)
-            inputs = np.hstack([tensors, seat.repeat(len(tensors), axis=0)])
-            legal = native.legal(player, *part)
-            table[slice(*part)] = network.probabilities(inputs[:, : network.input_size], legal)
-    return tuple(tables)
+    table: Table = game.table_of(network.probabilities, network.input_size)
+    return table
 
 
 def as_network(function: Callable[[Any], Any], game: Game, *, output: Output = "logits") -> Network:
     """The `Network` of a torch module or another function, float32 `(n, size)` -> `(n, A)`.
 
-    Its input size is the first of the game's two, without and with the seat, that it accepts.
+    Its input size is the first of the game's two, without and with the seat, that it accepts. It is
+    tried on an observation of the game.
     """
     if output not in ("logits", "probabilities"):
         raise PolicyError(f"output {output!r}: want 'logits' or 'probabilities'")
-    sizes = [game.observation_size, game.observation_size + game.num_players]
-    for size in reversed(sizes) if game.appends_seat else sizes:
+    with_seat = game.observation_size + game.num_players
+    reasons = {}
+    for size in sorted([game.observation_size, with_seat], reverse=game.appends_seat):
         network = function_network(function, size, game.num_actions, output)
+        example = game.example_observation(size)
         try:
-            network.evaluate(np.zeros((1, size), np.float32), np.ones((1, 1), np.bool_))
+            network.evaluate(example, np.ones((1, game.num_actions), np.bool_))
             return network
+        except PolicyError:
+            raise
         except Exception as error:  # a function may fail in any way
-            reason = error
+            reasons[size] = error
+    without = reasons[game.observation_size]
     raise PolicyError(
-        f"the network cannot be called with {sizes[0]} inputs, {game.name}'s observation, nor "
-        f"with {sizes[1]}, which includes a one-hot of the seat ({first_line(reason)})"
-    ) from reason
+        f"the network cannot be called with {game.observation_size} inputs, {game.name}'s "
+        f"observation ({first_line(without)}), nor with {with_seat}, which includes a one-hot of "
+        f"the seat ({first_line(reasons[with_seat])})"
+    ) from without
 
 
 def function_network(
@@ -125,27 +134,70 @@ def function_network(
 ) -> Network:
     """The `Network` of a torch module or another function of the inputs alone."""
     torch = sys.modules.get("torch")  # nothing needs it before it is imported
-    module = function if torch and isinstance(function, torch.nn.Module) else None
+    if torch is None:
+        return Network(lambda inputs, legal: _array(function(inputs)), size, num_actions, output)
+    module = function if isinstance(function, torch.nn.Module) else None
 
     def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
-        if torch is None:
-            return np.asarray(function(inputs))
         with torch.no_grad():
-            found = function(torch.from_numpy(inputs) if module is not None else inputs)
-        return np.asarray(found.double().cpu() if isinstance(found, torch.Tensor) else found)
+            if module is None:
+                return _array(function(inputs))
+            with _evaluating(module):
+                return _array(module(torch.from_numpy(inputs).to(_device_of(module))))
 
     return Network(evaluate, size, num_actions, output, module)
 
 
-def masked(weights: Float64Array, legal: BoolArray) -> Float64Array:
-    """Weights `(N, A)` of the legal actions, divided by their sum; NaN if that is 0."""
+@contextmanager
+def _evaluating(module: nn.Module) -> Iterator[None]:
+    """Switch dropout and the like off; afterwards the module is as it was."""
+    training = [part for part in module.modules() if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+def _device_of(module: nn.Module) -> Any:
+    """The device of a module's weights; the CPU if it has none."""
+    weights = next(module.parameters(), None)
+    return "cpu" if weights is None else weights.device
+
+
+def _array(output: Any) -> npt.NDArray[Any]:
+    """What a function returned, as an array; a tensor may be on any device."""
+    if isinstance(output, tuple):
+        raise PolicyError(
+            f"the network returns {len(output)} things, and one is wanted: logits or probabilities "
+            "(n, A); for a model of SB3 use Policy.from_sb3(model)"
+        )
+    if hasattr(output, "detach"):
+        return np.asarray(output.detach().double().cpu())
+    return np.asarray(output)
+
+
+def _require_not_negative(found: Float64Array, legal: BoolArray) -> None:
+    """Raise an error for a legal action with a negative probability."""
+    negative = found[legal & (found < 0)]
+    if negative.size:
+        raise PolicyError(
+            f"the network's output has {negative[0]:g}, and probabilities are not negative; "
+            "logarithms of probabilities are output='logits'"
+        )
+
+
+def normalised(weights: Float64Array, legal: BoolArray) -> Float64Array:
+    """Weights `(n, A)` of the legal actions, divided by their sum; NaN if that is 0."""
     allowed = np.where(legal, weights, 0)
     with np.errstate(invalid="ignore"):
         return np.asarray(allowed / allowed.sum(axis=1, keepdims=True))
 
 
 def masked_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
-    """The softmax of logits `(N, A)` over the legal actions; NaN where they are not finite."""
+    """The softmax of logits `(n, A)` over the legal actions; NaN where they are not finite."""
     allowed = np.where(legal, logits, -np.inf)
     with np.errstate(invalid="ignore", over="ignore"):
-        return masked(np.exp(allowed - allowed.max(axis=1, keepdims=True)), legal)
+        return normalised(np.exp(allowed - allowed.max(axis=1, keepdims=True)), legal)

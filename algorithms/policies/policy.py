@@ -1,36 +1,50 @@
-"""A policy of a game: one row of probabilities per information set."""
+"""A policy of a game: one row of probabilities per information set, or a network.
+
+`Policy` is what users see of both; which class an object has follows from what it was made of, as
+with `pathlib.Path`:
+
+    Policy
+      TablePolicy        a table; in a game with a tree every policy is one
+      NetworkPolicy      a network in a game without a tree; its table is evaluated when asked for
+        UniformPolicy    uniform play there
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from algorithms.games import KUHN, Game, as_game, kuhn
-from algorithms.nashconv import ROW_SUM_TOLERANCE, Measure
-from algorithms.policies import json_files, openspiel_policies
-from algorithms.policies.network import Network, Output, as_network, network_table, uniform_network
-from algorithms.support import budget, files
+from algorithms.games import Game, as_game, kuhn
+from algorithms.games.game import PyspielGame, SeatPolicy, Table, arrays_of
+from algorithms.games.kuhn_policies import from_percentages
+from algorithms.nashconv import Measure
+from algorithms.policies import json_files, npz_files, openspiel_policies
+from algorithms.policies.network import Network, Output, as_network, uniform_network
+from algorithms.support import budget
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.progress import Advance
 from kuhn_bridge.errors import PolicyError, short_repr
-from kuhn_bridge.rules import Action, as_seed
+from kuhn_bridge.rules import as_seed
 
 if TYPE_CHECKING:
-    from kuhn_bridge.sb3 import LowerBound
+    from algorithms.lower_bound import LowerBound
+
+_WRITERS = {".json": json_files.write, ".npz": npz_files.write}
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Policy:
     """A joint policy of all players of a game: immutable and validated.
 
-    A policy has a table, or in a game without a tree a network, or both. In a game with a tree a
-    network is evaluated at once.
+    A policy has a table, or in a game without a tree a network. In a game with a tree a network is
+    evaluated at once.
 
     Attributes:
         game: game of the policy.
@@ -40,28 +54,40 @@ class Policy:
     game: Game
     network: Network | None
 
-    def __init__(
-        self, game: Game | str, table: Any = None, *, network: Network | None = None
-    ) -> None:
+    def __new__(
+        cls, game: Game | str, table: Any = None, *, network: Network | None = None
+    ) -> Policy:
+        """A policy of the class that fits."""
         loaded = as_game(game)
-        if network is not None and loaded.fits_tree:
-            table, network = network_table(network, loaded), None
-        if table is None and network is None:
+        if network is not None and loaded.backend == "tree":
+            table = loaded.table_of(network.probabilities, network.input_size)
+        elif network is not None:
+            return NetworkPolicy._made(loaded, network=network)
+        if table is None:
             raise PolicyError("a policy has a table or a network; got neither")
-        vars(self).update(game=loaded, network=network)
-        if table is not None:
-            vars(self)["table"] = _validated(loaded, table)
+        if isinstance(table, Mapping):
+            table = json_files.table_of_rows(table, loaded)
+        made = TablePolicy._made(loaded)
+        vars(made)["table"] = loaded.validated(table)
+        return made
+
+    @classmethod
+    def _made(cls, game: Game, *, network: Network | None = None) -> Self:
+        """A new object of exactly this class."""
+        made = object.__new__(cls)
+        vars(made).update(game=game, network=network)
+        return made
 
     @cached_property
     def table(self) -> Any:
         """The probabilities of all actions at all information sets, read-only.
 
         In a game with a tree float64 `(I, A)`, rows and columns as in the tree; every row sums to
-        1, and illegal actions have probability 0. In a native large game one float32 `(I_p, A)`
-        per player; a network is evaluated at all information sets when this is first read.
+        1, and illegal actions have probability 0. In a large game that is measured exactly one
+        float32 `(I_p, A)` per player; a network is evaluated at all information sets when this is
+        first read.
         """
-        self.game.require_exact()
-        return network_table(self.network, self.game) if self.network else None
+        raise NotImplementedError
 
     def probabilities(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
         """Probabilities of actions `(n, A)` in a game without a tree; `legal` is bool `(n, A)`.
@@ -69,33 +95,31 @@ class Policy:
         Observations `(n, size)` are information state tensors, each followed by a one-hot of the
         seat.
         """
-        if self.network is not None:
-            return self.network.probabilities(observations[:, : self.network.input_size], legal)
-        native = self.game.native
-        if native is None:
-            raise PolicyError(f"a policy of {self.game.name} is played by its table")
-        tensors, seats = np.split(observations, [native.observation_size], axis=1)
-        found = np.empty(legal.shape)
-        for player in range(native.num_players):
-            own = seats[:, player] > 0
-            found[own] = self.table[player][native.find_infosets(player, tensors[own])]
-        return found
+        raise NotImplementedError
+
+    @property
+    def seat_policy(self) -> SeatPolicy:
+        """What plays a seat: the table on a tree, or the function `probabilities` on states."""
+        raise NotImplementedError
+
+    # Construction
 
     @classmethod
     def uniform(cls, game: Game | str) -> Policy:
         """The policy that plays every legal action with equal probability."""
         loaded = as_game(game)
-        table = loaded.uniform_table() if loaded.is_exact else None
-        return cls(loaded, table, network=None if loaded.fits_tree else uniform_network(loaded))
+        if loaded.backend == "tree":
+            return cls(loaded, loaded.uniform())
+        return UniformPolicy._made(loaded, network=uniform_network(loaded))
 
     @classmethod
     def random(cls, game: Game | str, seed: int) -> Policy:
         """A policy drawn uniformly from all policies; the same for the same seed."""
         loaded = as_game(game)
-        return cls(loaded, (loaded.native or loaded.tree).random(as_seed(seed)))
+        return cls(loaded, loaded.random(as_seed(seed)))
 
     @classmethod
-    def from_openspiel(cls, policy: Any, game: Any = None) -> Policy:
+    def from_openspiel(cls, policy: Any, game: Game | str | PyspielGame | None = None) -> Policy:
         """A policy of OpenSpiel, Python's or C++'s, or a function from a state to probabilities.
 
         Args:
@@ -111,24 +135,36 @@ class Policy:
     ) -> Policy:
         """The policy of a function from observations, float32 `(I, size)`, to numbers `(I, A)`.
 
-        A torch module is given a tensor. Illegal actions are masked out.
+        A torch module is given a tensor on its device, and is evaluated without dropout. Illegal
+        actions are masked out.
         """
         loaded = as_game(game)
         return cls(loaded, network=as_network(network, loaded, output=output))
 
     @classmethod
-    def from_percentages(cls, percentages: Any) -> Policy:
+    def from_percentages(cls, percentages: npt.ArrayLike) -> Policy:
         """A Kuhn policy from percentages as hand-written CFR programs print them.
 
         One list per player with one row per card, `[check, bet, fold, call]`; each pair sums to
         100. player_0's second pair is after check-bet; player_1's first pair is after a check, the
         second after a bet.
         """
-        return cls(kuhn(), json_files.from_percentages(percentages))
+        return cls(kuhn(), from_percentages(percentages))
 
-    def to_openspiel(self) -> Any:
-        """An `open_spiel.python.policy.Policy`; for `kuhn` it uses the IDs of `kuhn_poker`."""
-        return openspiel_policies.to_openspiel_policy(self.game, self.table)
+    @classmethod
+    def from_document(cls, document: Any, game: Game | str | None = None) -> Policy:
+        """The policy of a JSON object that `to_document` returned, or of its text."""
+        text = document if isinstance(document, str) else json.dumps(document)
+        parsed = json_files.parse(text.encode())
+        loaded = as_game(parsed.game if game is None else game)
+        json_files.require_same_game(parsed.game, loaded)
+        return cls(loaded, json_files.to_table(parsed, loaded))
+
+    def greedy(self) -> Policy:
+        """The policy that always plays the most probable action, the lowest ID in a tie."""
+        raise NotImplementedError
+
+    # Measures
 
     def nash_conv(self) -> float:
         """Sum over players of (value of a best response - value of the policy), chips per hand."""
@@ -137,6 +173,8 @@ class Policy:
     def measure(self) -> Measure:
         """NashConv with its details: gains, values, best responses, losses."""
         return self.game.measure(self.table)
+
+    # Shortcuts: what they do is in higher layers, which are imported when a method is called.
 
     def lower_bound(  # noqa: PLR0913  # options by name
         self,
@@ -163,51 +201,43 @@ class Policy:
             progress: function that is called with the number of decisions of all training runs so
                 far, and a note.
         """
-        from kuhn_bridge.sb3 import lower_bound
+        from algorithms.lower_bound import lower_bound
 
-        played = self.table if self.game.fits_tree else self.probabilities
-        options: Any = {"seeds": seeds, "cpus": cpus, "address": address, "progress": progress}
-        return lower_bound(self.game, played, decisions=decisions, hands=hands, **options)
+        return lower_bound(
+            self.game,
+            self.seat_policy,
+            decisions=decisions,
+            hands=hands,
+            seeds=seeds,
+            cpus=cpus,
+            address=address,
+            progress=progress,
+        )
 
-    def greedy(self) -> Policy:
-        """The policy that always plays the most probable action, the lowest ID in a tie."""
-        network, table = self.network and self.network.greedy(), None
-        if "table" in vars(self):
-            rows = np.eye(self.game.num_actions, dtype=np.float32)
-            pure = [rows[one.argmax(axis=1)] for one in self._tables()]
-            table = pure[0] if self.game.fits_tree else pure
-        return Policy(self.game, table, network=network)
+    # Other forms
+
+    def to_openspiel(self) -> Any:
+        """An `open_spiel.python.policy.Policy`; for `kuhn` it uses the IDs of `kuhn_poker`."""
+        return openspiel_policies.to_openspiel_policy(self.game, self.table)
 
     def to_document(self) -> dict[str, Any]:
         """The policy as the JSON object that `save` writes."""
-        name, head = self.game.name, {"format": json_files.FORMAT}
-        if name == KUHN:
-            return head | {"version": 1, "policy": json_files.to_names(self.table)}
-        players = json_files.to_players(self.game.tree, self.table)
-        return head | {"version": 2, "game": name, "players": players}
-
-    @classmethod
-    def from_document(cls, document: Any, game: Game | str | None = None) -> Policy:
-        """The policy of a JSON object that `to_document` returned, or of its text."""
-        text = document if isinstance(document, str) else json.dumps(document)
-        name, parsed = json_files.parse(text.encode())
-        loaded = as_game(name if game is None else game)
-        json_files.require_same_game(name, loaded)
-        return cls(loaded, json_files.to_table(parsed, loaded))
+        return json_files.document_of(self.game, self.table)
 
     def save(self, path: str | Path) -> None:
         """Write a file that `load_policy` reads back exactly, whole or not at all.
 
-        Games with a tree write `.json`, native large games `.npz`.
+        Games with a tree write `.json`, large games that are measured exactly `.npz`.
         """
-        suffix = ".json" if self.game.fits_tree else ".npz"
+        suffix = self.game.policy_file
+        if suffix is None:
+            raise PolicyError(
+                f"{path}: a policy of {self.game.name} is a network; its file is the model.zip or "
+                "policy.onnx that it was loaded from"
+            )
         if Path(path).suffix != suffix:
             raise PolicyError(f"{path}: a policy of {self.game.name} is written as {suffix}")
-        if self.game.fits_tree:
-            files.write_text(path, json.dumps(self.to_document()) + "\n")
-        else:
-            named = {f"player_{player}": table for player, table in enumerate(self.table)}
-            files.write_arrays(path, {**named, "game": np.array(self.game.name)})
+        _WRITERS[suffix](path, self.game, self.table)
 
     def __getitem__(self, key: str | tuple[int, str]) -> dict[Any, float]:
         """The legal actions and their probabilities at an information state, e.g. `policy["2pb"]`.
@@ -215,73 +245,139 @@ class Policy:
         Where players share an information state string the key is `(player, string)`.
         """
         player, name = key if isinstance(key, tuple) else (None, key)
-        keys, owner, legal = self.game.tree.keys, self.game.tree.owner, self.game.tree.legal
-        found = [i for i, known in enumerate(keys) if known == name and player in (None, owner[i])]
+        tree = self.game.tree
+        found = [
+            infoset
+            for infoset, known in enumerate(tree.keys)
+            if known == name and player in (None, tree.owner[infoset])
+        ]
         if not found:
-            some = ", ".join([*map(repr, keys[:12]), *(["..."] if len(keys) > 12 else [])])
+            some = list(map(repr, tree.keys[:12]))
+            if len(tree.keys) > 12:
+                some.append("...")
             what = f"{short_repr(key)} is not an information state of {self.game.name}"
-            raise PolicyError(f"{what}; they are {some}")
+            raise PolicyError(f"{what}; they are {', '.join(some)}")
         if len(found) > 1:
             what = short_repr(name)
             raise PolicyError(f"players share {what}; give (player, {what})")
-        row, kind = self.table[found[0]], Action if self.game.name == KUHN else int
-        return {kind(a): float(row[a]) for a in np.flatnonzero(legal[found[0]]).tolist()}
+        row = self.table[found[0]]
+        legal = np.flatnonzero(tree.legal[found[0]]).tolist()
+        return {self.game.action_id(action): float(row[action]) for action in legal}
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class TablePolicy(Policy):
+    """A policy that is a table, in a game that is measured exactly."""
+
+    def probabilities(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
+        """The rows of these observations."""
+        look_up = self.seat_policy
+        if not callable(look_up):
+            raise PolicyError(f"a policy of {self.game.name} is played by its table")
+        return look_up(observations, legal)
+
+    @property
+    def seat_policy(self) -> SeatPolicy:
+        """The table itself on a tree."""
+        return self.game.seat_policy(self.table)
+
+    def greedy(self) -> Policy:
+        """The policy that always plays the most probable action, the lowest ID in a tie."""
+        return Policy(self.game, _greedy(self.game, self.table))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Policy):
             return NotImplemented
-        same = map(np.array_equal, self._tables(), other._tables())
-        return self.game.name == other.game.name and all(same)
+        if self.game.name != other.game.name or not isinstance(other, TablePolicy | UniformPolicy):
+            return False
+        return all(map(np.array_equal, arrays_of(self.table), arrays_of(other.table)))
 
     def __hash__(self) -> int:
-        return hash((self.game.name, *(table.tobytes() for table in self._tables())))
+        if isinstance(self.table, tuple):  # of a large game, which may take GiB
+            return hash(self.game.name)
+        return hash((self.game.name, self.table.tobytes()))
 
-    def __reduce__(self) -> tuple[Any, tuple[Game, Any]]:
-        return partial(Policy, network=self.network), (self.game, vars(self).get("table"))
+    def __reduce__(self) -> tuple[type[Policy], tuple[Game, Table]]:
+        return Policy, (self.game, self.table)
 
     def __repr__(self) -> str:
-        if "table" not in vars(self):
-            return f"<Policy of {self.game.name}, a network>"
-        infosets = sum(map(len, self._tables()))
+        infosets = sum(map(len, arrays_of(self.table)))
         return f"<Policy of {self.game.name}, {infosets:,} information sets>"
 
     def __str__(self) -> str:
-        return json_files.kuhn_text(self.table) if self.game.name == KUHN else repr(self)
-
-    def _tables(self) -> tuple[Any, ...]:
-        """The tables: one, or one per player in a native large game."""
-        return (self.table,) if self.game.fits_tree else self.table
+        return self.game.table_text(self.table) or repr(self)
 
 
-def _validated(game: Game, table: Any) -> Any:
-    """A read-only copy `(I, A)`; an error names the first row that is not a distribution.
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class NetworkPolicy(Policy):
+    """A policy that is a network, in a game without a tree.
 
-    The tables of a native large game are not copied, and checked when it is measured.
+    Two of them are equal if they are the same network: comparing what networks play would take
+    minutes, or never end.
     """
-    if not game.fits_tree:
-        game.require_exact()
-        shapes = [(count, game.num_actions) for count in game.native.num_infosets]  # type: ignore[union-attr]
-        if [np.shape(rows) for rows in table] != shapes:
-            want = " and ".join(f"{rows:,} x {columns}" for rows, columns in shapes)
-            raise PolicyError(f"a policy of {game.name} has tables of {want} numbers")
-        return tuple(np.asarray(rows, np.float32) for rows in table)
-    try:
-        rows, tree = np.asarray(table, np.float64), game.tree
-    except (TypeError, ValueError):
-        raise PolicyError(f"a policy of {game.name} is a table of numbers") from None
-    if rows.shape != tree.legal.shape:
-        want = " x ".join(map(str, tree.legal.shape))
-        raise PolicyError(f"a policy of {game.name} has {want} numbers; got shape {rows.shape}")
-    with np.errstate(over="ignore"):
-        valid = np.where(tree.legal, rows >= 0, rows == 0).all(axis=1)
-        valid &= np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE
-    if not valid.all():
-        infoset = int(valid.argmin())
-        row, legal = rows[infoset].tolist(), np.flatnonzero(tree.legal[infoset]).tolist()
-        raise PolicyError(
-            f"player_{tree.owner[infoset]} at {short_repr(tree.keys[infoset])}: {short_repr(row)} "
-            f"are not probabilities of the legal actions {short_repr(legal)}, which sum to 1"
-        )
-    copy = rows + 0.0  # -0.0 becomes 0.0
-    copy.flags.writeable = False
-    return copy
+
+    network: Network
+
+    @cached_property
+    def table(self) -> Any:
+        """The network's probabilities at all information sets, evaluated when first read."""
+        return self.game.table_of(self.network.probabilities, self.network.input_size)
+
+    def probabilities(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
+        """The network's probabilities; it may see the tensor without the seat."""
+        return self.network.probabilities(observations[:, : self.network.input_size], legal)
+
+    @property
+    def seat_policy(self) -> SeatPolicy:
+        """The function `probabilities`."""
+        return self.probabilities
+
+    def greedy(self) -> Policy:
+        """The policy that always plays the most probable action, the lowest ID in a tie."""
+        return Policy(self.game, network=self.network.greedy())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Policy):
+            return NotImplemented
+        return self.game.name == other.game.name and self.network is other.network
+
+    def __hash__(self) -> int:
+        return hash((self.game.name, id(self.network)))
+
+    def __reduce__(self) -> tuple[Callable[[Game], Policy], tuple[Game]]:
+        return partial(Policy, network=self.network), (self.game,)
+
+    def __repr__(self) -> str:
+        return f"<Policy of {self.game.name}, a network>"
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class UniformPolicy(NetworkPolicy):
+    """Uniform play in a game without a tree: it plays as a network, and has a table if any has."""
+
+    @cached_property
+    def table(self) -> Any:
+        """The table that plays every legal action equally often."""
+        return self.game.uniform()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TablePolicy):
+            return other == self
+        if not isinstance(other, Policy):
+            return NotImplemented
+        return self.game.name == other.game.name and isinstance(other, UniformPolicy)
+
+    def __hash__(self) -> int:
+        return hash(self.game.name)  # as of the table, which may be equal
+
+    def __reduce__(self) -> tuple[Callable[[Game], Policy], tuple[Game]]:
+        return Policy.uniform, (self.game,)
+
+
+def _greedy(game: Game, table: Table) -> Table:
+    """The table of the most probable actions."""
+    best = tuple(rows.argmax(axis=1) for rows in arrays_of(table))
+    return game.pure(best if isinstance(table, tuple) else best[0])

@@ -8,9 +8,10 @@ import numpy as np
 
 from algorithms.dominance import Exposure, eliminate, exposures
 from algorithms.games import KUHN, Game
+from algorithms.games.kuhn_policies import to_names
 from algorithms.kuhn_equilibria import VALUE, Nearest, nearest_nash
 from algorithms.nashconv import Loss, Measure
-from algorithms.policies.json_files import to_names, to_players
+from algorithms.policies.json_files import to_players
 from algorithms.policies.openspiel_policies import OpenSpielMeasure, measured_by_openspiel
 from algorithms.policies.policy import Policy
 from algorithms.support.command import shortened, table

@@ -139,7 +139,10 @@ class Training(BaseCallback):
         """Start with the policy of a saved model."""
         policy, actor = self.model.policy, actor_of(self.model.policy)
         if self.settings.kind == "states":
-            weights = open_source(str(path)).network(self.game).module.state_dict().values()
+            module = open_source(str(path)).network(self.game).module
+            if module is None:
+                raise UsageError(f"init={path}: want a model.zip, which has weights to start from")
+            weights = module.state_dict().values()
             try:  # layer by layer, since the layers may have other names
                 actor.load_state_dict(dict(zip(actor.state_dict(), weights, strict=True)))
             except (ValueError, RuntimeError):

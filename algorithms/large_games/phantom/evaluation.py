@@ -22,7 +22,6 @@ import numpy.typing as npt
 from algorithms.cfr import Variant, Weights
 from algorithms.compiled.jit import compiled, inlined, part
 from algorithms.large_games import large_game
-from algorithms.large_games.large_game import NativeSolver, Tables
 from algorithms.large_games.phantom.products import Product, add_terminal_values, make_products
 from algorithms.large_games.phantom.rules import Rules
 from algorithms.large_games.phantom.sequences import (
@@ -35,6 +34,7 @@ from algorithms.large_games.phantom.sequences import (
     size_of,
     write_actions,
 )
+from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.nashconv import Loss, Measure
 from algorithms.support.arrays import Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array
 
@@ -79,8 +79,6 @@ class Evaluator:
 
     def measure(self, tables: Tables) -> Measure:
         """Values, best responses and losses of a joint policy; rows are normalised in float64."""
-        shapes = [(count, self.num_actions) for count in self.num_infosets]
-        tables = large_game.require_tables(tables, shapes)
         for player, sequences in enumerate(self.sequences):
             if (invalid := _first_invalid(sequences, tables[player])) >= 0:
                 raise large_game.invalid_row(tables, player, invalid)
@@ -136,7 +134,7 @@ class Evaluator:
         return float(self.reach[player][node]) * arrival
 
 
-class PhantomSolver(NativeSolver):
+class PhantomSolver(LargeGameSolver):
     """A solver of a phantom game; its updates and evaluations share the evaluator's arrays."""
 
     def __init__(self, evaluator: Evaluator, variant: Variant) -> None:

@@ -1,0 +1,66 @@
+"""The base class of solvers of the CFR family in games without a tree."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.cfr import Variant, Weights, iteration_weights
+from algorithms.support.arrays import Float32Array
+from kuhn_bridge.errors import BridgeError
+
+Tables: TypeAlias = tuple[Float32Array, ...]  # one (I_p, A) per player
+
+
+class LargeGameSolver:
+    """A run of one alternating variant of CFR, which a checkpoint can continue.
+
+    Ctrl-C loses nothing: `run` continues with the next player's update. Regrets, averages and, in
+    predictive variants, predicted regrets are arrays named by the keys of `shapes`.
+    """
+
+    def __init__(self, variant: Variant, shapes: Mapping[str, tuple[int, int]]) -> None:
+        self.variant = variant
+        self._updates = np.zeros(1, np.int64)  # counted by compiled code, which Ctrl-C cannot split
+        self._state: dict[str, npt.NDArray[Any]] = {"updates": self._updates}
+        for kind in ("regret", "average", *["predicted"] * variant.predictive):
+            self._state |= {
+                f"{kind}{x}": np.zeros(shape, np.float32) for x, shape in shapes.items()
+            }
+
+    def _arrays(self, name: str) -> tuple[Float32Array, Float32Array, Float32Array]:
+        """Regrets, predicted regrets (the same array without prediction) and averages."""
+        regret = self._state[f"regret{name}"]
+        return regret, self._state.get(f"predicted{name}", regret), self._state[f"average{name}"]
+
+    @property
+    def iterations(self) -> int:
+        """The number of complete iterations: updates of both players."""
+        return int(self._updates[0]) // 2
+
+    def run(self, iterations: int) -> None:
+        """Run `iterations` more iterations."""
+        end = self.iterations + iterations
+        while self.iterations < end:
+            weights = iteration_weights(self.variant.numbers, self.iterations + 1)
+            self._update(int(self._updates[0]) % 2, weights)
+
+    def _update(self, player: int, weights: Weights) -> None:
+        """Update one player's regrets and average, and add 1 to the number of updates."""
+        raise NotImplementedError
+
+    def average_policy(self) -> Tables:
+        """The average policy, which converges; uniform where its owner never arrives."""
+        raise NotImplementedError
+
+    def get_state(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that a resumed run needs; the arrays are not copies."""
+        return self._state
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from a state of `get_state`, with the same results to the last bit."""
+        if any(x not in state or state[x].shape != old.shape for x, old in self._state.items()):
+            raise BridgeError("not the state of a solver of this game and variant")
+        for name, array in self._state.items():
+            array[...] = state[name]
