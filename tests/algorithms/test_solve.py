@@ -75,7 +75,7 @@ def test_options_reach_the_solver(monkeypatch, capsys):
         used.append((variant, options))
         return make_solver(tree, variant, **options)
 
-    monkeypatch.setattr("algorithms.solve.solving.make_solver", recording)
+    monkeypatch.setattr("algorithms.solve.solvers.make_solver", recording)
     main(["--iterations", "1"])
     main(["--iterations", "1", "--mode", "exact", "--variant", "cfr", "--seed", "7"])
     main(["--iterations", "1", "--discounts", "1.5", "0", "2"])
