@@ -376,9 +376,8 @@ def _check_environment(
     """Some hands are replayed on OpenSpiel's states; the mean returns of all are compared."""
     game = settings.game
     policy = Policy.random(game, 0).table
-    env = make_env(HANDS, game, numbered=True)
+    env = make_env(HANDS, game, guarded=False, numbered=True)
     rng = np.random.default_rng(1)
-    env.per_seat_credit = True
     env.reset()
     won: list[Any] = []  # all returns of each hand
     rounds, played = ROUNDS_QUICK if settings.quick else ROUNDS, np.zeros(HANDS, int)

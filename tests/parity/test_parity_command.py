@@ -12,7 +12,7 @@ from algorithms.games.kuhn import kuhn
 from kuhn_bridge.state import nodes
 from parity import check, growth, policies, speed
 from parity.registry import CHECKS, Check, Settings, Skipped, Tally, run
-from tests import test_parity_games, test_parity_nodes, test_parity_policies
+from tests.parity import test_parity_kuhn, test_parity_policies, test_parity_tree_games
 from tests.planting import QUICK
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -34,7 +34,7 @@ def test_everything_agrees(name):
 
 def test_every_check_has_a_planted_error():
     """But the one that watches another project; those of `--game` have a test of their own."""
-    tables = test_parity_nodes, test_parity_games, test_parity_policies
+    tables = test_parity_kuhn, test_parity_tree_games, test_parity_policies
     rows = {row for table in tables for row, _, _ in table.PLANTED}
     assert rows == set(CHECKS) - {"shimmy-upstream"}
 

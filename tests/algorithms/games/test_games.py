@@ -14,7 +14,7 @@ from kuhn_bridge import BridgeError, kuhn_v0
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import DEALS
-from parity import games  # noqa: F401  # registers the checks
+from parity import tree_games  # noqa: F401  # registers the checks
 from parity.registry import GAME_CHECKS, Settings, run
 from tests.games import DICE, GAMES, KUHN3, LEDUC, altered
 
