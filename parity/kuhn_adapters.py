@@ -294,14 +294,12 @@ def _check_tables(
 
 @ADAPTERS.check("selfplay", "the vectorised self-play environment against the plain one")
 def _check_selfplay(
-    tally: Tally, settings: CheckSettings, *, make_env: Callable[[int], Any] = SelfPlayVecEnv
+    tally: Tally, settings: CheckSettings, *, make_env: Callable[..., Any] = SelfPlayVecEnv
 ) -> None:
     """All deals under every pair of plans of the two seats, decision by decision."""
     tally.theirs = "the plain one"
-    vector = make_env(1)
-    plain = SelfPlayEnv()
-    vector.per_seat_credit = True
-    plain.per_seat_credit = True
+    vector = make_env(1, guarded=False)
+    plain = SelfPlayEnv(guarded=False)
     step = 5 if settings.quick else 1
     for plans in product(PLANS, PLANS[::step]):
         _compare_hands(vector, plain, plans, tally)

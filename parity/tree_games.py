@@ -259,8 +259,7 @@ def _check_environment(
     """Some hands are replayed on OpenSpiel's states; the mean returns of all are compared."""
     game = settings.game
     policy = Policy.random(game, 0).table
-    env = make_env(NUM_ENVS, game, numbered=True)
-    env.per_seat_credit = True
+    env = make_env(NUM_ENVS, game, guarded=False, numbered=True)
     env.reset()
     rng = np.random.default_rng(1)
     returns: list[Any] = []  # of each finished hand, one number per player
