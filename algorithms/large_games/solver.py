@@ -1,12 +1,12 @@
 """The base class of solvers of the CFR family in games without a tree."""
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.cfr import Variant, Weights, iteration_weights
+from algorithms.cfr import Variant, Weights, iteration_weights, require_iterations
 from algorithms.support.arrays import Float32Array
 from kuhn_bridge.errors import BridgeError
 
@@ -29,6 +29,12 @@ class LargeGameSolver:
                 f"{kind}{x}": np.zeros(shape, np.float32) for x, shape in shapes.items()
             }
 
+    def _weights(self, kind: Literal["average", "predicted"], name: str) -> Float32Array:
+        """Averages or predicted regrets, which are the regrets unless the variant is predictive."""
+        if f"{kind}{name}" in self._state:
+            return self._state[f"{kind}{name}"]
+        return self._state[f"regret{name}"]
+
     def _arrays(self, name: str) -> tuple[Float32Array, Float32Array, Float32Array]:
         """Regrets, predicted regrets (the same array without prediction) and averages."""
         regret = self._state[f"regret{name}"]
@@ -41,6 +47,7 @@ class LargeGameSolver:
 
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
+        require_iterations(iterations)
         end = self.iterations + iterations
         while self.iterations < end:
             weights = iteration_weights(self.variant.numbers, self.iterations + 1)
@@ -52,6 +59,14 @@ class LargeGameSolver:
 
     def average_policy(self) -> Tables:
         """The average policy, which converges; uniform where its owner never arrives."""
+        return self._policy_of("average")
+
+    def current_policy(self) -> Tables:
+        """The last policy, which the next iteration would play."""
+        return self._policy_of("predicted")
+
+    def _policy_of(self, kind: Literal["average", "predicted"]) -> Tables:
+        """New tables in proportion to the averages, or to the predicted regrets above 0."""
         raise NotImplementedError
 
     def get_state(self) -> dict[str, npt.NDArray[Any]]:

@@ -15,6 +15,7 @@ from algorithms.policies.json_files import Document
 from algorithms.policies.network import Network, require_fits
 from algorithms.policies.policy import Policy
 from algorithms.solvers import NAMES as VARIANTS
+from algorithms.solvers import run_solver
 from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
@@ -183,8 +184,8 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
         want = f"{kind}:<iterations>, from 1 to {MAX_ITERATIONS:,}: {kind}:1000"
         iterations = _number(argument, 1, MAX_ITERATIONS, want)
         solver = game.make_solver(kind)
-        solver.run(iterations)
-        return Policy(game, solver.average_policy())
+        solved = run_solver(solver, game.measure, iterations=iterations, along=False)
+        return Policy(game, solved.policy)
     if kind == "random":
         want = f"random:<seed>, a whole number from 0 to {MAX_SEED:,}"
         return Policy.random(game, _number(argument, 0, MAX_SEED, want))
