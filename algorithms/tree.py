@@ -192,6 +192,9 @@ class TreeBuilder:
             if sorted(set(actions)) != list(actions):
                 where = f"the legal actions at {keys[number]!r}"
                 raise GameError(f"{self.name}: {where} are not in ascending order")
+            if min(actions) < 0 or max(actions) >= self.num_actions:
+                where = f"the legal actions at {keys[number]!r} are {list(actions)}"
+                raise GameError(f"{self.name}: {where}, and it has {self.num_actions} action IDs")
             legal[number, actions] = True
         nodes = np.frombuffer(self._nodes, np.int32).reshape(-1, 5).T
         order = np.argsort(nodes[0], kind="stable")  # breadth first

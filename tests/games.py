@@ -1,6 +1,5 @@
 """OpenSpiel's games and policies, for the tests that hold ours against them."""
 
-from dataclasses import fields
 from fractions import Fraction
 from functools import cache
 
@@ -79,8 +78,10 @@ def tree(name):
 
 def altered(game, **members):
     """A copy of one of our games, whose class has other members."""
-    kind = type("Altered", (type(game),), members)
-    return kind(**{field.name: getattr(game, field.name) for field in fields(game)})
+    twin = object.__new__(type("Altered", (type(game),), members))
+    computed = {"tree", "observations", "appends_seat"}
+    vars(twin).update({name: value for name, value in vars(game).items() if name not in computed})
+    return twin
 
 
 def table(tree, policy):

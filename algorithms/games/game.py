@@ -210,7 +210,7 @@ class Game(ABC):
 
     def make_solver(self, variant: str | Variant = DEFAULT_VARIANT, **options: Any) -> AnySolver:
         """The solver of a variant of CFR; `options` are those of `algorithms.solvers`."""
-        self._raise_no_measure()
+        raise GameError(self._why_no_tree)
 
     def table_of(self, policy: StatePolicy, input_size: int) -> Table:
         """The table of a function of observations `(n, input_size)` and legal actions `(n, A)`."""
@@ -411,9 +411,9 @@ class ExactGame(Game):
 
 def per_player(table: Table) -> Tables:
     """The tables of a large game, one per player; a `TypeError` for a tree's table."""
-    if not isinstance(table, tuple):
+    if isinstance(table, np.ndarray):
         raise TypeError("one table per player, not one table")
-    return table
+    return tuple(table)
 
 
 def one_table(table: Table) -> Float64Array:

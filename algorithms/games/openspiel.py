@@ -147,10 +147,10 @@ def openspiel_tree(
         walk.add(visit)
         count = len(walk)
         if count > max_nodes or count % _CHECK_EVERY == 0:
-            needed = _bytes_needed(game, nodes=count, infosets=len(walk.infosets)) + walk.key_bytes
+            needed = bytes_needed(game, nodes=count, infosets=len(walk.infosets)) + walk.key_bytes
             if count > max_nodes or needed > MAX_BYTES:
                 nodes = max(estimate.nodes, count)
-                least = _bytes_needed(game, nodes=nodes, infosets=0)
+                least = bytes_needed(game, nodes=nodes, infosets=0)
                 raise too_large(name, Estimate(nodes, max(needed, least)), max_nodes)
         if progress and count % _REPORT_EVERY == 0:
             progress(count, "nodes")
@@ -168,7 +168,7 @@ def estimate_tree(game: PyspielGame, name: str, *, max_nodes: int = MAX_NODES) -
     """The expected size of a game's tree, exact enough to compare it with `max_nodes`."""
     with _game_code(name):
         nodes = estimated_nodes(game, enough=_REFUSED_FACTOR * max_nodes)
-    return Estimate(nodes=nodes, bytes=_bytes_needed(game, nodes=nodes, infosets=0))
+    return Estimate(nodes=nodes, bytes=bytes_needed(game, nodes=nodes, infosets=0))
 
 
 def estimated_nodes(game: PyspielGame, *, probes: int = _PROBES, enough: float = inf) -> float:
@@ -234,7 +234,7 @@ def _visits(game: PyspielGame, name: str) -> Iterator[Visit]:
                 state.apply_action(action)
 
 
-def _bytes_needed(game: PyspielGame, *, nodes: float, infosets: int) -> float:
+def bytes_needed(game: PyspielGame, *, nodes: float, infosets: int) -> float:
     """Bytes of a tree and a solver, without the information state strings.
 
     Measured as resident memory; a test compares the two.

@@ -113,7 +113,7 @@ def as_network(function: Callable[[Any], Any], game: Game, *, output: Output = "
     reasons = {}
     for size in sorted([game.observation_size, with_seat], reverse=game.appends_seat):
         network = function_network(function, size, game.num_actions, output)
-        example = game.example_observation(size)
+        example = game.example_observation(size).copy()
         try:
             network.evaluate(example, np.ones((1, game.num_actions), np.bool_))
             return network

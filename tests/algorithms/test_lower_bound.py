@@ -26,8 +26,6 @@ from algorithms.policies.network import uniform_network
 from algorithms.self_play.matches import hand_returns, hand_streams
 from algorithms.support import budget
 from algorithms.support.errors import UsageError
-from kuhn_bridge.errors import GameError
-from tests.games import altered
 
 KUHN_UNIFORM = 11 / 12
 REPEATS = 400
@@ -65,11 +63,7 @@ def weakened(target, seat, response):
 
 def without_tree(game):
     """The same game as if it were too large for a tree."""
-
-    def too_large(game):
-        raise GameError("too large")
-
-    return altered(game, fits_tree=False, tree=property(too_large))
+    return load_game(game.name, max_nodes=5)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ PAGE = (
 
 def test_uniform_play_is_measured():
     (row,) = benchmark.uniform("small", HEX)
-    assert row.nash_conv == HEX.measure(HEX.uniform_table()).nash_conv
+    assert row.nash_conv == HEX.measure(HEX.uniform()).nash_conv
     assert row.gib > 0
-    assert f"{sum(HEX.native.num_infosets)} information sets" in row.remarks
+    assert f"{sum(HEX.num_infosets)} information sets" in row.remarks
 
 
 def test_a_solver_is_measured_along_the_way():
@@ -77,7 +77,7 @@ def test_the_command(tmp_path, capsys):
     assert cells_of(page.read_text().splitlines()[5])[:2] == ("uniform play", "small")
     assert benchmark.main(["--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert row["nash_conv"] == HEX.measure(HEX.uniform_table()).nash_conv
+    assert row["nash_conv"] == HEX.measure(HEX.uniform()).nash_conv
     assert benchmark.main(["--list"]) == 0
     assert capsys.readouterr().out == "uniform small\n"
 

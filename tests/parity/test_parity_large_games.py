@@ -1,7 +1,6 @@
 """`parity.check --game` on native games: it passes, and each check fails on a planted error."""
 
 import json
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from algorithms.games import load_game
 from algorithms.large_games.phantom.rules import hex_board
 from parity import check
+from parity.large_games import exact_form
 from parity.registry import CheckSettings, run
 from tests.games import altered
 from tests.planted_errors import LARGE_CHECKS, failures
@@ -54,12 +54,12 @@ def test_all_checks_pass(name):
 
 
 def wrong(game, name, change):
-    """The game with another attribute of its native form, or other results of a method."""
-    form = copy(game.find_native())
+    """The game measured without a tree, with another attribute or other results of a method."""
+    form = altered(exact_form(game))
     right = getattr(form, name)
     new = (lambda *args: change(right(*args))) if callable(right) else change(right)
     setattr(form, name, new)
-    return altered(game, find_native=lambda self: form)
+    return form
 
 
 def nobody_wins(rules):
@@ -95,7 +95,7 @@ def respond_otherwise(game):
     def change(right):
         responses = []
         for player, best in enumerate(right.best_responses):
-            others = game.find_native().legal(player, 0, len(best))
+            others = exact_form(game).legal(player, 0, len(best))
             others[np.arange(len(best)), best] = False
             responses.append(np.where(others.any(axis=1), others.argmax(axis=1), best))
         return replace(right, compute_best_responses=lambda: tuple(responses))
@@ -113,8 +113,8 @@ WRONG_GAMES = [
     ("rules", wrong(HEX, "rules", lambda rules: hex_board(4, 1)), "after [0, 1]: ours lets -4 act"),
     ("rules", wrong(DICE, "rules", nothing_matches), "ours pays"),
     ("rules", wrong(DICE, "rules", one_more_needed), "ours pays"),
-    ("tensors", wrong(HEX, "observations", other_bit), "ours observes ["),
-    ("tensors", wrong(DICE, "observations", other_bit), "ours observes ["),
+    ("tensors", wrong(HEX, "tensors", other_bit), "ours observes ["),
+    ("tensors", wrong(DICE, "tensors", other_bit), "ours observes ["),
     ("masks", wrong(HEX, "legal", last_is_legal), "[0, 1, 2, 3], OpenSpiel allows [0, 1, 2]"),
     ("masks", wrong(DICE, "legal", last_is_legal), "player 0 after [0, 0]: ours allows"),
     ("infosets", wrong(HEX, "find_infosets", lambda n: n + 1), "is below 17 does not hold"),
@@ -139,7 +139,7 @@ def test_an_error_in_a_native_game_is_described(row, game, text):
 
 @pytest.mark.parametrize("change", [1e-6, -1e-6])
 def test_an_error_in_the_sixth_digit_is_described(change):
-    form = HEX.find_native()
+    form = exact_form(HEX)
     exact = form.measure(form.uniform()).exploitability
     (case,) = failures("published", {"figures": {form.num_infosets: exact + change}}, game=HEX)
     assert "uniform play: ours has exploitability" in case
@@ -176,7 +176,7 @@ def test_the_command_checks_the_tree_and_the_native_form(capsys):
     assert check.main(["--game", HEX.name, "--only", "measure", "--quick"]) == 0
     assert "everything agrees" in capsys.readouterr().out
     assert check.main(["--game", "dark_hex(board_size=4)"]) == 2
-    assert "no native form" in capsys.readouterr().err
+    assert "no other exact measure of it is known" in capsys.readouterr().err
 
 
 def test_classical_dark_hex_has_the_checks_of_its_native_form_alone(capsys):

@@ -5,7 +5,8 @@ import pyspiel
 import pytest
 
 from algorithms.cfr import VARIANTS, Solver
-from algorithms.large_games import find_native, large_game
+from algorithms.games import large_game as find_large_game
+from algorithms.large_games import large_game
 from algorithms.nashconv import evaluate_policy
 from kuhn_bridge.errors import BridgeError, PolicyError
 from tests.native_games import (
@@ -84,8 +85,8 @@ def test_only_the_largest_losses_are_kept(name, monkeypatch):
 def test_a_batch_is_a_part_of_the_whole(name, start, stop):
     game = native(name)
     count = game.num_infosets[1]
-    whole = game.observations(1, 0, count), game.legal(1, 0, count)
-    assert (game.observations(1, start, stop) == whole[0][start:stop]).all()
+    whole = game.tensors(1, 0, count), game.legal(1, 0, count)
+    assert (game.tensors(1, start, stop) == whole[0][start:stop]).all()
     assert (game.legal(1, start, stop) == whole[1][start:stop]).all()
 
 
@@ -240,4 +241,4 @@ def test_liars_dice_is_recognised(name, found):
     ],
 )
 def test_other_games_and_larger_ones_are_not(name):
-    assert find_native(pyspiel.load_game(name)) is None
+    assert find_large_game(pyspiel.load_game(name), name) is None

@@ -59,7 +59,7 @@ def test_a_native_game_is_solved_into_a_file(game, variant, tmp_path, capsys):
 def test_the_strategy_is_printed_in_words(game, first, other, capsys):
     code, printed = run("--game", game, "--iterations", "2", capsys=capsys)
     lines = printed.out.splitlines()
-    sets = sum(small(game).native.num_infosets)
+    sets = sum(small(game).num_infosets)
     assert (code, lines[0]) == (0, f"{game}: {sets:,} information sets")
     assert lines[4].startswith(first)
     assert any(line.startswith(other) for line in lines)

@@ -18,7 +18,7 @@ def test_of_equally_good_actions_the_first_is_the_best_response():
     call[0][: len(game.rules.rolls)] = np.eye(game.num_actions)[0]  # there is nothing to call yet
     for player, best in enumerate(game.measure(call).best_responses):
         legal = game.legal(player, 0, len(best))
-        late = game.observations(player, 0, len(best))[:, -game.num_actions :].sum(axis=1) >= 3
+        late = game.tensors(player, 0, len(best))[:, -game.num_actions :].sum(axis=1) >= 3
         assert late.any()
         assert (best == legal.argmax(axis=1))[late].all()
 
@@ -29,13 +29,13 @@ def test_information_sets_and_actions_have_labels():
     for side in (2, 0, 1, 1):  # 1 3 and 2 2, dealt in any order
         state.apply_action(side)
     start = infoset_of(game, state)
-    assert game.infoset_label(0, start) == "player_0 with 1 3 to start"
+    assert game.infoset_label(start, 0) == "player_0 with 1 3 to start"
     for bid in (5, 10, 11):
         state.apply_action(bid)
     last = infoset_of(game, state)
-    assert game.infoset_label(1, last) == "player_1 with 2 2 after 2-3, 4-2, 4-3"
-    assert game.action_label(0, start, 5) == "bid 2-3"
-    assert game.action_label(1, last, 12) == "liar"
+    assert game.infoset_label(last, 1) == "player_1 with 2 2 after 2-3, 4-2, 4-3"
+    assert game.action_label(start, 5) == "bid 2-3"
+    assert game.action_label(last, 12, 1) == "liar"
 
 
 @pytest.mark.parametrize("rule", ["reset-face", "reset-quantity"])
@@ -45,7 +45,7 @@ def test_bids_are_named_as_openspiel_names_them(rule):
     for _ in range(4):
         state.apply_action(0)
     names = [state.action_to_string(action) for action in state.legal_actions()]
-    labels = [game.action_label(0, 0, action) for action in state.legal_actions()]
+    labels = [game.action_label(0, action) for action in state.legal_actions()]
     assert labels == [f"bid {name}" for name in names]
 
 
@@ -61,7 +61,7 @@ def test_a_range_is_chance_times_own_actions():
     # 1-1 holds whatever is dealt, so if it is called at once player 0 wins the other 0.6.
     tables[1][8:10] = np.eye(5)[liar]
     assert game.measure(tables).values[1] == pytest.approx(0.1 - 0.6, abs=1e-7)
-    assert game.action_label(0, 0, two_twos) == "bid 2-2"
+    assert game.action_label(0, two_twos) == "bid 2-2"
 
 
 @pytest.mark.slow

@@ -107,16 +107,16 @@ def test_actions_are_named_as_openspiel_names_them(name):
     for player in (0, 1):
         for action in range(game.num_actions):
             expected = state.action_to_string(player, action)
-            assert game.action_label(player, 0, action) == expected
+            assert game.action_label(0, action, player) == expected
 
 
 def test_information_sets_have_labels():
     game, state = native(PTTT), pyspiel.load_game(PTTT).new_initial_state()
     labels = []
     for action in (4, 0, 0, 8, 4, 2):
-        labels.append(game.infoset_label(state.current_player(), infoset_of(game, state)))
+        labels.append(game.infoset_label(infoset_of(game, state), state.current_player()))
         state.apply_action(action)
     assert labels[0] == "player_0: first action"
     assert labels[5] == "player_1: took o(0,0), failed at o(1,1)"
-    label = game.infoset_label(0, infoset_of(game, state))
+    label = game.infoset_label(infoset_of(game, state), 0)
     assert label == "player_0: took x(1,1), failed at x(0,0), took x(2,2)"

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from algorithms import play
+from algorithms.games.kuhn_policies import OPPONENTS, from_percentages
 from algorithms.kuhn_equilibria import nash
 from algorithms.playing import page
 from algorithms.policies import load
-from algorithms.policies.json_files import STYLES, from_percentages
 from algorithms.support.server import Server
 from kuhn_bridge import INFORMATION_STATES, Policy
 from tests.games import LEDUC, from_names
@@ -137,7 +137,7 @@ def test_the_page_gets_opponents_and_the_costs_of_moves(server: Server) -> None:
     assert [opponent["name"] for opponent in game["opponents"]] == names
     tables = [
         nash(Fraction(1, 6)),
-        *(from_percentages([row] * 2) for row in list(STYLES.values())[1:]),
+        *(from_percentages([row] * 2) for row in list(OPPONENTS.values())[1:]),
     ]
     wanted = [Policy.uniform("kuhn"), *(Policy("kuhn", table) for table in tables)]
     assert [from_names(opponent["policy"]) for opponent in game["opponents"]] == wanted

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from algorithms.games import load_game
+from algorithms.games.kuhn_policies import OPPONENTS
 from algorithms.kuhn_equilibria import nash
-from algorithms.policies.json_files import STYLES
 from algorithms.policies.load import MAX_ITERATIONS, best_response, load_policies
 from algorithms.solvers import NAMES, make_solver
 from kuhn_bridge import Action, BridgeError, Policy, load_policy, solve
@@ -88,7 +88,7 @@ def test_refusals_name_what_would_be_right(source, words):
     assert len(str(error.value)) < 500
 
 
-@pytest.mark.parametrize("source", ["nash:0", *(name for name in STYLES if name != "random")])
+@pytest.mark.parametrize("source", ["nash:0", *(name for name in OPPONENTS if name != "random")])
 def test_policies_of_kuhn_alone(source):
     assert load_policy(source).game.name == "kuhn"
     with pytest.raises(BridgeError, match=f"{source} is a policy of kuhn, not of leduc_poker"):

@@ -12,6 +12,7 @@ from hypothesis import given
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import cfr
 
+from algorithms.games.kuhn_policies import to_percentages
 from algorithms.policies import json_files
 from algorithms.policies.openspiel_policies import (
     measured_by_openspiel,
@@ -159,7 +160,7 @@ PRINTED = (
 
 def test_printed_percentages_come_back_as_printed():
     policy = Policy.from_percentages(PRINTED)
-    assert json_files.to_percentages(policy.table) == PRINTED
+    assert to_percentages(policy.table) == PRINTED
     found = policy["0"][Action.BET], policy["1pb"][Action.CHECK_OR_CALL]
     found += policy["0p"][Action.BET], policy["1b"][Action.FOLD]
     assert found == pytest.approx((0.2069, 0.545, 0.3333, 0.666))
@@ -167,7 +168,7 @@ def test_printed_percentages_come_back_as_printed():
 
 @given(policies())
 def test_percentages_hold_a_policy(policy):
-    back = Policy.from_percentages(json_files.to_percentages(policy.table))
+    back = Policy.from_percentages(to_percentages(policy.table))
     np.testing.assert_allclose(back.table, policy.table, rtol=0, atol=1e-14)
 
 

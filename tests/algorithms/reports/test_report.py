@@ -13,6 +13,7 @@ import pytest
 
 from algorithms import nashconv, report, sweep, train_ppo
 from algorithms.games import load_game
+from algorithms.large_games.large_game import LargeExactGame
 from algorithms.lower_bound import Gain, LowerBound, SeatBound
 from algorithms.nashconv import action_values, expected_values
 from algorithms.policies import Policy, load_policy
@@ -22,7 +23,7 @@ from algorithms.reports.writing import entry, report_document, write_document
 from algorithms.self_play.curve import Point, to_csv
 from algorithms.self_play.settings import configure
 from algorithms.sweeps.plan import Plan
-from tests.games import DICE, KUHN, KUHN3, LEDUC, altered
+from tests.games import DICE, KUHN, KUHN3, LEDUC
 from tests.kuhn_bridge.web.test_web import WEB, contrast, need
 
 GAMES = ("kuhn", LEDUC, DICE, KUHN3)
@@ -166,12 +167,11 @@ def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys, mo
 
 
 def test_a_native_game_reports_what_its_tree_would():
-    small = load_game("liars_dice(numdice=1,dice_sides=3)")
-    native = small.find_native()
-    large = altered(small, fits_tree=False)
-    assert large.native is not None
+    name = "liars_dice(numdice=1,dice_sides=3)"
+    small, large = load_game(name), load_game(name, max_nodes=5)
+    assert isinstance(large, LargeExactGame)
     wanted = Policy.uniform(small).measure()
-    found = game_document(large, [entry("uniform", Policy(large, native.uniform()))])
+    found = game_document(large, [entry("uniform", Policy(large, large.uniform()))])
     (policy,) = found["policies"]
     for field in ("nash_conv", "gains"):
         assert policy[field] == pytest.approx(getattr(wanted, field), abs=1e-6)
@@ -185,8 +185,8 @@ def test_a_native_game_reports_what_its_tree_would():
 
 
 def without_measure(game):
-    """A small game as if it were too large for a tree, and without a native form."""
-    return altered(game, fits_tree=False, native=None)
+    """A small game as if it were too large for a tree, and without another exact measure."""
+    return load_game(game.name, max_nodes=5)
 
 
 def test_without_an_exact_measure_the_report_has_a_bound(monkeypatch):

@@ -32,11 +32,11 @@ def model_of(path, game):
 
 @pytest.mark.parametrize(
     "native",
-    [load_game(NATIVE).native, load_game("liars_dice(numdice=2,dice_sides=3)").find_native()],
+    [load_game(NATIVE), load_game("liars_dice(numdice=2,dice_sides=3)", max_nodes=5)],
 )
 def test_information_sets_are_found_by_their_observations(native):
     for player, count in enumerate(native.num_infosets):
-        observations = native.observations(player, 0, count)
+        observations = native.tensors(player, 0, count)
         np.testing.assert_array_equal(native.find_infosets(player, observations), np.arange(count))
 
 
