@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.support import arrays
-from kuhn_bridge.errors import GameError
+from kuhn_bridge.errors import GameError, short_repr
 
 CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
 
@@ -193,7 +193,7 @@ class TreeBuilder:
                 where = f"the legal actions at {keys[number]!r}"
                 raise GameError(f"{self.name}: {where} are not in ascending order")
             if min(actions) < 0 or max(actions) >= self.num_actions:
-                where = f"the legal actions at {keys[number]!r} are {list(actions)}"
+                where = f"the legal actions at {short_repr(keys[number])} are {list(actions)}"
                 raise GameError(f"{self.name}: {where}, and it has {self.num_actions} action IDs")
             legal[number, actions] = True
         nodes = np.frombuffer(self._nodes, np.int32).reshape(-1, 5).T

@@ -107,7 +107,7 @@ def test_the_same_game(one, other, same):
         ("liars_dice_ir(numdice=1,dice_sides=3)", "forgotten"),
         ("cursor_go", "too large for a tree: random hands suggest .* nodes and .* GiB or more"),
         ("hearts", "too large for a tree.*; training, matches and nashconv need no tree"),
-        ("chat_game", "chat_game: the legal actions at .* 2., and it has 2 action IDs"),
+        ("chat_game", "chat_game: the legal actions at .* and it has 2 action IDs"),
     ],
 )
 def test_refusals(name, words):
