@@ -64,9 +64,7 @@ class KuhnGame(TreeGame):
         )
 
     def _build_tree(self) -> Tree:
-        """The 58 nodes; rows are `INFORMATION_STATES` and columns our action IDs."""
-        rows = [(BETTING[name[1:]].actor or 0, name) for name in INFORMATION_STATES]
-        return TreeBuilder(NAME, len(PLAYERS), len(Action), rows).build(_visits())
+        return kuhn_tree()
 
     def _observations(self) -> Float32Array:
         return np.stack([encode(*parse_information_state(name)) for name in INFORMATION_STATES])
@@ -166,6 +164,12 @@ class KuhnGame(TreeGame):
 def kuhn() -> KuhnGame:
     """Kuhn poker, which needs no OpenSpiel."""
     return KuhnGame()
+
+
+def kuhn_tree() -> Tree:
+    """The 58 nodes; rows are `INFORMATION_STATES` and columns our action IDs."""
+    rows = [(BETTING[name[1:]].actor or 0, name) for name in INFORMATION_STATES]
+    return TreeBuilder(NAME, len(PLAYERS), len(Action), rows).build(_visits())
 
 
 def _is_kuhn_poker(theirs: PyspielGame) -> bool:
