@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from algorithms import nashconv
+from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.games import Game
 from algorithms.large_games.large_game import NativeGame, Tables
 from algorithms.large_games.liars_dice import LiarsDice, legal_actions
 from algorithms.large_games.phantom.game import Phantom
 from algorithms.large_games.phantom.rules import MAX_CELLS
+from algorithms.nashconv import Measure
 from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from parity.reference.phantom_walk import OPEN, WIN, find_tries, move, policies_of, walk
 from parity.registry import NATIVE, Settings, Skipped, Tally, check
@@ -37,7 +38,7 @@ PUBLISHED = {
 
 PolicyRows: TypeAlias = Callable[[Any], Any]
 """The rows `(n, A)` of one player's policy at information sets `(n,)`."""
-Reference: TypeAlias = Callable[[Sequence[PolicyRows]], nashconv.Measure]
+Reference: TypeAlias = Callable[[Sequence[PolicyRows]], Measure]
 """Measures two players' policies after an opening: `values` and `best_values`."""
 
 
@@ -233,12 +234,12 @@ def _tree_reference(game: Game, opening: Sequence[int]) -> Reference:
     tree = tree_of_states(game, opening)
     infosets, free = np.array(list(map(int, tree.keys))), tree.legal.sum(axis=1) > 1
 
-    def measure(policies: Sequence[PolicyRows]) -> nashconv.Measure:
+    def measure(policies: Sequence[PolicyRows]) -> Measure:
         table = tree.legal.astype(np.float64)
         for player, rows in enumerate(policies):
             own = free & (tree.owner == player)
             table[own] = rows(infosets[own])
-        return nashconv.evaluate_policy(tree, table / table.sum(axis=1, keepdims=True))
+        return evaluate_policy(tree, table / table.sum(axis=1, keepdims=True))
 
     return measure
 
@@ -248,7 +249,7 @@ def _walk_reference(game: Game, opening: Sequence[int]) -> Reference:
     native = native_form(game)
     tries = find_tries(native.rules, opening)
 
-    def measure(policies: Sequence[PolicyRows]) -> nashconv.Measure:
+    def measure(policies: Sequence[PolicyRows]) -> Measure:
         return walk(native.rules, tries, policies_of(tries, native.sequences, policies))
 
     return measure

@@ -14,13 +14,13 @@ from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms.expected_game_score import policy_value
 from open_spiel.python.games import data
 
-from algorithms import nashconv
 from algorithms.cfr import VARIANTS
+from algorithms.compiled.nashconv import evaluate_policy, expected_values, nash_conv, nash_convs
 from algorithms.compiled.simulator import running_sums
 from algorithms.games import KUHN, Game, kuhn, load_game
 from algorithms.kuhn_equilibria import nash
 from algorithms.linear_program import solve_zero_sum
-from algorithms.nashconv import evaluate_policy, expected_values
+from algorithms.nashconv import joint_policy, pure_policy
 from algorithms.policies import Policy, openspiel_policies
 from algorithms.policies.openspiel_policies import to_pyspiel_tabular, to_python_tabular
 from algorithms.self_play.environments import SelfPlayVecEnv
@@ -191,8 +191,8 @@ def _check_nashconv(
     tally: Tally,
     settings: Settings,
     *,
-    nash_conv: Subject = nashconv.nash_conv,
-    nash_convs: Subject = nashconv.nash_convs,
+    nash_conv: Subject = nash_conv,
+    nash_convs: Subject = nash_convs,
 ) -> None:
     """Kuhn with few information sets and Leduc with many; one at a time and in a batch."""
     leduc = {f"{LEDUC}, policy {seed}": Policy.random(LEDUC, seed) for seed in range(3)}
@@ -271,14 +271,14 @@ def _check_game_best_response(
     tree, limit = settings.game.tree, tolerance(settings.game)
     for where, policy in random_policies(settings):
         theirs, measure = policy.to_openspiel(), evaluate(tree, policy.table)
-        responses = nashconv.pure_policy(tree, measure.best_responses)
+        responses = pure_policy(tree, measure.best_responses)
         for player in range(tree.num_players):
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
             best = float(response.value(theirs.game.new_initial_state()))
             phrase = f"lets player_{player} win {{}}"
             tally.close(where, phrase, measure.best_values[player], best, limit)
             joint = [responses if p == player else policy.table for p in range(tree.num_players)]
-            won = expected_values(tree, nashconv.joint_policy(tree, joint))[player]
+            won = expected_values(tree, joint_policy(tree, joint))[player]
             tally.close(f"{where}, played out", phrase, won, best, limit)
 
 
@@ -288,7 +288,7 @@ def _check_game_nashconv(
     settings: Settings,
     *,
     evaluate: Subject = evaluate_policy,
-    nash_convs: Subject = nashconv.nash_convs,
+    nash_convs: Subject = nash_convs,
 ) -> None:
     tree, limit = settings.game.tree, tolerance(settings.game)
     policies, phrase = dict(random_policies(settings)), "has NashConv {}"

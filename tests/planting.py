@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from algorithms import nashconv
+from algorithms.compiled import nashconv
 from algorithms.games import kuhn
 
 # importing them registers the checks

@@ -10,8 +10,8 @@ from functools import partial
 from itertools import count
 from random import Random
 
+from algorithms.compiled.nashconv import action_values, expected_values
 from algorithms.games import KUHN, Game
-from algorithms.nashconv import action_values, expected_values
 from algorithms.policies import Policy
 from algorithms.tree import CHANCE, TERMINAL
 
@@ -120,7 +120,7 @@ class Sitting:
 
     def _judge(self, node: int, child: int, label: str) -> None:
         """Print the cost of a move, and add it to the totals."""
-        slot, said = int(self.game.tree.first_slot[self.game.tree.infoset[node]]) + child, []
+        slot, said = int(self.game.tree.first_choice[self.game.tree.infoset[node]]) + child, []
         for name, costs in self.costs.items():
             cost = float(costs[slot])
             if math.isnan(cost):

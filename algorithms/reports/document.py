@@ -39,15 +39,9 @@ import numpy as np
 import numpy.typing as npt
 
 import kuhn_bridge
+from algorithms.compiled.nashconv import action_values, evaluate_policy
 from algorithms.games import Game
-from algorithms.nashconv import (
-    NO_LOSS,
-    Loss,
-    Measure,
-    action_values,
-    evaluate_policy,
-    joint_policy,
-)
+from algorithms.nashconv import NO_LOSS, Loss, Measure, joint_policy
 from algorithms.policies import Policy
 from algorithms.reports.measure_report import uniform_nash_conv, verdict
 from algorithms.self_play.curve import Curve
@@ -213,7 +207,8 @@ def _tree(game: Game) -> Json:
     chance = np.flatnonzero((tree.player == CHANCE) & (children > 0))
     outcomes = ranges(tree.first_child[chance], tree.first_child[chance + 1])
     outcome_labels = [label for node in chance.tolist() for label in game.chance_labels(node)]
-    slot_labels = [game.action_label(*slot) for slot in tree.slots[:, [0, 3]].tolist()]
+    choices = zip(tree.choice_infoset.tolist(), tree.choice_action.tolist(), strict=True)
+    slot_labels = [game.action_label(infoset, action) for infoset, action in choices]
     labels = list(dict.fromkeys(outcome_labels + slot_labels))
     places = {label: place for place, label in enumerate(labels)}
     words = [game.infoset_label(infoset) for infoset in range(len(tree.keys))]
@@ -230,10 +225,10 @@ def _tree(game: Game) -> Json:
         "returns": rows.tolist(),
         "return_index": _integers(index.reshape(-1)),
         "owner": _integers(tree.owner),
-        "slots": _integers(np.diff(tree.first_slot)),
+        "slots": _integers(np.diff(tree.first_choice)),
         "keys": list(tree.keys),
         "infoset_labels": None if all(map(str.__contains__, words, quotes)) else words,
-        "slot_action": _integers(tree.slots[:, 3]),
+        "slot_action": _integers(tree.choice_action),
         "slot_label": _integers([places[label] for label in slot_labels]),
         "labels": labels,
     }

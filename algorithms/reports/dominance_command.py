@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.dominance import (
     Elimination,
     Exposure,
@@ -14,7 +15,6 @@ from algorithms.dominance import (
     without_dominated,
 )
 from algorithms.games import KUHN, Game, load_game
-from algorithms.nashconv import nash_conv
 from algorithms.policies import load
 from algorithms.support import command
 from kuhn_bridge.rules import Action
