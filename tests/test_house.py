@@ -143,10 +143,11 @@ def numba_users(sources):
     """The modules that import numba."""
     for module, text in sources.items():
         for node in ast.walk(parsed(text)):
-            names = [alias.name for alias in getattr(node, "names", ())]
-            if isinstance(node, ast.ImportFrom):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
-            elif not isinstance(node, ast.Import):
+            else:
                 continue
             if any(name.split(".")[0] == "numba" for name in names):
                 yield module

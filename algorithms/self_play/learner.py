@@ -58,7 +58,12 @@ from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import masked_softmax, network_table
 from algorithms.self_play.advantages import SeatRolloutBuffer
 from algorithms.self_play.curve import COLUMNS, Point, Recorder
-from algorithms.self_play.environments import last_step_of, observation_space
+from algorithms.self_play.environments import (
+    last_step_of,
+    observation_space,
+    require_self_play,
+    steps_allowed,
+)
 from algorithms.self_play.settings import CURVE_POINTS, Kind, default, default_points, kl_end_after
 from algorithms.self_play.states import StateSimulator
 from algorithms.support.arrays import Float64Array, Int64Array
@@ -135,8 +140,7 @@ class SelfPlay(BaseCallback):
         if hasattr(self, "learner"):
             return
         env, model = self.training_env, self.model
-        if not env.has_attr("per_seat_credit"):
-            raise UsageError("SelfPlay needs an environment of SelfPlayVecEnv or SelfPlayEnv")
+        require_self_play(env)
         game, on_tree = as_game(env.get_attr("game")[0]), env.get_attr("on")[0] == "tree"
         learner = TreeLearner if on_tree else NetworkLearner
         self.learner = learner(model, game, self._given, self._measure)
@@ -152,7 +156,8 @@ class SelfPlay(BaseCallback):
         )
 
     def _on_training_start(self) -> None:
-        self.training_env.set_attr("per_seat_credit", value=True)
+        self._steps_allowed = ExitStack()
+        self._steps_allowed.enter_context(steps_allowed(self.training_env))
         self._replaced = self.model.rollout_buffer, self.model.ent_coef
         self.model.rollout_buffer = self._buffer
         self.learner.start(self._total_steps or self.model._total_timesteps)
@@ -171,7 +176,7 @@ class SelfPlay(BaseCallback):
         self._average_and_record(final=True)
         self.learner.stop()
         self.model.rollout_buffer, self.model.ent_coef = self._replaced
-        self.training_env.set_attr("per_seat_credit", value=False)
+        self._steps_allowed.close()
 
     def _progress(self) -> float:
         """The fraction of the run that is done, from 0 to 1."""

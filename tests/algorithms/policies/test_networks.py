@@ -150,7 +150,7 @@ def test_a_file_names_its_game(tmp_path):
     [
         ({"features_extractor_class": Doubled}, "Doubled"),
         ({"activation_fn": nn.Tanhshrink}, "Tanhshrink"),
-        ({"policy": OtherPolicy}, "a policy class from 'tests.test_sb3'"),
+        ({"policy": OtherPolicy}, "a policy class from 'tests.algorithms.policies.test_networks'"),
     ],
 )
 def test_what_cannot_be_rebuilt_needs_trust(tmp_path, options, word):

@@ -23,7 +23,7 @@ from algorithms.self_play.curve import Point, to_csv
 from algorithms.self_play.settings import configure
 from algorithms.sweeps.plan import Plan
 from tests.games import DICE, KUHN, KUHN3, LEDUC, altered
-from tests.test_web import WEB, contrast, need
+from tests.kuhn_bridge.web.test_web import WEB, contrast, need
 
 GAMES = ("kuhn", LEDUC, DICE, KUHN3)
 ONE_PLAYER, NO_CHANCE = "cliff_walking(height=2,width=3,horizon=3)", "matrix_rps"

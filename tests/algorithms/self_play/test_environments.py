@@ -38,7 +38,7 @@ LARGE = "phantom_ttt"
 
 def by_hand(env):
     """An environment that may be stepped without a learner."""
-    env.per_seat_credit = True
+    env.guarded = False
     return env
 
 
@@ -161,7 +161,7 @@ def test_environments_continue_from_their_state(name):
     for make in kinds:
         first, other = make(), make()
         for env in (first, other):
-            env.set_attr("per_seat_credit", True)
+            env.env_method("set_guarded", guarded=False)
         first.seed(3)
         first.reset()
         play(first)

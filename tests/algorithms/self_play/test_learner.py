@@ -229,7 +229,7 @@ def test_stock_ppo_learns_and_is_left_as_it_was():
     assert model.ent_coef == 0
     assert not model.policy.action_net._forward_hooks
     assert type(model.rollout_buffer).__name__ == "MaskableRolloutBuffer"
-    assert not env.per_seat_credit
+    assert env.guarded
 
 
 @pytest.mark.parametrize(

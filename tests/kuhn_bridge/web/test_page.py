@@ -25,9 +25,9 @@ from algorithms.policies import load_policy
 from algorithms.policies.onnx_writer import export
 from kuhn_bridge import INFORMATION_STATES, Action, Card, Policy, State
 from kuhn_bridge.bridge import information_state
+from tests.algorithms.playing.test_play import serving
 from tests.games import COSTS
-from tests.test_play import serving
-from tests.test_web import ROOT, need
+from tests.kuhn_bridge.web.test_web import ROOT, need
 
 CARD_NAMES = {Card.J: "Jack", Card.Q: "Queen", Card.K: "King"}
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")

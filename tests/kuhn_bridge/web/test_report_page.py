@@ -23,9 +23,9 @@ from algorithms.reports.document import Entry, game_document
 from algorithms.reports.writing import entry, report_document, write_document
 from algorithms.self_play.curve import Point, to_csv
 from algorithms.support.server import Server
+from tests.algorithms.reports.test_report import GAMES, array, measured, without_measure
 from tests.games import DICE, KUHN3, LEDUC
-from tests.test_page import LAPTOP, MINUS, PHONE, browser, number
-from tests.test_report import GAMES, array, measured, without_measure
+from tests.kuhn_bridge.web.test_page import LAPTOP, MINUS, PHONE, browser, number
 
 __all__ = ["browser"]  # a fixture
 
