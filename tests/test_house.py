@@ -34,7 +34,7 @@ LAYERS = (
     ("parity",),
 )
 UPWARDS = {"kuhn_bridge", "kuhn_bridge.sb3"}  # the public API, which loads algorithms when used
-MUTABLE = {"Sitting", "Tally"}  # dataclasses that count as they go
+MUTABLE = {"TerminalGame", "Tally"}  # dataclasses that count as they go
 
 
 def sources():

@@ -75,9 +75,9 @@ def test_a_game_of_three(capsys):
     found = play(capsys, f"random:1 --game {game} --hands 2000")
     assert found["game"] == game
     assert tuple(found["against"]) == OPPONENTS
-    assert set(found["against"]["uniform"]) == {"player_0", "player_1", "player_2", "both"}
+    assert set(found["against"]["uniform"]) == {"player_0", "player_1", "player_2", "all"}
     response = found["against"][BEST_RESPONSE]
-    assert response["both"]["exact"] < found["against"]["uniform"]["both"]["exact"]
+    assert response["all"]["exact"] < found["against"]["uniform"]["all"]["exact"]
 
 
 def test_an_opponents_file_names_the_game(tmp_path, capsys):

@@ -19,8 +19,8 @@ from algorithms.play import _files
 from algorithms.policies import load_policy
 from algorithms.policies.load import open_source
 from algorithms.reports import document
-from algorithms.reports.document import Entry, game_document
-from algorithms.reports.writing import entry, report_document, write_document
+from algorithms.reports.document import ReportedPolicy, game_document
+from algorithms.reports.writing import report_document, reported_policy, write_document
 from algorithms.self_play.curve import Point, to_csv
 from algorithms.support.server import Server
 from tests.algorithms.reports.test_report import GAMES, array, measured, without_measure
@@ -512,7 +512,8 @@ LONG = "model-with-a-very-long-name-" * 4
 def test_long_names_and_many_policies_stay_inside(browser, folder, width):
     game = load_game(DICE)
     entries = [
-        entry("random:1", load_policy(f"random:{n}", game), name=f"{LONG}{n}") for n in range(7)
+        reported_policy("random:1", load_policy(f"random:{n}", game), name=f"{LONG}{n}")
+        for n in range(7)
     ]
     address = saved(folder / "many.html", game_document(game, entries, entries[0]))
     with opened(browser, address, viewport={"width": width, "height": 800}) as page:
@@ -580,7 +581,7 @@ def test_a_bound_is_at_least_with_its_interval(browser, folder):
     seats = [SeatBound(seat, Gain("warm", 0.2, 0.018), 1, 9.0) for seat in (0, 1)]
     game = without_measure(load_game(KUHN3))
     policy = load_policy("uniform", game)
-    bound = Entry(
+    bound = ReportedPolicy(
         name="model.zip", policy=policy, measure=LowerBound("x", tuple(seats), 1_000, 1_000)
     )
     with opened(browser, saved(folder / "bound.html", game_document(game, [bound]))) as page:
@@ -594,7 +595,7 @@ def test_a_bound_is_at_least_with_its_interval(browser, folder):
 def test_what_was_not_measured_has_no_number(browser, folder):
     game = without_measure(load_game(KUHN3))
     notes = {"run": {"seconds": 32.769942829}}
-    one = Entry(name="model.zip", policy=load_policy("uniform", game), notes=notes)
+    one = ReportedPolicy(name="model.zip", policy=load_policy("uniform", game), notes=notes)
     with opened(browser, saved(folder / "unmeasured.html", game_document(game, [one]))) as page:
         assert page.get_by_text("NashConv was not measured.").is_visible()
         assert page.locator("data, #scale:visible, .players").count() == 0
