@@ -11,6 +11,7 @@ import numpy as np
 
 from algorithms import solvers
 from algorithms.cfr import Variant
+from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.games.game import (
     Actions,
     Backend,
@@ -24,7 +25,7 @@ from algorithms.games.game import (
     Table,
     one_table,
 )
-from algorithms.nashconv import ROW_SUM_TOLERANCE, Measure, evaluate_policy
+from algorithms.nashconv import ROW_SUM_TOLERANCE, Measure
 from algorithms.support.arrays import Float32Array, Float64Array
 from algorithms.support.errors import UsageError
 from algorithms.tree import Tree
