@@ -47,10 +47,13 @@ __all__ = [
     "same_game",
 ]
 
-# A tree whose estimated size is below the limit by this factor is built when it is first needed.
-# Estimates are often several times too low (for liars_dice(numdice=2,dice_sides=3) four times), so
-# a tree nearer to the limit is built at once, to see whether it fits.
+# The size of a tree is estimated by random hands. One that seems smaller than the limit by the
+# first factor is built when it is first needed; one that seems larger by the second is not tried.
+# Estimates are often several times too low (for liars_dice(numdice=2,dice_sides=3) four times) and
+# sometimes a little too high (leduc_poker by 14%), so a tree between the two is built at once, to
+# see whether it fits.
 _SAFE_FACTOR = 20
+_HOPELESS_FACTOR = 1.5
 
 
 def load_game(name: str | PyspielGame, *, max_nodes: int = MAX_NODES, cached: bool = True) -> Game:
@@ -85,7 +88,8 @@ def openspiel_game(
         game = turn_based
     _require_playable(game, name)
     estimate = openspiel.estimate_tree(game, name, max_nodes=max_nodes)
-    if _fits(estimate, max_nodes) and not openspiel.lacks_perfect_recall(game):
+    less = Estimate(estimate.nodes / _HOPELESS_FACTOR, estimate.bytes / _HOPELESS_FACTOR)
+    if _fits(less, max_nodes) and not openspiel.lacks_perfect_recall(game):
         make = LeducGame if is_leduc(game) else OpenSpielGame
         tree_game = make(**_arguments(game, name), max_nodes=max_nodes, cached=cached)
         if _is_built_or_small(tree_game, estimate, max_nodes):
@@ -111,8 +115,8 @@ def _require_playable(game: PyspielGame, name: str) -> None:
 
 def _is_built_or_small(game: OpenSpielGame, estimate: Estimate, max_nodes: int) -> bool:
     """Whether the tree fits: its estimate is far below the limit, or it has been built."""
-    several = Estimate(nodes=_SAFE_FACTOR * estimate.nodes, bytes=_SAFE_FACTOR * estimate.bytes)
-    if _fits(several, max_nodes):
+    more = Estimate(_SAFE_FACTOR * estimate.nodes, _SAFE_FACTOR * estimate.bytes)
+    if _fits(more, max_nodes):
         return True
     try:
         _ = game.tree

@@ -190,7 +190,7 @@ DOMINATED = {
 @given(policies())
 def test_the_report_on_any_policy_of_kuhn(policy):
     item = report("any", policy, openspiel=True)
-    assert item.theirs.gap(item.measure) < 1e-10
+    assert item.by_openspiel.gap(item.measure) < 1e-10
     wanted = max(policy[key][action] for key, action in DOMINATED.items())
     assert max((one.probability for one in item.exposures), default=0) == wanted
 

@@ -23,7 +23,7 @@ from algorithms import play
 from algorithms.games.kuhn_policies import OPPONENTS, from_percentages
 from algorithms.kuhn_equilibria import nash
 from algorithms.playing import page
-from algorithms.policies import load
+from algorithms.policies import json_files
 from algorithms.support.server import Server
 from kuhn_bridge import INFORMATION_STATES, Policy
 from tests.games import LEDUC, from_names
@@ -180,14 +180,14 @@ def test_the_page_gets_only_the_name_of_a_file(tmp_path: Path) -> None:
 def test_a_policy_file_is_opened_once(
     game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, opened, read = str(tmp_path / "mine.json"), [], load.read_bytes
+    path, opened, read = str(tmp_path / "mine.json"), [], json_files.read_bytes
 
     def counted(name: str, **options: int) -> bytes:
-        opened.append(name)
+        opened.append(str(name))
         return read(name, **options)
 
     Policy.random(game, 1).save(path)
-    monkeypatch.setattr(load, "read_bytes", counted)
+    monkeypatch.setattr(json_files, "read_bytes", counted)
     monkeypatch.setattr("sys.stdin", io.StringIO())
     for number, option in enumerate(["--terminal", "--no-open"], 1):
         assert play.main([path, option]) == 0
