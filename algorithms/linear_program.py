@@ -28,19 +28,19 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from algorithms.nashconv import nash_conv
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.support.arrays import Float64Array, IntpArray
 from algorithms.tree import CHANCE, Tree
 from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import PLAYERS
 
-MAX_ACTIONS = 250_000  # of all information sets: more take hours, or more memory than there is
-MAX_EXACT_ACTIONS = 20_000  # the same for fractions
+MAX_CHOICES = 250_000  # a tree of more takes hours, or more memory than there is
+MAX_EXACT_CHOICES = 20_000  # the same for fractions
 MAX_DENOMINATOR = 10**6  # of a chance probability or a payoff
 TOLERANCE = 1e-10  # the smallest that the solver accepts
 PROMISED = 1e-9  # NashConv of a solution, per chip of the largest payoff if that is above 1
 ZERO = 1e-9  # a smaller number in a solution is 0
-Plan: TypeAlias = list[Fraction]  # by sequence, (S + 1,)
+Plan: TypeAlias = list[Fraction]  # by sequence, (C + 1,)
 
 
 class Solution(NamedTuple):
@@ -60,7 +60,7 @@ class ExactSolution(NamedTuple):
 def solve_zero_sum(tree: Tree) -> Solution:
     """An equilibrium from the sequence-form linear programs."""
     require_solvable(tree)
-    plan = np.zeros(tree.num_slots + 1)
+    plan = np.zeros(tree.num_choices + 1)
     guarantees = []
     for player in PLAYERS:
         corner = _maxmin(tree, player)
@@ -79,7 +79,7 @@ def solve_exactly(tree: Tree) -> ExactSolution:
     """An equilibrium in fractions, of a small game."""
     require_solvable(tree, exactly=True)
     payoffs = exact_payoffs(tree)
-    plan = [Fraction(0)] * (tree.num_slots + 1)
+    plan = [Fraction(0)] * (tree.num_choices + 1)
     for player in PLAYERS:
         corner = _maxmin(tree, player)
         numbers = _exact_corner(tree, player, corner, payoffs)
@@ -89,7 +89,7 @@ def solve_exactly(tree: Tree) -> ExactSolution:
     if sum(guarantees) != 0:
         raise GameError(f"{tree.name}: no equilibrium in fractions was found; try without them")
     policy = []
-    for first, stop in pairwise(tree.first_slot.tolist()):
+    for first, stop in pairwise(tree.first_choice.tolist()):
         shares = plan[first + 1 : stop + 1]
         total = sum(shares)
         uniform = Fraction(1, stop - first)
@@ -105,11 +105,11 @@ def require_solvable(tree: Tree, *, exactly: bool = False) -> None:
         )
     if np.abs(tree.returns.sum(axis=0)).max() > 1e-9:
         raise GameError(f"{tree.name} is not zero-sum; the linear program needs a zero-sum game")
-    most = MAX_EXACT_ACTIONS if exactly else MAX_ACTIONS
-    if tree.num_slots > most:
+    most = MAX_EXACT_CHOICES if exactly else MAX_CHOICES
+    if tree.num_choices > most:
         program = "the linear program in fractions" if exactly else "the linear program"
         raise GameError(
-            f"{tree.name} has {tree.num_slots:,} actions at its information sets; {program} is "
+            f"{tree.name} has {tree.num_choices:,} choices at its information sets; {program} is "
             f"for at most {most:,}. CFR has no such limit"
         )
 
@@ -128,7 +128,7 @@ class _Side(NamedTuple):
     """One player in sequence form."""
 
     sequences: IntpArray  # (n,) its sequences in the tree, the empty one first
-    number: IntpArray  # (S + 1,) the number of each of them among these
+    number: IntpArray  # (C + 1,) the number of each of them among these
     constraints: sparse.csr_array  # E: (1 + own information sets, n)
 
 
@@ -140,15 +140,15 @@ def _side(tree: Tree, player: int) -> _Side:
         [ 1  0  0 ]
         [-1  1  1 ]
     """
-    own = np.flatnonzero(tree.slots[:, 1] == player)
+    own = np.flatnonzero(tree.choice_owner == player)
     sequences = np.append(0, own + 1)
-    number = np.zeros(tree.num_slots + 1, np.intp)
+    number = np.zeros(tree.num_choices + 1, np.intp)
     number[sequences] = np.arange(len(sequences))
     infosets = np.flatnonzero(tree.owner == player)
     row_of = np.zeros(len(tree.owner), np.intp)
     row_of[infosets] = np.arange(1, len(infosets) + 1)
     # The entries of three kinds: 1 for the empty sequence, 1 per action, -1 per parent.
-    rows = np.concatenate([[0], row_of[tree.slots[own, 0]], row_of[infosets]])
+    rows = np.concatenate([[0], row_of[tree.choice_infoset[own]], row_of[infosets]])
     columns = np.concatenate([[0], number[own + 1], number[tree.parent_sequence[infosets]]])
     entries = np.concatenate([np.ones(1 + len(own)), -np.ones(len(infosets))])
     shape = (len(infosets) + 1, len(sequences))
@@ -200,8 +200,8 @@ def _maxmin(tree: Tree, player: int) -> _Corner:
 
 
 def payoff_matrix(tree: Tree, player: int) -> Float64Array:
-    """A player's payoffs by its own and the opponent's sequence: `(S + 1, S + 1)`."""
-    matrix = np.zeros((tree.num_slots + 1,) * 2)
+    """A player's payoffs by its own and the opponent's sequence: `(C + 1, C + 1)`."""
+    matrix = np.zeros((tree.num_choices + 1,) * 2)
     sequences = tree.terminal_sequence[player], tree.terminal_sequence[1 - player]
     np.add.at(matrix, sequences, tree.terminal_payoff[player])
     return matrix
@@ -241,14 +241,14 @@ def guaranteed(tree: Tree, player: int, plan: Plan, payoffs: Sequence[Fraction])
     opponent = 1 - player
     sign = 1 if opponent == 0 else -1  # payoffs are player 0's
     # What the opponent wins after each of its sequences, from terminals and then upwards.
-    values = [Fraction(0)] * (tree.num_slots + 1)
+    values = [Fraction(0)] * (tree.num_choices + 1)
     ends = tree.terminal_sequence[[player, opponent]].T.tolist()
     for (own, other), payoff in zip(ends, payoffs, strict=True):
         if plan[own]:
             values[other] += sign * plan[own] * payoff
     for infoset in np.flatnonzero(tree.owner == opponent)[::-1].tolist():
-        first = int(tree.first_slot[infoset])
-        stop = int(tree.first_slot[infoset + 1])
+        first = int(tree.first_choice[infoset])
+        stop = int(tree.first_choice[infoset + 1])
         values[int(tree.parent_sequence[infoset])] += max(values[first + 1 : stop + 1])
     return -values[0]
 

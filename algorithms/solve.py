@@ -46,15 +46,6 @@ OPTIONS_OF_ITERATIONS = (
     "resume",
     "plot",
 )
-    "iterations",
-    "until",
-    "discounts",
-    "mode",
-    "seed",
-    "save",
-    "resume",
-    "plot",
-]
 MAX_ITERATIONS = 20_000_000  # iterations after which --until gives up
 MAX_ROWS = 24  # information sets that are printed
 MAX_LABEL = 120  # characters of an information set's label

@@ -14,8 +14,8 @@ from statistics import fmean
 import numpy as np
 
 from algorithms.cfr import VARIANTS
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import load_game
-from algorithms.nashconv import nash_conv
 from algorithms.solvers import make_solver
 
 AFTER = (100, 1_000, 10_000)

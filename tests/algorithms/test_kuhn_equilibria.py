@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from algorithms.compiled.nashconv import evaluate_policy, nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.kuhn_equilibria import (
     LARGEST_ALPHA,
@@ -19,7 +20,6 @@ from algorithms.kuhn_equilibria import (
     nash,
     nearest_nash,
 )
-from algorithms.nashconv import evaluate_policy, nash_conv
 from kuhn_bridge import INFORMATION_STATES, Action, State
 from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.rules import DEALS

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from algorithms import linear_program
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.kuhn_equilibria import nearest_nash
 from algorithms.linear_program import exact_payoffs, guaranteed, solve_exactly, solve_zero_sum
-from algorithms.nashconv import nash_conv
 from kuhn_bridge.errors import GameError
 from tests.games import DICE, KUHN3, LEDUC, tree
 
@@ -75,10 +75,10 @@ def test_a_corner_that_is_no_equilibrium_is_not_believed(monkeypatch):
         plan = exact_corner(game, player, corner, payoffs)
         if player == 1:
             return plan
-        first = {int(game.first_slot[i]) + 1 for i in np.flatnonzero(game.owner == 0)}
+        first = {int(game.first_choice[i]) + 1 for i in np.flatnonzero(game.owner == 0)}
         found = {0: Fraction(1)}
         for sequence in corner.sequences[1:].tolist():
-            parent = found[int(game.slots[sequence - 1, 2])]
+            parent = found[int(game.choice_parent[sequence - 1])]
             found[sequence] = parent if sequence in first else Fraction(0)
         return list(found.values())
 
@@ -89,10 +89,10 @@ def test_a_corner_that_is_no_equilibrium_is_not_believed(monkeypatch):
 
 def test_what_a_plan_guarantees_in_fractions():
     """Uniform play of Kuhn against a best response, as both players."""
-    plan = [Fraction(1)] * (TREE.num_slots + 1)
-    for slot, (infoset, _, parent, _) in enumerate(TREE.slots.tolist()):
-        actions = int(TREE.first_slot[infoset + 1] - TREE.first_slot[infoset])
-        plan[slot + 1] = plan[parent] / actions
+    plan = [Fraction(1)] * (TREE.num_choices + 1)
+    for choice, infoset in enumerate(TREE.choice_infoset.tolist()):
+        actions = int(TREE.legal[infoset].sum())
+        plan[choice + 1] = plan[int(TREE.parent_sequence[infoset])] / actions
     payoffs = exact_payoffs(TREE)
     lost = [-guaranteed(TREE, player, plan, payoffs) for player in (0, 1)]
     assert sum(lost) == Fraction(11, 12)  # uniform play's NashConv
@@ -110,10 +110,10 @@ def test_only_two_player_zero_sum_games_have_such_programs(solve):
 
 def test_games_that_are_too_large_are_refused_before_the_work(monkeypatch):
     monkeypatch.setattr("scipy.optimize.linprog", None)
-    monkeypatch.setattr(linear_program, "MAX_ACTIONS", 23)
-    with pytest.raises(GameError, match=r"24 actions .* is for at most 23. CFR has no such limit"):
+    monkeypatch.setattr(linear_program, "MAX_CHOICES", 23)
+    with pytest.raises(GameError, match=r"24 choices .* is for at most 23. CFR has no such limit"):
         solve_zero_sum(TREE)
-    monkeypatch.setattr(linear_program, "MAX_EXACT_ACTIONS", 22)
+    monkeypatch.setattr(linear_program, "MAX_EXACT_CHOICES", 22)
     with pytest.raises(GameError, match="the linear program in fractions is for at most 22"):
         solve_exactly(TREE)
 
