@@ -113,7 +113,8 @@ def run_solver(  # noqa: PLR0913  # options by name
             nash_conv = better.measure.nash_conv
             curve.append((stop, nash_conv))
             show()
-            if nash_conv <= until or watch(stop, nash_conv) is False:
+            goes_on = watch(stop, nash_conv)
+            if nash_conv <= until or goes_on is False:
                 break
     except KeyboardInterrupt:
         if not solver.iterations:
