@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from algorithms.games import KUHN, load_game
-from algorithms.learning.curve import draw, draw_bands, from_csv
+from algorithms.self_play.curve import draw, draw_bands, from_csv
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError
 

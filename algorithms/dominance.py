@@ -1,97 +1,166 @@
-"""Eliminate dominated strategies, and report where a policy plays dominated actions."""
+"""Dominated strategies: iterated elimination, and where a policy plays dominated actions."""
 
-import argparse
-import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 
-from algorithms.exact import two_player
-from algorithms.exact.two_player import Elimination, Exposure, Removal
-from algorithms.exact.values import nash_conv
-from algorithms.games import KUHN, Game, load_game
-from algorithms.policies import sources
-from algorithms.support import command
-from kuhn_bridge.rules import Action
+import numpy as np
+
+from algorithms.compiled.jit import compiled
+from algorithms.linear_program import payoff_matrix
+from algorithms.nashconv import reach_probabilities
+from algorithms.support.arrays import BoolArray, Float64Array
+from algorithms.tree import Tree
+from kuhn_bridge.errors import GameError
+from kuhn_bridge.rules import PLAYERS
+
+MAX_STRATEGIES = 2_000
+PAYOFF_TOLERANCE = 1e-12  # of the largest payoff: chance probabilities are rounded
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """An action that no surviving strategy plays, and the round that removed it."""
+
+    round: int
+    infoset: int
+    action: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """The removed actions, and the players' numbers of strategies at first and after each round."""
+
+    removals: tuple[Removal, ...]
+    sizes: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure(Removal):
+    """A dominated action that a policy plays, its probability, and its cost in chips per hand.
+
+    The cost is how much more the player would win by never playing the action, all else equal:
+    `cost` against the policy's own other seat, `worst` against the opponent that makes it highest.
+    """
+
+    probability: float
+    cost: float
+    worst: float
+
+
+def eliminate(tree: Tree, *, strict: bool = False) -> Elimination:
+    """Remove all dominated pure strategies of both players, in rounds, until there are none.
+
+    A strategy is dominated if another one is never worse and sometimes better (`strict`: always
+    better). Strategies are reduced: they do not choose at information sets that they never reach.
+    """
+    if tree.num_players != 2:
+        raise GameError(f"{tree.name} has {tree.num_players} players; elimination needs two")
+    plans = [reduced_strategies(tree, player) for player in PLAYERS]
+    payoffs = [plans[p] @ payoff_matrix(tree, p) @ plans[1 - p].T for p in PLAYERS]
+    slacks = [PAYOFF_TOLERANCE * max(1.0, np.abs(payoff).max()) for payoff in payoffs]
+    removals: list[Removal] = []
+    sizes = [(len(plans[0]), len(plans[1]))]
+    while True:
+        undominated = [~dominated_rows(payoffs[p], slacks[p], strict) for p in PLAYERS]
+        if all(mask.all() for mask in undominated):
+            return Elimination(tuple(removals), tuple(sizes))
+        for player in PLAYERS:
+            played, plans[player] = plans[player].any(axis=0), plans[player][undominated[player]]
+            removed = np.flatnonzero(played & ~plans[player].any(axis=0)) - 1
+            removals += [Removal(len(sizes), *tree.slots[s, [0, 3]].tolist()) for s in removed]
+            payoffs[player] = payoffs[player][np.ix_(undominated[player], undominated[1 - player])]
+        sizes.append((len(plans[0]), len(plans[1])))
+
+
+def reduced_strategies(tree: Tree, player: int) -> Float64Array:
+    """All pure strategies of a player as realization plans of 0 and 1: `(strategies, S + 1)`."""
+    plans = np.zeros((1, tree.num_slots + 1))
+    plans[0, 0] = 1
+    for infoset in np.flatnonzero(tree.owner == player):  # parents first
+        arrives = plans[:, tree.parent_sequence[infoset]] > 0
+        choices = []
+        for slot in range(tree.first_slot[infoset], tree.first_slot[infoset + 1]):
+            choice = plans[arrives]
+            choice[:, slot + 1] = 1
+            choices.append(choice)
+        plans = np.concatenate([plans[~arrives], *choices])
+        if len(plans) > MAX_STRATEGIES:
+            raise GameError(f"{tree.name} has more than {MAX_STRATEGIES:,} strategies per player")
+    return plans
+
+
+def exposures(
+    tree: Tree, policy: Float64Array, elimination: Elimination, *, above: float = 0.0
+) -> tuple[Exposure, ...]:
+    """Where a joint policy `(I, A)` plays dominated actions with probability over `above`.
+
+    Information sets where all actions were removed are left out: the mistake is to get there.
+    """
+    cleaned = without_dominated(tree, policy, elimination)
+    surviving, reach = _surviving_actions(tree, elimination), reach_probabilities(tree, policy)
+    found = []
+    for removal in elimination.removals:
+        infoset, action = removal.infoset, removal.action
+        if surviving[infoset].any() and policy[infoset, action] > above:
+            owner = int(tree.owner[infoset])
+            better = policy.copy()
+            better[infoset] = cleaned[infoset]
+            # The owner's gain, by the opponent's sequence.
+            gained = (reach_probabilities(tree, better) - reach) @ payoff_matrix(tree, owner)
+            cost = float(gained @ reach)
+            worst = float((reduced_strategies(tree, 1 - owner) @ gained).max())
+            probability = float(policy[infoset, action])
+            found.append(Exposure(removal.round, infoset, action, probability, cost, worst))
+    return tuple(found)
+
+
+def without_dominated(tree: Tree, policy: Float64Array, elimination: Elimination) -> Float64Array:
+    """The policy `(I, A)` with dominated actions removed and the others rescaled.
+
+    Unchanged where all actions were removed, because no surviving strategy arrives there.
+    """
+    left = _surviving_actions(tree, elimination)
+    left |= tree.legal & ~left.any(axis=1, keepdims=True)
+    weights = policy * left
+    unplayed = weights.sum(axis=1) == 0
+    weights[unplayed] = left[unplayed]
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _surviving_actions(tree: Tree, elimination: Elimination) -> BoolArray:
+    """Which actions some surviving strategy plays: `(I, A)`."""
+    left = tree.legal.copy()
+    for removal in elimination.removals:
+        left[removal.infoset, removal.action] = False
+    return left
+
+
+@compiled
+def dominated_rows(payoff: Float64Array, slack: float, strict: bool) -> BoolArray:
+    """Which rows of payoffs `(own strategies, opponent's)` another row dominates."""
+    rows, columns = payoff.shape
+    found = np.zeros(rows, np.bool_)
+    for row in range(rows):
+        for other in range(rows):
+            never_worse, better = other != row, strict
+            for column in range(columns):
+                margin = payoff[other, column] - payoff[row, column]
+                if margin < -slack or (strict and margin <= slack):
+                    never_worse = False
+                    break
+                better = better or margin > slack
+            if never_worse and better:
+                found[row] = True
+                break
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; exit 1 if the policy plays dominated actions."""
-    parser = command.Parser(prog="python -m algorithms.dominance", description=__doc__)
-    add = parser.add_argument
-    add("policy", nargs="?", metavar="POLICY", help=sources.HELP)
-    add("--game", metavar="NAME", help=sources.GAME_HELP)
-    add("--strict", action="store_true", help="remove only strategies that are always worse")
-    most = "tolerated probability of a dominated action (%(default)s)"
-    probability = command.number(0, 1, kind=float)
-    add("--max", type=probability, default=1e-6, metavar="P", help=most)
-    add("--trust", action="store_true", help="allow the model's file to run code")
-    add("--json", action="store_true", help="print one JSON object")
-    return parser.run(_run, argv)
+    """Run the command `dominance`, which is in `algorithms.reports.dominance_command`."""
+    from algorithms.reports.dominance_command import main as command
 
-
-def _run(args: argparse.Namespace) -> int:
-    policy = None
-    if args.policy is not None:
-        [policy] = sources.load_policies([args.policy], args.game, trust=args.trust)
-    game = policy.game if policy else load_game(args.game or KUHN)
-    removed = two_player.eliminate(game.tree, strict=args.strict)
-    removals = [_as_json(game, removal) for removal in removed.removals]
-    result = {"game": game.name} | asdict(removed) | {"removals": removals}
-    lines = _rounds(game, removed)
-    found: tuple[Exposure, ...] = ()
-    if policy:
-        found = two_player.exposures(game.tree, policy.table, removed, above=args.max)
-        cleaned = two_player.without_dominated(game.tree, policy.table, removed)
-        before, after = policy.nash_conv(), nash_conv(game.tree, cleaned)
-        shown = [asdict(exposure) | _as_json(game, exposure) for exposure in found]
-        result |= {"source": args.policy, "exposures": shown}
-        result |= {"nash_conv": before, "nash_conv_without": after}
-        lines += ["", *_verdict(game, args.policy, found, before, after)]
-    print(json.dumps(result) if args.json else "\n".join(lines))
-    return command.EXIT_FAILED if found else command.EXIT_OK
-
-
-def _as_json(game: Game, at: Removal | Exposure) -> dict[str, object]:
-    """Round, information set and action; Kuhn's actions by name, others by ID."""
-    action = Action(at.action).name if game.name == KUHN else at.action
-    player, key = int(game.tree.owner[at.infoset]), game.tree.keys[at.infoset]
-    return {"round": at.round, "player": player, "key": key, "action": action}
-
-
-def _label(game: Game, at: Removal | Exposure) -> str:
-    """E.g. `player_0 with J after check-bet: call`."""
-    return f"{game.infoset_label(at.infoset)}: {game.action_label(at.infoset, at.action)}"
-
-
-def _rounds(game: Game, removed: Elimination) -> list[str]:
-    lines = ["{} x {} reduced pure strategies".format(*removed.sizes[0])]
-    for number, size in enumerate(removed.sizes[1:], start=1):
-        lines.append("round {} leaves {} x {} and removes".format(number, *size))
-        lines += [f"  {_label(game, at)}" for at in removed.removals if at.round == number]
-    return lines if removed.removals else [*lines, "no strategy is dominated"]
-
-
-def _verdict(
-    game: Game, source: str, found: Sequence[Exposure], before: float, after: float
-) -> list[str]:
-    if not found:
-        return [f"{source} plays no dominated action"]
-    header = ("dominated action", "round", "played", "cost", "at worst")
-    rows = [
-        (
-            _label(game, at),
-            str(at.round),
-            *(f"{x:.4f}" for x in (at.probability, at.cost, at.worst)),
-        )
-        for at in found
-    ]
-    return [
-        f"{source} plays dominated actions (cost in chips per hand: against its own other seat, "
-        "and at worst, against the opponent that makes it highest)",
-        command.table(header, rows),
-        f"NashConv {before:.6f}; with the dominated actions removed {after:.6f}",
-    ]
+    return command(argv)
 
 
 if __name__ == "__main__":

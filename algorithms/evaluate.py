@@ -9,22 +9,22 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from algorithms.games import KUHN, Game
-from algorithms.learning import matches
-from algorithms.policies import Policy, sources
-from algorithms.policies.formats import STYLES
+from algorithms.policies import Policy, load
+from algorithms.policies.json_files import STYLES
+from algorithms.self_play import matches
 from algorithms.support import command
 
-KUHN_OPPONENTS = (*STYLES, "nash:0", "nash:1/3", sources.BEST_RESPONSE)
-OPPONENTS = ("uniform", "cfr+:100", sources.BEST_RESPONSE)
-NATIVE_OPPONENTS = ("uniform", sources.BEST_RESPONSE)  # solving takes minutes
+KUHN_OPPONENTS = (*STYLES, "nash:0", "nash:1/3", load.BEST_RESPONSE)
+OPPONENTS = ("uniform", "cfr+:100", load.BEST_RESPONSE)
+NATIVE_OPPONENTS = ("uniform", load.BEST_RESPONSE)  # solving takes minutes
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if a match is further from the exact value than chance explains."""
     parser = command.Parser(prog="python -m algorithms.evaluate", description=__doc__)
-    parser.add_argument("policy", metavar="POLICY", help=sources.HELP)
+    parser.add_argument("policy", metavar="POLICY", help=load.HELP)
     against = (
-        f"any POLICY, or {sources.BEST_RESPONSE} (to the policy); by default "
+        f"any POLICY, or {load.BEST_RESPONSE} (to the policy); by default "
         f"{' '.join(OPPONENTS)}, for {KUHN} {' '.join(KUHN_OPPONENTS)}, for games without a tree "
         "those that are found within seconds"
     )
@@ -56,11 +56,11 @@ def _run(args: argparse.Namespace) -> int:
 def _loaded(args: argparse.Namespace) -> tuple[Policy, dict[str, Policy]]:
     """The policy, and its opponents by name."""
     names = (args.policy, *(args.against or ()))
-    given = [sources.open_source(name, trust=args.trust) for name in names]
-    game = sources.game_of(given, args.game)
+    given = [load.open_source(name, trust=args.trust) for name in names]
+    game = load.game_of(given, args.game)
     policy = given[0].policy(game)
     policy = policy.greedy() if args.deterministic else policy
-    others = given[1:] or [sources.open_source(name) for name in _usual_opponents(game)]
+    others = given[1:] or [load.open_source(name) for name in _usual_opponents(game)]
     return policy, {other.name: other.policy(game, against=policy) for other in others}
 
 

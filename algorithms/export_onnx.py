@@ -8,7 +8,7 @@ from pathlib import Path
 
 from algorithms.games import KUHN
 from algorithms.policies import Policy
-from algorithms.policies.sources import game_of, open_source
+from algorithms.policies.load import game_of, open_source
 from algorithms.support.command import EXIT_OK, Parser
 from algorithms.support.errors import UsageError
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from algorithms.games import KUHN, Game
 from algorithms.playing import page, terminal
-from algorithms.policies import sources
-from algorithms.policies.sources import Source, open_source
-from algorithms.reporting import writing
-from algorithms.reporting.document import MAX_NODES
+from algorithms.policies import load
+from algorithms.policies.load import Source, open_source
+from algorithms.reports import writing
+from algorithms.reports.document import MAX_NODES
 from algorithms.support import command
 from algorithms.support.errors import UsageError
 from algorithms.support.server import Server
@@ -24,8 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command.Parser(prog="python -m algorithms.play", description=__doc__)
     add = parser.add_argument
     defaults = f"default {page.PERFECT}, perfect play; other games: {writing.USUAL_REFERENCE}"
-    add("policy", nargs="?", help=f"{sources.HELP} ({defaults})")
-    add("--game", metavar="NAME", help=sources.GAME_HELP)
+    add("policy", nargs="?", help=f"{load.HELP} ({defaults})")
+    add("--game", metavar="NAME", help=load.GAME_HELP)
     add("--terminal", action="store_true", help="play here instead of in the browser")
     add("--seed", type=int, help="the seed of cards and bot moves, with --terminal")
     port = f"the port to serve on ({PORT}, or any free one)"
@@ -39,7 +39,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.seed is not None and not args.terminal:
         raise UsageError("--seed requires --terminal: the page draws its own cards")
     given = [open_source(args.policy, trust=args.trust)] if args.policy else []
-    game = sources.game_of(given, args.game)
+    game = load.game_of(given, args.game)
     source = given[0] if given else open_source(writing.usual_reference(game))
     _require_playable(game, source, in_terminal=args.terminal)
     if args.terminal:

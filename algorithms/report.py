@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from algorithms.policies import sources
-from algorithms.reporting import writing
+from algorithms.policies import load
+from algorithms.reports import writing
 from algorithms.support import budget, command, files
 
 
@@ -17,8 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = command.Parser(prog="python -m algorithms.report", description=__doc__)
     add = parser.add_argument
-    add("policies", nargs="+", metavar="POLICY", help=f"{sources.HELP}; {sources.BEST_RESPONSE}")
-    add("--game", metavar="NAME", help=sources.GAME_HELP)
+    add("policies", nargs="+", metavar="POLICY", help=f"{load.HELP}; {load.BEST_RESPONSE}")
+    add("--game", metavar="NAME", help=load.GAME_HELP)
     add("--out", type=Path, default="report.html", metavar="HTML", help="the file (%(default)s)")
     shown = f"{writing.USUAL_REFERENCE}; {writing.NO_REFERENCE}: nothing"
     add("--equilibrium", metavar="POLICY", help=f"the policy to show beside them ({shown})")

@@ -8,22 +8,22 @@ import json
 import sys
 from collections.abc import Sequence
 
-from algorithms.learning import matches
-from algorithms.policies import sources
+from algorithms.policies import load
+from algorithms.self_play import matches
 from algorithms.support import command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if the mean of the hands is too far from the exact value."""
     parser = command.Parser(prog="python -m algorithms.simulate", description=__doc__)
-    policies = f"{sources.HELP}; {sources.BEST_RESPONSE}"
+    policies = f"{load.HELP}; {load.BEST_RESPONSE}"
     parser.add_argument("policies", nargs=2, metavar="POLICY", help=policies)
     matches.add_options(parser)
     return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
-    one, other = sources.load_policies(args.policies, args.game, trust=args.trust)
+    one, other = load.load_policies(args.policies, args.game, trust=args.trust)
     match = matches.play_match(one, other, hands=args.hands, seed=args.seed)
     names = (*one.game.agents, "both seats" if one.game.num_players == 2 else "all seats")
     if args.json:

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact import solving
-from algorithms.exact.kuhn import nearest_nash
-from algorithms.exact.native import NativeSolver
-from algorithms.exact.sampling import SAMPLING
-from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES
-from algorithms.games import KUHN, MAX_NODES, Game, load_game, make_solver
+from algorithms import solvers
+from algorithms.games import KUHN, MAX_NODES, Game, as_game, load_game, make_solver
+from algorithms.kuhn_equilibria import nearest_nash
+from algorithms.large_games.large_game import NativeSolver
+from algorithms.mccfr import SAMPLING
 from algorithms.policies import Policy
-from algorithms.policies.formats import to_names, to_percentages, to_players
+from algorithms.policies.json_files import to_names, to_percentages, to_players
+from algorithms.solvers import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_arrays, write_arrays
@@ -34,6 +34,22 @@ MAX_ROWS = 24  # information sets that are printed
 MAX_LABEL = 120  # characters of an information set's label
 CHECKPOINT = ".ckpt"  # replaces the policy's suffix
 CHECKPOINT_SECONDS = 600  # between checkpoints, each of which takes about a second per GiB
+
+
+def solve(
+    game: Game | str, variant: str = DEFAULT_VARIANT, *, iterations: int = DEFAULT_ITERATIONS
+) -> Policy:
+    """The average policy of a run of the CFR family.
+
+    Args:
+        game: a `Game` or its name.
+        variant: `cfr+` (the default), `cfr`, `lcfr`, `dcfr`, `pcfr+`, `cfr-simultaneous`,
+            `es-mccfr` or `os-mccfr`.
+        iterations: number of iterations (1,000 by default).
+    """
+    solver = make_solver(loaded := as_game(game), variant)
+    solver.run(iterations)
+    return Policy(loaded, solver.average_policy())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,7 +100,7 @@ def _run(args: argparse.Namespace) -> int:
                 checkpoint.write()
 
         until = args.until or -math.inf
-        solved = solving.run_solver(
+        solved = solvers.run_solver(
             solver, game.measure, iterations=limit, until=until, progress=advance
         )
     policy = Policy(game, solved.policy)
@@ -152,7 +168,7 @@ def _require(args: argparse.Namespace) -> None:
         )
 
 
-def _summary(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -> dict[str, Any]:
+def _summary(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -> dict[str, Any]:
     measure = solved.measure
     summary = {
         "game": policy.game.name,
@@ -173,7 +189,7 @@ def _summary(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -
     return summary
 
 
-def _report(args: argparse.Namespace, policy: Policy, solved: solving.Solved) -> Iterator[str]:
+def _report(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -> Iterator[str]:
     measure, game, known = solved.measure, policy.game, policy.game.closed_form
     yield game.size_label
     yield f"{args.variant}: {solved.iterations:,} iterations"
@@ -222,7 +238,7 @@ def _strategy(policy: Policy) -> Iterator[str]:
         yield f"... and {more:,} more (--out writes all)"
 
 
-def _plot(path: Path, title: str, curve: Sequence[solving.CurvePoint]) -> None:
+def _plot(path: Path, title: str, curve: Sequence[solvers.CurvePoint]) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")

@@ -22,7 +22,7 @@ from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
 
 if TYPE_CHECKING:
-    from algorithms.sweeping.plan import Plan
+    from algorithms.sweeps.plan import Plan
 
 HTML = "sweep.html"
 MAX_SHOWN = 5  # settings in a report, the best ones
@@ -60,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from algorithms.sweeping import results
-    from algorithms.sweeping.plan import read_plan
+    from algorithms.sweeps import results
+    from algorithms.sweeps.plan import read_plan
 
     folder, ended = args.report or args.out or Path("sweep"), True
     if args.report:
@@ -77,7 +77,7 @@ def _run(args: argparse.Namespace) -> int:
     results.write_report(folder, report)
     models, page = results.best_models(folder, report)[:MAX_SHOWN], ""
     if args.html and models:
-        from algorithms.reporting.writing import report_document, write_document
+        from algorithms.reports.writing import report_document, write_document
 
         document = report_document([str(model) for model in models], decisions=0)
         write_document(folder / HTML, document)
@@ -96,8 +96,8 @@ def _run(args: argparse.Namespace) -> int:
 def _planned(args: argparse.Namespace, folder: Path) -> Plan:
     """The plan of a new sweep."""
     from algorithms.games import load_game
-    from algorithms.learning.settings import configure, is_measured, require_trainable
-    from algorithms.sweeping import plan
+    from algorithms.self_play.settings import configure, is_measured, require_trainable
+    from algorithms.sweeps import plan
 
     if (folder / plan.PLAN_FILE).exists():
         raise UsageError(f"--out {folder}: has a sweep already; add --resume to continue it")
@@ -128,7 +128,7 @@ def _planned(args: argparse.Namespace, folder: Path) -> Plan:
 
 def _resumed(args: argparse.Namespace, folder: Path) -> Plan:
     """The stored plan of the folder; options that differ from it are an error."""
-    from algorithms.sweeping.plan import read_plan
+    from algorithms.sweeps.plan import read_plan
 
     stored, planned = read_plan(folder), None
     for option in ("game", "seeds", "set", "trials", "storage", "checkpoint_every"):
@@ -161,7 +161,7 @@ def _confirming(args: argparse.Namespace, plan: Plan) -> Plan:
 
 def _sweep(args: argparse.Namespace, plan: Plan, folder: Path) -> tuple[Plan, bool]:
     """Run the plan; return it with the chosen settings, and whether all runs ended."""
-    from algorithms.sweeping.running import run_sweep
+    from algorithms.sweeps.running import run_sweep
 
     quiet, address = args.quiet or args.json, args.address or os.environ.get("RAY_ADDRESS")
     if not quiet:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from algorithms.games import load_game
-from algorithms.learning.settings import (
+from algorithms.self_play.settings import (
     Settings,
     configure,
     describe,
@@ -31,7 +31,7 @@ from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
 
 if TYPE_CHECKING:
-    from algorithms.learning.curve import Point
+    from algorithms.self_play.curve import Point
 
 WRITTEN = (".zip", ".csv", ".png", ".json", ".ckpt")
 HTML = ".html"
@@ -64,9 +64,9 @@ def _run(args: argparse.Namespace) -> int:
     settings, state = _settings(args, path)  # before the libraries, which take seconds to import
     import torch
 
-    from algorithms.learning.saving import save_results
-    from algorithms.learning.training import Training
-    from algorithms.reporting.writing import report_document, write_document
+    from algorithms.reports.writing import report_document, write_document
+    from algorithms.self_play.saving import save_results
+    from algorithms.self_play.training_run import Training
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
     checkpoint = path if settings.recipe == "self-play" else None
@@ -109,7 +109,7 @@ def _settings(args: argparse.Namespace, path: Path) -> tuple[Settings, dict[str,
     given = {name: value for name, value in vars(args).items() if name in known}
     state = None
     if args.resume:
-        from algorithms.learning.training import read_checkpoint
+        from algorithms.self_play.training_run import read_checkpoint
 
         state = read_checkpoint(path)
         stored = state["settings"]
@@ -142,7 +142,7 @@ def _require_possible(args: argparse.Namespace) -> None:
 
 def _plan(args: argparse.Namespace, settings: Settings, done: int) -> str:
     """What is trained, what measuring costs, and the files that are written."""
-    from algorithms.learning.saving import LAST, holds_models
+    from algorithms.self_play.saving import LAST, holds_models
 
     start, game, cost = f", from step {done:,}" if done else "", load_game(settings.game), ""
     suffixes = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []

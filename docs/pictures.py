@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algorithms.exact.cfr import Solver
-from algorithms.exact.kuhn import LARGEST_ALPHA, nash
-from algorithms.exact.values import nash_conv
+from algorithms.cfr import Solver
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.learning.curve import from_csv
+from algorithms.kuhn_equilibria import LARGEST_ALPHA, nash
+from algorithms.nashconv import nash_conv
+from algorithms.self_play.curve import from_csv
 from kuhn_bridge import INFORMATION_STATES, Action, Policy
 
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from algorithms import train_ppo
-from algorithms.reporting.writing import report_document, write_document
+from algorithms.reports.writing import report_document, write_document
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE / "leduc-report.html"

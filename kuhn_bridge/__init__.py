@@ -25,7 +25,8 @@ from kuhn_bridge.state import State
 
 if TYPE_CHECKING:
     from algorithms.games import Game, load_game
-    from algorithms.policies import Policy, load_policy, solve
+    from algorithms.policies import Policy, load_policy
+    from algorithms.solve import solve
     from kuhn_bridge.kuhn_v0 import env, raw_env
 
 __version__ = "0.2.0"
@@ -41,6 +42,7 @@ if not TYPE_CHECKING:  # a type checker should report unknown names
         {
             "kuhn_bridge.kuhn_v0": "env raw_env",
             "algorithms.games": "Game load_game",
-            "algorithms.policies": "Policy load_policy solve",
+            "algorithms.policies": "Policy load_policy",
+            "algorithms.solve": "solve",
         },
     )

@@ -12,10 +12,10 @@ from kuhn_bridge.lazy import lazy_names
 
 if TYPE_CHECKING:
     # Not public: for `Policy.lower_bound`, whose package may not import learning.
-    from algorithms.learning.best_response import LowerBound as LowerBound  # noqa: PLC0414
-    from algorithms.learning.best_response import lower_bound as lower_bound  # noqa: PLC0414
-    from algorithms.learning.environments import SelfPlayEnv, SelfPlayVecEnv
-    from algorithms.learning.learner import SelfPlay
+    from algorithms.lower_bound import LowerBound as LowerBound  # noqa: PLC0414
+    from algorithms.lower_bound import lower_bound as lower_bound  # noqa: PLC0414
+    from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
+    from algorithms.self_play.learner import SelfPlay
 
 __all__ = ["SelfPlay", "SelfPlayEnv", "SelfPlayVecEnv"]
 
@@ -23,8 +23,8 @@ if not TYPE_CHECKING:  # a type checker should report unknown names
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "algorithms.learning.best_response": "LowerBound lower_bound",
-            "algorithms.learning.environments": "SelfPlayEnv SelfPlayVecEnv",
-            "algorithms.learning.learner": "SelfPlay",
+            "algorithms.lower_bound": "LowerBound lower_bound",
+            "algorithms.self_play.environments": "SelfPlayEnv SelfPlayVecEnv",
+            "algorithms.self_play.learner": "SelfPlay",
         },
     )

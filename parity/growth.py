@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.exact.solving import MODES, make_solver
 from algorithms.games import load_game
+from algorithms.solvers import MODES, make_solver
 from algorithms.support.command import EXIT_OK, Parser, number, table
 from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress

@@ -10,18 +10,18 @@ from typing import Any
 
 import pyspiel
 
-from algorithms.exact.values import evaluate_policy
 from algorithms.games.kuhn import kuhn
+from algorithms.nashconv import evaluate_policy
 from algorithms.policies import Policy, load_policy
-from algorithms.policies.openspiel import to_pyspiel_tabular, to_python_tabular
+from algorithms.policies.openspiel_policies import to_pyspiel_tabular, to_python_tabular
 from algorithms.support.command import EXIT_INTERRUPTED
 from kuhn_bridge.bridge import INFORMATION_STATES
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, Action
 from kuhn_bridge.web.check import report
-from parity.games import ITERATES, openspiel_nash_conv, openspiel_values, random_policies
 from parity.registry import Settings, Skipped, Subject, Tally, check
+from parity.tree_games import ITERATES, openspiel_nash_conv, openspiel_values, random_policies
 
 GROUP = "policies"
 STEPS = 100_000  # after which the small model is no longer uniform
@@ -55,8 +55,8 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
     policy = load_policy(model, kuhn())
     if model.suffix == ".onnx":
         return policy, model
+    from algorithms.policies.load import open_source
     from algorithms.policies.onnx_writer import export
-    from algorithms.policies.sources import open_source
 
     path = scratch_folder() / "policy.onnx"
     export(open_source(str(model)).network(kuhn()), kuhn(), path)

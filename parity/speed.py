@@ -17,14 +17,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from algorithms.exact.cfr import VARIANTS
-from algorithms.exact.phantom.rules import with_public_stones
-from algorithms.exact.phantom.values import Evaluator
-from algorithms.exact.phantom.walk import find_tries, walk
-from algorithms.exact.simulator import Simulator
-from algorithms.exact.solving import Mode, make_solver
-from algorithms.exact.values import nash_conv, nash_convs
+from algorithms.cfr import VARIANTS
+from algorithms.compiled.simulator import Simulator
 from algorithms.games import kuhn, load_game
+from algorithms.large_games.phantom.evaluation import Evaluator
+from algorithms.large_games.phantom.rules import with_public_stones
+from algorithms.nashconv import nash_conv, nash_convs
+from algorithms.solvers import Mode, make_solver
 from algorithms.support.command import EXIT_OK, Parser, number, table
 from algorithms.support.errors import unknown
 from algorithms.support.files import replacing, require_png
@@ -33,6 +32,7 @@ from kuhn_bridge import kuhn_v0
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State
 from parity.benchmark import GAMES as LARGE
+from parity.reference.phantom_walk import find_tries, walk
 
 Contender: TypeAlias = Callable[[int], int]  # does about n units of work, and returns how many
 Maker: TypeAlias = Callable[[], Contender]
@@ -190,7 +190,7 @@ def _rate(contender: Contender, units: int) -> float:
 
 def contests() -> Iterator[Contest]:
     """All contests, with the peers that are installed."""
-    from parity.nodes import shimmed  # which imports OpenSpiel
+    from parity.kuhn import shimmed  # which imports OpenSpiel
 
     names = {OPENSPIEL: KUHN, "OpenSpiel (Python)": "python_kuhn_poker"}
     peers: dict[str, Maker] = {peer: partial(_openspiel, name) for peer, name in names.items()}
@@ -418,8 +418,8 @@ def _walk(game: str) -> Contender:
 def _trained(recipe: str) -> Contender:
     import torch
 
-    from algorithms.learning.settings import configure
-    from algorithms.learning.training import Training
+    from algorithms.self_play.settings import configure
+    from algorithms.self_play.training_run import Training
 
     torch.set_num_threads(1)
 

@@ -49,13 +49,24 @@ def refused(capfd):
 
 # Tests that take seconds: a browser, training runs, compilation, all of `parity.check`.
 SLOW = {
-    *("test_page", "test_web", "test_terminal", "test_examples", "test_own_game", "test_commands"),
+    *("test_page", "test_web", "test_terminal", "test_examples", "test_own_game", "test_main"),
     *("test_train_ppo", "test_learner", "test_sweep", "test_checkpoint", "test_figures"),
-    *("test_export_onnx", "test_strangers", "test_sb3", "test_best_response", "test_matches"),
-    *("test_parity_candidate", "test_parity_command", "test_parity_games", "test_parity_policies"),
-    *("test_phantom", "test_liars_dice", "test_native_commands", "test_large_games"),
-    *("test_fast", "test_cfr", "test_sampling", "test_evaluate", "test_solve", "test_rps"),
-    *("test_nashconv", "test_pettingzoo", "test_games", "test_cache", "test_openspiel"),
+    *("test_export_onnx", "test_strangers", "test_networks", "test_lower_bound", "test_matches"),
+    *(
+        "test_parity_candidate",
+        "test_parity_command",
+        "test_parity_tree_games",
+        "test_parity_policies",
+    ),
+    *("test_phantom", "test_liars_dice", "test_large_game_commands", "test_sampled_games"),
+    *("test_compiled_cfr", "test_cfr", "test_mccfr", "test_evaluate", "test_solve", "test_rps"),
+    *(
+        "test_nashconv_command",
+        "test_pettingzoo",
+        "test_games",
+        "test_tree_cache",
+        "test_openspiel",
+    ),
     *("test_report", "test_report_page"),
     "onnx",  # the page of the documentation
 }
@@ -63,8 +74,8 @@ SLOW = {
 
 # The longest tests start first, so that all processes finish at about the same time.
 LONGEST = (
-    *("test_sweep", "test_page", "test_report_page", "test_parity_native", "test_train_ppo"),
-    *("test_best_response", "test_native", "test_parity_games", "test_parity_command"),
+    *("test_sweep", "test_page", "test_report_page", "test_parity_large_games", "test_train_ppo"),
+    *("test_lower_bound", "test_large_game", "test_parity_tree_games", "test_parity_command"),
 )
 
 

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from sb3_contrib import MaskablePPO
 
 from algorithms.policies import load_policy
-from algorithms.policies.sources import game_of, open_source
+from algorithms.policies.load import game_of, open_source
 
 
 class Spaces(gymnasium.Env):

@@ -6,10 +6,10 @@ import numpy as np
 import pyspiel
 import pytest
 
-from algorithms.exact.cfr import VARIANTS
+from algorithms.cfr import VARIANTS
 from algorithms.games import load_game
-from algorithms.games.native import find_native
-from parity.native import tree_of_states
+from algorithms.large_games import find_native
+from parity.large_games import tree_of_states
 
 
 def dark_hex(rows, cols, version):

@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
-from algorithms.exact import values
+from algorithms import nashconv
 from algorithms.games import kuhn
 
 # importing them registers the checks
-from parity import games, native, nodes, policies  # noqa: F401
+from parity import policies  # noqa: F401
 from parity.registry import CHECKS, GAME_CHECKS, NATIVE_CHECKS, Settings, run
 
 QUICK = Settings(quick=True)
@@ -25,7 +25,7 @@ def measured(**changes):
     """A measure of which some attributes are wrong."""
 
     def evaluate(tree, table):
-        right = values.evaluate_policy(tree, table)
+        right = nashconv.evaluate_policy(tree, table)
         names = ("nash_conv", "gains", "values", "best_values", "best_responses")
         return SimpleNamespace(**({name: getattr(right, name) for name in names} | changes))
 

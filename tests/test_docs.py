@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import kuhn_bridge
-from algorithms.exact.solving import DEFAULT_ITERATIONS, DEFAULT_VARIANT, NAMES
+from algorithms.__main__ import COMMANDS
 from algorithms.games import MAX_NODES
-from algorithms.learning.settings import KINDS, Settings, default
+from algorithms.self_play.settings import KINDS, Settings, default
+from algorithms.solvers import DEFAULT_ITERATIONS, DEFAULT_VARIANT, NAMES
 from algorithms.support import budget
-from parity.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]

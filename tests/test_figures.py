@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from algorithms.learning.curve import Point, from_csv
-from algorithms.learning.settings import configure
-from algorithms.learning.training import Training
+from algorithms.self_play.curve import Point, from_csv
+from algorithms.self_play.settings import configure
+from algorithms.self_play.training_run import Training
 
 ROOT = Path(__file__).parent.parent
 LEDUC = "leduc_poker"

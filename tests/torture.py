@@ -225,7 +225,7 @@ def _policy(folder: Path) -> Any:
 
 def kills(count: int, draw: random.Random, folder: Path) -> Row:
     """A training run killed at random moments and resumed each time ends with the same policy."""
-    import algorithms.learning.training  # noqa: F401  # once, before the forks
+    import algorithms.self_play.training_run  # noqa: F401  # once, before the forks
 
     row = Row("kills of a training run, each resumed")
     os.waitpid(_started(folder, *TRAIN), 0)
@@ -257,7 +257,7 @@ def kills(count: int, draw: random.Random, folder: Path) -> Row:
 
 def flipped_bits(count: int, draw: random.Random, folder: Path) -> Row:
     """Every flipped bit of a checkpoint is refused."""
-    from algorithms.learning.training import read_checkpoint
+    from algorithms.self_play.training_run import read_checkpoint
 
     row, path = Row("bits flipped in checkpoints"), folder / "model.ckpt"
     child = _started(folder, *TRAIN)

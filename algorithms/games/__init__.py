@@ -6,8 +6,8 @@ A `Game` has a tree, observations and labels.
 from functools import lru_cache
 from typing import Any
 
-from algorithms.exact import solving
-from algorithms.exact.cfr import VARIANTS
+from algorithms import solvers
+from algorithms.cfr import VARIANTS
 from algorithms.games.game import Game
 from algorithms.games.kuhn import NAME as KUHN
 from algorithms.games.kuhn import kuhn
@@ -62,14 +62,14 @@ def as_game(game: Any) -> Game:
 
 
 def make_solver(
-    game: Game, variant: str = solving.DEFAULT_VARIANT, **options: Any
-) -> solving.AnySolver:
+    game: Game, variant: str = solvers.DEFAULT_VARIANT, **options: Any
+) -> solvers.AnySolver:
     """The solver of a variant of CFR, on the game's tree or on its native form.
 
-    `options` are those of `algorithms.exact.solving.make_solver`; only trees have them.
+    `options` are those of `algorithms.solvers.make_solver`; only trees have them.
     """
     if game.native is None:
-        return solving.make_solver(game.tree, variant, **options)
+        return solvers.make_solver(game.tree, variant, **options)
     if variant not in NATIVE_VARIANTS or options:
         raise GameError(
             f"{game.name} is solved without a tree: by {', '.join(NATIVE_VARIANTS)}, without "

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from algorithms.exact.native import NativeGame
-from algorithms.exact.tree import Tree
-from algorithms.exact.values import Measure, evaluate_policy
 from algorithms.games import openspiel
-from algorithms.games.cache import find_tree, keep_tree
+from algorithms.games.tree_cache import find_tree, keep_tree
+from algorithms.large_games.large_game import NativeGame
+from algorithms.nashconv import Measure, evaluate_policy
 from algorithms.support.arrays import Float32Array
 from algorithms.support.progress import progress
+from algorithms.tree import Tree
 from kuhn_bridge.errors import GameError
 
 
@@ -81,7 +81,7 @@ class Game:
     def find_native(self) -> NativeGame | None:
         """The native form, also of a game that fits a tree; None if there is none."""
         # Here, so that other games do not wait for this module.
-        from algorithms.games.native import find_native
+        from algorithms.large_games import find_native
 
         return find_native(self.origin)
 

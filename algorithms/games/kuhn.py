@@ -5,10 +5,10 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from algorithms.exact.kuhn import UNIFORM_NASH_CONV, VALUE
-from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from algorithms.games.game import ClosedForm, Game
+from algorithms.kuhn_equilibria import UNIFORM_NASH_CONV, VALUE
 from algorithms.support.arrays import Float32Array
+from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state, parse_information_state
 from kuhn_bridge.rules import AGENTS, BETTING, PLAYERS, Action, Card
 from kuhn_bridge.state import OBSERVATION_SIZE, State, encode

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from algorithms.support.errors import UsageError, first_line, unknown
 from algorithms.support.files import silent_stderr
 from algorithms.support.progress import Advance
+from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from kuhn_bridge.errors import BridgeError, GameError, short_repr
 
 MAX_NODES = 10_000_000

@@ -6,11 +6,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from algorithms.exact import kuhn as exact
-from algorithms.exact.values import action_values
+from algorithms import kuhn_equilibria as exact
 from algorithms.games import kuhn
-from algorithms.policies.formats import to_names
-from algorithms.policies.sources import Source, is_file, open_source
+from algorithms.nashconv import action_values
+from algorithms.policies.json_files import to_names
+from algorithms.policies.load import Source, is_file, open_source
 
 # The equilibrium in the middle reaches every information set, so every mistake against it costs.
 PERFECT_ALPHA = Fraction(1, 6)

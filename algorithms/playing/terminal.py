@@ -10,10 +10,10 @@ from functools import partial
 from itertools import count
 from random import Random
 
-from algorithms.exact.tree import CHANCE, TERMINAL
-from algorithms.exact.values import action_values, expected_values
 from algorithms.games import KUHN, Game
+from algorithms.nashconv import action_values, expected_values
 from algorithms.policies import Policy
+from algorithms.tree import CHANCE, TERMINAL
 
 KUHN_RULES = """\
 Three cards: J is lowest, K is highest. Each player gets one; the third stays hidden.

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from algorithms.exact.values import ROW_SUM_TOLERANCE, Measure
 from algorithms.games import KUHN, Game, as_game, kuhn
-from algorithms.policies import formats, openspiel
+from algorithms.nashconv import ROW_SUM_TOLERANCE, Measure
+from algorithms.policies import json_files, openspiel_policies
 from algorithms.policies.network import Network, Output, as_network, network_table, uniform_network
 from algorithms.support import budget, files
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
@@ -103,7 +103,7 @@ class Policy:
                 or a list of probabilities.
             game: a `Game`, a name or a `pyspiel.Game`; required if the policy has no `game`.
         """
-        return cls(*openspiel.read_policy(policy, game))
+        return cls(*openspiel_policies.read_policy(policy, game))
 
     @classmethod
     def from_network(
@@ -124,11 +124,11 @@ class Policy:
         100. player_0's second pair is after check-bet; player_1's first pair is after a check, the
         second after a bet.
         """
-        return cls(kuhn(), formats.from_percentages(percentages))
+        return cls(kuhn(), json_files.from_percentages(percentages))
 
     def to_openspiel(self) -> Any:
         """An `open_spiel.python.policy.Policy`; for `kuhn` it uses the IDs of `kuhn_poker`."""
-        return openspiel.to_openspiel_policy(self.game, self.table)
+        return openspiel_policies.to_openspiel_policy(self.game, self.table)
 
     def nash_conv(self) -> float:
         """Sum over players of (value of a best response - value of the policy), chips per hand."""
@@ -180,20 +180,20 @@ class Policy:
 
     def to_document(self) -> dict[str, Any]:
         """The policy as the JSON object that `save` writes."""
-        name, head = self.game.name, {"format": formats.FORMAT}
+        name, head = self.game.name, {"format": json_files.FORMAT}
         if name == KUHN:
-            return head | {"version": 1, "policy": formats.to_names(self.table)}
-        players = formats.to_players(self.game.tree, self.table)
+            return head | {"version": 1, "policy": json_files.to_names(self.table)}
+        players = json_files.to_players(self.game.tree, self.table)
         return head | {"version": 2, "game": name, "players": players}
 
     @classmethod
     def from_document(cls, document: Any, game: Game | str | None = None) -> Policy:
         """The policy of a JSON object that `to_document` returned, or of its text."""
         text = document if isinstance(document, str) else json.dumps(document)
-        name, parsed = formats.parse(text.encode())
+        name, parsed = json_files.parse(text.encode())
         loaded = as_game(name if game is None else game)
-        formats.require_same_game(name, loaded)
-        return cls(loaded, formats.to_table(parsed, loaded))
+        json_files.require_same_game(name, loaded)
+        return cls(loaded, json_files.to_table(parsed, loaded))
 
     def save(self, path: str | Path) -> None:
         """Write a file that `load_policy` reads back exactly, whole or not at all.
@@ -246,7 +246,7 @@ class Policy:
         return f"<Policy of {self.game.name}, {infosets:,} information sets>"
 
     def __str__(self) -> str:
-        return formats.kuhn_text(self.table) if self.game.name == KUHN else repr(self)
+        return json_files.kuhn_text(self.table) if self.game.name == KUHN else repr(self)
 
     def _tables(self) -> tuple[Any, ...]:
         """The tables: one, or one per player in a native large game."""

@@ -12,7 +12,7 @@ const TYPES = {
 /** @typedef {keyof typeof TYPES} Dtype */
 /** @typedef {{dtype: Dtype, data: string}} Encoded */
 /** @typedef {InstanceType<typeof TYPES[Dtype]>} Numbers */
-/** What `algorithms.exact.action_values` has of one policy; slots are legal actions.
+/** What `algorithms.nashconv.action_values` has of one policy; slots are legal actions.
  * @typedef {{probabilities: Numbers, values: Numbers, costs: Numbers, reach: Numbers,
  *   losses: Numbers, beliefs: Numbers, ranking: Numbers}} Tables */
 /** @typedef {{name: string, role: string | null, index: number, nash_conv?: number,

@@ -1,0 +1,1 @@
+"""Fast twins of plain functions, compiled with Numba."""

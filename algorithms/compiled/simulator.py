@@ -1,0 +1,311 @@
+"""Many hands of a game at once on its tree: a hand is one number, the node where it stands.
+
+Chance, and seats that a fixed policy plays, move inside `step`. When a hand ends, the next one is
+dealt. Everything is drawn from one stream of random bits, so equal seeds give equal hands.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from algorithms.compiled.jit import STEP, compiled, draw, mixed
+from algorithms.support import arrays
+from algorithms.tree import CHANCE, TERMINAL, Tree
+from kuhn_bridge.errors import IllegalActionError
+
+# The golden ratio times 2^64: its multiples modulo 2^64 fill the range more evenly than any draws.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MOVES, _WAITS, _ENDED = 0, 1, 2  # what happens at a node: see `Rules.state`
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+class Rules(NamedTuple):
+    """A tree as compiled code plays it: N nodes, I information sets, A actions, P players."""
+
+    state: arrays.UInt8Array  # (N,) _MOVES: chance or a fixed policy acts; _WAITS: for an action
+    player: arrays.Int8Array  # (N,) who acts: a player, CHANCE or TERMINAL
+    infoset: arrays.Int32Array  # (N,) -1 where no player acts
+    first_child: arrays.Int32Array  # (N + 1,)
+    child: arrays.Int16Array  # (I, A) which child an action leads to, -1 where illegal
+    chance: arrays.Float64Array  # (N,) running sums of chance's probabilities among siblings
+    policy: arrays.Float64Array  # (I, A) running sums of the fixed policies' probabilities
+    returns: arrays.Float32Array  # (N, P)
+    deals: arrays.Int32Array  # (D, 2) nodes after chance's first moves: a cell's own, and its alias
+    own_share: arrays.UInt64Array  # (D,) how much of a cell is its own, times 2^32 (Vose 1991)
+    first_acts: bool  # whether no opponent acts before the first action of a hand
+
+
+class Hands(NamedTuple):
+    """The state of n hands, which steps change in place."""
+
+    node: arrays.Int32Array  # (n,)
+    acted: arrays.Int8Array  # (n,) who acted in the last step
+    reached: arrays.Int32Array  # (n,) the node that the last step led to: terminal, or `node`
+    counters: arrays.UInt64Array  # (2,) state of the random stream, number of hands dealt
+
+
+class Simulator:
+    """n hands of a tree game, one decision each per step.
+
+    The number of a hand determines its deal: over many hands each deal occurs as often as its
+    probability says, with less noise than random deals. Chance later in a hand is random.
+    `opponents` are tables `(I, A)` that play some seats, but not all.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        hands: int,
+        *,
+        seed: int = 0,
+        opponents: Mapping[int, npt.ArrayLike] | None = None,
+    ) -> None:
+        self.tree = tree
+        self._rules = rules_of(tree, opponents or {})
+        self._legal_first = np.argsort(~tree.legal, axis=1, kind="stable").astype(np.uint8)
+        self._num_legal = tree.legal.sum(axis=1).astype(np.uint8)
+        node, reached = np.zeros((2, hands), np.int32)
+        self._hands = Hands(node, np.zeros(hands, np.int8), reached, np.zeros(2, np.uint64))
+        self.seed(seed)
+        self.deal()
+
+    @property
+    def seats(self) -> arrays.Int8Array:
+        """The player to act in each hand: `(n,)`."""
+        return self._rules.player[self._hands.node]
+
+    @property
+    def infosets(self) -> arrays.Int32Array:
+        """The information set of each player to act: `(n,)`."""
+        return self._rules.infoset[self._hands.node]
+
+    @property
+    def nodes(self) -> arrays.Int32Array:
+        """The node of each hand: `(n,)`."""
+        return self._hands.node.copy()
+
+    @property
+    def acted(self) -> arrays.Int8Array:
+        """The player who acted in the last step of each hand: `(n,)`."""
+        return self._hands.acted
+
+    @property
+    def returns(self) -> arrays.Float32Array:
+        """Every player's returns where a hand ended in the last step, else 0: `(n, P)`."""
+        return self._rules.returns[self._hands.reached]
+
+    @property
+    def ended(self) -> arrays.BoolArray:
+        """Whether a hand ended in the last step: `(n,)`."""
+        return np.equal(self._rules.state[self._hands.reached], _ENDED)
+
+    def seed(self, seed: int) -> None:
+        """Restart the random stream."""
+        self._hands.counters[0] = new_stream(seed)[0]
+
+    def deal(self) -> None:
+        """Deal the first n hands."""
+        self._hands.counters[1] = 0
+        _deal(self._rules, self._hands, everywhere=True)
+
+    def step(self, actions: npt.NDArray[np.integer[Any]]) -> None:
+        """Play one action per hand `(n,)`; illegal ones raise an error and change nothing."""
+        if np.shape(actions) != self._hands.node.shape:
+            raise IllegalActionError(
+                f"{len(self._hands.node):,} hands need as many actions; got {np.shape(actions)}"
+            )
+        if (hand := _first_illegal(self._rules, self._hands.node, actions)) < len(actions):
+            raise IllegalActionError(f"action {actions[hand]} is illegal in hand {hand}")
+        _step(self._rules, self._hands, actions)
+        if not self._rules.first_acts:
+            _deal(self._rules, self._hands, everywhere=False)
+
+    def random_actions(self) -> arrays.UInt8Array:
+        """A legal action for each hand, all equally likely: `(n,)`."""
+        actions = np.empty(len(self._hands.node), np.uint8)
+        _random_actions(self._rules, self._hands, self._num_legal, self._legal_first, actions)
+        return actions
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the next step depends on, except the opponents."""
+        return {"node": self._hands.node.tolist(), "counters": self._hands.counters.tolist()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from a state of `get_state`."""
+        self._hands.node[:] = state["node"]
+        self._hands.counters[:] = np.array(state["counters"], np.uint64)
+
+
+def new_stream(seed: int) -> arrays.UInt64Array:
+    """The state `(1,)` of the random stream of a `Simulator` with that seed, for `draw`."""
+    return np.random.default_rng(seed).integers(2**63, size=1, dtype=np.uint64)
+
+
+def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
+    """The arrays of a tree in which opponents' tables `(I, A)` play some seats."""
+    policy = tree.uniform()
+    for seat, table in opponents.items():
+        own = tree.owner == seat
+        policy[own] = np.asarray(table, np.float64)[own]
+    inside = (tree.player == CHANCE) | np.isin(tree.player, list(opponents))
+    state = np.select([tree.player == TERMINAL, inside], [_ENDED, _MOVES], _WAITS)
+    # The nodes after chance's first moves, where no player has acted.
+    deals = np.flatnonzero((tree.player != CHANCE) & ~tree.sequence.any(axis=0)).astype(np.int32)
+    own_share, alias = _alias_table(tree.chance_reach[deals])
+    chance = np.zeros(tree.num_nodes)
+    for node in np.flatnonzero(tree.player == CHANCE):
+        children = slice(tree.first_child[node], tree.first_child[node + 1])
+        chance[children] = running_sums(tree.chance_probability[None, children])[0]
+    return Rules(
+        state.astype(np.uint8),
+        tree.player,
+        tree.infoset,
+        tree.first_child,
+        np.where(tree.legal, np.cumsum(tree.legal, axis=1) - 1, -1).astype(np.int16),
+        chance,
+        running_sums(policy),
+        np.ascontiguousarray(tree.returns.T, np.float32),
+        np.column_stack([deals, deals[alias]]),
+        np.rint(own_share * 2**32).astype(np.uint64),
+        bool((state[deals] == _WAITS).all()),
+    )
+
+
+def running_sums(probabilities: npt.ArrayLike) -> arrays.Float64Array:
+    """Running sums of each row, `(R, A)`, ending in exactly 1 at the last action with weight."""
+    sums = np.cumsum(np.asarray(probabilities, np.float64), axis=1)
+    return np.asarray(sums / sums[:, -1:])
+
+
+def _alias_table(
+    probabilities: arrays.Float64Array,
+) -> tuple[arrays.Float64Array, arrays.IntpArray]:
+    """D cells of equal size: the share of each that is its own, and the index that has the rest."""
+    count = len(probabilities)
+    share, alias = probabilities * count / probabilities.sum(), np.arange(count)
+    small = [i for i in range(count) if share[i] < 1]
+    large = [i for i in range(count) if share[i] >= 1]
+    while small and large:
+        i, j = small.pop(), large[-1]
+        alias[i] = j
+        share[j] -= 1 - share[i]
+        if share[j] < 1:
+            small.append(large.pop())
+    share[small + large] = 1.0  # up to rounding
+    return share, alias
+
+
+@compiled
+def _first_illegal(rules: Rules, node: arrays.Int32Array, actions: npt.NDArray[Any]) -> int:
+    """The first hand whose action is illegal, or the number of hands."""
+    first, width = len(node), np.uint64(rules.child.shape[1])
+    for i in range(len(node)):
+        action = np.uint64(actions[i])  # a negative number becomes far larger than `width`
+        known = min(action, width - np.uint64(1))
+        infoset = np.uint64(rules.infoset[np.uint64(node[i])])
+        legal = (action == known) & (rules.child[infoset, known] >= 0)
+        first = min(first, i + legal * len(node))  # no branch
+    return first
+
+
+@compiled
+def _advance(rules: Rules, node: Any, stream: arrays.UInt64Array) -> Any:
+    """The next node at which an action is given or the hand ends, after chance and opponents."""
+    while rules.state[node] == _MOVES:
+        number, next_node = draw(stream), rules.first_child[node]
+        if rules.player[node] == CHANCE:
+            while rules.chance[next_node] <= number:
+                next_node += 1
+        else:
+            infoset, action = rules.infoset[node], 0
+            while rules.policy[infoset, action] <= number:
+                action += 1
+            next_node += rules.child[infoset, action]
+        node = next_node
+    return node
+
+
+@compiled
+def deal_of(rules: Rules, hand: np.uint64) -> int:
+    """The node after the deal of a hand, given by its number."""
+    place = ((hand * GOLDEN) >> _HALF) * np.uint64(len(rules.deals))
+    cell = place >> _HALF
+    return int(rules.deals[cell, np.uint64(place & _LOW >= rules.own_share[cell])])
+
+
+@compiled
+def _next_hand(rules: Rules, counters: arrays.UInt64Array) -> Any:
+    """The first node of the next hand in which an action is to be given."""
+    while True:
+        deal = deal_of(rules, counters[1])
+        counters[1] += np.uint64(1)
+        node = _advance(rules, deal, counters)
+        if rules.state[node] != _ENDED:
+            return node
+
+
+@compiled
+def _deal(rules: Rules, hands: Hands, everywhere: bool) -> None:
+    for i in range(len(hands.node)):
+        if everywhere or rules.state[hands.reached[i]] == _ENDED:
+            hands.node[i] = _next_hand(rules, hands.counters)
+
+
+@compiled
+def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
+    """Play legal actions, and deal new hands where no opponent would act first in them."""
+    hand, dealing = hands.counters[1], np.uint64(rules.first_acts)
+    for i in range(len(actions)):
+        here = np.uint64(hands.node[i])  # unsigned: no test whether it counts from the end
+        child = rules.child[np.uint64(rules.infoset[here]), np.uint64(actions[i])]
+        node = np.uint64(rules.first_child[here] + child)
+        if rules.state[node] == _MOVES:
+            node = np.uint64(_advance(rules, np.int64(node), hands.counters))
+        hands.acted[i], hands.reached[i] = rules.player[here], node
+        # Without a branch, which would be mispredicted too often: `_ENDED` has the bit 2.
+        dealt = (np.uint64(rules.state[node]) >> np.uint64(1)) & dealing
+        hands.node[i] = node ^ ((node ^ np.uint64(deal_of(rules, hand))) & (np.uint64(0) - dealt))
+        hand += dealt
+    hands.counters[1] = hand
+
+
+@compiled
+def _random_actions(
+    rules: Rules,
+    hands: Hands,
+    num_legal: arrays.UInt8Array,
+    legal_first: arrays.UInt8Array,
+    actions: arrays.UInt8Array,
+) -> None:
+    stream, infosets = hands.counters[0], rules.infoset
+    for i in range(len(actions)):
+        stream += STEP
+        infoset = np.uint64(infosets[np.uint64(hands.node[i])])
+        bits = mixed(stream) >> _HALF
+        actions[i] = legal_first[infoset, (bits * np.uint64(num_legal[infoset])) >> _HALF]
+    hands.counters[0] = stream
+
+
+@compiled
+def play_out(rules: Rules, hands: int, stream: arrays.UInt64Array) -> arrays.Int64Array:
+    """The number of `hands` that end at each node if opponents play all seats: `(N,)`."""
+    counts = np.zeros(len(rules.player), np.int64)
+    for _ in range(hands):
+        counts[_advance(rules, 0, stream)] += 1
+    return counts
+
+
+@compiled
+def play_hands(rules: Rules, streams: arrays.UInt64Array) -> arrays.Int64Array:
+    """The terminal nodes of n hands in which opponents play all seats: `(n,)`.
+
+    The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
+    first states. So two policies play the same hand until they choose different actions.
+    """
+    nodes, stream = np.zeros(len(streams), np.int64), np.zeros(1, np.uint64)
+    for hand in range(len(streams)):
+        stream[0] = streams[hand]
+        nodes[hand] = _advance(rules, 0, stream)
+    return nodes

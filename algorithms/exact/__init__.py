@@ -1,1 +1,0 @@
-"""Exact game theory on trees: values, solvers, linear programs, elimination."""

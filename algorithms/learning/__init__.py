@@ -1,1 +1,0 @@
-"""Self-play: environments, networks, recipes, training."""

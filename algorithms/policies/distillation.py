@@ -1,0 +1,238 @@
+"""Distillation: fit a network to a policy, so that it loses as little as possible.
+
+With sigma the policy, pi_p(I) the reach probability of information set I by its owner's own
+actions, and f the network's policy (a softmax over the legal actions), the loss is
+
+    L = sum over I of pi_p(I) * (- sum over a of sigma(I, a) log f(I, a))          cross-entropy
+
+An opponent chooses where it goes, but nobody can make a player visit an information set that the
+player's own actions avoid. So an error at I costs chips in proportion to pi_p(I), not to the
+probability that an episode arrives there. Without these weights most of the network is spent on
+information sets that never occur.
+
+Half of the weight goes into sampling and half into the loss: I is drawn with probability in
+proportion to sqrt(pi_p(I)) and its cross-entropy is multiplied by sqrt(pi_p(I)). The expectation is
+L, and neither are a few information sets drawn all the time, nor do a few samples dominate a batch.
+
+Adam (Kingma and Ba 2015) takes steps that fall linearly to 0, so that the noise of sampling dies
+out. The network is measured along the way and the best one is kept. (Hinton, Vinyals and Dean 2015
+called the idea distillation; Rusu et al. 2016 did it with policies.)
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, IntpArray
+from algorithms.support.progress import Advance
+
+LEARNING_RATE = 4e-3
+POINTS = 25  # how often the network is measured
+ILLEGAL = -1e9  # is added to the logits of illegal actions
+
+
+class Batch(NamedTuple):
+    """Information sets that were drawn, and what the network should play there."""
+
+    inputs: torch.Tensor  # float32 (n, size)
+    policy: torch.Tensor  # float32 (n, A)
+    mask: torch.Tensor  # float32 (n, A): 0 where an action is legal, else ILLEGAL
+    weights: torch.Tensor  # float32 (n,) of each information set's cross-entropy
+
+
+class Source(Protocol):
+    """The policy to which a network is fitted, as batches of information sets."""
+
+    num_infosets: int
+
+    def draw(self, random: np.random.Generator, size: int) -> Batch:
+        """Information sets in proportion to the square root of their weights."""
+
+
+def default_steps(infosets: int) -> int:
+    """The number of optimizer's steps for a policy of that many information sets."""
+    return int(np.clip(250 * np.sqrt(infosets), 1_000, 8_000))
+
+
+def default_batch_size(infosets: int) -> int:
+    """The number of information sets per step, for a policy of that many."""
+    return int(np.clip(6 * np.sqrt(infosets), 64, 2_048))
+
+
+class Fit(NamedTuple):
+    """How a fit went; the network holds the best weights that were measured."""
+
+    steps: int
+    curve: tuple[tuple[int, float], ...]  # steps, and the measure after them
+    interrupted: bool = False
+
+    @property
+    def best(self) -> float | None:
+        """The smallest measure, which is that of the network; None if nothing was measured."""
+        return min((value for _, value in self.curve), default=None)
+
+
+class StratifiedSampler:
+    """Draws numbers 0 to n - 1 in proportion to weights `(n,)`, spread evenly over each batch.
+
+    One number is drawn from each of `size` equal shares of the total weight, so a batch has every
+    information set about as often as it should, which is less noise than independent draws.
+    """
+
+    def __init__(self, weights: Float64Array) -> None:
+        self._cumulative = np.cumsum(weights)
+
+    def draw(self, random: np.random.Generator, size: int) -> IntpArray:
+        """Numbers `(size,)` in ascending order."""
+        shares = (np.arange(size) + random.random(size)) / size
+        numbers = np.searchsorted(self._cumulative, shares * self._cumulative[-1], side="right")
+        return np.asarray(np.minimum(numbers, len(self._cumulative) - 1), np.intp)
+
+
+class TableSource:
+    """A policy with one row per information set, all of them in memory."""
+
+    def __init__(
+        self, inputs: Float32Array, table: Float64Array, legal: BoolArray, weights: Float64Array
+    ) -> None:
+        # Only information sets where something is decided, and where their owner goes, matter.
+        used = np.flatnonzero((weights > 0) & (legal.sum(axis=1) > 1))
+        if len(used) == 0:
+            used = np.flatnonzero(weights > 0)
+        self.num_infosets = len(used)
+        roots = np.sqrt(weights[used])
+        self._sampler = StratifiedSampler(roots)
+        self._inputs = torch.from_numpy(np.array(inputs[used], np.float32))
+        self._policy = torch.from_numpy(np.array(table[used], np.float32))
+        self._mask = torch.from_numpy(np.where(legal[used], 0, ILLEGAL).astype(np.float32))
+        # Divided by the mean of a draw, so that the steps of all games are about as long.
+        mean = float((roots * roots).sum() / roots.sum())
+        self._weights = torch.from_numpy((roots / mean).astype(np.float32))
+
+    def draw(self, random: np.random.Generator, size: int) -> Batch:
+        """Information sets in proportion to the square root of their weights."""
+        drawn = torch.from_numpy(self._sampler.draw(random, size))
+        return Batch(
+            inputs=self._inputs[drawn],
+            policy=self._policy[drawn],
+            mask=self._mask[drawn],
+            weights=self._weights[drawn],
+        )
+
+
+def fit_network(  # noqa: PLR0913  # options by name
+    actor: nn.Module,
+    inputs: Float32Array,
+    table: Float64Array,
+    legal: BoolArray,
+    weights: Float64Array,
+    *,
+    steps: int | None = None,
+    batch_size: int | None = None,
+    seed: int = 0,
+    measure: Callable[[], float] | None = None,
+    progress: Advance | None = None,
+) -> Fit:
+    """Fit a network, float32 `(n, size)` -> logits `(n, A)`, to a table; it is changed in place.
+
+    Args:
+        actor: network whose parameters are fitted, starting from what they are.
+        inputs: what the network sees at each information set: `(I, size)`.
+        table: policy to be played there: `(I, A)`.
+        legal: which actions are legal there: `(I, A)`.
+        weights: reach probability of each information set by its owner's own actions: `(I,)`.
+        steps: number of optimizer's steps; by default `default_steps`.
+        batch_size: number of information sets per step; by default `default_batch_size`.
+        seed: random seed of the draws.
+        measure: NashConv of the network as it is now; the best one that was measured is kept.
+        progress: called with the number of steps so far and a note.
+    """
+    source = TableSource(inputs, table, legal, weights)
+    return fit(
+        actor,
+        source,
+        steps=steps,
+        batch_size=batch_size,
+        seed=seed,
+        measure=measure,
+        progress=progress,
+    )
+
+
+def fit(  # noqa: PLR0913  # options by name
+    actor: nn.Module,
+    source: Source,
+    *,
+    steps: int | None = None,
+    batch_size: int | None = None,
+    seed: int = 0,
+    measure: Callable[[], float] | None = None,
+    points: int = POINTS,
+    progress: Advance | None = None,
+) -> Fit:
+    """Fit a network to batches of a source, as `fit_network` does; Ctrl-C ends the fit early.
+
+    The network is measured `points` times, the last time after the last step.
+    """
+    if steps is None:
+        steps = default_steps(source.num_infosets)
+    if batch_size is None:
+        batch_size = default_batch_size(source.num_infosets)
+    random = np.random.default_rng(seed)
+    parameters = list(actor.parameters())
+    device = parameters[0].device
+    optimizer = torch.optim.Adam(parameters, lr=LEARNING_RATE, fused=True)
+    measured_steps = {round(steps * (point + 1) / points) for point in range(points)}
+    curve: list[tuple[int, float]] = []
+    best = _copied(actor)
+    step = 0
+    interrupted = False
+
+    def measure_now() -> None:
+        nonlocal best
+        if measure is None:
+            return
+        value = measure()
+        if not curve or value < min(known for _, known in curve):
+            best = _copied(actor)
+        curve.append((step, value))
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # more threads mostly wait for each other in layers of this size
+    try:
+        for done in range(steps):
+            optimizer.param_groups[0]["lr"] = LEARNING_RATE * (1 - done / steps)
+            batch = Batch(*(tensor.to(device) for tensor in source.draw(random, batch_size)))
+            optimizer.zero_grad()
+            loss = weighted_cross_entropy(actor(batch.inputs), batch)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            step = done + 1
+            if step in measured_steps:
+                measure_now()
+                if progress:
+                    progress(step, f"NashConv {curve[-1][1]:.2e}" if curve else "")
+    except KeyboardInterrupt:
+        interrupted = True
+        if not curve or curve[-1][0] < step:
+            measure_now()
+    finally:
+        torch.set_num_threads(threads)
+    if measure is not None:
+        actor.load_state_dict(best)
+    return Fit(steps=step, curve=tuple(curve), interrupted=interrupted)
+
+
+def weighted_cross_entropy(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """The mean over a batch of weight * cross-entropy over the legal actions."""
+    log_probabilities = (logits + batch.mask).log_softmax(dim=1)
+    cross_entropy = -(batch.policy * log_probabilities).sum(dim=1)
+    return (batch.weights * cross_entropy).mean()
+
+
+def _copied(module: nn.Module) -> dict[str, torch.Tensor]:
+    """A copy of the module's weights."""
+    return {name: tensor.clone() for name, tensor in module.state_dict().items()}

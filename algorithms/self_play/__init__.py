@@ -1,0 +1,1 @@
+"""Self-play: environments, networks, training runs."""

@@ -1,0 +1,185 @@
+"""Hands between policies in games of any size: on the tree, or on OpenSpiel's states.
+
+Common random numbers: every hand has its own stream of random numbers, and its j-th move, of chance
+or of a player, uses the j-th number. The hands of each policy are independent and correctly
+distributed. Two policies play a hand identically until they choose different actions. The mean
+difference of their returns is therefore unbiased, and has a smaller variance than with independent
+hands.
+"""
+
+import argparse
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from algorithms.compiled.jit import STEP, mixed
+from algorithms.compiled.simulator import new_stream, play_hands, play_out, rules_of
+from algorithms.games import Game
+from algorithms.nashconv import expected_values, joint_policy
+from algorithms.policies import Policy, load
+from algorithms.self_play.states import Observer, StatePolicy, draw_actions, draw_outcome, origin
+from algorithms.support import command
+from algorithms.support.arrays import Float64Array, UInt64Array
+from algorithms.support.progress import Advance, progress
+from algorithms.tree import CHANCE, Tree
+
+# A table `(I, A)`, played on the tree, or a function, played on OpenSpiel's states.
+SeatPolicy: TypeAlias = Float64Array | StatePolicy
+
+AT_ONCE = 4096  # hands played at a time on states: enough for a network's batches
+CHUNK = 1 << 20  # hands played at a time on a tree
+MIN_HANDS = 30  # fewer do not give a usable standard error
+MAX_HANDS = 10**12
+MAX_ERRORS = 5.0  # a correct mean differs by more in one of two million matches
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A policy's mean return in chips per hand, and its exact value where that is known."""
+
+    hands: int
+    mean: float
+    standard_error: float
+    exact: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the mean."""
+        half = 1.959964 * self.standard_error
+        return self.mean - half, self.mean + half
+
+    @property
+    def errors_off(self) -> float:
+        """How many standard errors lie between the mean and the exact value; 0 if unknown."""
+        gap = 0.0 if self.exact is None else abs(self.mean - self.exact)
+        if gap < 1e-9:
+            return 0.0
+        return gap / self.standard_error if self.standard_error else math.inf
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command that plays matches."""
+    add = parser.add_argument
+    add("--game", metavar="NAME", help=load.GAME_HELP)
+    hands = command.number(MIN_HANDS, MAX_HANDS)
+    add("--hands", type=hands, default=100_000, help="number of hands per seat (%(default)s)")
+    seed = "random seed of deals and draws (%(default)s)"
+    add("--seed", type=command.number(0), default=0, help=seed)
+    add("--trust", action="store_true", help="let a model's file run code")
+    add("--json", action="store_true", help="print one JSON object")
+
+
+def as_json(names: Sequence[str], samples: Sequence[Sample]) -> dict[str, Any]:
+    """The samples by name, each with its interval."""
+    named = zip(names, samples, strict=True)
+    return {name: asdict(sample) | {"interval": sample.interval} for name, sample in named}
+
+
+def exit_code(matches: Iterable[Sequence[Sample]]) -> int:
+    """`EXIT_FAILED` if a seat's mean is further from the exact value than chance explains."""
+    off = max(sample.errors_off for *seats, _ in matches for sample in seats)
+    return command.EXIT_FAILED if off > MAX_ERRORS else command.EXIT_OK
+
+
+def play_match(one: Policy, other: Policy, *, hands: int, seed: int = 0) -> tuple[Sample, ...]:
+    """The results of `one` in each seat with `other` in all others, and in all seats together.
+
+    On states all seatings play the same hands, which reduces the variance of the mean over seats.
+    On the tree, where hands cost almost nothing, they play different hands. `hands` is the number
+    in each seat.
+    """
+    game, players = one.game, range(one.game.num_players)
+    with progress("playing", len(players) * hands) as show:
+        if game.fits_tree:
+            tables = [one.table, other.table]
+            samples = simulate(game.tree, tables, hands=hands, seed=seed, progress=show)
+            return (*samples, all_seats(samples))
+        seatings = [[one if player == seat else other for player in players] for seat in players]
+        streams, won = hand_streams(seed, hands), np.empty((len(players), hands))
+        for first in range(0, hands, AT_ONCE):
+            part = slice(first, first + AT_ONCE)
+            for seat, seated in enumerate(seatings):
+                play = [policy.probabilities for policy in seated]
+                won[seat, part] = hand_returns(game, play, streams[part])[:, seat]
+            show(first * len(players), "hands")
+    exact: list[Any] = [None] * (len(players) + 1)
+    if game.is_exact:
+        tables = [tuple(policy.table[p] for p, policy in enumerate(seated)) for seated in seatings]
+        values = [game.measure(table).values[seat] for seat, table in enumerate(tables)]
+        exact = [*values, sum(values) / len(players)]
+    *seats, together = map(_sample, (*won, won.mean(axis=0)), exact)
+    return (*seats, replace(together, hands=won.size))
+
+
+def simulate(
+    tree: Tree, policies: Sequence[Float64Array], *, hands: int, seed: int, progress: Advance
+) -> list[Sample]:
+    """The returns of `policies[0]` in each seat against `policies[1]` in all others, per seat."""
+    stream, samples, players = new_stream(seed), [], range(tree.num_players)
+    for seat in players:
+        policy = joint_policy(tree, [policies[player != seat] for player in players])
+        rules = rules_of(tree, dict.fromkeys(players, policy))
+        count = np.zeros(tree.num_nodes, np.int64)
+        for start in range(0, hands, CHUNK):
+            count += play_out(rules, min(CHUNK, hands - start), stream)
+            progress(seat * hands + start, "hands")
+        won = tree.returns[seat]
+        mean = float(count @ won) / hands
+        variance = float(count @ (won - mean) ** 2) / max(hands - 1, 1)
+        error = math.sqrt(variance / hands)
+        samples.append(Sample(hands, mean, error, expected_values(tree, policy)[seat]))
+    return samples
+
+
+def all_seats(samples: Sequence[Sample]) -> Sample:
+    """The mean over all seats of a tree, with equal weights."""
+    hands, means, errors, exact = zip(*map(astuple, samples), strict=True)
+    seats = len(samples)
+    return Sample(sum(hands), sum(means) / seats, math.hypot(*errors) / seats, sum(exact) / seats)
+
+
+def _sample(won: Float64Array, exact: float | None) -> Sample:
+    """The mean over independent hands `(n,)`, and its standard error."""
+    error = float(won.std(ddof=1)) / math.sqrt(len(won))
+    return Sample(len(won), float(won.mean()), error, exact)
+
+
+def hand_streams(seed: int | Sequence[int], hands: int) -> UInt64Array:
+    """The first states of the random streams of many hands: `(hands,)`."""
+    return np.random.default_rng(seed).integers(2**64, size=hands, dtype=np.uint64)
+
+
+def hand_returns(game: Game, policies: Sequence[Any], streams: UInt64Array) -> Float64Array:
+    """All players' returns in each hand, with one `SeatPolicy` per seat: `(hands, P)`."""
+    if not callable(policies[0]):
+        ends = play_hands(rules_of(game.tree, dict(enumerate(policies))), streams)
+        return np.asarray(game.tree.returns.T[ends], np.float64)
+    starts = range(0, len(streams), AT_ONCE)
+    return np.concatenate([_play_states(game, policies, streams[i : i + AT_ONCE]) for i in starts])
+
+
+def _play_states(game: Game, policies: Sequence[Any], streams: UInt64Array) -> Float64Array:
+    """The returns `(n, P)` of n hands that are played move by move, in parallel."""
+    new_state, observe = origin(game).new_initial_state, Observer(game)
+    states = [new_state() for _ in streams]
+    waiting, streams = np.arange(len(states)), streams.copy()
+    while len(waiting):
+        streams += STEP
+        bits: Any = mixed(streams[waiting])  # type: ignore[arg-type]  # compiled for arrays too
+        numbers = (bits >> np.uint64(11)) * 2.0**-53  # in [0, 1)
+        players = np.array([states[hand].current_player() for hand in waiting])
+        for player in np.unique(players).tolist():
+            turn = players == player
+            hands, drawn = [states[hand] for hand in waiting[turn]], numbers[turn]
+            if player == CHANCE:
+                outcomes = [state.chance_outcomes() for state in hands]
+                actions = [draw_outcome(*pair) for pair in zip(outcomes, drawn, strict=True)]
+            else:
+                actions = draw_actions(policies[player], *observe(hands, players[turn]), drawn)
+            for state, action in zip(hands, actions, strict=True):
+                state.apply_action(action)
+        waiting = waiting[[not states[hand].is_terminal() for hand in waiting]]
+    return np.array([state.returns() for state in states])

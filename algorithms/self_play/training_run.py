@@ -1,0 +1,309 @@
+"""A training run: its model and callback, its checkpoints, and how it is stopped."""
+
+import io
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from signal import SIGINT, signal
+from threading import Event, current_thread, main_thread
+from typing import Any
+
+import numpy as np
+import torch
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.vec_env import DummyVecEnv
+from torch import nn
+from torch.distributions import Distribution
+
+from algorithms.games import Game, load_game
+from algorithms.policies import Policy, load_policy
+from algorithms.policies.load import open_source
+from algorithms.policies.model_zip import actor_of
+from algorithms.policies.network import as_network, network_table
+from algorithms.self_play.curve import BOUND, COLUMNS, Point
+from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
+from algorithms.self_play.learner import SCHEDULED, InfosetPolicy, SelfPlay, diverged
+from algorithms.self_play.naive_ppo import MeasureOnly, usual_model
+from algorithms.self_play.settings import Settings, is_bounded, is_measured
+from algorithms.support.arrays import Float64Array
+from algorithms.support.errors import UsageError, first_line
+from algorithms.support.files import read_checksummed, write_checksummed
+
+# Momentum from the last rollout would make the policy rotate.
+ADAM = {"betas": (0.5, 0.999), "eps": 1e-5}
+BOUND_HANDS = 20_000  # hands that measure a response at a point of the curve
+NEVER = 1e-9  # a network's probability of an action that is never played
+
+
+class Training(BaseCallback):
+    """One training run; as a callback, it writes checkpoints between updates and stops the run.
+
+    `watch` is called with each point of the learning curve, and in between with the latest figures.
+    Without `checkpoint`, a file, no checkpoints are written; they are `checkpoint_every` decisions
+    apart. The `learner` has the `last` and the `average` policy, the `recorder` the learning curve.
+    """
+
+    model: Any
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        tensorboard: Path | None = None,
+        watch: Callable[[Point], None] | None = None,
+        checkpoint: Path | None = None,
+        checkpoint_every: int = 1_000_000,
+    ) -> None:
+        super().__init__()
+        self.settings, self.game = settings, load_game(settings.game)
+        self._path, self._every, self._written = checkpoint, checkpoint_every, -1
+        self._stop, self.stopped = Event(), False  # by Ctrl-C
+        self.model = _model(settings, self.game, str(tensorboard) if tensorboard else None)
+        self.callback = _callback(settings, self.game, watch)
+        if settings.init:
+            self._start_from(Path(settings.init))
+        self.callback.init_callback(self.model)
+        self.learner, self.recorder = self.callback.learner, self.callback.recorder
+
+    def run(self) -> None:
+        """Train to the end, or until Ctrl-C."""
+        with _interrupt(self._stop), fast_torch():
+            try:
+                self.model.learn(
+                    self.settings.steps - self.model.num_timesteps,
+                    callback=CallbackList([self, self.callback]),
+                    log_interval=10 if self.model.tensorboard_log else None,
+                    reset_num_timesteps=self.model._last_obs is None,
+                )
+            except _Stopped:
+                self.callback.on_training_end()
+            except (ValueError, RuntimeError):  # torch refuses logits that are not finite
+                if all(weight.isfinite().all() for weight in self.model.policy.parameters()):
+                    raise
+                raise diverged(self.model) from None
+
+    def _on_rollout_start(self) -> None:
+        self.stopped = self._stop.is_set()
+        due = self._written < 0 or self.model.num_timesteps - self._written >= self._every
+        if self._path and (due or self.stopped):
+            write_checkpoint(self._path, self.get_state())
+            self._written = self.model.num_timesteps
+        if self.stopped:
+            raise _Stopped
+
+    def _on_step(self) -> bool:
+        return True
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the next update depends on, in types that load without running code."""
+        model, random = self.model, np.random.get_state(legacy=True)
+        return {
+            "settings": asdict(self.settings),
+            "policy": model.policy.state_dict(),
+            "optimizer": model.policy.optimizer.state_dict(),
+            "callback": self.callback.get_state(),
+            "steps": model.num_timesteps,
+            "updates": model._n_updates,
+            "remaining": model._current_progress_remaining,
+            "observations": torch.as_tensor(model._last_obs),
+            "starts": torch.as_tensor(np.asarray(model._last_episode_starts)),
+            "envs": model.env.env_method("get_state"),
+            "torch": torch.get_rng_state(),
+            "numpy": [part.tolist() if isinstance(part, np.ndarray) else part for part in random],
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from a state of `get_state`."""
+        model = self.model
+        try:
+            model.policy.load_state_dict(state["policy"])
+            model.policy.optimizer.load_state_dict(state["optimizer"])
+            self.callback.set_state(state["callback"])
+            self._written = model.num_timesteps = state["steps"]
+            model._n_updates = state["updates"]
+            model._current_progress_remaining = state["remaining"]
+            model._last_obs = state["observations"].numpy()
+            model._last_episode_starts = state["starts"].numpy()
+            for index, slot in enumerate(state["envs"]):
+                model.env.env_method("set_state", slot, indices=index)
+            torch.set_rng_state(state["torch"])
+            np.random.set_state(tuple(state["numpy"]))
+        except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
+            raise UsageError(f"not a checkpoint of this run ({first_line(error)})") from None
+
+    def _start_from(self, path: Path) -> None:
+        """Start with the policy of a saved model."""
+        policy, actor = self.model.policy, actor_of(self.model.policy)
+        if self.settings.kind == "states":
+            weights = open_source(str(path)).network(self.game).module.state_dict().values()
+            try:  # layer by layer, since the layers may have other names
+                actor.load_state_dict(dict(zip(actor.state_dict(), weights, strict=True)))
+            except (ValueError, RuntimeError):
+                want = ", ".join(str(tuple(weight.shape)) for weight in actor.parameters())
+                other = f"init={path}: its network has other layers; want weights {want}"
+                raise UsageError(other) from None
+        elif self.settings.kind == "table":
+            policy.set_table(load_policy(path, game=self.game).table)
+        else:
+            imitate(actor, self.game, load_policy(path, game=self.game).table)
+
+
+def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write a training run's state under a checksum: the whole file or nothing."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    write_checksummed(path, file.getvalue())
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The state that `write_checkpoint` wrote, bit for bit, loaded without running code."""
+    try:
+        content = read_checksummed(path)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is nothing to resume") from None
+    except UsageError as error:
+        raise UsageError(f"not a complete checkpoint of a training run: {error}") from None
+    try:
+        state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+        _ = state["settings"], state["steps"]
+    except Exception:  # the checksum matched, so it is another kind of file
+        raise UsageError(f"{path}: not a checkpoint of a training run") from None
+    return state
+
+
+def imitate(actor: nn.Module, game: Game, table: Float64Array) -> None:
+    """Fit a network's weights to play `table` `(I, A)`, with no illegal actions even without masks.
+
+    L-BFGS minimises the KL divergence; a dozen information sets take half a second, to about 1e-5.
+    """
+    inputs = torch.tensor(game.network_inputs()).double()
+    target = torch.tensor(table).clamp(min=NEVER)
+    iterations = min(300, max(30, 500_000 // len(inputs)))
+    options: Any = {"max_iter": iterations, "line_search_fn": "strong_wolfe"}
+    options |= {"tolerance_grad": 1e-10, "tolerance_change": 1e-14}
+    optimizer = torch.optim.LBFGS([*actor.double().parameters()], **options)
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        divergence = nn.functional.kl_div(actor(inputs).log_softmax(1), target, reduction="sum")
+        divergence.backward()  # type: ignore[no-untyped-call]
+        return divergence
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    actor.float()
+
+
+def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskablePPO:
+    """The stock `MaskablePPO` of a run, untrained, with its environment."""
+    kind, rate, n_envs, seed = settings.kind, settings.learning_rate, settings.n_envs, settings.seed
+    common: dict[str, Any] = {
+        "n_steps": settings.n_steps,
+        "n_epochs": settings.epochs,
+        "batch_size": settings.batch_size or None,
+        "vf_coef": settings.vf_coef,
+        "seed": seed,
+        "device": "cpu",
+        "tensorboard_log": tensorboard,
+    }
+    if kind == "usual":
+        return usual_model(settings, **common)
+    common |= {"gamma": 1.0, "gae_lambda": 1.0}
+    width: Any = [settings.width] * 2
+    layers = {"net_arch": width, "activation_fn": nn.ReLU, "optimizer_kwargs": ADAM}
+    if kind == "states":
+        return MaskablePPO(
+            "MlpPolicy",
+            SelfPlayVecEnv(n_envs, game, on="states", seed=seed),
+            learning_rate=lambda left: rate * max(left, 0.01),  # falls to 1%
+            clip_range=settings.clip_range,
+            ent_coef=settings.ent_coef,
+            policy_kwargs=layers,
+            **common,
+        )
+    if kind == "table":
+        layers = {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
+    env: Any
+    if settings.env == "tree":
+        env = SelfPlayVecEnv(n_envs, game, seed=seed, numbered=True)
+    else:
+        make = partial(SelfPlayEnv, game, numbered=True)
+        env = DummyVecEnv([partial(make, seed=seed + slot) for slot in range(n_envs)])
+    return MaskablePPO(
+        InfosetPolicy,
+        env,
+        # A table takes whole steps; a network's rate falls to 30%.
+        learning_rate=1.0 if kind == "table" else lambda left: rate * 0.3 ** (1 - left),
+        normalize_advantage=False,
+        max_grad_norm=math.inf,
+        policy_kwargs={"game": game, **layers},
+        **common,
+    )
+
+
+def _callback(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
+    if settings.kind == "usual":
+        return MeasureOnly(watch=watch)
+    bounded = is_bounded(settings, game)
+    measured = bounded or is_measured(settings, game)
+    return SelfPlay(
+        **{name: getattr(settings, name) for name in SCHEDULED},
+        total_steps=settings.steps,
+        points=settings.points if measured else None,
+        measure=partial(_measure, game, settings.bound_decisions) if measured else None,
+        measure_name=BOUND if bounded else COLUMNS[2],
+        watch=watch,
+    )
+
+
+def _measure(game: Game, decisions: int, network: nn.Module) -> float:
+    """NashConv, or a lower bound from trained best responses; the run's random state stays."""
+    if game.is_exact:
+        return game.measure(network_table(network, game)).nash_conv
+    policy, before = Policy(game, network=as_network(network, game)), np.random.get_state()
+    with torch.random.fork_rng(devices=[]):
+        bound = policy.lower_bound(decisions=decisions, hands=BOUND_HANDS)
+    np.random.set_state(before)
+    return bound.nash_conv_at_least
+
+
+class _Stopped(Exception):  # noqa: N818  # not an error: how a callback leaves `learn` between updates
+    """Ctrl-C."""
+
+
+@contextmanager
+def _interrupt(stop: Event) -> Iterator[None]:
+    """Let Ctrl-C set `stop`; pressed again, it interrupts as usual."""
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    def first(number: int, frame: Any) -> None:
+        stop.set()
+        signal(SIGINT, before)
+
+    before = signal(SIGINT, first)
+    try:
+        yield
+    finally:
+        signal(SIGINT, before)
+
+
+@contextmanager
+def fast_torch() -> Iterator[None]:
+    """Run torch on one thread, without validating distributions.
+
+    With small networks, more threads mostly wait for each other. The validation takes a tenth of a
+    run's time; weights that are not finite are found before the next rollout.
+    """
+    threads, validate = torch.get_num_threads(), Distribution._validate_args
+    torch.set_num_threads(1)
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        Distribution.set_default_validate_args(validate)

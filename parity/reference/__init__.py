@@ -1,0 +1,1 @@
+"""Slow, obvious implementations to compare with."""

@@ -1,0 +1,235 @@
+"""What every native large game does: measures, losses, tables and solvers, beside the tree."""
+
+import numpy as np
+import pyspiel
+import pytest
+
+from algorithms.cfr import VARIANTS, Solver
+from algorithms.large_games import find_native, large_game
+from algorithms.nashconv import evaluate_policy
+from kuhn_bridge.errors import BridgeError, PolicyError
+from tests.native_games import (
+    ALTERNATING,
+    DICE,
+    HEX,
+    POLICIES,
+    SMALL_DICE,
+    SMALL_HEX,
+    dice,
+    native,
+    on_tree,
+    pure,
+    tree_of,
+)
+
+ONE_OF_EACH = [HEX[0], DICE[2]]
+MAIN_VARIANTS = ["cfr+", "dcfr", "pcfr+"]
+
+
+@pytest.fixture
+def all_losses(monkeypatch):
+    monkeypatch.setattr(large_game, "MAX_LOSSES", 10**6)
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE])
+def test_the_measure_and_the_losses_are_those_of_openspiels_states(name, kind, all_losses):
+    game, (tree, rows) = native(name), tree_of(name)
+    tables = POLICIES[kind](game)
+    measure, expected = game.measure(tables), evaluate_policy(tree, on_tree(name, tables))
+    for number in ("values", "best_values", "gains", "nash_conv", "exploitability"):
+        assert getattr(measure, number) == pytest.approx(getattr(expected, number), abs=1e-12)
+    losses = {loss.infoset: loss for loss in expected.losses}
+    others = [losses.pop(rows[loss.player][loss.infoset]) for loss in measure.losses]
+    assert not losses
+    for number in ("reach", "lost", "probability"):
+        both = ([getattr(loss, number) for loss in found] for found in (measure.losses, others))
+        np.testing.assert_allclose(*both, rtol=0, atol=1e-12)
+    lost = [loss.lost for loss in measure.losses]
+    assert lost == sorted(lost, reverse=True)
+    for loss, other in zip(measure.losses, others, strict=True):
+        assert loss.played == other.played
+        assert loss.best == measure.best_responses[loss.player][loss.infoset]
+
+
+@pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE])
+def test_best_responses_win_their_values_and_losses_sum_to_the_gains(name, all_losses):
+    game = native(name)
+    tables = game.random(6)
+    measure = game.measure(tables)
+    responses = pure(game, measure.best_responses)
+    for player in (0, 1):
+        pair = [responses[p] if p == player else tables[p] for p in (0, 1)]
+        won = game.measure(pair).values[player]
+        assert won == pytest.approx(measure.best_values[player], abs=1e-12)
+        lost = sum(loss.lost for loss in measure.losses if loss.player == player)
+        assert lost == pytest.approx(measure.gains[player], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_only_the_largest_losses_are_kept(name, monkeypatch):
+    game = native(name)
+    tables = game.random(5)
+    every = game.measure(tables).losses
+    for count in (7, 0):
+        monkeypatch.setattr(large_game, "MAX_LOSSES", count)
+        measure = game.measure(tables)
+        game.measure(game.uniform())  # a phantom game's arrays hold another policy now
+        assert measure.losses == every[:count]
+        assert len(measure.losses) == count
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 1), (1, 5), (4, 53), (17, 17)])
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_a_batch_is_a_part_of_the_whole(name, start, stop):
+    game = native(name)
+    count = game.num_infosets[1]
+    whole = game.observations(1, 0, count), game.legal(1, 0, count)
+    assert (game.observations(1, start, stop) == whole[0][start:stop]).all()
+    assert (game.legal(1, start, stop) == whole[1][start:stop]).all()
+
+
+@pytest.mark.parametrize("kind", ["uniform", "random"])
+@pytest.mark.parametrize("name", [*HEX, *DICE])
+def test_tables_are_distributions_over_the_legal_actions(name, kind):
+    game = native(name)
+    for player, table in enumerate(POLICIES[kind](game)):
+        legal = game.legal(player, 0, game.num_infosets[player])
+        assert table.dtype == np.float32
+        assert ((table > 0) == legal).all()
+        assert table.sum(axis=1) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_a_random_policy_is_drawn_from_its_seed(name):
+    game = native(name)
+    one, same, other = game.random(1), game.random(1), game.random(2)
+    assert all((a == b).all() for a, b in zip(one, same, strict=True))
+    assert not any((a == b).all() for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["sum", "negative", "nan", "illegal action", "nothing"])
+@pytest.mark.parametrize("name", [HEX[0], DICE[0]])
+def test_a_row_that_is_not_a_distribution_is_refused(name, kind):
+    game = native(name)
+    tables = game.uniform()
+    legal = game.legal(0, 1, 2)[0]
+    first, second, *_ = np.flatnonzero(legal)
+    row = tables[0][1]
+    if kind == "sum":
+        row *= 0.9
+    elif kind in ("negative", "nan"):
+        row[:] = 0
+        row[first], row[second] = (1.5, -0.5) if kind == "negative" else (np.nan, 1)
+    else:
+        row[:] = ~legal / (~legal).sum() if kind == "illegal action" else 0
+    with pytest.raises(PolicyError, match=r"player 0, information set 1: .* not probabilities"):
+        game.measure(tables)
+
+
+def test_tables_of_another_game_are_refused():
+    with pytest.raises(PolicyError, match=r"tables of shapes \[\(17, 4\), \(53, 4\)\]; got"):
+        native(HEX[0]).measure(native(HEX[1]).uniform())
+    with pytest.raises(PolicyError, match=r"tables of shapes \[\(96, 7\), \(96, 7\)\]; got"):
+        native(DICE[0]).measure(native(DICE[1]).uniform())
+
+
+@pytest.mark.parametrize("variant", MAIN_VARIANTS)
+@pytest.mark.parametrize("name", [*SMALL_HEX, *DICE])
+def test_a_solver_converges_in_float32(name, variant):
+    game = native(name)
+    solver = game.make_solver(VARIANTS[variant])
+    solver.run(300)
+    most = 0.002 if name in DICE else 0.005
+    assert game.measure(solver.average_policy()).nash_conv < most
+
+
+@pytest.mark.parametrize("variant", ALTERNATING)
+@pytest.mark.parametrize("name", [*HEX, *DICE[:2]])
+def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
+    """Over a few iterations: later a tie may be broken by rounding, in either direction.
+
+    Hex has ties in the first iterations too, unless they begin with random regrets.
+    """
+    game, (tree, rows) = native(name), tree_of(name)
+    ours, theirs = game.make_solver(VARIANTS[variant]), Solver(tree, VARIANTS[variant])
+    if name in HEX:
+        regrets = np.random.default_rng(1).random(tree.num_slots)
+        theirs._regret[:] = regrets
+        state = ours.get_state()
+        for player in (0, 1):
+            state[f"regret_{player}"][:] = tree.table_of(regrets)[rows[player]]
+            if "predicted_0" in state:
+                state[f"predicted_{player}"][:] = state[f"regret_{player}"]
+    for _ in range(4):
+        ours.run(1)
+        theirs.run(1)
+        found = on_tree(name, ours.average_policy())
+        assert found == pytest.approx(theirs.average_policy(), abs=1e-5)  # tables are float32
+
+
+@pytest.mark.parametrize("variant", ALTERNATING)
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_a_resumed_solver_continues_bit_by_bit(name, variant):
+    game = native(name)
+    whole, half, resumed = (game.make_solver(VARIANTS[variant]) for _ in range(3))
+    whole.run(20)
+    half.run(8)
+    state = {key: array.copy() for key, array in half.get_state().items()}
+    half.run(5)  # changes the arrays of the state that was copied
+    resumed.set_state(state)
+    assert resumed.iterations == 8
+    resumed.run(12)
+    for a, b in zip(whole.average_policy(), resumed.average_policy(), strict=True):
+        assert (a == b).all()
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_the_state_of_another_variant_is_refused(name):
+    state = native(name).make_solver(VARIANTS["cfr+"]).get_state()
+    with pytest.raises(BridgeError, match="not the state"):
+        native(name).make_solver(VARIANTS["pcfr+"]).set_state(state)
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "abrupt"),
+    [
+        ("phantom_ttt", 9, False),
+        ("phantom_ttt(gameversion=abrupt,obstype=reveal-nothing)", 9, True),
+        ("dark_hex", 9, False),
+        ("dark_hex(board_size=2)", 4, False),
+        ("dark_hex(gameversion=adh,board_size=2,num_cols=4)", 8, True),
+    ],
+)
+def test_a_phantom_game_is_recognised(name, cells, abrupt):
+    game = native(name)
+    assert (game.rules.cells, game.rules.abrupt, game.num_actions) == (cells, abrupt, cells)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("liars_dice", (1, 6, 24_576)),
+        ("liars_dice(dice_sides=3,numdice=2)", (2, 3, 24_576)),
+        ("liars_dice(dice_sides=1)", (1, 1, 4)),
+        (dice(2, 5), (2, 5, 15_728_640)),
+    ],
+)
+def test_liars_dice_is_recognised(name, found):
+    game = native(name)
+    assert (game.rules.dice, len(game.rules.matches), sum(game.num_infosets)) == found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("kuhn_poker", "leduc_poker", "tic_tac_toe"),
+        *("dark_hex_ir", "phantom_ttt_ir", "liars_dice_ir"),
+        "phantom_ttt(obstype=reveal-numturns)",
+        "dark_hex(board_size=2,obstype=reveal-numturns)",
+        *("dark_hex(board_size=4)", "dark_hex(num_rows=2,num_cols=5)"),
+        *(dice(2, 6), dice(5, 6), dice(99, 99)),
+    ],
+)
+def test_other_games_and_larger_ones_are_not(name):
+    assert find_native(pyspiel.load_game(name)) is None

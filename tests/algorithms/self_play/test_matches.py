@@ -1,0 +1,113 @@
+"""Matches in games without a tree: on OpenSpiel's states, next to exact values where there are."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from algorithms import evaluate, simulate
+from algorithms.games import load_game
+from algorithms.self_play.matches import Sample, exit_code, play_match
+from kuhn_bridge import Policy, load_policy
+from tests.models import Spaces, save_model
+
+NATIVE = "dark_hex(num_rows=2,num_cols=4)"  # the smallest board that is too large for a tree
+UNMEASURED = "dark_hex(num_rows=2,num_cols=4,obstype=reveal-numturns)"
+
+
+@pytest.fixture(scope="module")
+def random_policies():
+    return Policy.random(NATIVE, 1), Policy.random(NATIVE, 2)
+
+
+def model_of(path, game):
+    """The path of an untrained model."""
+    loaded = load_game(game)
+    size = loaded.observation_size + loaded.num_players
+    save_model(path, spaces=Spaces(size, loaded.num_actions), game=game)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "native",
+    [load_game(NATIVE).native, load_game("liars_dice(numdice=2,dice_sides=3)").find_native()],
+)
+def test_information_sets_are_found_by_their_observations(native):
+    for player, count in enumerate(native.num_infosets):
+        observations = native.observations(player, 0, count)
+        np.testing.assert_array_equal(native.find_infosets(player, observations), np.arange(count))
+
+
+def test_tables_win_what_is_exact(random_policies):
+    one, other = random_policies
+    *seats, together = play_match(one, other, hands=4_000)
+    tables = ((one.table[0], other.table[1]), (other.table[0], one.table[1]))
+    exact = [one.game.measure(table).values[seat] for seat, table in enumerate(tables)]
+    assert [sample.exact for sample in seats] == exact
+    assert max(sample.errors_off for sample in seats) < 4
+    assert together.exact == pytest.approx(sum(exact) / 2)
+    assert together.mean == pytest.approx(sum(sample.mean for sample in seats) / 2)
+    assert together.hands == 8_000
+
+
+def test_both_seats_play_the_same_hands(random_policies):
+    first, second, together = play_match(random_policies[0], random_policies[0], hands=500)
+    assert together.mean == together.standard_error == 0
+    assert first.mean == -second.mean != 0
+
+
+def test_similar_policies_are_compared_more_precisely_than_on_different_hands(random_policies):
+    one, other = random_policies
+    mixed = [0.9 * a + 0.1 * b for a, b in zip(one.table, other.table, strict=True)]
+    *seats, together = play_match(one, Policy(NATIVE, mixed), hands=2_000)
+    different = math.hypot(*(sample.standard_error for sample in seats)) / 2
+    assert 0 < together.standard_error < 0.8 * different
+    assert together.errors_off < 4
+
+
+@pytest.mark.parametrize(("off", "code"), [(4.9, 0), (5.1, 1)])
+def test_the_mean_of_a_seat_may_be_five_standard_errors_off(off, code):
+    right, other = Sample(30, 1.0, 0.1, 1.0), Sample(30, 1.0, 0.1, 1.0 + off * 0.1)
+    assert exit_code([(right, right, right), (right, other, right)]) == code
+
+
+@pytest.mark.parametrize("game", [NATIVE, UNMEASURED])
+def test_a_model_meets_uniform_play(game, tmp_path, capsys):
+    path, exact = model_of(tmp_path / "model.zip", game), game == NATIVE
+    assert evaluate.main([path, "--against", "uniform", "--hands", "1000", "--json"]) == 0
+    both = json.loads(capsys.readouterr().out)["against"]["uniform"]["both"]
+    assert (both["exact"] is not None) == exact
+    assert simulate.main([path, "uniform", "--hands", "1000", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["both seats"] == both
+    assert evaluate.main([path, "--hands", "100"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:]] == ["uniform", *["best-response"] * exact]
+    assert ("exact" in lines[1]) == exact
+    assert simulate.main([path, "uniform", "--hands", "100"]) == 0
+    assert ("exact" in capsys.readouterr().out) == exact
+
+
+def test_a_network_is_pickled_without_its_table(tmp_path):
+    import cloudpickle  # as Ray does
+
+    policy = load_policy(model_of(tmp_path / "model.zip", UNMEASURED))
+    again = pickle.loads(cloudpickle.dumps(policy))
+    size, actions = policy.network.input_size, policy.network.num_actions
+    inputs, legal = np.ones((3, size), np.float32), np.ones((3, actions), np.bool_)
+    np.testing.assert_array_equal(
+        again.probabilities(inputs, legal), policy.probabilities(inputs, legal)
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["cfr+:9"], "cfr+:9: {game} is too large for a table; its policies are uniform, model"),
+        (["random:9"], "random:9: {game} is too large for a table"),
+        (["uniform", "--against", "best-response"], "there is no exact measure"),
+    ],
+)
+def test_what_a_game_without_exact_measure_lacks(argv, words, refused):
+    assert words.format(game=UNMEASURED) in refused(evaluate.main, [*argv, "--game", UNMEASURED])

@@ -1,0 +1,155 @@
+"""What all solvers have in common, by the names of their variants; and measured runs."""
+
+import signal
+import threading
+import time
+from functools import partial
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from algorithms import cfr
+from algorithms.cfr import VARIANTS, Solver
+from algorithms.compiled.cfr import FastSolver
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.mccfr import SAMPLING
+from algorithms.nashconv import evaluate_policy, nash_conv
+from algorithms.solvers import MODES, NAMES, make_solver, run_solver
+from kuhn_bridge.errors import BridgeError, GameError
+from tests.games import LEDUC, tree
+
+TREE = kuhn_tree()
+MAKERS = {
+    **{
+        f"{name}, {mode}": partial(make_solver, variant=name, mode=mode)
+        for name, mode in product(VARIANTS, MODES)
+    },
+    **{name: partial(make_solver, variant=name) for name in SAMPLING},
+}
+every_solver = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+def tables(solver):
+    return solver.average_policy(), solver.current_policy(), solver.regrets()
+
+
+@every_solver
+def test_it_converges(make):
+    solver = make(TREE)
+    assert all((table == TREE.uniform()).all() for table in tables(solver)[:2])
+    solver.run(100)
+    early = nash_conv(TREE, solver.average_policy())
+    solver.run(7_900)
+    assert nash_conv(TREE, solver.average_policy()) < min(0.06, early)
+    assert solver.iterations == 8_000
+
+
+@every_solver
+def test_many_iterations_are_many_times_one(make, monkeypatch):
+    once, often, parts = make(TREE), make(TREE), make(TREE)
+    once.run(30)
+    for _ in range(30):
+        often.run(1)
+        often.run(0)
+    monkeypatch.setattr(cfr, "MAX_NODE_VISITS", 7 * TREE.num_nodes)  # per compiled call
+    parts.run(30)
+    assert once.iterations == often.iterations == parts.iterations == 30
+    for one, other, third in zip(tables(once), tables(often), tables(parts), strict=True):
+        assert np.array_equal(one, other)
+        assert np.array_equal(one, third)
+
+
+@every_solver
+def test_results_are_frozen_policies(make):
+    solver = make(tree(LEDUC))
+    solver.run(10)
+    average, current, regrets = results = tables(solver)
+    copies = [table.copy() for table in results]
+    for policy in (average, current):
+        assert policy.sum(axis=1) == pytest.approx(1)
+        assert (policy[~solver.tree.legal] == 0).all()
+    solver.run(10)
+    for table, copy in zip(results, copies, strict=True):
+        assert np.array_equal(table, copy)
+        with pytest.raises(ValueError, match="read-only"):
+            table[0, 0] = 1
+    assert (regrets[~solver.tree.legal] == 0).all()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "pcfr+"])
+def test_the_current_policy_matches_the_regrets(name):
+    solver = make_solver(TREE, name)
+    solver.run(50)
+    positive = np.maximum(solver.regrets(), 0)
+    sums = positive.sum(axis=1, keepdims=True)
+    assert (sums > 0).any()
+    expected = np.where(sums > 0, positive / np.maximum(sums, 1e-300), TREE.uniform())
+    assert solver.current_policy() == pytest.approx(expected, abs=1e-12)
+
+
+@every_solver
+def test_iterations_below_zero_are_refused(make):
+    solver = make(TREE)
+    with pytest.raises(BridgeError, match="iterations must be 0 or more; got -1"):
+        solver.run(-1)
+
+
+@pytest.mark.parametrize("name", ["cfr+", "os-mccfr"])
+def test_ctrl_c_is_heard_in_the_middle_of_a_run(name):
+    solver = make_solver(TREE, name)
+    solver.run(1)  # compiles
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012  # on a busy machine it comes at once
+        threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
+        solver.run(10**10)
+    assert time.monotonic() - started < 10
+    assert solver.iterations < 10**10
+
+
+def test_solvers_by_name_mode_and_seed():
+    assert type(make_solver(TREE)) is FastSolver
+    assert make_solver(TREE).variant == VARIANTS["cfr+"]
+    assert type(make_solver(TREE, VARIANTS["cfr+"], mode="exact")) is Solver
+    assert make_solver(TREE, "cfr", discounts=(1.5, 0, 2)).variant == VARIANTS["dcfr"]
+    averages = []
+    for options in ({}, {"seed": 0}, {"seed": 7}, {"variant": "os-mccfr", "seed": 0}):
+        solver = make_solver(TREE, **{"variant": "es-mccfr"} | options)
+        solver.run(100)
+        averages.append(solver.average_policy())
+    assert [np.array_equal(averages[0], average) for average in averages] == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("name", SAMPLING)
+def test_sampling_needs_two_players(name):
+    with pytest.raises(GameError, match="has one player; sampling needs two"):
+        make_solver(tree("cliff_walking(height=2,width=3,horizon=3)"), name)
+
+
+def test_a_run_is_measured_ever_less_often():
+    seen = []
+    solver = make_solver(TREE, "cfr")
+    measure = partial(evaluate_policy, TREE)
+    solved = run_solver(solver, measure, iterations=1000, progress=lambda n, _: seen.append(n))
+    assert seen == [iterations for iterations, _ in solved.curve]
+    assert seen[:10] == list(range(1, 11))
+    assert seen[-1] == solved.iterations == 1000
+    assert all(after <= 1.1 * before + 1 for before, after in pairwise(seen))
+    assert solved.curve[-1][1] == solved.measure.nash_conv == nash_conv(TREE, solved.policy)
+
+
+def test_a_run_goes_on_where_the_solver_is():
+    solver = make_solver(TREE, "cfr")
+    solver.run(100)
+    solved = run_solver(solver, partial(evaluate_policy, TREE), iterations=200)
+    assert [iterations for iterations, _ in solved.curve][::6] == [110, 195]
+    with pytest.raises(BridgeError, match="iterations must be more than 200; got 200"):
+        run_solver(solver, partial(evaluate_policy, TREE), iterations=200)
+
+
+def test_a_run_stops_at_a_nash_conv():
+    solver = make_solver(TREE)
+    solved = run_solver(solver, partial(evaluate_policy, TREE), iterations=10**6, until=1e-3)
+    *before, last = (nash_conv for _, nash_conv in solved.curve)
+    assert last <= 1e-3 < min(before)
+    assert solver.iterations == solved.iterations
