@@ -80,7 +80,7 @@ def _refuse(arguments: argparse.Namespace, names: Iterable[str], why: str) -> No
 def _chosen(names: Sequence[str] | None, game: Game) -> list[Check]:
     """The named checks of Kuhn, or those of a game's tree and of its native form."""
     # importing them registers the checks
-    from parity import policies  # noqa: F401
+    from parity import gambit, policies  # noqa: F401
 
     known = registry.CHECKS
     if game.name != KUHN:

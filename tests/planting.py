@@ -6,7 +6,7 @@ from algorithms import nashconv
 from algorithms.games import kuhn
 
 # importing them registers the checks
-from parity import policies  # noqa: F401
+from parity import gambit, policies  # noqa: F401
 from parity.registry import CHECKS, GAME_CHECKS, NATIVE_CHECKS, Settings, run
 
 QUICK = Settings(quick=True)

@@ -1,4 +1,4 @@
-"""Reads an extensive game from Gambit's `.efg` format.
+r"""Reads an extensive game from Gambit's `.efg` format.
 
 A file is a prologue, `EFG 2 R "title" { "player" ... } "comment"`, and the nodes of the tree, each
 before its children, from the first child to the last:
@@ -9,25 +9,25 @@ before its children, from the first child to the last:
 
 Events, information sets and outcomes are numbers. They are described once; later nodes may give the
 number only, or repeat the description. Outcome 0 pays nothing. Any node may have an outcome, and a
-player receives the sum of those on the path. Texts may have several lines, and `\\"` is a quote.
+player receives the sum of those on the path. Texts may have several lines, and `\"` is a quote.
 
 The format is described at https://gambitproject.readthedocs.io/en/latest/formats.efg.html.
 """
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Tree, TreeBuilder
 from algorithms.games.openspiel import MAX_BYTES, MAX_NODES
 from algorithms.support.arrays import Int32Array
 from algorithms.support.files import read_bytes
+from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from kuhn_bridge.errors import GameError, short_repr
 
 MAX_FILE_BYTES = 512 * 2**20
@@ -48,7 +48,7 @@ _TOKEN = re.compile(
       | (?P<word>[^\s"{},]+)
       | (?P<end>\Z)
     )""",
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _WORDS = {
     "text": "a text in quotes",
@@ -118,7 +118,10 @@ def read_efg(path: str | Path, *, name: str = "", max_nodes: int = MAX_NODES) ->
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise GameError(f"{path}, line {line}: the file is not UTF-8 text") from None
-    return _Reader(str(path), text, name or str(path), max_nodes).read()
+    tokens = _Tokens(str(path), text)
+    tokens.advance()
+    title, players = _read_prologue(tokens)
+    return _BodyReader(tokens, title, players, name or str(path), max_nodes).read()
 
 
 class _Tokens:
@@ -180,13 +183,13 @@ class _Tokens:
 
     def _parsed(self, value: str, what: str) -> float:
         exponent = value.lower().partition("e")[2].lstrip("+-")
-        # Long digits and large exponents take quadratic time.
-        if len(value) <= MAX_NUMBER_CHARS and int("0" + exponent[:4]) <= MAX_EXPONENT:
-            try:
-                return float(Fraction(value))
-            except (ValueError, OverflowError, ZeroDivisionError):
-                pass
-        self.fail(f"expected {what}, found {self.found()}, which is not a number")
+        try:
+            # Many digits and large exponents take quadratic time.
+            if len(value) > MAX_NUMBER_CHARS or int(exponent[:4] or "0") > MAX_EXPONENT:
+                raise ValueError
+            return float(Fraction(value))
+        except (ValueError, OverflowError, ZeroDivisionError):
+            self.fail(f"expected {what}, found {self.found()}, which is not a number")
 
     def fail(self, message: str, *, start: int | None = None) -> NoReturn:
         """Raise an error with the line of the current token, or of position `start`."""
@@ -195,11 +198,36 @@ class _Tokens:
         raise GameError(f"{self.path}, line {line}: {message}")
 
 
+def _read_prologue(tokens: _Tokens) -> tuple[str, tuple[str, ...]]:
+    """Title and players; the comment is skipped."""
+    if tokens.kind != "word" or tokens.value != "EFG":
+        tokens.fail("not an .efg file: it does not start with 'EFG'")
+    tokens.advance()
+    if tokens.integer("the version, 2") != 2:
+        tokens.fail("only version 2 of the format is supported")
+    if tokens.value not in ("R", "D"):  # rational or decimal: once two kinds of files
+        tokens.fail(f"expected 'R' after 'EFG 2', found {tokens.found()}")
+    tokens.advance()
+    title = tokens.text_of("the title in quotes")
+    tokens.expect("open", "'{' before the players")
+    players = []
+    while tokens.kind == "text":
+        players.append(tokens.text_of("a player"))
+    tokens.expect("close", "a player's name in quotes, or '}' after the last one")
+    if not players:
+        tokens.fail("the game has no players")
+    if len(players) > MAX_PLAYERS:
+        tokens.fail(f"{len(players):,} players; at most {MAX_PLAYERS} are supported")
+    if tokens.kind == "text":
+        tokens.advance()
+    return title, tuple(players)
+
+
 @dataclass(slots=True)
 class _OpenNode:
     """A node on the path from the root whose children are being read."""
 
-    player: int
+    player: int  # or CHANCE
     infoset: int  # the number in the tree, -1 where chance acts
     probabilities: tuple[float, ...]  # of chance's actions, () where a player acts
     num_children: int
@@ -208,140 +236,158 @@ class _OpenNode:
     children_read: int = 0
 
 
-@dataclass(slots=True)
-class _Reader:
-    """One file on its way to a tree."""
+class _Step(NamedTuple):
+    """What leads to the next node."""
 
-    path: str
-    text: str
-    name: str
-    max_nodes: int
-    events: dict[int, Event] = field(default_factory=dict)
-    infosets: dict[tuple[int, int], Infoset] = field(default_factory=dict)
-    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    depth: int
+    action: int  # -1 at the root
+    probability: float  # of the action, if it is chance's
+    payoffs: tuple[float, ...]  # of the outcomes on the path before the node
+
+
+class _BodyReader:
+    """The nodes of a file on their way to a tree."""
+
+    def __init__(
+        self, tokens: _Tokens, title: str, players: tuple[str, ...], name: str, max_nodes: int
+    ) -> None:
+        self.tokens = tokens
+        self.title = title
+        self.players = players
+        self.max_nodes = max_nodes
+        self.events: dict[int, Event] = {}
+        self.infosets: dict[tuple[int, int], Infoset] = {}
+        self.outcomes: dict[int, Outcome] = {}
+        self.most_actions = 0  # of an information set
+        # The number of actions is known when the last node has been read.
+        self.builder = TreeBuilder(name, len(players), 0)
+        self.depths: list[int] = []  # of each node, in the order of the file
+        self.event_of_node: list[int] = []  # -1 where chance does not act
+        self.event_index: dict[int, int] = {}  # events by number, in the order of the file
+        self.path: list[_OpenNode] = []
+        self.sequence = [-1] * len(players)  # each player's last action on the path, as one number
+        self.arrivals: list[int] = []  # its player's sequence at each information set
 
     def read(self) -> ExtensiveGame:
-        """Read the whole file."""
-        tokens = _Tokens(self.path, self.text)
-        tokens.advance()
-        title, players = self._prologue(tokens)
-        # The number of actions is known when the last node has been read.
-        builder = TreeBuilder(self.name, len(players), 0)
-        depths: list[int] = []
-        events: list[int] = []  # of each node, in the order of the file
-        event_index: dict[int, int] = {}
-        for depth, event in self._nodes(tokens, players, builder):
-            depths.append(depth)
-            events.append(-1 if event is None else event_index.setdefault(event, len(event_index)))
-        builder.num_actions = max((len(item.actions) for item in self.infosets.values()), default=0)
-        self._require_size(builder)
-        tree = builder.build()
-        order = np.argsort(np.array(depths), kind="stable")  # the tree is numbered breadth first
-        numbers = [(player, int(key)) for player, key in builder.infosets]
+        """Read all nodes."""
+        self._read_node()
+        while self.path:
+            self._read_node()
+            while self.path and self.path[-1].children_read == self.path[-1].num_children:
+                self._close_node()
+        if self.tokens.kind != "end":
+            self.tokens.fail(f"the tree is complete, but {self.tokens.found()} follows")
+        self.builder.num_actions = self.most_actions
+        self._require_size()
+        tree = self.builder.build()
+        order = np.argsort(np.array(self.depths), kind="stable")  # the tree's order: breadth first
+        numbers = [(player, int(key)) for player, key in self.builder.infosets]
         return ExtensiveGame(
-            title=title,
-            players=players,
+            title=self.title,
+            players=self.players,
             tree=replace(tree, keys=self._keys(numbers)),
             actions=tuple(self.infosets[number].actions for number in numbers),
-            chance_actions=tuple(self.events[number].actions for number in event_index),
-            events=np.array(events, np.int32)[order],
+            chance_actions=tuple(self.events[number].actions for number in self.event_index),
+            events=np.array(self.event_of_node, np.int32)[order],
         )
 
-    def _prologue(self, tokens: _Tokens) -> tuple[str, tuple[str, ...]]:
-        """Title and players; the comment is skipped."""
-        if tokens.expect("word", "'EFG' at the start of an .efg file") != "EFG":
-            tokens.fail("not an .efg file: it does not start with 'EFG'", start=0)
-        if tokens.integer("the version, 2") != 2:
-            tokens.fail("only version 2 of the format is supported")
-        if tokens.value not in ("R", "D"):  # rational or decimal: once two kinds of files
-            tokens.fail(f"expected 'R' after 'EFG 2', found {tokens.found()}")
-        tokens.advance()
-        title = tokens.text_of("the title in quotes")
-        tokens.expect("open", "'{' before the players")
-        players = []
-        while tokens.kind == "text":
-            players.append(tokens.text_of("a player"))
-        tokens.expect("close", "a player's name in quotes, or '}' after the last one")
-        if not players:
-            tokens.fail("the game has no players")
-        if len(players) > MAX_PLAYERS:
-            tokens.fail(f"{len(players):,} players; at most {MAX_PLAYERS} are supported")
-        if tokens.kind == "text":
-            tokens.advance()
-        return title, tuple(players)
+    def _read_node(self) -> None:
+        """Add the next node to the tree, and to the path if it has children."""
+        start = self.tokens.start
+        if len(self.depths) > self.max_nodes or len(self.depths) % _CHECK_EVERY == 0:
+            self._require_size()
+        step = self._next_step()
+        kind = self.tokens.expect("word", "a node: 'c', 'p' or 't'")
+        if kind not in ("c", "p", "t"):
+            self.tokens.fail(f"expected a node: 'c', 'p' or 't', found {kind!r}", start=start)
+        self.tokens.expect("text", "the node's name in quotes")
+        self.depths.append(step.depth)
+        self.event_of_node.append(-1)
+        if kind == "t":
+            payoffs = self._paid(step.payoffs)
+            self.builder.add(
+                Visit(step.depth, TERMINAL, step.action, step.probability, returns=payoffs)
+            )
+        elif kind == "c":
+            self._read_chance_node(step)
+        else:
+            self._read_decision_node(step, start)
 
-    def _nodes(
-        self, tokens: _Tokens, players: tuple[str, ...], builder: TreeBuilder
-    ) -> Iterator[tuple[int, int | None]]:
-        """Add every node to the tree; yields its depth, and the number of its chance event."""
-        path: list[_OpenNode] = []
-        nothing = (0.0,) * len(players)
-        sequence = [-1] * len(players)  # each player's last action on the path, as one number
-        arrivals: list[int] = []  # the sequence of its player at each information set
-        while True:
-            depth = len(path)
-            action, probability, payoffs = -1, 1.0, nothing
-            if path:
-                parent = path[-1]
-                action = parent.children_read
-                payoffs = parent.payoffs
-                if parent.player == CHANCE:
-                    probability = parent.probabilities[action]
-                else:
-                    # Different for all actions of all information sets.
-                    sequence[parent.player] = parent.infoset + (action << 32)
-                parent.children_read += 1
-            start = tokens.start
-            kind = tokens.expect("word", "a node: 'c', 'p' or 't'")
-            if kind not in ("c", "p", "t"):
-                tokens.fail(f"expected a node: 'c', 'p' or 't', found {kind!r}", start=start)
-            tokens.expect("text", "the node's name in quotes")
-            event: int | None = None
-            if kind == "t":
-                payoffs = self._paid(tokens, payoffs)
-                builder.add((depth, TERMINAL, action, probability, "", (), payoffs))
-            elif kind == "c":
-                event = tokens.integer("the number of a chance event")
-                probabilities = self._event(tokens, event).probabilities
-                payoffs = self._paid(tokens, payoffs)
-                builder.add((depth, CHANCE, action, probability, "", (), ()))
-                path.append(_OpenNode(CHANCE, -1, probabilities, len(probabilities), payoffs, -1))
-            else:
-                player = self._player(tokens, len(players))
-                number = tokens.integer("the number of an information set")
-                infoset = self._infoset(tokens, player, number)
-                payoffs = self._paid(tokens, payoffs)
-                legal = range(len(infoset.actions))
-                builder.add((depth, player, action, probability, str(number), legal, ()))
-                index = builder.infosets[player, str(number)]
-                if index == len(arrivals):
-                    arrivals.append(sequence[player])
-                if sequence[player] != arrivals[index]:
-                    what = f"information set {number} ({infoset.label!r}) of player {player + 1}"
-                    self._refuse_recall(tokens, start, path, index, f"{what} {players[player]!r}")
-                path.append(_OpenNode(player, index, (), len(legal), payoffs, sequence[player]))
-            yield depth, event
-            if len(builder) > self.max_nodes or len(builder) % _CHECK_EVERY == 0:
-                self._require_size(builder)
-            while path and path[-1].children_read == path[-1].num_children:
-                done = path.pop()
-                if done.player != CHANCE:
-                    sequence[done.player] = done.arrival
-            if not path:
-                if tokens.kind != "end":
-                    tokens.fail(f"the tree is complete, but {tokens.found()} follows")
-                return
+    def _next_step(self) -> _Step:
+        """The step to the next node: the next action of the last node of the path."""
+        if not self.path:
+            nothing = (0.0,) * len(self.players)
+            return _Step(depth=0, action=-1, probability=1.0, payoffs=nothing)
+        parent = self.path[-1]
+        action = parent.children_read
+        parent.children_read += 1
+        probability = 1.0
+        if parent.player == CHANCE:
+            probability = parent.probabilities[action]
+        else:
+            # Different for all actions of all information sets.
+            self.sequence[parent.player] = parent.infoset + (action << 32)
+        return _Step(len(self.path), action, probability, parent.payoffs)
 
-    def _player(self, tokens: _Tokens, num_players: int) -> int:
+    def _read_chance_node(self, step: _Step) -> None:
+        number = self.tokens.integer("the number of a chance event")
+        probabilities = self._event(number).probabilities
+        payoffs = self._paid(step.payoffs)
+        self.event_of_node[-1] = self.event_index.setdefault(number, len(self.event_index))
+        self.builder.add(Visit(step.depth, CHANCE, step.action, step.probability))
+        self.path.append(
+            _OpenNode(
+                player=CHANCE,
+                infoset=-1,
+                probabilities=probabilities,
+                num_children=len(probabilities),
+                payoffs=payoffs,
+                arrival=-1,
+            )
+        )
+
+    def _read_decision_node(self, step: _Step, start: int) -> None:
+        player = self._player()
+        number = self.tokens.integer("the number of an information set")
+        infoset = self._infoset(player, number)
+        payoffs = self._paid(step.payoffs)
+        key = str(number)
+        legal = range(len(infoset.actions))
+        self.builder.add(Visit(step.depth, player, step.action, step.probability, key, legal))
+        index = self.builder.infosets[player, key]
+        if index == len(self.arrivals):  # a new information set
+            self.arrivals.append(self.sequence[player])
+        if self.sequence[player] != self.arrivals[index]:
+            self._refuse_recall(start, player, number)
+        self.path.append(
+            _OpenNode(
+                player=player,
+                infoset=index,
+                probabilities=(),
+                num_children=len(legal),
+                payoffs=payoffs,
+                arrival=self.sequence[player],
+            )
+        )
+
+    def _close_node(self) -> None:
+        """Leave the last node of the path, whose children have all been read."""
+        node = self.path.pop()
+        if node.player != CHANCE:
+            self.sequence[node.player] = node.arrival
+
+    def _player(self) -> int:
         """The player who acts, from 0."""
+        tokens = self.tokens
         start = tokens.start
         player = tokens.integer("the number of a player")
-        if not 1 <= player <= num_players:
-            tokens.fail(f"player {player}; there are players 1 to {num_players}", start=start)
+        if not 1 <= player <= len(self.players):
+            tokens.fail(f"player {player}; there are players 1 to {len(self.players)}", start=start)
         return player - 1
 
-    def _event(self, tokens: _Tokens, number: int) -> Event:
+    def _event(self, number: int) -> Event:
         """The chance event of a node, which describes it or has its number only."""
+        tokens = self.tokens
         start = tokens.start
         if tokens.kind != "text":
             if number not in self.events:
@@ -366,8 +412,9 @@ class _Reader:
             tokens.fail(f"chance event {number} was described differently before", start=start)
         return event
 
-    def _infoset(self, tokens: _Tokens, player: int, number: int) -> Infoset:
+    def _infoset(self, player: int, number: int) -> Infoset:
         """The information set of a node, which describes it or has its number only."""
+        tokens = self.tokens
         start = tokens.start
         where = f"information set {number} of player {player + 1}"
         if tokens.kind != "text":
@@ -383,12 +430,14 @@ class _Reader:
         if not actions:
             tokens.fail(f"{where} has no actions", start=start)
         infoset = Infoset(label, tuple(actions))
+        self.most_actions = max(self.most_actions, len(actions))
         if self.infosets.setdefault((player, number), infoset) != infoset:
             tokens.fail(f"{where} was described differently before", start=start)
         return infoset
 
-    def _paid(self, tokens: _Tokens, before: tuple[float, ...]) -> tuple[float, ...]:
+    def _paid(self, before: tuple[float, ...]) -> tuple[float, ...]:
         """The payoffs so far, and those of a node's outcome."""
+        tokens = self.tokens
         start = tokens.start
         number = tokens.integer("the number of an outcome")
         if tokens.kind == "text":
@@ -418,25 +467,29 @@ class _Reader:
             tokens.fail("the payoffs on the path to here are too large", start=start)
         return total
 
-    def _refuse_recall(
-        self, tokens: _Tokens, start: int, path: list[_OpenNode], index: int, what: str
-    ) -> NoReturn:
+    def _refuse_recall(self, start: int, player: int, number: int) -> NoReturn:
         """Raise an error for an information set where the player forgets."""
-        if any(node.infoset == index for node in path):
-            wrong = f"{what} occurs twice on one path (absent-mindedness)"
+        label = self.infosets[player, number].label
+        who = f"player {player + 1} {self.players[player]!r}"
+        index = self.builder.infosets[player, str(number)]
+        if any(node.infoset == index for node in self.path):
+            wrong = f"information set {number} {label!r} of {who} occurs twice on one path"
+            wrong += " (absent-mindedness)"
         else:
-            wrong = f"at {what}, the player has forgotten its earlier actions (imperfect recall)"
-        tokens.fail(f"{wrong}; a game must have perfect recall", start=start)
+            wrong = f"at information set {number} {label!r}, {who} has forgotten earlier actions"
+            wrong += " (imperfect recall)"
+        self.tokens.fail(f"{wrong}; a game must have perfect recall", start=start)
 
-    def _require_size(self, builder: TreeBuilder) -> None:
+    def _require_size(self) -> None:
         """Raise an error if the tree is too large."""
-        nodes, infosets = len(builder), len(builder.infosets)
-        actions = max((len(item.actions) for item in self.infosets.values()), default=0)
-        needed = nodes * (120 + 24 * builder.num_players) + infosets * (400 + 33 * actions)
-        if nodes > self.max_nodes or needed > MAX_BYTES:
+        nodes = len(self.builder)
+        infosets = len(self.builder.infosets)
+        bytes_of_nodes = nodes * (120 + 24 * len(self.players))
+        bytes_of_infosets = infosets * (400 + 33 * self.most_actions)
+        if nodes > self.max_nodes or bytes_of_nodes + bytes_of_infosets > MAX_BYTES:
             raise GameError(
-                f"{self.path} is too large for a tree: more than {self.max_nodes:,} nodes, or more "
-                f"than {MAX_BYTES / 2**30:.2g} GiB"
+                f"{self.tokens.path} is too large for a tree: more than {self.max_nodes:,} nodes, "
+                f"or more than {MAX_BYTES / 2**30:.2g} GiB"
             )
 
     def _keys(self, numbers: list[tuple[int, int]]) -> tuple[str, ...]:
@@ -444,15 +497,13 @@ class _Reader:
 
         It is the label, followed by the number where the label is empty or not unique.
         """
-        labels = [(player, self.infosets[player, number].label) for player, number in numbers]
-        counts: dict[tuple[int, str], int] = {}
-        for label in labels:
-            counts[label] = counts.get(label, 0) + 1
-        keys = []
-        for (_, number), (player, label) in zip(numbers, labels, strict=True):
-            unique = label.strip() and counts[player, label] == 1
-            keys.append(label if unique else f"{label} #{number}".strip())
+        labels = [self.infosets[player, number].label.strip() for player, number in numbers]
         owners = [player for player, _ in numbers]
-        if len(set(zip(owners, keys, strict=True))) < len(keys):  # a label like that of another set
+        counts = Counter(zip(owners, labels, strict=True))
+        keys = []
+        for (player, number), label in zip(numbers, labels, strict=True):
+            unique = label and counts[player, label] == 1
+            keys.append(label if unique else f"{label} #{number}".strip())
+        if len(set(zip(owners, keys, strict=True))) < len(keys):  # some label looks like a number
             return tuple(f"#{number}" for _, number in numbers)
         return tuple(keys)

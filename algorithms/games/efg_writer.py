@@ -11,8 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-from algorithms.exact.tree import CHANCE, TERMINAL, Tree
 from algorithms.support.files import replacing
+from algorithms.tree import CHANCE, TERMINAL, Tree
 from kuhn_bridge.errors import GameError, short_repr
 
 MAX_DENOMINATOR = 1_000_000
