@@ -13,7 +13,12 @@ p, and u_p(h, a) the expected return of p from node h if it plays a there and si
     d_t = t^alpha / (t^alpha + 1) where the sum is 0 or more, t^beta / (t^beta + 1) below
 
 Zinkevich et al. 2007 (CFR); Tammelin 2014 (CFR+: beta is minus infinity, so sums are cut off at 0);
-Brown and Sandholm 2019 (discounted and linear CFR); Farina, Kroer and Sandholm 2021 (predictive).
+Brown and Sandholm 2019 (discounted and linear CFR); Farina, Kroer and Sandholm 2021 (predictive);
+Xu et al. 2024 (PDCFR+: predictive, discounted and cut off at 0).
+
+The average converges in every two-player zero-sum game. The last policy often converges too, in
+predictive variants much faster, but nobody has proved when: so both are there, and
+`algorithms.solvers` takes the better one.
 
 Sums are computed in the order of OpenSpiel's solvers, so for two players the iterates of CFR and
 CFR+ equal OpenSpiel's to the last bit. That matters in ties: regrets of 0 play uniformly, but a
@@ -28,11 +33,14 @@ from typing import TypeAlias
 import numpy as np
 
 from algorithms.compiled.jit import compiled
-from algorithms.support.arrays import Float64Array, UInt32Array
+from algorithms.support.arrays import Float64Array, Int64Array, UInt32Array
 from algorithms.tree import Tree, unsigned
 from kuhn_bridge.errors import BridgeError
 
 Weights: TypeAlias = tuple[float, float, float, float]
+# The last iteration to run, whether players alternate, and how many iterations are complete `(1,)`,
+# which compiled code counts together with the sums.
+Span: TypeAlias = tuple[int, bool, Int64Array]
 MAX_NODE_VISITS = 2**25  # per compiled call, a fraction of a second: Ctrl-C waits for its end
 
 
@@ -61,6 +69,7 @@ VARIANTS: Mapping[str, Variant] = {
     "lcfr": Variant(alpha=1, beta=1, gamma=1),  # linear
     "dcfr": Variant(alpha=1.5, beta=0, gamma=2),  # discounted
     "pcfr+": Variant(beta=-inf, gamma=2, predictive=True),
+    "pdcfr+": Variant(alpha=2.3, beta=-inf, gamma=5, predictive=True),
     "cfr-simultaneous": Variant(alternating=False),  # as in Zinkevich et al. 2007
 }
 
@@ -72,39 +81,58 @@ def require_iterations(iterations: int) -> None:
 
 
 class BaseSolver:
-    """The base of all solvers on a tree: regrets and policy sums by slot `(S,)`."""
+    """The base of all solvers on a tree: regrets and policy sums by slot `(S,)`.
+
+    Ctrl-C loses nothing and breaks nothing: compiled code, which a signal cannot interrupt, adds 1
+    to the number of iterations together with the sums of that iteration.
+    """
 
     def __init__(self, tree: Tree, variant: Variant = VARIANTS["cfr"]) -> None:
-        self.tree, self.variant, self.iterations = tree, variant, 0
+        self.tree = tree
+        self.variant = variant
+        self._done = np.zeros(1, np.int64)  # iterations, counted by compiled code
         self._regret, self._policy_sum = np.zeros((2, tree.num_slots))
+
+    @property
+    def iterations(self) -> int:
+        """The number of iterations that were run."""
+        return int(self._done[0])
 
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
         require_iterations(iterations)
-        end, most = self.iterations + iterations, max(1, MAX_NODE_VISITS // self.tree.num_nodes)
+        end = self.iterations + iterations
+        most = max(1, MAX_NODE_VISITS // self.tree.num_nodes)
         while self.iterations < end:
-            count = min(most, end - self.iterations)
-            self._advance(count)
-            self.iterations += count
+            self._advance(min(most, end - self.iterations))
 
     def _advance(self, iterations: int) -> None:
+        """Run iterations in one compiled call, which counts them in `_done`."""
         raise NotImplementedError
 
-    def _span(self, iterations: int) -> tuple[int, int, bool]:
-        """The first iteration, the last one, and whether players alternate, for compiled code."""
-        return self.iterations, self.iterations + iterations, self.variant.alternating
+    def _regrets(self) -> Float64Array:
+        """The discounted sums of regrets `(S,)`."""
+        return self._regret
+
+    def _policy_sums(self) -> Float64Array:
+        """The weighted sums of policies, times their owner's reach probability: `(S,)`."""
+        return self._policy_sum
+
+    def _span(self, iterations: int) -> Span:
+        """The last iteration, whether players alternate, and the counter, for compiled code."""
+        return self.iterations + iterations, self.variant.alternating, self._done
 
     def average_policy(self) -> Float64Array:
         """The average policy, which converges: `(I, A)`, uniform where it never arrives."""
-        return self._normalized(self._policy_sum)
+        return self._normalized(self._policy_sums())
 
     def current_policy(self) -> Float64Array:
-        """The policy of the next iteration: `(I, A)`."""
-        return self._normalized(np.maximum(self._regret, 0))
+        """The last policy, which the next iteration would play: `(I, A)`."""
+        return self._normalized(np.maximum(self._regrets(), 0))
 
     def regrets(self) -> Float64Array:
         """The discounted sums of regrets: `(I, A)`."""
-        return _frozen(self.tree.table_of(self._regret))
+        return _frozen(self.tree.table_of(self._regrets()))
 
     def _normalized(self, weights: Float64Array) -> Float64Array:
         if not np.isfinite(weights).all():
@@ -132,7 +160,7 @@ class Solver(BaseSolver):
         _iterate(self._arrays, policy, sums, self.variant.numbers, self._span(iterations))
 
     def current_policy(self) -> Float64Array:
-        """The policy of the next iteration: `(I, A)`."""
+        """The last policy, which the next iteration would play: `(I, A)`."""
         return _frozen(self.tree.table_of(self._probability[: self.tree.num_slots]))
 
 
@@ -176,11 +204,10 @@ def _arrays(tree: Tree) -> _Arrays:
 
 
 @compiled
-def _iterate(
-    arrays: _Arrays, policy: _Policy, sums: _Sums, numbers: Weights, span: tuple[int, int, bool]
-) -> None:
+def _iterate(arrays: _Arrays, policy: _Policy, sums: _Sums, numbers: Weights, span: Span) -> None:
     """Run iterations `first + 1` to `last` in place; set the uniform policy before the first."""
-    first, last, alternating = span
+    last, alternating, done = span
+    first = done[0]
     players = len(policy[2])
     if first == 0:
         for player in range(players):
@@ -195,6 +222,7 @@ def _iterate(
         if not alternating:
             for player in range(players):
                 _update_policy(arrays, policy, sums, weights, player)
+        done[0] = t
 
 
 @compiled

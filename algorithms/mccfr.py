@@ -9,9 +9,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from algorithms.cfr import BaseSolver
+from algorithms.cfr import BaseSolver, Span
 from algorithms.compiled.jit import compiled, draw
-from algorithms.support.arrays import Float64Array, Int8Array, Int32Array, IntpArray, UInt64Array
+from algorithms.support.arrays import (
+    Float64Array,
+    Int8Array,
+    Int32Array,
+    IntpArray,
+    UInt64Array,
+)
 from algorithms.tree import CHANCE, TERMINAL, Tree
 from kuhn_bridge.errors import GameError
 
@@ -35,7 +41,7 @@ class SamplingSolver(BaseSolver):
         t = self.tree
         nodes = t.first_child, t.player, t.infoset, t.first_slot, t.chance_probability, t.returns
         sums = self._regret, self._policy_sum, self._policy
-        _sample(self.name == "es-mccfr", nodes, sums, self._random, iterations)
+        _sample(self.name == "es-mccfr", nodes, sums, self._random, self._span(iterations))
 
 
 _Arrays: TypeAlias = tuple[
@@ -45,16 +51,17 @@ _Sums: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
 
 
 @compiled
-def _sample(
-    external: bool, arrays: _Arrays, sums: _Sums, random: UInt64Array, iterations: int
-) -> None:
+def _sample(external: bool, arrays: _Arrays, sums: _Sums, random: UInt64Array, span: Span) -> None:
+    """Run iterations up to the last one, each with a sample per player."""
+    last, _, done = span
     visits, values = np.empty((2, len(arrays[1])), np.int64), np.empty(len(arrays[1]))
-    for _ in range(iterations):
+    while done[0] < last:
         for player in range(len(arrays[5])):
             if external:
                 _sample_external(player, arrays, sums, (visits, values), random)
             else:
                 _sample_outcome(player, arrays, sums, visits, random)
+        done[0] += 1
 
 
 @compiled

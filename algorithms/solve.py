@@ -9,24 +9,27 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from algorithms import solvers
+from algorithms.cfr import require_iterations
 from algorithms.games import KUHN, MAX_NODES, Game, as_game, load_game, make_solver
 from algorithms.kuhn_equilibria import nearest_nash
 from algorithms.large_games.large_game import NativeSolver
 from algorithms.mccfr import SAMPLING
 from algorithms.policies import Policy
 from algorithms.policies.json_files import to_names, to_percentages, to_players
-from algorithms.solvers import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES
+from algorithms.solvers import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES, SAVE, Save
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_arrays, write_arrays
 from algorithms.support.progress import progress
+from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS
 
 MAX_ITERATIONS = 20_000_000  # iterations after which --until gives up
@@ -36,20 +39,56 @@ CHECKPOINT = ".ckpt"  # replaces the policy's suffix
 CHECKPOINT_SECONDS = 600  # between checkpoints, each of which takes about a second per GiB
 
 
-def solve(
-    game: Game | str, variant: str = DEFAULT_VARIANT, *, iterations: int = DEFAULT_ITERATIONS
+def solve(  # noqa: PLR0913  # options by name
+    game: Game | str,
+    variant: str = DEFAULT_VARIANT,
+    *,
+    iterations: int | None = None,
+    until: float | None = None,
+    seed: int = 0,
+    save: Save = "best",
+    callback: Callable[[int, float], object] | None = None,
 ) -> Policy:
-    """The average policy of a run of the CFR family.
+    """The better of the average and the last policy of a run of the CFR family.
+
+    Ctrl-C ends the run early and returns what there is, with a warning.
 
     Args:
         game: a `Game` or its name.
-        variant: `cfr+` (the default), `cfr`, `lcfr`, `dcfr`, `pcfr+`, `cfr-simultaneous`,
-            `es-mccfr` or `os-mccfr`.
-        iterations: number of iterations (1,000 by default).
+        variant: `cfr+` (the default), `cfr`, `lcfr`, `dcfr`, `pcfr+`, `pdcfr+`,
+            `cfr-simultaneous`, `es-mccfr` or `os-mccfr`.
+        iterations: number of iterations (1,000 by default); with `until` the largest number
+            (20,000,000 by default).
+        until: NashConv at which the run ends.
+        seed: random seed of a variant that samples.
+        save: `average` or `last` to return that policy instead of the better one (`best`).
+        callback: function that is called now and then with the number of iterations and NashConv;
+            the run ends if it returns False.
     """
-    solver = make_solver(loaded := as_game(game), variant)
-    solver.run(iterations)
-    return Policy(loaded, solver.average_policy())
+    if until is not None and not until > 0:
+        raise BridgeError(f"until must be a NashConv above 0; got {until}")
+    if save not in SAVE:
+        raise unknown("save", save, SAVE)
+    if iterations is None:
+        iterations = DEFAULT_ITERATIONS if until is None else MAX_ITERATIONS
+    loaded = as_game(game)
+    solver = make_solver(loaded, variant, **({"seed": seed} if variant in SAMPLING else {}))
+    if iterations == 0:
+        return Policy(loaded, solver.average_policy())
+    require_iterations(iterations)
+    options: dict[str, Any] = {} if callback is None else {"watch": callback}
+    solved = solvers.run_solver(
+        solver,
+        loaded.measure,
+        iterations=iterations,
+        until=-math.inf if until is None else until,
+        save=save,
+        along=until is not None or callback is not None,
+        **options,
+    )
+    if solved.interrupted:
+        warnings.warn(f"interrupted after {solved.iterations:,} iterations", stacklevel=2)
+    return Policy(loaded, solved.policy)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,7 +109,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     largest = "largest tree that is built (%(default)s)"
     add("--max-nodes", type=number(1), default=MAX_NODES, help=largest)
     add("--no-cache", action="store_true", help="neither read nor write the cached tree")
-    add("--out", metavar="FILE", help="write the average policy: .json, .npz for a native game")
+    saved = "the policy to report and write: the average, the last, or the better of both (best)"
+    add("--save", choices=SAVE, default="best", help=saved)
+    add("--out", metavar="FILE", help="write the policy: .json, .npz for a native game")
     resume = "continue from the checkpoint beside --out, for a native large game"
     add("--resume", action="store_true", help=resume)
     add("--plot", metavar="FILE.png", help="draw NashConv over iterations")
@@ -84,6 +125,8 @@ def _run(args: argparse.Namespace) -> int:
     game = load_game(args.game, max_nodes=args.max_nodes, cached=not args.no_cache)
     names = ("discounts", "mode", "seed")
     options = {name: value for name in names if (value := getattr(args, name)) is not None}
+    if args.out:
+        _require_suffix(game, args.out)
     solver = make_solver(game, args.variant, **options)
     checkpoint = None
     if args.out and isinstance(solver, NativeSolver):
@@ -101,13 +144,16 @@ def _run(args: argparse.Namespace) -> int:
 
         until = args.until or -math.inf
         solved = solvers.run_solver(
-            solver, game.measure, iterations=limit, until=until, progress=advance
+            solver,
+            game.measure,
+            iterations=limit,
+            until=until,
+            save=args.save,
+            progress=advance,
         )
     policy = Policy(game, solved.policy)
-    if args.out and game.native:
+    if args.out:
         policy.save(args.out)
-    elif args.out:
-        files.write_text(args.out, f"{json.dumps(policy.to_document())}\n")
     if checkpoint and solved.interrupted:
         checkpoint.write()
     elif checkpoint:
@@ -130,8 +176,6 @@ class _Checkpoint:
     """The state of a native game's solver, in a file beside the policy."""
 
     def __init__(self, args: argparse.Namespace, game: Game, solver: NativeSolver) -> None:
-        if Path(args.out).suffix != ".npz":
-            raise UsageError(f"--out {args.out}: a policy of {game.name} is written as .npz")
         self.path = Path(args.out).with_suffix(CHECKPOINT)
         self._solver, self.written = solver, time.monotonic()
         self._run = {"game": np.array(game.name), "variant": np.array(args.variant)}
@@ -150,6 +194,13 @@ class _Checkpoint:
         """Replace the file."""
         write_arrays(self.path, self._run | self._solver.get_state())
         self.written = time.monotonic()
+
+
+def _require_suffix(game: Game, out: str) -> None:
+    """Reject a file that no command would read back."""
+    suffix = ".npz" if game.native else ".json"
+    if Path(out).suffix != suffix:
+        raise UsageError(f"--out {out}: a policy of {game.name} is written as {suffix}")
 
 
 def _require(args: argparse.Namespace) -> None:
@@ -174,6 +225,7 @@ def _summary(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -
         "game": policy.game.name,
         "variant": args.variant,
         "iterations": solved.iterations,
+        "holds": solved.kind,
         "nash_conv": measure.nash_conv,
         "exploitability": measure.exploitability,
         "gains": measure.gains,
@@ -192,7 +244,7 @@ def _summary(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -
 def _report(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -> Iterator[str]:
     measure, game, known = solved.measure, policy.game, policy.game.closed_form
     yield game.size_label
-    yield f"{args.variant}: {solved.iterations:,} iterations"
+    yield f"{args.variant}: {solved.iterations:,} iterations, the {solved.kind} policy"
     yield ""
     yield from _kuhn_strategy(policy) if game.name == KUHN else _strategy(policy)
     yield ""

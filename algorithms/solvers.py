@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from algorithms.cfr import VARIANTS, BaseSolver, Solver, Variant
 from algorithms.compiled.cfr import FastSolver
@@ -18,6 +18,10 @@ from kuhn_bridge.errors import BridgeError
 Mode: TypeAlias = Literal["exact", "fast"]
 AnySolver: TypeAlias = BaseSolver | NativeSolver
 CurvePoint: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
+Kind: TypeAlias = Literal["average", "last"]  # a solver's policies: the average, the current one
+Save: TypeAlias = Literal["best", "average", "last"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+SAVE: tuple[Save, ...] = get_args(Save)
 NAMES = (*VARIANTS, *SAMPLING)
 MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULT_VARIANT, DEFAULT_ITERATIONS = "cfr+", 1_000
@@ -25,11 +29,12 @@ DEFAULT_VARIANT, DEFAULT_ITERATIONS = "cfr+", 1_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """The average policy of a run, its measure, and NashConv along the way."""
+    """The policy of a run, its measure, and NashConv along the way."""
 
     policy: Any  # (I, A) on a tree
     measure: Measure
-    curve: tuple[CurvePoint, ...]
+    kind: Kind  # which of the solver's policies it is
+    curve: tuple[CurvePoint, ...]  # of the better policy that was measured
     interrupted: bool = False
 
     @property
@@ -64,47 +69,87 @@ def make_solver(
     return FastSolver(tree, variant) if mode == "fast" else Solver(tree, variant)
 
 
-def run_solver(
+def run_solver(  # noqa: PLR0913  # options by name
     solver: AnySolver,
     measure: Callable[[Any], Measure],
     *,
     iterations: int,
     until: float = -math.inf,
+    save: Save = "best",
+    along: bool = True,
     progress: Callable[[int, str], None] = lambda done, note: None,
+    watch: Callable[[int, float], object] = lambda iterations, nash_conv: None,
 ) -> Solved:
     """Run up to `iterations` in all, or until NashConv is at most `until`, or until Ctrl-C.
 
-    The average policy is measured after each of the first iterations, then less and less often.
-    After each measure, and every few seconds, `progress` gets the iterations and a note.
+    Args:
+        solver: solver to run, from where it is.
+        measure: exact measure of a policy.
+        iterations: largest number of iterations, those included that the solver has run before.
+        until: NashConv at which the run ends.
+        save: policy that is measured and returned: the average, the last, or the better of both.
+        along: whether to measure after each of the first iterations, then less and less often,
+            and not only at the end.
+        progress: called after each measure, and every few seconds, with the iterations and a note.
+        watch: called after each measure with the iterations and NashConv; False ends the run.
     """
     if iterations <= solver.iterations:
         raise BridgeError(f"iterations must be more than {solver.iterations:,}; got {iterations:,}")
+    kinds: tuple[Kind, ...] = KINDS if save == "best" else (save,)
+    points = _measuring_points(solver.iterations, iterations) if along else iter([iterations])
     curve: list[CurvePoint] = []
-    policy = measured = None
+    better: _Measured | None = None
     interrupted = False
 
     def show() -> None:
         progress(solver.iterations, f"NashConv {curve[-1][1]:.2e}" if curve else "")
 
     try:
-        for stop in _measuring_points(solver.iterations, iterations):
+        for stop in points:
             _run_to(solver, stop, show)
-            policy = measured = None  # a policy of a large game takes a GiB: keep one at a time
-            policy = solver.average_policy()
-            measured = measure(policy)
-            curve.append((stop, measured.nash_conv))
+            better = None  # a policy of a large game takes a GiB: keep as few as possible
+            better = _measure_better(solver, kinds, measure)
+            nash_conv = better.measure.nash_conv
+            curve.append((stop, nash_conv))
             show()
-            if measured.nash_conv <= until:
+            if nash_conv <= until or watch(stop, nash_conv) is False:
                 break
     except KeyboardInterrupt:
         if not solver.iterations:
             raise
         interrupted = True
-    if interrupted or measured is None:
-        policy = solver.average_policy()
-        measured = measure(policy)
-        curve.append((solver.iterations, measured.nash_conv))
-    return Solved(policy, measured, tuple(curve), interrupted)
+    if interrupted or better is None:
+        better = _measure_better(solver, kinds, measure)
+        curve.append((solver.iterations, better.measure.nash_conv))
+    return Solved(
+        policy=better.policy,
+        measure=better.measure,
+        kind=better.kind,
+        curve=tuple(curve),
+        interrupted=interrupted,
+    )
+
+
+class _Measured(NamedTuple):
+    """One of a solver's policies and its measure."""
+
+    kind: Kind
+    policy: Any
+    measure: Measure
+
+
+def _measure_better(
+    solver: AnySolver, kinds: Sequence[Kind], measure: Callable[[Any], Measure]
+) -> _Measured:
+    """The policy of the smallest NashConv among these kinds; the first of them in a tie."""
+    better: _Measured | None = None
+    for kind in kinds:
+        policy = solver.average_policy() if kind == "average" else solver.current_policy()
+        measured = _Measured(kind, policy, measure(policy))
+        if better is None or measured.measure.nash_conv < better.measure.nash_conv:
+            better = measured
+    assert better is not None  # noqa: S101  # `kinds` is never empty
+    return better
 
 
 def _run_to(solver: AnySolver, stop: int, show: Callable[[], None]) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from algorithms.games import load_game
+from algorithms.self_play.run_files import CHECKPOINT, require_no_checkpoint, require_own
 from algorithms.self_play.settings import (
     Settings,
     configure,
@@ -28,6 +29,7 @@ from algorithms.self_play.settings import (
 )
 from algorithms.support import command, files
 from algorithms.support.errors import UsageError
+from algorithms.support.locks import locked
 from algorithms.support.progress import progress
 
 if TYPE_CHECKING:
@@ -60,8 +62,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     _require_possible(args)
-    path = args.out.with_suffix(".ckpt")
+    with locked(args.out):
+        return _run_alone(args)
+
+
+def _run_alone(args: argparse.Namespace) -> int:
+    """The run, while no other process writes the same files."""
+    path = args.out.with_suffix(CHECKPOINT)
     settings, state = _settings(args, path)  # before the libraries, which take seconds to import
+    checkpoint = path if settings.recipe == "self-play" else None
+    if checkpoint and not args.resume:
+        require_no_checkpoint(checkpoint)
     import torch
 
     from algorithms.reports.writing import report_document, write_document
@@ -69,7 +80,6 @@ def _run(args: argparse.Namespace) -> int:
     from algorithms.self_play.training_run import Training
 
     torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
-    checkpoint = path if settings.recipe == "self-play" else None
     say: Any = (lambda text: None) if args.quiet or args.json else print
     say(_plan(args, settings, state["steps"] if state else 0))
     bar: Any = nullcontext(lambda steps, note: None)
@@ -132,8 +142,10 @@ def _require_possible(args: argparse.Namespace) -> None:
     out = args.out
     if out.suffix != ".zip" or (out.exists() and not out.is_file()):  # the model is read again
         raise UsageError(f"--out {out}: give a file whose name ends in .zip")
-    for suffix in (*WRITTEN, *((HTML,) if args.html else ())):
+    written = [*WRITTEN, HTML] if args.html else [*WRITTEN]
+    for suffix in written:
         files.require_writable(out.with_suffix(suffix))
+    require_own(out, written)
     if args.checkpoint_every < 1:
         raise UsageError(f"--checkpoint-every {args.checkpoint_every}: want at least 1")
     if args.tensorboard and not find_spec("tensorboard"):

@@ -6,6 +6,7 @@ The games of Rudolph et al., "Reevaluating Policy Gradient Methods for Imperfect
 
 import argparse
 import json
+import math
 import multiprocessing
 import resource
 import sys
@@ -55,29 +56,29 @@ class Row:
     @property
     def cells(self) -> tuple[str, ...]:
         """The row as text."""
-        return (
-            self.what,
-            self.game,
-            _number(self.nash_conv, self.half_width),
-            _number(self.nash_conv / 2, self.half_width and self.half_width / 2),
-            f"{self.cpu_seconds:.2f}" if self.cpu_seconds < 10 else f"{self.cpu_seconds:.0f}",
-            f"{self.gib:.1f}",
-            self.remarks,
-        )
-
-
-def _number(value: float, half_width: float | None) -> str:
-    return f"{value:.6f}" if half_width is None else f"{value:.4f} ± {half_width:.4f}"
+        if self.half_width is None:
+            nash_conv = f"{self.nash_conv:.6f}"
+            exploitability = f"{self.nash_conv / 2:.6f}"
+        else:
+            nash_conv = f"{self.nash_conv:.4f} ± {self.half_width:.4f}"
+            exploitability = f"{self.nash_conv / 2:.4f} ± {self.half_width / 2:.4f}"
+        digits = 2 if self.cpu_seconds < 10 else 0
+        cpu_seconds = f"{self.cpu_seconds:.{digits}f}"
+        gib = f"{self.gib:.1f}"
+        return (self.what, self.game, nash_conv, exploitability, cpu_seconds, gib, self.remarks)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = Parser(prog="python -m parity.benchmark", description=__doc__)
-    add = parser.add_argument
-    add("--only", action="append", metavar="NAME", help="run this benchmark; repeatable")
-    add("--list", action="store_true", help="list the benchmarks and stop")
-    add("--update", type=Path, metavar="FILE.md", help="replace the rows of the table in this file")
-    add("--json", action="store_true", help="print one JSON list")
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="run this benchmark; repeatable"
+    )
+    parser.add_argument("--list", action="store_true", help="list the benchmarks and stop")
+    parser.add_argument(
+        "--update", type=Path, metavar="FILE.md", help="replace the rows of the table in this file"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON list")
     return parser.run(_main, argv)
 
 
@@ -126,13 +127,20 @@ def uniform(short: str, game: Game | None = None) -> Iterator[Row]:
     policy = game.uniform_table()
     built = time.process_time()
     measure = game.measure(policy)
-    first = time.process_time()
+    measured = time.process_time()
     game.measure(policy)
-    again = time.process_time() - first
-    infosets = f"{sum(game.native.num_infosets):,} information sets; " if game.native else ""
+    again = time.process_time() - measured
     remarks = f"{built - start:.1f} s of it to build; {again:.2f} s per further evaluation"
-    numbers = measure.nash_conv, first - start, _peak_gib()
-    yield Row("uniform play", short, *numbers, infosets + remarks)
+    if game.native:
+        remarks = f"{sum(game.native.num_infosets):,} information sets; {remarks}"
+    yield Row(
+        what="uniform play",
+        game=short,
+        nash_conv=measure.nash_conv,
+        cpu_seconds=measured - start,
+        gib=_peak_gib(),
+        remarks=remarks,
+    )
 
 
 def solved(
@@ -142,32 +150,47 @@ def solved(
     game = game or load_game(GAMES[short])
     solver = make_solver(game, variant)
     seconds = 0.0
-    for stop in after:
+    for iteration in after:
         start = time.process_time()
-        solver.run(stop - solver.iterations)
+        solver.run(iteration - solver.iterations)
         seconds += time.process_time() - start
-        found = game.measure(solver.average_policy()).nash_conv
-        what = f"{variant.upper()}, {stop} iteration{'s' * (stop > 1)}"
-        yield Row(what, short, found, seconds, _peak_gib())
+        iterations = "1 iteration" if iteration == 1 else f"{iteration} iterations"
+        yield Row(
+            what=f"{variant.upper()}, {iterations}",
+            game=short,
+            nash_conv=game.measure(solver.average_policy()).nash_conv,
+            cpu_seconds=seconds,
+            gib=_peak_gib(),
+        )
 
 
 def trained(short: str, steps: int, *, seeds: Sequence[int] = SEEDS) -> Iterator[Row]:
     """`train_ppo` without measures, once per seed; then the models as they were saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.process_time()
+        models = [_train(short, steps, seed, Path(folder)) for seed in seeds]
+        seconds = (time.process_time() - start) / len(seeds)
+        gib = _peak_gib()
+        nash_convs = [load_policy(model).nash_conv() for model in models]
+    yield Row(
+        what=f"train_ppo, {steps // 10**6} million decisions",
+        game=short,
+        nash_conv=mean(nash_convs),
+        cpu_seconds=seconds,
+        gib=gib,
+        remarks=f"seeds {seeds[0]} to {seeds[-1]}; CPU s per seed, training alone",
+        half_width=T_97_5 * stdev(nash_convs) / math.sqrt(len(nash_convs)),
+    )
+
+
+def _train(short: str, steps: int, seed: int, folder: Path) -> Path:
+    """The model of a training run that measures nothing on its way."""
     from algorithms import train_ppo
 
-    start = time.process_time()
-    with tempfile.TemporaryDirectory() as folder:
-        models = [Path(folder, f"{seed}.zip") for seed in seeds]
-        for seed, out in zip(seeds, models, strict=True):
-            options = {"game": GAMES[short], "steps": steps, "seed": seed, "points": 0, "out": out}
-            given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
-            train_ppo.main([*given, "--quiet"])
-        seconds, gib = (time.process_time() - start) / len(seeds), _peak_gib()
-        found = [load_policy(model).nash_conv() for model in models]
-    what = f"train_ppo, {steps // 10**6} million decisions"
-    remarks = f"seeds {seeds[0]} to {seeds[-1]}; CPU s per seed, training alone"
-    half_width = T_97_5 * stdev(found) / len(found) ** 0.5
-    yield Row(what, short, mean(found), seconds, gib, remarks, half_width)
+    out = folder / f"{seed}.zip"
+    arguments = ["--game", GAMES[short], "--steps", str(steps), "--seed", str(seed)]
+    train_ppo.main([*arguments, "--points", "0", "--out", str(out), "--quiet"])
+    return out
 
 
 BENCHMARKS = (
@@ -180,15 +203,16 @@ BENCHMARKS = (
 def update(path: Path, rows: Sequence[Row]) -> None:
     """Replace the rows of the table that have the same first two columns; add the others."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    headers = [number for number, line in enumerate(lines) if cells_of(line) == HEADER]
+    headers = [place for place, line in enumerate(lines) if cells_of(line) == HEADER]
     if not headers:
         raise UsageError(f"{path}: no table with the columns {', '.join(HEADER)}")
     first = headers[0] + 2  # after the rule below the header
-    old = list(takewhile(lambda line: line.startswith("|"), lines[first:]))
-    body = {cells_of(line)[:2]: line for line in old}
-    body |= {row.cells[:2]: f"| {' | '.join(row.cells)} |" for row in rows}
-    whole = [*lines[:first], *body.values(), *lines[first + len(old) :]]
-    files.write_text(path, "\n".join(whole) + "\n")
+    old_rows = list(takewhile(lambda line: line.startswith("|"), lines[first:]))
+    by_name = {cells_of(line)[:2]: line for line in old_rows}
+    for row in rows:
+        by_name[row.cells[:2]] = f"| {' | '.join(row.cells)} |"
+    rest = lines[first + len(old_rows) :]
+    files.write_text(path, "\n".join([*lines[:first], *by_name.values(), *rest]) + "\n")
 
 
 def cells_of(line: str) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ import math
 import runpy
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyspiel
 from pettingzoo import AECEnv
@@ -20,32 +20,36 @@ from algorithms.support.command import EXIT_FAILED, EXIT_OK
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import DEALS, PLAYERS, Card
-from parity import sides
+from parity import implementations
+from parity.implementations import ActionIds, Deal, Implementation, error_text
 from parity.registry import Tally
-from parity.sides import Encoding, Side, error_text
 
 WORDS = ("check", "bet", "call", "fold")
 METHODS = ("is_terminal", "get_current_player", "get_payoff")
+ACTIONS_FORM = '"0=check/call,1=bet,2=fold"'
 SEEDS = 300  # each of six deals is then missed with probability 6 * (5/6)**300 < 1e-22
 MAX_DEVIATIONS = 6  # standard deviations by which the counts of fair deals may differ
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A candidate: its kind, all ways to interpret it, and the faults that all of them share."""
+    """A candidate in all interpretations, and the faults that all of these share.
+
+    The interpretations differ in the meaning of action IDs and in the names of the cards.
+    """
 
     kind: str
-    sides: Sequence[Side]
+    interpretations: Sequence[Implementation]
     faults: Sequence[str] = ()
-    compare_information: Callable[[Side, Side, Tally], None] | None = None
-    one_based: Sequence[Side] = ()  # the same with cards 1 to 3, for a hint to the author
+    compare_information: Callable[[Implementation, Implementation, Tally], None] | None = None
+    with_cards_from_1: Sequence[Implementation] = ()  # for a hint to the author
 
 
 def report(spec: str, *, actions: str | None, as_json: bool) -> int:
     """Print how the candidate differs from OpenSpiel; return 1 if it does, else 0."""
-    encoding = None if actions is None else parse_actions(actions)
+    action_ids = None if actions is None else parse_actions(actions)
     try:
-        candidate = recognise(load(spec), encoding)
+        candidate = recognise(load(spec), action_ids)
     except BridgeError:
         raise
     except Exception as error:  # the code of a candidate may fail in any way
@@ -53,9 +57,15 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
     tally = judge(candidate)
     advice = hint(candidate, tally)
     if as_json:
-        found = {"candidate": spec, "kind": candidate.kind, "compared": tally.compared}
-        more = {"wrong": tally.wrong, "cases": tally.cases, "hint": advice}
-        print(json.dumps(found | more, indent=2))
+        result = {
+            "candidate": spec,
+            "kind": candidate.kind,
+            "compared": tally.compared,
+            "wrong": tally.wrong,
+            "cases": tally.cases,
+            "hint": advice,
+        }
+        print(json.dumps(result, indent=2))
     else:
         print(f"{spec}: {candidate.kind}", *tally.cases, sep="\n  ")
         if advice:
@@ -67,36 +77,50 @@ def report(spec: str, *, actions: str | None, as_json: bool) -> int:
 
 def judge(candidate: Candidate) -> Tally:
     """Compare a candidate in the interpretation that has the fewest mismatches."""
-    faults = candidate.faults
-
-    def compared(side: Side | None) -> Tally:
-        tally = Tally(ours="", compared=len(faults), wrong=len(faults), cases=list(faults))
-        if side:
-            sides.compare(side, sides.REFERENCE, tally)
-        return tally
-
-    tallies = [(compared(side), side) for side in candidate.sides or (None,)]
-    best, side = min(tallies, key=lambda found: found[0].wrong)
-    if side and candidate.compare_information and best.wrong == len(faults):
-        candidate.compare_information(side, sides.REFERENCE, best)
+    if not candidate.interpretations:
+        return _tally_of_faults(candidate)
+    best = None
+    for implementation in candidate.interpretations:
+        tally = _tally_of_faults(candidate)
+        implementations.compare(implementation, implementations.REFERENCE, tally)
+        if best is None or tally.wrong < best.wrong:
+            best = tally
+            best_implementation = implementation
+    assert best is not None  # noqa: S101  # there is an interpretation
+    only_faults = best.wrong == len(candidate.faults)
+    if candidate.compare_information and only_faults:
+        candidate.compare_information(best_implementation, implementations.REFERENCE, best)
     return best
+
+
+def _tally_of_faults(candidate: Candidate) -> Tally:
+    """A tally in which only the faults of all interpretations are counted."""
+    number = len(candidate.faults)
+    return Tally(ours="", compared=number, wrong=number, cases=list(candidate.faults))
 
 
 def hint(candidate: Candidate, tally: Tally) -> str:
     """A hint that the cards are 1 to 3; empty unless that explains mismatches."""
-    if not tally.wrong or not candidate.one_based:
+    if not tally.wrong or not candidate.with_cards_from_1:
         return ""
-    wrong = judge(replace(candidate, sides=candidate.one_based)).wrong
+    renumbered = replace(candidate, interpretations=candidate.with_cards_from_1)
+    wrong = judge(renumbered).wrong
     if wrong >= tally.wrong:
         return ""
     rest = f"{wrong} would differ" if wrong else "it would agree"
     return f"its cards seem to be 1 to 3, but J, Q, K are 0, 1, 2 here; renumbered, {rest}"
 
 
+# ---------------------------------------------------------------------------------------------
+# Which object, and of what kind
+# ---------------------------------------------------------------------------------------------
+
+
 def load(spec: str) -> Any:
     """The object that `package.module:object`, `file.py:object` or a game string names."""
     where, colon, what = spec.partition(":")
-    if not colon and spec.partition("(")[0] not in pyspiel.registered_names():
+    game_name = spec.partition("(")[0]
+    if not colon and game_name not in pyspiel.registered_names():
         raise UsageError(
             f"cannot load the candidate {spec!r}: no such OpenSpiel game; "
             "for a file or a module, name an object: kuhn.py:KuhnPoker"
@@ -104,10 +128,10 @@ def load(spec: str) -> Any:
     try:
         if not colon:
             return pyspiel.load_game(spec)
-        found: Any = _module(where)
+        named: Any = _module(where)
         for name in what.split("."):
-            found = getattr(found, name)
-        return found
+            named = getattr(named, name)
+        return named
     except (Exception, SystemExit) as error:  # the module of a candidate may fail in any way
         raise UsageError(f"cannot load the candidate {spec!r}: {error_text(error)}") from None
 
@@ -119,76 +143,107 @@ def _module(where: str) -> ModuleType:
         module = ModuleType(Path(where).stem)
         vars(module).update(runpy.run_path(where, run_name=module.__name__))
         return module
-    if (here := str(Path.cwd())) not in sys.path:
+    here = str(Path.cwd())
+    if here not in sys.path:
         sys.path.append(here)  # at the end, so that it shadows no other module
     return importlib.import_module(where)
 
 
-def recognise(thing: Any, encoding: Encoding | None = None) -> Candidate:
+def recognise(thing: Any, action_ids: ActionIds | None = None) -> Candidate:
     """A candidate of the kind that an object's type and methods suggest."""
     if isinstance(thing, str):
-        return recognise(load(thing), encoding)
+        return recognise(load(thing), action_ids)
     if all(callable(getattr(thing, method, None)) for method in METHODS):
-        book = thing() if isinstance(thing, type) else thing
-        from_0, from_1 = (
-            [sides.rulebook(book, lowest=lowest, history_first=first) for first in (False, True)]
-            for lowest in (0, 1)
-        )
-        return Candidate("a rulebook in letters", from_0, one_based=from_1)
+        return _recognise_rulebook(thing() if isinstance(thing, type) else thing)
     if isinstance(thing, pyspiel.Game):
-        if thing.num_players() != len(PLAYERS):
-            raise UsageError(f"{thing} has {thing.num_players()} players, not 2")
-        possible = list(encodings(thing.num_distinct_actions(), encoding))
-        from_0, from_1 = (
-            [sides.openspiel(thing, one, lowest=lowest) for one in possible] for lowest in (0, 1)
-        )
-        return Candidate("an OpenSpiel game", from_0, (), sides.compare_infosets, from_1)
+        return _recognise_openspiel(thing, action_ids)
     if isinstance(thing, AECEnv):
-        return _recognise_env(thing, encoding)
+        return _recognise_env(thing, action_ids)
     if isinstance(thing, ModuleType) and hasattr(thing, "env"):
-        return recognise(thing.env, encoding)
+        return recognise(thing.env, action_ids)
     if callable(thing):
         made = thing()
         if not callable(made) or isinstance(made, (AECEnv, pyspiel.Game)):
-            return recognise(made, encoding)
+            return recognise(made, action_ids)
     kinds = f"a rulebook with {', '.join(METHODS)}, a PettingZoo AEC environment or factory"
     raise UsageError(f"a candidate is {kinds}, or an OpenSpiel game; got {type(thing).__name__}")
 
 
-def parse_actions(text: str) -> Encoding:
+def _recognise_rulebook(book: Any) -> Candidate:
+    def with_cards_from(lowest_card: int) -> list[Implementation]:
+        return [
+            implementations.from_rulebook(book, lowest_card, history_first=False),
+            implementations.from_rulebook(book, lowest_card, history_first=True),
+        ]
+
+    return Candidate(
+        kind="a rulebook in letters",
+        interpretations=with_cards_from(0),
+        with_cards_from_1=with_cards_from(1),
+    )
+
+
+def _recognise_openspiel(game: pyspiel.Game, action_ids: ActionIds | None) -> Candidate:
+    if game.num_players() != len(PLAYERS):
+        raise UsageError(f"{game} has {game.num_players()} players, not 2")
+    possible_ids = list(meanings(game.num_distinct_actions(), action_ids))
+    return Candidate(
+        kind="an OpenSpiel game",
+        interpretations=[implementations.from_openspiel(game, ids, 0) for ids in possible_ids],
+        compare_information=implementations.compare_infosets,
+        with_cards_from_1=[implementations.from_openspiel(game, ids, 1) for ids in possible_ids],
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The meaning of action IDs
+# ---------------------------------------------------------------------------------------------
+
+
+def parse_actions(text: str) -> ActionIds:
     """`"0=check/call,1=bet,2=fold"` -> the ID of each word."""
-    found: dict[str, int] = {}
+    action_ids: dict[str, int] = {}
     for part in text.split(","):
         number, _, words = part.partition("=")
         for word in map(str.strip, words.split("/")):
             if word not in WORDS or not number.strip().isdigit():
-                form = '"0=check/call,1=bet,2=fold"'
-                raise UsageError(f"--actions has the form {form}; got {part!r}")
-            if found.setdefault(word, int(number)) != int(number):
+                raise UsageError(f"--actions has the form {ACTIONS_FORM}; got {part!r}")
+            if action_ids.setdefault(word, int(number)) != int(number):
                 raise UsageError(f"--actions gives {word} two IDs")
-    if missing := [word for word in WORDS if word not in found]:
+    missing = [word for word in WORDS if word not in action_ids]
+    if missing:
         raise UsageError(f"--actions gives no ID for {', '.join(missing)}")
     for one, other in (("check", "bet"), ("call", "fold")):
-        if found[one] == found[other]:
+        if action_ids[one] == action_ids[other]:
             raise UsageError(f"--actions gives {one} and {other} the same ID")
-    return found
+    return action_ids
 
 
-def encodings(size: int, given: Encoding | None = None) -> Iterator[Encoding]:
-    """The given meaning of the action IDs, or all possible meanings of `size` IDs."""
+def meanings(num_actions: int, given: ActionIds | None = None) -> Iterator[ActionIds]:
+    """The given meaning of the action IDs, or all possible ones."""
     if given is not None:
-        if (largest := max(given.values())) >= size:
-            raise UsageError(f"--actions names ID {largest}; the IDs are 0 to {size - 1}")
+        largest = max(given.values())
+        if largest >= num_actions:
+            raise UsageError(f"--actions names ID {largest}; the IDs are 0 to {num_actions - 1}")
         yield given
         return
-    if size not in {2, 3, 4}:
-        raise UsageError(f"the candidate has {size} actions; Kuhn poker has 2, 3 or 4")
-    for check, bet, call, fold in product(range(size), repeat=len(WORDS)):
-        if check != bet and call != fold and len({check, bet, call, fold}) == size:
-            yield dict(zip(WORDS, (check, bet, call, fold), strict=True))
+    if num_actions not in {2, 3, 4}:
+        raise UsageError(f"the candidate has {num_actions} actions; Kuhn poker has 2, 3 or 4")
+    for check, bet, call, fold in product(range(num_actions), repeat=len(WORDS)):
+        all_used = len({check, bet, call, fold}) == num_actions
+        if check != bet and call != fold and all_used:
+            yield {"check": check, "bet": bet, "call": call, "fold": fold}
 
 
-def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
+# ---------------------------------------------------------------------------------------------
+# PettingZoo environments
+# ---------------------------------------------------------------------------------------------
+
+FirstObservations: TypeAlias = tuple[str, ...]
+"""What each agent observes after the deal, as text."""
+
+
+def _recognise_env(env: AECEnv, action_ids: ActionIds | None) -> Candidate:
     """An AEC environment says neither which observation is which card nor what its IDs mean.
 
     So the interpretation of cards and actions that agrees best with OpenSpiel is taken.
@@ -196,36 +251,61 @@ def _recognise_env(env: AECEnv, encoding: Encoding | None) -> Candidate:
     kind = "a PettingZoo AEC environment"
     if len(env.possible_agents) != len(PLAYERS):
         raise UsageError(f"the candidate has {len(env.possible_agents)} agents, not 2")
-
-    def first_observations(seed: int) -> tuple[str, ...]:
-        env.reset(seed=seed)
-        return tuple(sides.observation_text(env.observe(agent)) for agent in env.possible_agents)
-
-    pairs = list(map(first_observations, range(SEEDS)))
-    seeds = {pair: pairs.index(pair) for pair in pairs}
-    for pair, seed in seeds.items():
-        if first_observations(seed) != pair:
+    dealt = [_first_observations(env, seed) for seed in range(SEEDS)]
+    seeds = {observations: dealt.index(observations) for observations in dealt}
+    for observations, seed in seeds.items():
+        if _first_observations(env, seed) != observations:
             raise UsageError(f"the candidate's reset(seed={seed}) does not repeat its deal")
-    observed = [sorted(set(of_seat)) for of_seat in zip(*pairs, strict=True)]
+    of_each_seat = [sorted(set(of_seat)) for of_seat in zip(*dealt, strict=True)]
     faults = [
-        f"at the start player_{seat} has {len(found)} different observations; three cards make 3"
-        for seat, found in enumerate(observed)
-        if len(found) != len(Card)
+        f"at the start player_{seat} has {len(different)} different observations; "
+        "three cards make 3"
+        for seat, different in enumerate(of_each_seat)
+        if len(different) != len(Card)
     ]
     if faults:
-        return Candidate(kind, (), faults)
-    possible = encodings(int(env.action_space(env.possible_agents[0]).n), encoding)
-    starts = []  # a seed for each deal, for all names of cards so that no deal has a card twice
-    for order0, order1 in product(permutations(Card), repeat=2):
-        first = dict(zip(observed[0], order0, strict=True))
-        second = dict(zip(observed[1], order1, strict=True))
-        deals = {(first[one], second[two]): seed for (one, two), seed in seeds.items()}
-        if all(one != two for one, two in deals):
-            starts.append(deals)
+        return Candidate(kind=kind, interpretations=(), faults=faults)
+    starts = list(_possible_starts(seeds, of_each_seat))
     if not starts:
-        return Candidate(kind, (), ["both players can hold the same card"])
-    read, fair, most = sides.aec_reader(env), SEEDS / len(DEALS), max(Counter(pairs).values())
-    if most - fair > MAX_DEVIATIONS * math.sqrt(fair):
-        faults = [f"one deal comes up {most} times in {SEEDS} seeds, where {fair:.0f} are fair"]
-    views = [sides.aec(read, deals, one) for one, deals in product(possible, starts)]
-    return Candidate(kind, views, faults, sides.compare_observations)
+        return Candidate(
+            kind=kind, interpretations=(), faults=["both players can hold the same card"]
+        )
+    num_actions = int(env.action_space(env.possible_agents[0]).n)
+    possible_ids = meanings(num_actions, action_ids)
+    read = implementations.aec_reader(env)
+    return Candidate(
+        kind=kind,
+        interpretations=[
+            implementations.from_aec(read, start, ids)
+            for ids, start in product(possible_ids, starts)
+        ],
+        faults=_unfair_deals(dealt),
+        compare_information=implementations.compare_observations,
+    )
+
+
+def _first_observations(env: AECEnv, seed: int) -> FirstObservations:
+    env.reset(seed=seed)
+    agents = env.possible_agents
+    return tuple(implementations.observation_text(env.observe(agent)) for agent in agents)
+
+
+def _possible_starts(
+    seeds: Mapping[FirstObservations, int], of_each_seat: Sequence[Sequence[str]]
+) -> Iterator[dict[Deal, int]]:
+    """A seed for each deal, for all ways to name observations so that no deal has a card twice."""
+    for order0, order1 in product(permutations(Card), repeat=2):
+        card0 = dict(zip(of_each_seat[0], order0, strict=True))
+        card1 = dict(zip(of_each_seat[1], order1, strict=True))
+        start = {(card0[seen0], card1[seen1]): seed for (seen0, seen1), seed in seeds.items()}
+        if all(one != other for one, other in start):
+            yield start
+
+
+def _unfair_deals(dealt: Sequence[FirstObservations]) -> list[str]:
+    """The fault that one deal comes up too often, if it does."""
+    most = max(Counter(dealt).values())
+    fair = SEEDS / len(DEALS)
+    if most - fair <= MAX_DEVIATIONS * math.sqrt(fair):
+        return []
+    return [f"one deal comes up {most} times in {SEEDS} seeds, where {fair:.0f} are fair"]

@@ -5,23 +5,23 @@ with OpenSpiel. The checks are skipped where `pygambit` is not installed.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from algorithms.games import KUHN, load_game
 from algorithms.games.efg_writer import Labels, write_efg
-from algorithms.linear_program import solve_zero_sum
-from algorithms.nashconv import evaluate_policy, reach_probabilities
+from algorithms.linear_program import Solution, solve_zero_sum
+from algorithms.nashconv import Measure, evaluate_policy, reach_probabilities
 from algorithms.support.arrays import Float64Array
 from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
-from parity.registry import Settings, Subject, Tally, check
+from parity.registry import CheckSettings, Group, Tally
 
-GROUP = "algorithms"
+GAMBIT = Group("gambit")
 EXACT = 1e-12
 LP_TOLERANCE = 1e-8  # of linear programs in floating point
 LEDUC, LIARS_DICE = "leduc_poker", "liars_dice(numdice=1,dice_sides=3)"
@@ -29,6 +29,9 @@ LARGEST_LP = 1_000  # slots; Gambit's dense simplex takes more than ten minutes 
 RANDOM_GAMES, RANDOM_GAMES_QUICK = 12, 3
 MAX_DEPTH = 7  # of a random game
 POLICIES = 3  # random ones per game
+
+Write: TypeAlias = Callable[[Path, Tree, Labels, list[str]], None]
+Evaluate: TypeAlias = Callable[[Tree, Float64Array], Measure]
 
 
 class Subgame(NamedTuple):
@@ -53,8 +56,8 @@ class _Numbers:
         return [str(outcome) for outcome in range(stop - first)]
 
 
-@check("gambit-tree", GROUP, "games as .efg files, read by Gambit: nodes, infosets, actions, reach")
-def _check_tree(tally: Tally, settings: Settings, *, write: Subject = write_efg) -> None:
+@GAMBIT.check("gambit-tree", "games as .efg files, read by Gambit: nodes, infosets, actions, reach")
+def _check_tree(tally: Tally, settings: CheckSettings, *, write: Write = write_efg) -> None:
     tally.theirs = "Gambit"
     for name, tree, labels in _games(settings):
         game = _read_by_gambit(tree, labels, write)
@@ -83,9 +86,9 @@ def _check_tree(tally: Tally, settings: Settings, *, write: Subject = write_efg)
             tally.close(where, phrase, probability, float(their_probability), EXACT)
 
 
-@check("gambit-regrets", GROUP, "values and gains against Gambit's payoffs and regrets")
+@GAMBIT.check("gambit-regrets", "values and gains against Gambit's payoffs and regrets")
 def _check_regrets(
-    tally: Tally, settings: Settings, *, evaluate: Subject = evaluate_policy
+    tally: Tally, settings: CheckSettings, *, evaluate: Evaluate = evaluate_policy
 ) -> None:
     """Gambit's `max_regret` is the largest gain of a player.
 
@@ -108,8 +111,10 @@ def _check_regrets(
                 tally.close(where, "gains {}", measured.gains[player], regret, EXACT)
 
 
-@check("gambit-value", GROUP, "values in equilibrium against Gambit's linear programs")
-def _check_value(tally: Tally, settings: Settings, *, solve: Subject = solve_zero_sum) -> None:
+@GAMBIT.check("gambit-value", "values in equilibrium against Gambit's linear programs")
+def _check_value(
+    tally: Tally, settings: CheckSettings, *, solve: Callable[[Tree], Solution] = solve_zero_sum
+) -> None:
     """Kuhn in rational numbers; where the program is too large, our equilibrium has no regret."""
     import pygambit
 
@@ -176,7 +181,7 @@ def _random_visits(  # noqa: PLR0913, PLR0917  # one step of a recursion
             yield from _random_visits(generator, depth + 1, move, 1.0, after, move)
 
 
-def _games(settings: Settings) -> Iterator[Subgame]:
+def _games(settings: CheckSettings) -> Iterator[Subgame]:
     """Kuhn, Leduc, Liar's Dice with three sides, and random games."""
     for name in (KUHN,) if settings.quick else (KUHN, LEDUC, LIARS_DICE):
         game = load_game(name)
@@ -186,7 +191,7 @@ def _games(settings: Settings) -> Iterator[Subgame]:
         yield Subgame(tree.name, tree, _Numbers(tree))
 
 
-def _read_by_gambit(tree: Tree, labels: Labels, write: Subject = write_efg) -> Any:
+def _read_by_gambit(tree: Tree, labels: Labels, write: Write = write_efg) -> Any:
     """A tree as Gambit reads it."""
     import pygambit
 

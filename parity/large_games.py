@@ -1,13 +1,13 @@
-"""The checks of `--game NAME` for native games: their rules, tensors and measures.
+"""The checks of `--game NAME` for large games with an exact measure: rules, tensors and measures.
 
-Small games are walked through exhaustively on OpenSpiel's states, large ones are sampled. Policies
-of a large game are measured *after an opening*: random actions that both players' policies play
-with certainty, after which few enough histories are left.
+Small versions of these games are walked through exhaustively on OpenSpiel's states, large ones are
+sampled. Policies of a large version are measured *after an opening*: random actions that both
+players' policies play with certainty, after which few enough histories are left.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,17 +16,20 @@ from algorithms.games import Game
 from algorithms.large_games.large_game import NativeGame, Tables
 from algorithms.large_games.liars_dice import LiarsDice, legal_actions
 from algorithms.large_games.phantom.game import Phantom
-from algorithms.large_games.phantom.rules import MAX_CELLS
 from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
-from parity.reference.phantom_walk import OPEN, WIN, find_tries, move, policies_of, walk
-from parity.registry import NATIVE, Settings, Skipped, Tally, check
+from parity import registry
+from parity.reference import phantom_walk
+from parity.registry import CheckSettings, Group, Skipped, Tally
 
-EXACT, PUBLISHED_DIGITS = 1e-12, 5e-7
+LARGE_GAMES = Group(registry.LARGE_GAMES)
+EXACT = 1e-12
+PUBLISHED_DIGITS = 5e-7  # half a unit of the last digit
 SMALL = 6_000  # information sets; OpenSpiel's states of such games take seconds
-HANDS, HANDS_QUICK = 300, 40  # random ones
+EPISODES, EPISODES_QUICK = 300, 40  # random ones of a large game
 LATE = 5  # legal actions of the player to act at the end of an opening
 OPENING = 4  # actions before the walk over histories, which is compiled
-# Uniform play: exp-a-spiel; Rudolph et al., ICLR 2026. By our own numbers of information sets.
+# Exploitability of uniform play: exp-a-spiel; Rudolph et al., ICLR 2026. By the numbers of
+# information sets of both players.
 PUBLISHED = {
     (3_683_314, 2_307_355): 0.788732,
     (14_482_810, 8_827_459): 0.619334,
@@ -41,148 +44,221 @@ Reference: TypeAlias = Callable[[Sequence[PolicyRows]], nashconv.Measure]
 """Measures two players' policies after an opening: `values` and `best_values`."""
 
 
-@check("rules", NATIVE, "actors, legal actions, ends and payoffs by our rules")
-def check_rules(tally: Tally, settings: Settings) -> None:
-    """Every state of a small game, random hands of a large one."""
-    native = native_form(settings.game)
-    phrases = {TERMINAL: "pays {}", CHANCE: "deals {}"}
+# ---------------------------------------------------------------------------------------------
+# Rules
+# ---------------------------------------------------------------------------------------------
+
+
+@LARGE_GAMES.check("rules", "actors, legal actions, ends and payoffs by our rules")
+def check_rules(tally: Tally, settings: CheckSettings) -> None:
+    """Every state of a small game, random episodes of a large one."""
+    form = exact_form(settings.game)
     for state in _states(settings):
-        where, theirs = f"after {state.history()}", state.current_player()
-        after = _dice_position if isinstance(native, LiarsDice) else _phantom_position
-        player, answer = after(native, state.history())
-        tally.same(where, "lets {} act", player, theirs)
-        expected = state.returns() if theirs == TERMINAL else state.legal_actions()
-        tally.same(where, phrases.get(theirs, "allows {}"), answer, expected)
+        where = f"after {state.history()}"
+        if isinstance(form, LiarsDice):
+            ours = _dice_position(form, state.history())
+        else:
+            ours = _phantom_position(form, state.history())
+        tally.same(where, "lets {} act", ours.player, state.current_player())
+        if state.is_terminal():
+            tally.same(where, "pays {}", ours.returns, state.returns())
+        elif state.is_chance_node():
+            tally.same(where, "deals {}", ours.actions, state.legal_actions())
+        else:
+            tally.same(where, "allows {}", ours.actions, state.legal_actions())
 
 
-def _phantom_position(native: Phantom, history: Sequence[int]) -> tuple[int, list[Any]]:
-    """Who acts after a history of OpenSpiel and the legal actions; at the end the returns."""
-    position, end, mover = 0, OPEN, 0
+class Position(NamedTuple):
+    """What our rules say after a history of OpenSpiel."""
+
+    player: int  # also CHANCE or TERMINAL
+    actions: list[int]  # legal ones, or the outcomes of chance
+    returns: list[float]  # empty before the end
+
+
+def _phantom_position(form: Phantom, history: Sequence[int]) -> Position:
+    position = 0
+    end = phantom_walk.OPEN
+    mover = 0
     for cell in history:
-        mover = position >> 4 * MAX_CELLS
-        position, _, end = move(native.rules, position, cell)
-    if end != OPEN:
-        won = float((1 - 2 * mover) * (end == WIN))
-        return TERMINAL, [won, -won]
-    player = position >> 4 * MAX_CELLS
-    tried = position >> MAX_CELLS * (2 + player)
-    return player, [cell for cell in range(native.num_actions) if not tried >> cell & 1]
+        mover = phantom_walk.player_to_move(position)
+        position, _, end = phantom_walk.move(form.rules, position, cell)
+    if end == phantom_walk.OPEN:
+        player = phantom_walk.player_to_move(position)
+        tried = phantom_walk.tried_cells(position, player)
+        untried = [cell for cell in range(form.num_actions) if not tried >> cell & 1]
+        return Position(player, untried, [])
+    won = 0.0
+    if end == phantom_walk.WIN:
+        won = 1.0 if mover == 0 else -1.0
+    return Position(TERMINAL, [], [won, -won])
 
 
-def _dice_position(native: LiarsDice, history: Sequence[int]) -> tuple[int, list[Any]]:
-    """The same in Liar's Dice, where chance acts first."""
-    rules, bids, dice = native.rules, native.num_actions - 1, native.rules.dice
-    if len(history) < 2 * dice:
-        return CHANCE, list(range(len(rules.matches)))
-    moves = history[2 * dice :]
+def _dice_position(form: LiarsDice, history: Sequence[int]) -> Position:
+    """Chance rolls all dice of player 0, then those of player 1, before the first bid."""
+    rules = form.rules
+    num_bids = form.num_actions - 1
+    call_liar = num_bids  # the last action ID
+    if len(history) < 2 * rules.dice:
+        return Position(CHANCE, list(range(len(rules.matches))), [])
+    moves = history[2 * rules.dice :]
     player = len(moves) % 2
-    if bids not in moves:  # nobody has called the other a liar
-        code = np.array([sum(1 << (bids - 1 - bid) for bid in moves)])
-        return player, np.flatnonzero(legal_actions(rules, code)[0]).tolist()
-    bid, matching = moves[-2], 0
-    for sides in (history[:dice], history[dice : 2 * dice]):
+    if call_liar not in moves:
+        # The bids so far as a bit code, in which the highest bid is bit 0.
+        code = np.array([sum(1 << (num_bids - 1 - bid) for bid in moves)])
+        actions = np.flatnonzero(legal_actions(rules, code)[0]).tolist()
+        return Position(player, actions, [])
+    last_bid = moves[-2]
+    face = rules.face[last_bid]
+    matching = 0
+    for sides in (history[: rules.dice], history[rules.dice : 2 * rules.dice]):
         roll = rules.rolls.tolist().index(sorted(side + 1 for side in sides))
-        matching += int(rules.matches[rules.face[bid], roll])
-    bidder_wins = matching >= rules.quantity[bid]
-    won = 1.0 if bidder_wins == (player == 0) else -1.0  # the bidder would be next
-    return TERMINAL, [won, -won]
+        matching += int(rules.matches[face, roll])
+    bidder = player  # the bidder would act after the caller
+    bid_holds = matching >= rules.quantity[last_bid]
+    winner = bidder if bid_holds else 1 - bidder
+    won = 1.0 if winner == 0 else -1.0
+    return Position(TERMINAL, [], [won, -won])
 
 
-@check("tensors", NATIVE, "information state tensors of the player to act")
-def check_tensors(tally: Tally, settings: Settings) -> None:
-    """At every decision that is visited."""
-    native = native_form(settings.game)
-    for where, state, player, infoset in _decisions(settings):
-        ours = native.observations(player, infoset, infoset + 1)[0].tolist()
-        tally.same(where, "observes {}", ours, state.information_state_tensor(player))
+# ---------------------------------------------------------------------------------------------
+# Information sets
+# ---------------------------------------------------------------------------------------------
 
 
-@check("masks", NATIVE, "legal actions of each information set")
-def check_masks(tally: Tally, settings: Settings) -> None:
-    """At every decision that is visited."""
-    native = native_form(settings.game)
-    for where, state, player, infoset in _decisions(settings):
-        ours = np.flatnonzero(native.legal(player, infoset, infoset + 1)[0]).tolist()
-        tally.same(where, "allows {}", ours, state.legal_actions())
+@LARGE_GAMES.check("tensors", "information state tensors of the player to act")
+def check_tensors(tally: Tally, settings: CheckSettings) -> None:
+    """Our observation of an information set is OpenSpiel's tensor of every state in it."""
+    form = exact_form(settings.game)
+    for decision in _decisions(settings):
+        infoset = decision.infoset
+        observations = form.observations(decision.player, infoset, infoset + 1)
+        tensor = decision.state.information_state_tensor(decision.player)
+        tally.same(decision.where, "observes {}", observations[0].tolist(), tensor)
 
 
-@check("infosets", NATIVE, "one number per information set: what a player has seen and done")
-def check_infosets(tally: Tally, settings: Settings) -> None:
+@LARGE_GAMES.check("masks", "legal actions of each information set")
+def check_masks(tally: Tally, settings: CheckSettings) -> None:
+    """The legal actions of an information set are OpenSpiel's in every state of it."""
+    form = exact_form(settings.game)
+    for decision in _decisions(settings):
+        infoset = decision.infoset
+        legal = form.legal(decision.player, infoset, infoset + 1)
+        actions = np.flatnonzero(legal[0]).tolist()
+        tally.same(decision.where, "allows {}", actions, decision.state.legal_actions())
+
+
+@LARGE_GAMES.check("infosets", "one number per information set: what a player has seen and done")
+def check_infosets(tally: Tally, settings: CheckSettings) -> None:
     """Information sets that differ have different numbers; in a small game all numbers are used."""
-    native = native_form(settings.game)
-    keys: dict[tuple[int, int], Any] = {}
-    numbers: dict[tuple[int, Any], int] = {}
+    form = exact_form(settings.game)
+    knowledge: dict[tuple[int, int], Any] = {}  # by player and number
+    numbers: dict[tuple[int, Any], int] = {}  # by player and knowledge
     for where, state, player, infoset in _decisions(settings):
-        key = _knowledge(native, state, player)
-        known = keys.setdefault((player, infoset), key)
-        tally.same(where, f"has {{}} as information set {infoset}", known, key)
-        number = numbers.setdefault((player, key), infoset)
-        tally.same(where, f"gives {key} the number {{}}", infoset, number)
-        count = native.num_infosets[player]
+        known = _knowledge(form, state, player)
+        first_known = knowledge.setdefault((player, infoset), known)
+        tally.same(where, f"has {{}} as information set {infoset}", first_known, known)
+        first_number = numbers.setdefault((player, known), infoset)
+        tally.same(where, f"gives {known} the number {{}}", infoset, first_number)
+        count = form.num_infosets[player]
         tally.holds(where, f"{infoset} is below {count}", 0 <= infoset < count)
-    if _is_small(native):
-        tally.same("the whole game", "has {} information sets", sum(native.num_infosets), len(keys))
+    if _is_small(form):
+        phrase = "has {} information sets"
+        tally.same("the whole game", phrase, sum(form.num_infosets), len(knowledge))
 
 
-def _knowledge(native: Phantom | LiarsDice, state: Any, player: int) -> Any:
+def _knowledge(form: Phantom | LiarsDice, state: Any, player: int) -> Any:
     """A player's observations and actions so far.
 
     In phantom games these are the cells that it tried, each taken or found to be held. OpenSpiel's
     string is not used: in classical dark hex it also has the number of all actions.
     """
-    if isinstance(native, LiarsDice):
+    if isinstance(form, LiarsDice):
         return state.information_state_string(player)
-    cells, movers = state.history(), [step.player for step in state.full_history()]
-    return tuple((x, x in cells[:i]) for i, x in enumerate(cells) if movers[i] == player)
+    tried = []
+    cells = state.history()
+    for number, step in enumerate(state.full_history()):
+        if step.player == player:
+            was_held = cells[number] in cells[:number]
+            tried.append((cells[number], was_held))
+    return tuple(tried)
 
 
-@check("measure", NATIVE, "values and best responses against a walk over OpenSpiel's states")
-def check_measure(tally: Tally, settings: Settings) -> None:
+# ---------------------------------------------------------------------------------------------
+# Measures
+# ---------------------------------------------------------------------------------------------
+
+
+@LARGE_GAMES.check("measure", "values and best responses against a walk over OpenSpiel's states")
+def check_measure(tally: Tally, settings: CheckSettings) -> None:
     """Random policies of a small game; of a large game, after an opening."""
-    _compare_measures(tally, settings, _tree_reference, lambda x: len(x.legal_actions()) <= LATE)
+    _compare_measures(tally, settings, _tree_reference, _is_late)
 
 
-@check("walk", NATIVE, "values and best responses against a generic walk over histories")
-def check_walk(tally: Tally, settings: Settings) -> None:
-    """The same against a compiled walk, so the openings of large games are shorter."""
-    if not isinstance(native_form(settings.game), Phantom):
+def _is_late(state: Any) -> bool:
+    return len(state.legal_actions()) <= LATE
+
+
+@LARGE_GAMES.check("walk", "values and best responses against a generic walk over histories")
+def check_walk(tally: Tally, settings: CheckSettings) -> None:
+    """As `check_measure`, but the walk is compiled, so the openings of large games are shorter."""
+    if not isinstance(exact_form(settings.game), Phantom):
         raise Skipped("only phantom games have such a walk")
     tally.theirs = "the walk"
-    _compare_measures(tally, settings, _walk_reference, lambda x: len(x.history()) == OPENING)
+    _compare_measures(tally, settings, _walk_reference, _has_opened)
+
+
+def _has_opened(state: Any) -> bool:
+    return len(state.history()) == OPENING
 
 
 def _compare_measures(
-    tally: Tally, settings: Settings, make: Callable[..., Reference], done: Callable[[Any], bool]
+    tally: Tally,
+    settings: CheckSettings,
+    make_reference: Callable[[Game, Sequence[int]], Reference],
+    opening_is_over: Callable[[Any], bool],
 ) -> None:
-    """Compare random policies, in large games after an opening that ends when `done`."""
-    game, native = settings.game, native_form(settings.game)
-    pure = np.eye(native.num_actions)
+    """Compare random policies, in large games after an opening."""
+    game = settings.game
+    form = exact_form(game)
     for seed in range(1 if settings.quick else 3):
-        opening = [] if _is_small(native) else _opening(game, seed, done)
-        tables = native.random(seed)
-        _play_opening(game, opening, tables)
-        found, reference = native.measure(tables), make(game, opening)
+        tables = form.random(seed)
+        where = f"random policy {seed}"
+        opening: list[int] = []
+        if not _is_small(form):
+            opening = _random_opening(game, seed, opening_is_over)
+            _play_opening(game, opening, tables)
+            where += f", after {opening}"
+        measure = form.measure(tables)
+        reference = make_reference(game, opening)
         policies: list[PolicyRows] = [table.__getitem__ for table in tables]
         expected = reference(policies)
-        where = f"random policy {seed}{f', after {opening}' if opening else ''}"
-        tally.close(where, "lets player 0 win {}", found.values[0], expected.values[0], EXACT)
-        for player, response in enumerate(found.best_responses):
+        tally.close(where, "lets player 0 win {}", measure.values[0], expected.values[0], EXACT)
+        for player, best_response in enumerate(measure.best_responses):
             responding = list(policies)
-            responding[player] = lambda infosets: pure[response[infosets]]  # noqa: B023
-            won, best = reference(responding).values[player], expected.best_values[player]
+            responding[player] = _pure_rows(best_response, form.num_actions)
+            played_out = reference(responding).values[player]
+            best_value = expected.best_values[player]
             phrase = f"lets player {player} win {{}} by its best response"
-            tally.close(where, phrase, won, best, EXACT)
+            tally.close(where, phrase, played_out, best_value, EXACT)
             if not opening:
-                value = found.best_values[player]
-                tally.close(where, f"has best value {{}} for player {player}", value, best, EXACT)
+                phrase = f"has best value {{}} for player {player}"
+                tally.close(where, phrase, measure.best_values[player], best_value, EXACT)
 
 
-def _opening(game: Game, seed: int, done: Callable[[Any], bool]) -> list[int]:
-    """Random actions of the players until `done`, none of which ends the game."""
+def _pure_rows(actions: Any, num_actions: int) -> PolicyRows:
+    """The policy that plays one action per information set, given as `(I_p,)`."""
+    identity = np.eye(num_actions)
+    return lambda infosets: identity[actions[infosets]]
+
+
+def _random_opening(game: Game, seed: int, is_over: Callable[[Any], bool]) -> list[int]:
+    """Random actions of the players until `is_over`, none of which ends the game."""
     rng = np.random.default_rng(seed)
     while True:
-        state, actions = game.origin.new_initial_state(), []
-        while not state.is_terminal() and (state.is_chance_node() or not done(state)):
+        state = game.origin.new_initial_state()
+        actions = []
+        while not state.is_terminal() and (state.is_chance_node() or not is_over(state)):
             action = int(rng.choice(state.legal_actions()))
             if not state.is_chance_node():
                 actions.append(action)
@@ -192,121 +268,159 @@ def _opening(game: Game, seed: int, done: Callable[[Any], bool]) -> list[int]:
 
 
 def _play_opening(game: Game, opening: Sequence[int], tables: Tables) -> None:
-    """Let tables play the opening with certainty, whatever chance has dealt."""
-    native, stack = native_form(game), [(game.origin.new_initial_state(), opening)]
-    while stack:
-        state, left = stack.pop()
+    """Change the tables: they play the opening with certainty, whatever chance deals."""
+    form = exact_form(game)
+    unvisited = [(game.origin.new_initial_state(), list(opening))]
+    while unvisited:
+        state, actions = unvisited.pop()
         if state.is_chance_node():
-            stack += [(state.child(outcome), left) for outcome in state.legal_actions()]
-        elif left:
-            row = np.eye(native.num_actions)[left[0]]
-            tables[state.current_player()][infoset_of(native, state)] = row
-            stack.append((state.child(left[0]), left[1:]))
+            for outcome in state.legal_actions():
+                unvisited.append((state.child(outcome), actions))
+        elif actions:
+            row = tables[state.current_player()][infoset_of(form, state)]
+            row[:] = 0
+            row[actions[0]] = 1
+            unvisited.append((state.child(actions[0]), actions[1:]))
 
 
 def tree_of_states(game: Game, opening: Sequence[int] = ()) -> Tree:
-    """The tree of OpenSpiel's states that begin with an opening; its keys are our numbers."""
-    native = native_form(game)
+    """The tree of OpenSpiel's states that begin with an opening.
+
+    Its keys are our numbers of the information sets.
+    """
+    form = exact_form(game)
 
     def visits(
-        state: Any, left: Sequence[int], depth: int = 0, action: int = -1, share: float = 1.0
+        state: Any, opening: Sequence[int], depth: int, action: int, probability: float
     ) -> Iterator[Visit]:
-        player, moves = state.current_player(), []
+        """Each node before its children; a player follows the rest of the opening."""
+        player = state.current_player()
         if player == TERMINAL:
-            yield Visit(depth, player, action, share, returns=state.returns())
+            yield Visit(depth, player, action, probability, returns=state.returns())
         elif player == CHANCE:
-            yield Visit(depth, player, action, share)
-            moves = state.chance_outcomes()
+            yield Visit(depth, player, action, probability)
+            for outcome, share in state.chance_outcomes():
+                yield from visits(state.child(outcome), opening, depth + 1, outcome, share)
         else:
-            legal = left[:1] or state.legal_actions()
-            yield Visit(depth, player, action, share, str(infoset_of(native, state)), legal)
-            moves, left = [(choice, 1.0) for choice in legal], left[1:]
-        for choice, odds in moves:
-            yield from visits(state.child(choice), left, depth + 1, choice, odds)
+            legal = opening[:1] or state.legal_actions()
+            key = str(infoset_of(form, state))
+            yield Visit(depth, player, action, probability, key, legal)
+            for move in legal:
+                yield from visits(state.child(move), opening[1:], depth + 1, move, 1.0)
 
-    first = game.origin.new_initial_state()
-    return TreeBuilder(game.name, 2, native.num_actions).build(visits(first, opening))
+    root = game.origin.new_initial_state()
+    builder = TreeBuilder(game.name, 2, form.num_actions)
+    return builder.build(visits(root, opening, depth=0, action=-1, probability=1.0))
 
 
 def _tree_reference(game: Game, opening: Sequence[int]) -> Reference:
     """Measures on a tree of OpenSpiel's states."""
     tree = tree_of_states(game, opening)
-    infosets, free = np.array(list(map(int, tree.keys))), tree.legal.sum(axis=1) > 1
+    numbers = np.array([int(key) for key in tree.keys])  # (I,): ours
+    is_free = tree.legal.sum(axis=1) > 1  # (I,); in the opening one action is left
 
     def measure(policies: Sequence[PolicyRows]) -> nashconv.Measure:
         table = tree.legal.astype(np.float64)
-        for player, rows in enumerate(policies):
-            own = free & (tree.owner == player)
-            table[own] = rows(infosets[own])
-        return nashconv.evaluate_policy(tree, table / table.sum(axis=1, keepdims=True))
+        for player, rows_of in enumerate(policies):
+            infosets = is_free & (tree.owner == player)
+            table[infosets] = rows_of(numbers[infosets])
+        table /= table.sum(axis=1, keepdims=True)
+        return nashconv.evaluate_policy(tree, table)
 
     return measure
 
 
 def _walk_reference(game: Game, opening: Sequence[int]) -> Reference:
     """Measures by the compiled walk over all histories after an opening."""
-    native = native_form(game)
-    tries = find_tries(native.rules, opening)
+    form = exact_form(game)
+    tries = phantom_walk.find_tries(form.rules, opening)
 
     def measure(policies: Sequence[PolicyRows]) -> nashconv.Measure:
-        return walk(native.rules, tries, policies_of(tries, native.sequences, policies))
+        rows = phantom_walk.policies_of(tries, form.sequences, policies)
+        return phantom_walk.walk(form.rules, tries, rows)
 
     return measure
 
 
-@check("published", NATIVE, "uniform play's exploitability against published figures")
+@LARGE_GAMES.check("published", "uniform play's exploitability against published figures")
 def check_published(
-    tally: Tally, settings: Settings, *, figures: dict[Any, float] = PUBLISHED
+    tally: Tally, settings: CheckSettings, *, figures: dict[Any, float] = PUBLISHED
 ) -> None:
     """Six digits, in the five benchmark games."""
-    native = native_form(settings.game)
-    published = figures.get(native.num_infosets)
+    form = exact_form(settings.game)
+    published = figures.get(form.num_infosets)
     if published is None:
         raise Skipped("no figure is published for this game")
     tally.theirs = "exp-a-spiel"
-    found = native.measure(native.uniform()).exploitability
-    tally.close("uniform play", "has exploitability {}", found, published, PUBLISHED_DIGITS)
+    exploitability = form.measure(form.uniform()).exploitability
+    phrase = "has exploitability {}"
+    tally.close("uniform play", phrase, exploitability, published, PUBLISHED_DIGITS)
 
 
-def _states(settings: Settings) -> Iterator[Any]:
-    """All states of a small game, those of random hands of a large one."""
+# ---------------------------------------------------------------------------------------------
+# OpenSpiel's states
+# ---------------------------------------------------------------------------------------------
+
+
+def _states(settings: CheckSettings) -> Iterator[Any]:
+    """All states of a small game, those of random episodes of a large one."""
     game = settings.game
-    if _is_small(native_form(game)):
-        stack = [game.origin.new_initial_state()]
-        while stack:
-            state = stack.pop()
-            yield state
-            stack += [state.child(action) for action in state.legal_actions()]
-        return
+    if _is_small(exact_form(game)):
+        yield from _all_states(game)
+    else:
+        yield from _random_states(game, EPISODES_QUICK if settings.quick else EPISODES)
+
+
+def _all_states(game: Game) -> Iterator[Any]:
+    unvisited = [game.origin.new_initial_state()]
+    while unvisited:
+        state = unvisited.pop()
+        yield state
+        unvisited += [state.child(action) for action in state.legal_actions()]
+
+
+def _random_states(game: Game, episodes: int) -> Iterator[Any]:
+    """Every other episode plays one of the first three actions, so it is long."""
     rng = np.random.default_rng(0)
-    for hand in range(HANDS_QUICK if settings.quick else HANDS):
+    for episode in range(episodes):
+        first_actions = 3 if episode % 2 else None
         state = game.origin.new_initial_state()
-        few = 3 if hand % 2 else None  # every other hand takes small steps, so it is long
         while not state.is_terminal():
             yield state
-            state = state.child(int(rng.choice(state.legal_actions()[:few])))
+            action = rng.choice(state.legal_actions()[:first_actions])
+            state = state.child(int(action))
         yield state
 
 
-def _decisions(settings: Settings) -> Iterator[tuple[str, Any, int, int]]:
-    """States in which a player acts, each with its label, the player and our information set."""
+class Decision(NamedTuple):
+    """An OpenSpiel state in which a player acts."""
+
+    where: str
+    state: Any
+    player: int
+    infoset: int  # our number
+
+
+def _decisions(settings: CheckSettings) -> Iterator[Decision]:
+    form = exact_form(settings.game)
     for state in _states(settings):
-        if (player := state.current_player()) >= 0:
+        player = state.current_player()
+        if player >= 0:
             where = f"player {player} after {state.history()}"
-            yield where, state, player, infoset_of(native_form(settings.game), state)
+            yield Decision(where, state, player, infoset_of(form, state))
 
 
-def infoset_of(native: NativeGame, state: Any) -> int:
-    """The information set of the player to act in an OpenSpiel state."""
+def infoset_of(form: NativeGame, state: Any) -> int:
+    """The number of the information set of the player to act in an OpenSpiel state."""
     tensor = np.array([state.information_state_tensor()], np.float32)
-    return int(native.find_infosets(state.current_player(), tensor)[0])
+    return int(form.find_infosets(state.current_player(), tensor)[0])
 
 
-def _is_small(native: NativeGame) -> bool:
-    return sum(native.num_infosets) <= SMALL
+def _is_small(form: NativeGame) -> bool:
+    return sum(form.num_infosets) <= SMALL
 
 
 @cache
-def native_form(game: Game) -> Any:
-    """A game's native form, also of one that fits a tree."""
+def exact_form(game: Game) -> Any:
+    """The form of a game that is measured without a tree, also of one that fits a tree."""
     return game.native or game.find_native()

@@ -2,11 +2,11 @@
 
 import atexit
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import pyspiel
 
@@ -20,12 +20,22 @@ from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.openspiel import SHORT_NAME
 from kuhn_bridge.rules import AGENTS, Action
 from kuhn_bridge.web.check import report
-from parity.registry import Settings, Skipped, Subject, Tally, check
-from parity.tree_games import ITERATES, openspiel_nash_conv, openspiel_values, random_policies
+from parity.algorithms import Evaluate
+from parity.openspiel_measures import (
+    ITERATES,
+    openspiel_nash_conv,
+    openspiel_values,
+    random_policies,
+)
+from parity.registry import CheckSettings, Group, Skipped, Tally
 
-GROUP = "policies"
+POLICIES = Group("policies")
 STEPS = 100_000  # after which the small model is no longer uniform
 SINGLE_PRECISION = 1e-6
+MAX_POLICIES, MAX_POLICIES_QUICK = 40, 8  # that are converted
+
+RunModel: TypeAlias = Callable[[Path], Sequence[Sequence[float]]]
+"""The probabilities `(12, 3)` of an ONNX file at the 12 information states."""
 
 
 @cache
@@ -49,8 +59,8 @@ def small_model() -> Path:
 
 
 @cache
-def exported(settings: Settings) -> tuple[Policy, Path]:
-    """The model's policy and its ONNX file, which is exported unless the model is one."""
+def exported(settings: CheckSettings) -> tuple[Policy, Path]:
+    """The model's policy and its ONNX file, which is exported unless the model is one already."""
     model = settings.model or small_model()
     policy = load_policy(model, kuhn())
     if model.suffix == ".onnx":
@@ -63,22 +73,29 @@ def exported(settings: Settings) -> tuple[Policy, Path]:
     return policy, path
 
 
-def run_in_onnxruntime(path: Path) -> Any:
+def run_in_onnxruntime(path: Path) -> list[list[float]]:
     """The probabilities `(12, 3)` that Python's onnxruntime computes for an ONNX file."""
     from algorithms.policies.onnx_writer import example_inputs, run_onnx
 
-    return run_onnx(path, example_inputs(kuhn()))["probabilities"].tolist()
+    outputs = run_onnx(path, example_inputs(kuhn()))
+    probabilities: list[list[float]] = outputs["probabilities"].tolist()
+    return probabilities
 
 
-def run_in_page(path: Path) -> Any:
-    """Those that the page's policy.js computes under node, with onnxruntime-web."""
+def run_in_page(path: Path) -> list[list[float]]:
+    """The probabilities `(12, 3)` that the page's policy.js computes for an ONNX file, under node.
+
+    It uses onnxruntime-web.
+    """
     from algorithms.playing.page import RUNTIME, runtime_files
 
     files = runtime_files()
     if not files:
         raise Skipped("onnxruntime-web is not installed; run `npm install onnxruntime-web`")
+    loader = files[RUNTIME[0]]
     try:
-        return report(onnx=path, runtime=files[RUNTIME[0]])["probabilities"]
+        probabilities: list[list[float]] = report(onnx=path, runtime=loader)["probabilities"]
+        return probabilities
     except BridgeError as reason:
         raise Skipped(str(reason)) from None
 
@@ -86,55 +103,61 @@ def run_in_page(path: Path) -> Any:
 def compare_policy(tally: Tally, policy: Policy, rows: Sequence[Sequence[float]]) -> None:
     """Require that `rows` `(12, 3)` are the policy's, exactly 0 for illegal actions."""
     for name, row in zip(INFORMATION_STATES, rows, strict=True):
-        right = policy[name]
+        expected = policy[name]
         for action in Action:
             phrase = f"plays {action.name} with probability {{}}"
-            tolerance = SINGLE_PRECISION if action in right else 0.0
-            tally.close(repr(name), phrase, row[action], right.get(action, 0.0), tolerance)
+            tolerance = SINGLE_PRECISION if action in expected else 0.0
+            tally.close(repr(name), phrase, row[action], expected.get(action, 0.0), tolerance)
 
 
-@check("policies", GROUP, "random policies to both kinds of OpenSpiel table and back")
-def _check_policies(tally: Tally, settings: Settings, *, reader: type[Policy] = Policy) -> None:
+@POLICIES.check("policies", "random policies to both kinds of OpenSpiel table and back")
+def _check_policies(
+    tally: Tally, settings: CheckSettings, *, reader: type[Policy] = Policy
+) -> None:
     """The policy must come back bit for bit, on kuhn_poker and on our game."""
-    for game in map(pyspiel.load_game, ("kuhn_poker", SHORT_NAME)):
-        for where, policy in islice(random_policies(settings), 8 if settings.quick else 40):
+    at_most = MAX_POLICIES_QUICK if settings.quick else MAX_POLICIES
+    for game in (pyspiel.load_game("kuhn_poker"), pyspiel.load_game(SHORT_NAME)):
+        for where, policy in islice(random_policies(settings), at_most):
             for convert in (to_python_tabular, to_pyspiel_tabular):
                 back = reader.from_openspiel(convert(policy.game, policy.table, game), kuhn())
                 claim = f"{convert.__name__} and back gives the same policy"
                 tally.holds(f"{where} on {game}", claim, back == policy)
 
 
-@check("model", GROUP, "a trained model's NashConv and value, ours and OpenSpiel's")
+@POLICIES.check("model", "a trained model's NashConv and value, ours and OpenSpiel's")
 def _check_model(
     tally: Tally,
-    settings: Settings,
+    settings: CheckSettings,
     *,
-    load: Subject = load_policy,
-    evaluate: Subject = evaluate_policy,
+    load: Callable[..., Policy] = load_policy,
+    evaluate: Evaluate = evaluate_policy,
 ) -> None:
     """Our small model is also read by SB3's own loader, which must give the same policy."""
     path = settings.model or small_model()
     policy = load(path, kuhn())
     if settings.model is None:
         compare_policy(tally, policy, load(path, kuhn(), trust=True).table.tolist())
-    ours = evaluate(kuhn().tree, policy.table)
-    theirs = openspiel_nash_conv(policy)
-    tally.close(path.name, "has NashConv {}", ours.nash_conv, theirs, ITERATES)
-    for agent, mine, right in zip(AGENTS, ours.values, openspiel_values(policy), strict=True):
-        tally.close(path.name, f"pays {agent} {{}}", mine, right, ITERATES)
+    measure = evaluate(kuhn().tree, policy.table)
+    their_nash_conv = openspiel_nash_conv(policy)
+    tally.close(path.name, "has NashConv {}", measure.nash_conv, their_nash_conv, ITERATES)
+    their_values = openspiel_values(policy)
+    for agent, value, their_value in zip(AGENTS, measure.values, their_values, strict=True):
+        tally.close(path.name, f"pays {agent} {{}}", value, their_value, ITERATES)
 
 
-@check("onnx", GROUP, "the exported model in onnxruntime against torch, at 12 states")
+@POLICIES.check("onnx", "the exported model in onnxruntime against torch, at 12 states")
 def _check_onnx(
-    tally: Tally, settings: Settings, *, run_model: Subject = run_in_onnxruntime
+    tally: Tally, settings: CheckSettings, *, run_model: RunModel = run_in_onnxruntime
 ) -> None:
     tally.theirs = "torch"
     policy, path = exported(settings)
     compare_policy(tally, policy, run_model(path))
 
 
-@check("policy.js", GROUP, "the exported model in the page's own module against torch")
-def _check_policy_js(tally: Tally, settings: Settings, *, run_model: Subject = run_in_page) -> None:
+@POLICIES.check("policy.js", "the exported model in the page's own module against torch")
+def _check_policy_js(
+    tally: Tally, settings: CheckSettings, *, run_model: RunModel = run_in_page
+) -> None:
     tally.theirs = "torch"
     policy, path = exported(settings)
     compare_policy(tally, policy, run_model(path))

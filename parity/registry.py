@@ -1,4 +1,4 @@
-"""The list of checks, and the tally that counts the comparisons of each."""
+"""What a check is: its comparisons, which a `Tally` counts, and its group in the table."""
 
 import math
 import time
@@ -9,43 +9,53 @@ from typing import Any, TypeAlias
 
 from algorithms.games import Game, kuhn
 
-MAX_CASES = 6
+MAX_CASES = 6  # mismatches of one check that are printed
 OWN_PACKAGES = ("kuhn_bridge", "algorithms", "parity")
 
 
 @dataclass(slots=True)
 class Tally:
-    """The comparisons of one check. `ours` and `theirs` name the two sides in messages."""
+    """The comparisons of one check. `ours` and `theirs` name the two sides in messages.
+
+    `where` says what is compared, and `phrase` what each side does there. So
+
+        tally.same("pp with K against Q", "pays {}", 2, 1)
+
+    describes its mismatch as `pp with K against Q: ours pays 2, OpenSpiel pays 1`.
+    """
 
     ours: str = "ours"
     theirs: str = "OpenSpiel"
     max_cases: int = MAX_CASES
     compared: int = 0
     wrong: int = 0
-    deviation: float = 0.0  # the largest one
-    cases: list[str] = field(default_factory=list)  # the first mismatches
+    deviation: float = 0.0  # the largest difference between two numbers
+    cases: list[str] = field(default_factory=list)  # descriptions of the first mismatches
     status: str = ""  # pass, FAIL, skipped, or known: the fault of another project
     note: str = ""
     seconds: float = 0.0
 
     def same(self, where: str, phrase: str, ours: Any, theirs: Any) -> None:
-        """Require equality. `phrase` says what a side does, e.g. `"pays {}"`."""
+        """Require that both values are equal."""
         if ours == theirs:
             self.compared += 1
             return
-        numbers = isinstance(ours, (int, float)) and isinstance(theirs, (int, float))
-        self.deviation = max(self.deviation, float(abs(ours - theirs)) if numbers else math.inf)
-        self._differ(where, phrase, format_value(ours), format_value(theirs))
+        if isinstance(ours, (int, float)) and isinstance(theirs, (int, float)):
+            self.deviation = max(self.deviation, float(abs(ours - theirs)))
+        else:
+            self.deviation = math.inf
+        self._describe(where, phrase, format_value(ours), format_value(theirs))
 
     def close(self, where: str, phrase: str, ours: Any, theirs: Any, tolerance: float) -> None:
-        """Require numbers within `tolerance` of each other; NaN is never close."""
-        distance = abs(ours - theirs)
-        distance = math.inf if math.isnan(distance) else distance
+        """Require that two numbers differ by at most `tolerance`; NaN is never close."""
+        distance = float(abs(ours - theirs))
+        if math.isnan(distance):
+            distance = math.inf
         self.deviation = max(self.deviation, distance)
         if distance <= tolerance:
             self.compared += 1
         else:
-            self._differ(where, phrase, f"{ours:.9g}", f"{theirs:.9g}")
+            self._describe(where, phrase, f"{ours:.9g}", f"{theirs:.9g}")
 
     def holds(self, where: str, claim: str, truth: bool) -> None:
         """Require that `claim` is true."""
@@ -61,9 +71,11 @@ class Tally:
         if len(self.cases) < self.max_cases:
             self.cases.append(case)
 
-    def _differ(self, where: str, phrase: str, ours: str, theirs: str) -> None:
-        mine = f"{self.ours} {phrase.format(ours)}".lstrip()
-        self.fail(f"{where}: {mine}, {self.theirs} {phrase.format(theirs)}")
+    def _describe(self, where: str, phrase: str, ours: str, theirs: str) -> None:
+        """Count a mismatch, described by what both sides do."""
+        we_do = f"{self.ours} {phrase.format(ours)}".lstrip()
+        they_do = f"{self.theirs} {phrase.format(theirs)}"
+        self.fail(f"{where}: {we_do}, {they_do}")
 
 
 def format_value(value: Any) -> str:
@@ -72,11 +84,13 @@ def format_value(value: Any) -> str:
         return "nobody"
     if isinstance(value, frozenset):
         return " or ".join(sorted(value)) or "nothing"
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class CheckSettings:
     """The options of the command that checks depend on."""
 
     quick: bool = False
@@ -88,9 +102,11 @@ class Skipped(Exception):  # noqa: N818  # an outcome, not an error
     """A check cannot run here, for a reason that is not a mismatch."""
 
 
-Subject: TypeAlias = Callable[..., Any]
-"""What a check checks: a keyword argument, by default our own; a test passes a wrong one."""
-Body: TypeAlias = Callable[..., None]  # takes a tally, settings and subjects
+CheckBody: TypeAlias = Callable[..., None]
+"""Takes a tally and settings.
+
+What it checks is a keyword argument, by default our own implementation: a test passes a wrong one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,42 +116,52 @@ class Check:
     name: str
     group: str
     title: str
-    body: Body
+    body: CheckBody
 
 
-GAME, NATIVE = "game", "native"
-GROUPS = ("rules", "faces", "algorithms", "policies", GAME, NATIVE)
-CHECKS: dict[str, Check] = {}  # of Kuhn poker
-GAME_CHECKS: dict[str, Check] = {}  # of `--game`, for games with a tree
-NATIVE_CHECKS: dict[str, Check] = {}  # of `--game`, for games with a native form
+TREE_GAMES, LARGE_GAMES = "game", "native"  # names of groups of `--game`
 
 
-def check(name: str, group: str, title: str) -> Callable[[Body], Body]:
-    """Register a function as a check of its keyword arguments, whose defaults are our own."""
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The checks of one part of the table, in order, by name."""
 
-    def register(body: Body) -> Body:
-        checks = {GAME: GAME_CHECKS, NATIVE: NATIVE_CHECKS}.get(group, CHECKS)
-        checks[name] = Check(name, group, title, body)
-        return body
+    name: str
+    checks: dict[str, Check] = field(default_factory=dict)
 
-    return register
+    def check(self, name: str, title: str) -> Callable[[CheckBody], CheckBody]:
+        """A decorator that adds a function to the group as a check."""
+
+        def add(body: CheckBody) -> CheckBody:
+            self.checks[name] = Check(name, self.name, title, body)
+            return body
+
+        return add
 
 
-def run(item: Check, settings: Settings, *, max_cases: int = MAX_CASES, **subject: Any) -> Tally:
-    """Run one check, on `subject` instead of our own if given; an exception is a mismatch."""
-    tally, start = Tally(max_cases=max_cases), time.perf_counter()
+def run(
+    check: Check, settings: CheckSettings, *, max_cases: int = MAX_CASES, **implementation: Any
+) -> Tally:
+    """Run one check, on `implementation` instead of our own if given; an exception fails it."""
+    tally = Tally(max_cases=max_cases)
+    start = time.perf_counter()
     try:
-        item.body(tally, settings, **subject)
-        if not tally.compared:
+        check.body(tally, settings, **implementation)
+        if tally.compared == 0:
             tally.fail("the check compared nothing")
     except Skipped as reason:
-        tally.status, tally.note = "skipped", str(reason)
-    except Exception as error:  # a check that breaks must not pass
-        package = str(getattr(error, "name", "")).split(".")[0]
-        if isinstance(error, ModuleNotFoundError) and package not in OWN_PACKAGES:
-            tally.status, tally.note = "skipped", f"{error.name} is not installed"
-        else:
+        tally.status = "skipped"
+        tally.note = str(reason)
+    except ModuleNotFoundError as error:
+        missing = str(error.name).split(".", maxsplit=1)[0]
+        if missing in OWN_PACKAGES:
             tally.fail(f"the check raised {type(error).__name__}: {error}")
-    tally.status = tally.status or ("FAIL" if tally.wrong else "pass")
+        else:
+            tally.status = "skipped"
+            tally.note = f"{error.name} is not installed"
+    except Exception as error:  # a check that breaks must not pass
+        tally.fail(f"the check raised {type(error).__name__}: {error}")
+    if not tally.status:
+        tally.status = "FAIL" if tally.wrong else "pass"
     tally.seconds = time.perf_counter() - start
     return tally

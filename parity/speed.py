@@ -5,13 +5,13 @@ import contextlib
 import importlib.util
 import io
 import json
+import math
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
-from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
@@ -21,212 +21,331 @@ from algorithms.cfr import VARIANTS
 from algorithms.compiled.simulator import Simulator
 from algorithms.games import kuhn, load_game
 from algorithms.large_games.phantom.evaluation import Evaluator
-from algorithms.large_games.phantom.rules import with_public_stones
 from algorithms.nashconv import nash_conv, nash_convs
 from algorithms.solvers import Mode, make_solver
 from algorithms.support.command import EXIT_OK, Parser, number, table
 from algorithms.support.errors import unknown
-from algorithms.support.files import replacing, require_png
 from algorithms.support.progress import progress
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.rules import DEALS
 from kuhn_bridge.state import State
-from parity.benchmark import GAMES as LARGE
+from parity.benchmark import GAMES as BENCHMARK_GAMES
 from parity.reference.phantom_walk import find_tries, walk
+from parity.reference.public_stones import with_public_stones
+from parity.reference.random_actions import RandomActions
 
-Contender: TypeAlias = Callable[[int], int]  # does about n units of work, and returns how many
-Maker: TypeAlias = Callable[[], Contender]
+Contender: TypeAlias = Callable[[int], int]
+"""Does about n units of work, and returns how many."""
+MakeContender: TypeAlias = Callable[[], Contender]
 
-BATCH = 131_072
-KUHN, DICE6 = "kuhn_poker", "liars_dice(numdice=1,dice_sides=6)"
-GAMES = {  # with our targets of CFR and NashConv: ratios to OpenSpiel
-    "Kuhn": (KUHN, 130, 500),
-    "Leduc": ("leduc_poker", 800, 3500),
-    "Liar's Dice 4": ("liars_dice(numdice=1,dice_sides=4)", 500, 2000),
+HANDS_AT_ONCE = 131_072
+POLICIES_AT_ONCE = 100
+KUHN = "kuhn_poker"
+DICE6 = "liars_dice(numdice=1,dice_sides=6)"
+OPENSPIEL = "OpenSpiel (C++)"
+EXACT_MODE = "our exact mode"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeGame:
+    """A game of several contests, with the ratios to OpenSpiel that we want to reach."""
+
+    name: str
+    cfr_target: float
+    nash_conv_target: float
+
+
+TREE_GAMES = {
+    "Kuhn": TreeGame(name=KUHN, cfr_target=130, nash_conv_target=500),
+    "Leduc": TreeGame(name="leduc_poker", cfr_target=800, nash_conv_target=3500),
+    "Liar's Dice 4": TreeGame(
+        name="liars_dice(numdice=1,dice_sides=4)", cfr_target=500, nash_conv_target=2000
+    ),
 }
-OPENSPIEL, EXACT_MODE = "OpenSpiel (C++)", "our exact mode"
-LARGE_GAMES = {"phantom tic-tac-toe": LARGE["PTTT"], "dark hex 3x3": LARGE["DH3"]}
+LARGE_GAMES = {
+    "phantom tic-tac-toe": BENCHMARK_GAMES["PTTT"],
+    "dark hex 3x3": BENCHMARK_GAMES["DH3"],
+}
 # Seconds per evaluation of one policy in these games, as the authors of two public projects report
 # them on their own hardware. The fastest of each: exp-a-spiel (C++) takes 75 to 86 s on 16 to 24
 # threads; nashbench (JAX) 5.4 to 9.5 s on an RTX A6000, and over 40 minutes on a CPU.
-PUBLISHED = {"exp-a-spiel, 16-24 threads": 75.0, "nashbench, RTX A6000": 5.4}
-SHOWN_STONES = 1 << 4, 1 << 0  # the centre for player 0, a corner for player 1
+PUBLISHED_SECONDS = {"exp-a-spiel, 16-24 threads": 75.0, "nashbench, RTX A6000": 5.4}
+CENTRE, CORNER = 1 << 4, 1 << 0  # cells as bit masks
+OPTIONAL_PEERS = {"Pgx": "pgx", "LiteEFG": "LiteEFG"}  # packages
 HEADER = ("what", "peer", "ours/s", "peer/s", "ratio", "range", "target")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
     """The same work done by us and by peers, and the ratios to the first peers that we want."""
 
     name: str
     unit: str
-    ours: Maker
-    peers: Mapping[str, Maker]
+    ours: MakeContender
+    peers: Mapping[str, MakeContender] = field(default_factory=dict)
     targets: Sequence[float] = ()
     seconds: float = 0.2  # per sample
     published: Mapping[str, float] = field(default_factory=dict)  # seconds per unit; not measured
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """Our speed divided by a peer's: the median over rounds, and the range."""
+
+    contest: str
+    unit: str
+    peer: str
+    ours_per_second: float
+    peer_per_second: float
+    ratio: float
+    lowest: float
+    highest: float
+    target: float | None
+    measured: bool  # or published
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table."""
+        return (
+            f"{self.contest} ({self.unit})",
+            self.peer if self.measured else f"{self.peer} (published)",
+            _short(self.ours_per_second),
+            _short(self.peer_per_second),
+            f"{self.ratio:.1f}x",
+            f"{self.lowest:.1f}-{self.highest:.1f}",
+            "" if self.target is None else f">= {self.target:g}",
+        )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = Parser(prog="python -m parity.speed", description=__doc__)
-    add = parser.add_argument
-    add("--only", action="append", metavar="NAME", help="run this contest; repeatable")
-    add("--rounds", type=number(1), default=5, help="the number of rounds (%(default)s)")
-    add("--json", action="store_true", help="print one JSON list")
-    add("--chart", type=Path, metavar="PNG", help="draw the ratios as bars")
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="run this contest; repeatable"
+    )
+    parser.add_argument(
+        "--rounds", type=number(1), default=5, help="the number of rounds (%(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON list")
     return parser.run(_main, argv)
 
 
 def _main(arguments: argparse.Namespace) -> int:
-    if arguments.chart:
-        require_png(arguments.chart)
-    every = {contest.name: contest for contest in contests()}
+    by_name = {contest.name: contest for contest in contests()}
     for name in arguments.only or ():
-        if name not in every:
-            raise unknown("contest", name, every)
-    chosen = arguments.only or list(every)
-    ratios: list[dict[str, Any]] = []
+        if name not in by_name:
+            raise unknown("contest", name, by_name)
+    chosen = arguments.only or list(by_name)
+    ratios: list[Ratio] = []
     with progress("timing", len(chosen)) as show:
         for done, name in enumerate(chosen):
             show(done, name)
-            ratios += measure(every[name], rounds=arguments.rounds)
-    if arguments.chart:
-        draw(ratios, arguments.chart)
+            ratios += measure(by_name[name], rounds=arguments.rounds)
     if arguments.json:
-        print(json.dumps(ratios, indent=2))
-        return EXIT_OK
-    print(table(HEADER, map(_row, ratios), left=2))
-    optional = {"Pgx": "pgx", "LiteEFG": "LiteEFG"}
-    if missing := [name for name, package in optional.items() if not _installed(package)]:
-        print(f"not installed, so not timed: {', '.join(missing)} (the extra [peers])")
-    if not all(ratio["measured"] for ratio in ratios):
-        print("(published): the authors' figure on their hardware, not measured here")
+        print(json.dumps([asdict(ratio) for ratio in ratios], indent=2))
+    else:
+        _print(ratios)
     return EXIT_OK
 
 
-def _row(ratio: Mapping[str, Any]) -> tuple[str, ...]:
-    return (
-        f"{ratio['contest']} ({ratio['unit']})",
-        ratio["peer"] if ratio["measured"] else f"{ratio['peer']} (published)",
-        _short(ratio["ours_per_second"]),
-        _short(ratio["peer_per_second"]),
-        f"{ratio['ratio']:.1f}x",
-        f"{ratio['lowest']:.1f}-{ratio['highest']:.1f}",
-        "" if ratio["target"] is None else f">= {ratio['target']:g}",
-    )
+def _print(ratios: Sequence[Ratio]) -> None:
+    print(table(HEADER, [ratio.cells for ratio in ratios], left=2))
+    missing = [name for name, package in OPTIONAL_PEERS.items() if not _installed(package)]
+    if missing:
+        print(f"not installed, so not timed: {', '.join(missing)} (the extra [peers])")
+    if not all(ratio.measured for ratio in ratios):
+        print("(published): the authors' figure on their hardware, not measured here")
 
 
 def _short(number: float) -> str:
-    for scale, letter in ((1e6, "M"), (1e3, "k")):
-        if number >= scale:
-            return f"{number / scale:.3g}{letter}"
+    """Three digits, with k for thousands and M for millions."""
+    if number >= 1e6:
+        return f"{number / 1e6:.3g}M"
+    if number >= 1e3:
+        return f"{number / 1e3:.3g}k"
     return f"{number:.3g}"
 
 
-def draw(ratios: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """A bar per measured ratio on a log axis; 1 is the peer's own speed."""
-    from matplotlib.figure import Figure
-
-    found = [ratio for ratio in ratios if ratio["measured"]][::-1]
-    figure = Figure(figsize=(8, 0.42 * len(found) + 1), layout="constrained")
-    axes, widths = figure.subplots(), [ratio["ratio"] for ratio in found]
-    labels = [f"{ratio['contest']}  vs  {ratio['peer']}" for ratio in found]
-    bars = axes.barh(labels, widths, color="#2f6fb3", height=0.62)
-    axes.bar_label(bars, fmt="%.0fx", padding=3, fontsize=9)
-    for place, ratio in enumerate(found):
-        if target := ratio["target"]:
-            axes.plot([target] * 2, [place - 0.31, place + 0.31], color="#222222", lw=1.5)
-    axes.set(xscale="log", xlim=(1, 2 * max(widths)))
-    axes.set_xlabel("times the peer's speed\n(black: the target)")
-    axes.spines[["top", "right"]].set_visible(False)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=140)
+# ---------------------------------------------------------------------------------------------
+# Timing
+# ---------------------------------------------------------------------------------------------
 
 
-def measure(contest: Contest, *, rounds: int) -> Iterator[dict[str, Any]]:
-    """Our speed divided by each peer's: the median over rounds, and the range.
+def measure(contest: Contest, *, rounds: int) -> Iterator[Ratio]:
+    """Our speed divided by each peer's.
 
     All contenders are timed in each round, so that noise affects them equally. The speed of a peer
     that is not measured here is a published figure.
     """
-    makers = {"ours": contest.ours, **contest.peers}
-    warm = {name: _calibrated(make(), contest.seconds) for name, make in makers.items()}
-    rates: dict[str, list[float]] = {name: [] for name in warm}
+    ours = _Timed(contest.ours(), contest.seconds)
+    peers = {name: _Timed(make(), contest.seconds) for name, make in contest.peers.items()}
+    our_rates = []
+    peer_rates: dict[str, list[float]] = {name: [] for name in peers}
     for _ in range(rounds):
-        for name, (contender, units) in warm.items():
-            rates[name].append(_rate(contender, units))
-    ours = rates.pop("ours")
-    rates |= {peer: [1 / seconds] * rounds for peer, seconds in contest.published.items()}
+        our_rates.append(ours.rate())
+        for name, peer in peers.items():
+            peer_rates[name].append(peer.rate())
+    for name, seconds in contest.published.items():
+        peer_rates[name] = [1 / seconds] * rounds
     targets = dict(zip(contest.peers, contest.targets, strict=False))
-    for peer, theirs in rates.items():
-        ratios = [mine / right for mine, right in zip(ours, theirs, strict=True)]
-        yield {
-            "contest": contest.name,
-            "unit": contest.unit,
-            "peer": peer,
-            "ours_per_second": median(ours),
-            "peer_per_second": median(theirs),
-            "ratio": median(ratios),
-            "lowest": min(ratios),
-            "highest": max(ratios),
-            "target": targets.get(peer),
-            "measured": peer in contest.peers,
-        }
+    for name, rates in peer_rates.items():
+        ratios = [our / their for our, their in zip(our_rates, rates, strict=True)]
+        yield Ratio(
+            contest=contest.name,
+            unit=contest.unit,
+            peer=name,
+            ours_per_second=median(our_rates),
+            peer_per_second=median(rates),
+            ratio=median(ratios),
+            lowest=min(ratios),
+            highest=max(ratios),
+            target=targets.get(name),
+            measured=name in contest.peers,
+        )
 
 
-def _calibrated(contender: Contender, seconds: float) -> tuple[Contender, int]:
-    """Warm up, and find how many units of work fill a sample of `seconds`."""
-    units = contender(1)
-    while (rate := _rate(contender, units)) * seconds > 2 * units:
-        units = max(2 * units, int(rate * seconds / 2))
-    return contender, max(1, int(rate * seconds))
+class _Timed:
+    """A contender that is warm, with the units of work that fill a sample of some seconds."""
+
+    def __init__(self, contender: Contender, seconds: float) -> None:
+        self._contender = contender
+        self._units = contender(1)
+        rate = self.rate()
+        while rate * seconds > 2 * self._units:
+            self._units = max(2 * self._units, int(rate * seconds / 2))
+            rate = self.rate()
+        self._units = max(1, int(rate * seconds))
+
+    def rate(self) -> float:
+        """Units of work per second, in one sample."""
+        start = time.perf_counter()
+        done = self._contender(self._units)
+        return done / (time.perf_counter() - start)
 
 
-def _rate(contender: Contender, units: int) -> float:
-    start = time.perf_counter()
-    return contender(units) / (time.perf_counter() - start)
+# ---------------------------------------------------------------------------------------------
+# The contests
+# ---------------------------------------------------------------------------------------------
 
 
 def contests() -> Iterator[Contest]:
     """All contests, with the peers that are installed."""
-    from parity.kuhn import shimmed  # which imports OpenSpiel
+    yield from _kuhn_contests()
+    yield from _cfr_contests()
+    yield from _nash_conv_contests()
+    yield Contest(
+        name="training loop",
+        unit="decisions",
+        ours=partial(_trained, "self-play"),
+        peers={"the usual recipe": partial(_trained, "usual")},
+        targets=[200],
+        seconds=2.0,
+    )
 
-    names = {OPENSPIEL: KUHN, "OpenSpiel (Python)": "python_kuhn_poker"}
-    peers: dict[str, Maker] = {peer: partial(_openspiel, name) for peer, name in names.items()}
-    yield Contest("core, random hands", "decisions", _core, peers, [5])
-    peers = {"Shimmy": partial(_aec, shimmed)}
-    yield Contest("AEC face, random hands", "decisions", partial(_aec, kuhn_v0.env), peers, [20])
-    peers = {"Pgx": _pgx} if _installed("pgx") else {}
-    yield Contest(f"{BATCH:,} hands at once", "decisions", _hands, peers, [15])
-    for name, (game, target, _) in GAMES.items():
-        peers = {OPENSPIEL: partial(_openspiel_cfr, game), EXACT_MODE: partial(_cfr, game, "exact")}
-        yield Contest(f"CFR, {name}", "iterations", partial(_cfr, game), peers, [target])
-    ours, peers = partial(_cfr, DICE6), {EXACT_MODE: partial(_cfr, DICE6, "exact")}
-    yield Contest("CFR, Liar's Dice 6", "iterations", ours, peers, [6], seconds=0.5)
-    for name, (game, *_) in GAMES.items():
+
+def _kuhn_contests() -> Iterator[Contest]:
+    """The core, the AEC environment, and many hands at once."""
+    from parity.kuhn_adapters import corrected_shimmy  # which imports OpenSpiel
+
+    yield Contest(
+        name="core, random hands",
+        unit="decisions",
+        ours=_core,
+        peers={
+            OPENSPIEL: partial(_openspiel, KUHN),
+            "OpenSpiel (Python)": partial(_openspiel, "python_kuhn_poker"),
+        },
+        targets=[5],
+    )
+    yield Contest(
+        name="AEC environment, random hands",
+        unit="decisions",
+        ours=partial(_aec, kuhn_v0.env),
+        peers={"Shimmy": partial(_aec, corrected_shimmy)},
+        targets=[20],
+    )
+    yield Contest(
+        name=f"{HANDS_AT_ONCE:,} hands at once",
+        unit="decisions",
+        ours=_hands,
+        peers={"Pgx": _pgx} if _installed("pgx") else {},
+        targets=[15],
+    )
+
+
+def _cfr_contests() -> Iterator[Contest]:
+    for label, game in TREE_GAMES.items():
+        yield Contest(
+            name=f"CFR, {label}",
+            unit="iterations",
+            ours=partial(_cfr, game.name),
+            peers={
+                OPENSPIEL: partial(_openspiel_cfr, game.name),
+                EXACT_MODE: partial(_cfr, game.name, "exact"),
+            },
+            targets=[game.cfr_target],
+        )
+    yield Contest(
+        name="CFR, Liar's Dice 6",
+        unit="iterations",
+        ours=partial(_cfr, DICE6),
+        peers={EXACT_MODE: partial(_cfr, DICE6, "exact")},
+        targets=[6],
+        seconds=0.5,
+    )
+    for label, game in TREE_GAMES.items():
         # LiteEFG's CFR updates all players at once, so here ours does too. LiteEFG updates several
         # averages in a second call; ours updates one in every iteration. So LiteEFG is timed with
         # that call, which does more than ours, and without it, which does less.
-        calls = {"all its averages": True, "no average": False} if _installed("LiteEFG") else {}
-        peers = {f"LiteEFG, {call}": partial(_lite_efg, game, on) for call, on in calls.items()}
-        ours = partial(_cfr, game, "fast", "cfr-simultaneous")
-        yield Contest(f"simultaneous CFR, {name}", "iterations", ours, peers, [10, 10])
-    for name, (game, _, target) in GAMES.items():
-        unit, peers = "policies, 100 per batch", {OPENSPIEL: partial(_openspiel_nash_conv, game)}
-        yield Contest(f"NashConv, {name}", unit, partial(_nash_conv, game, 100), peers, [target])
-    ours, peers = partial(_nash_conv, KUHN, 1), {OPENSPIEL: partial(_openspiel_nash_conv, KUHN)}
-    yield Contest("NashConv, Kuhn, one call", "policies", ours, peers, [100])
-    for name, game in LARGE_GAMES.items():
-        ours = partial(_large_nash_conv, game)
-        yield Contest(f"NashConv, {name}", "policies", ours, {}, seconds=1.0, published=PUBLISHED)
-    for name, game in LARGE_GAMES.items():
-        peers = {"a walk over all histories": partial(_walk, game)}
-        what, ours = f"NashConv, {name}, two stones shown", partial(_restricted_nash_conv, game)
-        yield Contest(what, "policies", ours, peers)
-    peers = {"the usual recipe": partial(_trained, "usual")}
-    ours = partial(_trained, "self-play")
-    yield Contest("training loop", "decisions", ours, peers, [200], seconds=2.0)
+        peers = {}
+        if _installed("LiteEFG"):
+            peers["LiteEFG, all its averages"] = partial(_lite_efg, game.name, averages=True)
+            peers["LiteEFG, no average"] = partial(_lite_efg, game.name, averages=False)
+        yield Contest(
+            name=f"simultaneous CFR, {label}",
+            unit="iterations",
+            ours=partial(_cfr, game.name, "fast", "cfr-simultaneous"),
+            peers=peers,
+            targets=[10, 10],
+        )
+
+
+def _nash_conv_contests() -> Iterator[Contest]:
+    for label, game in TREE_GAMES.items():
+        yield Contest(
+            name=f"NashConv, {label}",
+            unit=f"policies, {POLICIES_AT_ONCE} per batch",
+            ours=partial(_nash_conv_of_batch, game.name),
+            peers={OPENSPIEL: partial(_openspiel_nash_conv, game.name)},
+            targets=[game.nash_conv_target],
+        )
+    yield Contest(
+        name="NashConv, Kuhn, one call",
+        unit="policies",
+        ours=partial(_nash_conv, KUHN),
+        peers={OPENSPIEL: partial(_openspiel_nash_conv, KUHN)},
+        targets=[100],
+    )
+    for label, name in LARGE_GAMES.items():
+        yield Contest(
+            name=f"NashConv, {label}",
+            unit="policies",
+            ours=partial(_large_nash_conv, name),
+            seconds=1.0,
+            published=PUBLISHED_SECONDS,
+        )
+    for label, name in LARGE_GAMES.items():
+        yield Contest(
+            name=f"NashConv, {label}, two stones shown",
+            unit="policies",
+            ours=partial(_restricted_nash_conv, name),
+            peers={"a walk over all histories": partial(_walk, name)},
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# The contenders
+# ---------------------------------------------------------------------------------------------
 
 
 def _installed(package: str) -> bool:
@@ -237,7 +356,7 @@ def _repeated(work: Callable[[], Any], *, units: int = 1) -> Contender:
     """A contender that calls a function; each call does `units` units of work."""
 
     def play(n: int) -> int:
-        calls = -(-n // units)
+        calls = math.ceil(n / units)
         for _ in range(calls):
             work()
         return calls * units
@@ -246,7 +365,8 @@ def _repeated(work: Callable[[], Any], *, units: int = 1) -> Contender:
 
 
 def _core() -> Contender:
-    draw, coin = random.Random(0).random, random.Random(1).getrandbits
+    draw = random.Random(0).random
+    flip = random.Random(1).getrandbits
     dealt = [State.new(*deal) for deal in DEALS]  # states are immutable: six are enough
 
     def play(n: int) -> int:
@@ -254,7 +374,7 @@ def _core() -> Contender:
         while done < n:
             state = dealt[int(draw() * 6)]
             while not state.is_terminal:
-                state = state.act(state.legal_actions[coin(1)])
+                state = state.act(state.legal_actions[flip(1)])
                 done += 1
         return done
 
@@ -262,7 +382,8 @@ def _core() -> Contender:
 
 
 def _openspiel(name: str) -> Contender:
-    draw, coin = random.Random(0).random, random.Random(1).getrandbits
+    draw = random.Random(0).random
+    flip = random.Random(1).getrandbits
     game = load_game(name).origin
 
     def play(n: int) -> int:
@@ -274,7 +395,7 @@ def _openspiel(name: str) -> Contender:
                     outcomes = state.chance_outcomes()
                     state.apply_action(outcomes[int(draw() * len(outcomes))][0])
                 else:
-                    state.apply_action(state.legal_actions()[coin(1)])
+                    state.apply_action(state.legal_actions()[flip(1)])
                     done += 1
         return done
 
@@ -282,7 +403,8 @@ def _openspiel(name: str) -> Contender:
 
 
 def _aec(make_env: Callable[[], Any]) -> Contender:
-    env, draw = make_env(), random.Random(0).random
+    env = make_env()
+    draw = random.Random(0).random
 
     def play(n: int) -> int:
         done = 0
@@ -303,15 +425,20 @@ def _aec(make_env: Callable[[], Any]) -> Contender:
 
 def _hands() -> Contender:
     game = kuhn()
-    simulator = Simulator(game.tree, BATCH)
-    both = np.hstack([game.observations, game.tree.legal]).astype(np.int8)
-    words = np.pad(both, ((0, 0), (0, -both.shape[1] % 8))).view(np.uint64)  # quick to copy
+    simulator = Simulator(game.tree, HANDS_AT_ONCE)
+    random_actions = RandomActions(game.tree)
+    # What a player sees at each information set, in whole words of 8 bytes, which copy quickly:
+    # its observation and its mask, as int8 (I, 10 + 3), padded to (I, 16).
+    seen = np.hstack([game.observations, game.tree.legal]).astype(np.int8)
+    padding = -seen.shape[1] % 8
+    words = np.pad(seen, ((0, 0), (0, padding))).view(np.uint64)
 
     def step() -> None:
-        words.take(simulator.infosets, axis=0)  # observations and masks
-        simulator.step(simulator.random_actions())
+        infosets = simulator.infosets
+        words.take(infosets, axis=0)
+        simulator.step(random_actions.draw(infosets))
 
-    return _repeated(step, units=BATCH)
+    return _repeated(step, units=HANDS_AT_ONCE)
 
 
 def _pgx() -> Contender:
@@ -328,18 +455,18 @@ def _pgx() -> Contender:
         choose, deal = jax.random.split(key)
         logits = jnp.where(state.legal_action_mask, 0.0, -jnp.inf)
         actions = jax.random.categorical(choose, logits, axis=-1)
-        return jax.vmap(one)(state, actions, jax.random.split(deal, BATCH))
+        return jax.vmap(one)(state, actions, jax.random.split(deal, HANDS_AT_ONCE))
 
-    keys = jax.random.split(jax.random.PRNGKey(0), BATCH)
+    keys = jax.random.split(jax.random.PRNGKey(0), HANDS_AT_ONCE)
     state = jax.jit(jax.vmap(env.init))(keys)
 
     def play(n: int) -> int:
         nonlocal state
-        steps = -(-n // BATCH)
+        steps = math.ceil(n / HANDS_AT_ONCE)
         for key in jax.random.split(jax.random.PRNGKey(n), steps):
             state = advance(state, key)
         state.observation.block_until_ready()
-        return steps * BATCH
+        return steps * HANDS_AT_ONCE
 
     return play
 
@@ -360,7 +487,7 @@ def _openspiel_cfr(game: str) -> Contender:
     return _repeated(pyspiel.CFRSolver(load_game(game).origin).evaluate_and_update_policy)
 
 
-def _lite_efg(game: str, averages: bool) -> Contender:
+def _lite_efg(game: str, *, averages: bool) -> Contender:
     import LiteEFG
     from LiteEFG.baselines import CFR
 
@@ -377,11 +504,15 @@ def _lite_efg(game: str, averages: bool) -> Contender:
     return _repeated(iterate)
 
 
-def _nash_conv(game: str, batch: int) -> Contender:
+def _nash_conv(game: str) -> Contender:
     tree = load_game(game).tree
-    policies = np.stack([tree.random(seed) for seed in range(batch)])
-    one, many = partial(nash_conv, tree, policies[0]), partial(nash_convs, tree, policies)
-    return _repeated(many if batch > 1 else one, units=batch)
+    return _repeated(partial(nash_conv, tree, tree.random(0)))
+
+
+def _nash_conv_of_batch(game: str) -> Contender:
+    tree = load_game(game).tree
+    policies = np.stack([tree.random(seed) for seed in range(POLICIES_AT_ONCE)])
+    return _repeated(partial(nash_convs, tree, policies), units=POLICIES_AT_ONCE)
 
 
 def _openspiel_nash_conv(name: str) -> Contender:
@@ -399,8 +530,8 @@ def _large_nash_conv(name: str) -> Contender:
 @cache
 def _evaluator(game: str) -> Evaluator:
     """After two stones that both players see, so that a walk can visit every history."""
-    native: Any = load_game(game).native
-    return Evaluator(with_public_stones(native.rules, SHOWN_STONES))
+    form: Any = load_game(game).native
+    return Evaluator(with_public_stones(form.rules, (CENTRE, CORNER)))
 
 
 def _restricted_nash_conv(game: str) -> Contender:

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.cpython.unsafe.tuple import tuple_setitem
 
-from algorithms.cfr import VARIANTS, BaseSolver, Variant, Weights, iteration_weights
+from algorithms.cfr import VARIANTS, BaseSolver, Span, Variant, Weights, iteration_weights
 from algorithms.compiled.jit import compiled, part
 from algorithms.compiled.lanes import Lanes, add_scaled, add_to, load, maximum, reciprocal, store
 from algorithms.support.arrays import Float64Array, IntpArray, UInt32Array
@@ -54,12 +54,17 @@ class FastSolver(BaseSolver):
     def _advance(self, iterations: int) -> None:
         zero, arrays = (0.0,) * self._layout.width, self._layout.arrays
         _iterate(zero, arrays, self._tables, self.variant.numbers, self._span(iterations))
-        regret, *_, policy_sum = self._tables
-        np.take(regret, self._layout.slot_cell, out=self._regret)
-        np.take(policy_sum, self._layout.slot_cell, out=self._policy_sum)
+
+    def _regrets(self) -> Float64Array:
+        """The discounted sums of regrets `(S,)`."""
+        return self._tables[0].take(self._layout.slot_cell)
+
+    def _policy_sums(self) -> Float64Array:
+        """The weighted sums of policies, times their owner's reach probability: `(S,)`."""
+        return self._tables[-1].take(self._layout.slot_cell)
 
     def current_policy(self) -> Float64Array:
-        """The policy of the next iteration: `(I, A)`."""
+        """The last policy, which the next iteration would play: `(I, A)`."""
         predicted = self._tables[1].take(self._layout.slot_cell)
         return self._normalized(np.maximum(predicted, 0))
 
@@ -222,11 +227,10 @@ def _rank(numbers: IntpArray) -> IntpArray:
 
 
 @compiled
-def _iterate(
-    zero: Lanes, arrays: _Arrays, tables: _Tables, numbers: Weights, span: tuple[int, int, bool]
-) -> None:
+def _iterate(zero: Lanes, arrays: _Arrays, tables: _Tables, numbers: Weights, span: Span) -> None:
     """Run iterations `first + 1` to `last` in place; set the uniform policy before the first."""
-    first, last, alternating = span
+    last, alternating, done = span
+    first = done[0]
     players = len(arrays[3]) - 1
     if first == 0:
         for player in range(players):
@@ -241,6 +245,7 @@ def _iterate(
         if not alternating:
             for player in range(players):
                 _update_policy(zero, arrays, tables, player, weights[2])
+        done[0] = t
 
 
 @part

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.compiled.jit import STEP, compiled, draw, mixed
+from algorithms.compiled.jit import compiled, draw
 from algorithms.support import arrays
 from algorithms.tree import CHANCE, TERMINAL, Tree
 from kuhn_bridge.errors import IllegalActionError
@@ -64,8 +64,6 @@ class Simulator:
     ) -> None:
         self.tree = tree
         self._rules = rules_of(tree, opponents or {})
-        self._legal_first = np.argsort(~tree.legal, axis=1, kind="stable").astype(np.uint8)
-        self._num_legal = tree.legal.sum(axis=1).astype(np.uint8)
         node, reached = np.zeros((2, hands), np.int32)
         self._hands = Hands(node, np.zeros(hands, np.int8), reached, np.zeros(2, np.uint64))
         self.seed(seed)
@@ -121,12 +119,6 @@ class Simulator:
         _step(self._rules, self._hands, actions)
         if not self._rules.first_acts:
             _deal(self._rules, self._hands, everywhere=False)
-
-    def random_actions(self) -> arrays.UInt8Array:
-        """A legal action for each hand, all equally likely: `(n,)`."""
-        actions = np.empty(len(self._hands.node), np.uint8)
-        _random_actions(self._rules, self._hands, self._num_legal, self._legal_first, actions)
-        return actions
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the next step depends on, except the opponents."""
@@ -269,23 +261,6 @@ def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
         hands.node[i] = node ^ ((node ^ np.uint64(deal_of(rules, hand))) & (np.uint64(0) - dealt))
         hand += dealt
     hands.counters[1] = hand
-
-
-@compiled
-def _random_actions(
-    rules: Rules,
-    hands: Hands,
-    num_legal: arrays.UInt8Array,
-    legal_first: arrays.UInt8Array,
-    actions: arrays.UInt8Array,
-) -> None:
-    stream, infosets = hands.counters[0], rules.infoset
-    for i in range(len(actions)):
-        stream += STEP
-        infoset = np.uint64(infosets[np.uint64(hands.node[i])])
-        bits = mixed(stream) >> _HALF
-        actions[i] = legal_first[infoset, (bits * np.uint64(num_legal[infoset])) >> _HALF]
-    hands.counters[0] = stream
 
 
 @compiled

@@ -223,8 +223,7 @@ def _read_prologue(tokens: _Tokens) -> tuple[str, tuple[str, ...]]:
     return title, tuple(players)
 
 
-@dataclass(slots=True)
-class _OpenNode:
+class _OpenNode(NamedTuple):
     """A node on the path from the root whose children are being read."""
 
     player: int  # or CHANCE
@@ -233,7 +232,6 @@ class _OpenNode:
     num_children: int
     payoffs: tuple[float, ...]  # of the outcomes on the path so far
     arrival: int  # the player's sequence when it arrives here
-    children_read: int = 0
 
 
 class _Step(NamedTuple):
@@ -265,6 +263,7 @@ class _BodyReader:
         self.event_of_node: list[int] = []  # -1 where chance does not act
         self.event_index: dict[int, int] = {}  # events by number, in the order of the file
         self.path: list[_OpenNode] = []
+        self.next_action: list[int] = []  # of each node of the path: the child that is read next
         self.sequence = [-1] * len(players)  # each player's last action on the path, as one number
         self.arrivals: list[int] = []  # its player's sequence at each information set
 
@@ -273,7 +272,7 @@ class _BodyReader:
         self._read_node()
         while self.path:
             self._read_node()
-            while self.path and self.path[-1].children_read == self.path[-1].num_children:
+            while self.path and self.next_action[-1] == self.path[-1].num_children:
                 self._close_node()
         if self.tokens.kind != "end":
             self.tokens.fail(f"the tree is complete, but {self.tokens.found()} follows")
@@ -319,8 +318,8 @@ class _BodyReader:
             nothing = (0.0,) * len(self.players)
             return _Step(depth=0, action=-1, probability=1.0, payoffs=nothing)
         parent = self.path[-1]
-        action = parent.children_read
-        parent.children_read += 1
+        action = self.next_action[-1]
+        self.next_action[-1] += 1
         probability = 1.0
         if parent.player == CHANCE:
             probability = parent.probabilities[action]
@@ -335,7 +334,7 @@ class _BodyReader:
         payoffs = self._paid(step.payoffs)
         self.event_of_node[-1] = self.event_index.setdefault(number, len(self.event_index))
         self.builder.add(Visit(step.depth, CHANCE, step.action, step.probability))
-        self.path.append(
+        self._open_node(
             _OpenNode(
                 player=CHANCE,
                 infoset=-1,
@@ -359,7 +358,7 @@ class _BodyReader:
             self.arrivals.append(self.sequence[player])
         if self.sequence[player] != self.arrivals[index]:
             self._refuse_recall(start, player, number)
-        self.path.append(
+        self._open_node(
             _OpenNode(
                 player=player,
                 infoset=index,
@@ -370,9 +369,15 @@ class _BodyReader:
             )
         )
 
+    def _open_node(self, node: _OpenNode) -> None:
+        """Append a node to the path; its children follow in the file."""
+        self.path.append(node)
+        self.next_action.append(0)
+
     def _close_node(self) -> None:
         """Leave the last node of the path, whose children have all been read."""
         node = self.path.pop()
+        self.next_action.pop()
         if node.player != CHANCE:
             self.sequence[node.player] = node.arrival
 

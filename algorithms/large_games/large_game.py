@@ -4,12 +4,12 @@ A policy is one table of float32 probabilities `(I_p, A)` per player p, with I_p
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.cfr import VARIANTS, Variant, Weights, iteration_weights
+from algorithms.cfr import VARIANTS, Variant, Weights, iteration_weights, require_iterations
 from algorithms.nashconv import NO_LOSS, Loss, Measure
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
 from kuhn_bridge.errors import BridgeError, PolicyError
@@ -115,6 +115,12 @@ class NativeSolver:
                 f"{kind}{x}": np.zeros(shape, np.float32) for x, shape in shapes.items()
             }
 
+    def _weights(self, kind: Literal["average", "predicted"], name: str) -> Float32Array:
+        """Averages or predicted regrets, which are the regrets unless the variant is predictive."""
+        if f"{kind}{name}" in self._state:
+            return self._state[f"{kind}{name}"]
+        return self._state[f"regret{name}"]
+
     def _arrays(self, name: str) -> tuple[Float32Array, Float32Array, Float32Array]:
         """Regrets, predicted regrets (the same array without prediction) and averages."""
         regret = self._state[f"regret{name}"]
@@ -127,6 +133,7 @@ class NativeSolver:
 
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
+        require_iterations(iterations)
         end = self.iterations + iterations
         while self.iterations < end:
             weights = iteration_weights(self.variant.numbers, self.iterations + 1)
@@ -138,6 +145,14 @@ class NativeSolver:
 
     def average_policy(self) -> Tables:
         """The average policy, which converges; uniform where its owner never arrives."""
+        return self._policy_of("average")
+
+    def current_policy(self) -> Tables:
+        """The last policy, which the next iteration would play."""
+        return self._policy_of("predicted")
+
+    def _policy_of(self, kind: Literal["average", "predicted"]) -> Tables:
+        """New tables in proportion to the averages, or to the predicted regrets above 0."""
         raise NotImplementedError
 
     def get_state(self) -> dict[str, npt.NDArray[Any]]:

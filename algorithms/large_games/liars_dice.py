@@ -45,7 +45,7 @@ its lowest one, and those numbers sum to m - ones(m) over the codes 1 .. m: the 
 
 from itertools import combinations_with_replacement
 from math import factorial, prod
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -364,11 +364,11 @@ class LiarsDiceSolver(NativeSolver):
     def _update(self, player: int, weights: Weights) -> None:
         _iterate(self.rules, self._arrays(""), player, weights, self._updates)
 
-    def average_policy(self) -> Tables:
-        """The average policy, which converges; uniform where its owner never arrives."""
+    def _policy_of(self, kind: Literal["average", "predicted"]) -> Tables:
+        """New tables in proportion to the averages, or to the predicted regrets above 0."""
         shape = table_shape(self.rules)
         tables = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-        _write_policy(self._arrays("")[2], tables)
+        _write_policy(self._weights(kind, ""), tables)
         return tables
 
 

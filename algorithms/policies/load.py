@@ -15,6 +15,7 @@ from algorithms.policies import json_files
 from algorithms.policies.network import Network, require_fits
 from algorithms.policies.policy import Policy
 from algorithms.solvers import NAMES as VARIANTS
+from algorithms.solvers import run_solver
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_bytes
 from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
@@ -173,9 +174,10 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
         raise UsageError(f"{name}: {game.name} is too large for a table; its policies are {kinds}")
     if kind in VARIANTS:
         want = f"{kind}:<iterations>, from 1 to {MAX_ITERATIONS:,}: {kind}:1000"
+        iterations = _number(argument, 1, MAX_ITERATIONS, want)
         solver = make_solver(game, kind)
-        solver.run(_number(argument, 1, MAX_ITERATIONS, want))
-        return Policy(game, solver.average_policy())
+        solved = run_solver(solver, game.measure, iterations=iterations, along=False)
+        return Policy(game, solved.policy)
     if kind == "random":
         want = f"random:<seed>, a whole number from 0 to {MAX_SEED:,}"
         return Policy.random(game, _number(argument, 0, MAX_SEED, want))

@@ -3,6 +3,13 @@
 It shares only the rules with the factored products: it finds both players' private sequences itself
 and visits every terminal history. A history takes some nanoseconds, which is fast enough for small
 boards, and for large ones from a position some moves into the game.
+
+A *position* is an integer that holds, from the lowest bits on, in `MAX_CELLS` bits each,
+
+    the cells that player 0 holds, that player 1 holds,
+    the cells that player 0 has tried, that player 1 has tried,
+
+and above these the player to move.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +24,15 @@ from algorithms.nashconv import Measure
 from algorithms.support.arrays import Float64Array, Int8Array, Int16Array, Int32Array, Int64Array
 
 OPEN, DRAW, WIN = 0, 1, 2  # the state of the game after a move
+ALL_CELLS = (1 << MAX_CELLS) - 1  # a bit mask
+FIRST_SIZE = 2**14  # nodes of a trie for which room is made at first
 
 
 class Tries(NamedTuple):
     """Both players' private sequences after a position, parents first: up to N nodes of each.
 
-    Node 0 is a player's own sequence in the position.
+    A trie has a node for each sequence of tried cells and their results: failure, if the other
+    player holds the cell, or success. Node 0 is a player's own sequence in the position.
     """
 
     position: int
@@ -35,20 +45,42 @@ class Tries(NamedTuple):
 
 def find_tries(rules: Rules, opening: Sequence[int] = ()) -> Tries:
     """The private sequences of both players after an opening, a list of cells."""
-    size, histories, nothing = 2**12, 0, np.zeros((2, 0))
-    while not histories:
+    size = FIRST_SIZE
+    while True:
+        tries = _tries_after(rules, opening, size)
+        no_values = np.zeros((2, 0))
+        histories = _visit(rules, tries, no_values, no_values)
+        if histories > 0:
+            break
         size *= 4
-        actions = np.full((2, size, rules.cells), -1, np.int8)
-        children, outcomes = np.zeros((*actions.shape, 2), np.int32), np.ones((2, size), np.int16)
-        position = 0
-        for cell in opening:
-            player = position >> 4 * MAX_CELLS
-            position, success, _ = move(rules, position, cell)
-            _append(actions[player, 0], outcomes[player], 0, cell, success)
-        tries = Tries(position, 0, np.ones(2, np.int64), children, actions, outcomes)
-        histories = _visit(rules, tries, nothing, nothing)
-    used: Any = [np.ascontiguousarray(x[:, : tries.sizes.max()]) for x in tries[3:]]
-    return Tries(position, histories, tries.sizes, *used)
+    used = int(tries.sizes.max())
+    return Tries(
+        position=tries.position,
+        histories=histories,
+        sizes=tries.sizes,
+        children=np.ascontiguousarray(tries.children[:, :used]),
+        actions=np.ascontiguousarray(tries.actions[:, :used]),
+        outcomes=np.ascontiguousarray(tries.outcomes[:, :used]),
+    )
+
+
+def _tries_after(rules: Rules, opening: Sequence[int], size: int) -> Tries:
+    """Tries of the position after an opening, with room for `size` nodes; node 0 alone is used."""
+    actions = np.full((2, size, rules.cells), -1, np.int8)
+    outcomes = np.ones((2, size), np.int16)
+    position = 0
+    for cell in opening:
+        player = player_to_move(position)
+        position, success, _ = move(rules, position, cell)
+        _append(actions[player, 0], outcomes[player], 0, cell, success)
+    return Tries(
+        position=position,
+        histories=0,  # not known yet
+        sizes=np.ones(2, np.int64),
+        children=np.zeros((2, size, rules.cells, 2), np.int32),
+        actions=actions,
+        outcomes=outcomes,
+    )
 
 
 def policies_of(
@@ -59,10 +91,11 @@ def policies_of(
     `rows` give the rows `(n, cells)` of each player's policy at information sets `(n,)`.
     """
     policies = np.zeros(tries.actions.shape)
-    for player, of_infosets in enumerate(rows):
+    for player, rows_of in enumerate(rows):
         infosets = infosets_of(sequences[player], tries.actions[player], tries.outcomes[player])
-        found = np.asarray(of_infosets(infosets[infosets >= 0]), np.float64)
-        policies[player, infosets >= 0] = found / found.sum(axis=1, keepdims=True)
+        acts = infosets >= 0  # (N,)
+        probabilities = np.asarray(rows_of(infosets[acts]), np.float64)
+        policies[player, acts] = probabilities / probabilities.sum(axis=1, keepdims=True)
     return policies
 
 
@@ -72,32 +105,52 @@ def walk(rules: Rules, tries: Tries, policies: Float64Array) -> Measure:
     Sequence 0 is node 0, and sequence n * cells + a + 1 ends in action a at node n.
     """
     reach = np.stack([_sequence_reach(tries.children[p], policies[p]) for p in (0, 1)])
-    values = np.zeros_like(reach)
-    _visit(rules, tries, reach, values)
-    value = float(reach[0] @ values[0])
-    best0, best1 = (_best_value(tries.children[p], tries.actions[p], values[p]) for p in (0, 1))
+    # The counterfactual values of terminal histories, by player and sequence.
+    terminal_values = np.zeros_like(reach)
+    _visit(rules, tries, reach, terminal_values)
+    value = float(reach[0] @ terminal_values[0])
+    best0, best1 = (
+        _best_value(tries.children[p], tries.actions[p], terminal_values[p]) for p in (0, 1)
+    )
     return Measure((value, -value), (best0, best1), tuple, tuple)
 
 
 @compiled
-def move(rules: Rules, position: int, cell: int) -> tuple[int, bool, int]:
-    """The position after a move, whether the move succeeds, and the state of the game.
+def player_to_move(position: int) -> int:
+    """The player to move in a position."""
+    return position >> 4 * MAX_CELLS
 
-    A position is, from the lowest bits on, the cells that player 0 holds, that player 1 holds, that
-    player 0 has tried, that player 1 has tried, of `MAX_CELLS` bits each, and the player to move.
-    """
-    every, player = (1 << MAX_CELLS) - 1, position >> 4 * MAX_CELLS
-    success = not position >> (MAX_CELLS * (1 - player) + cell) & 1
-    position |= 1 << (MAX_CELLS * (2 + player) + cell)
+
+@compiled
+def held_cells(position: int, player: int) -> int:
+    """The cells that a player holds, as a bit mask."""
+    return position >> MAX_CELLS * player & ALL_CELLS
+
+
+@compiled
+def tried_cells(position: int, player: int) -> int:
+    """The cells that a player has tried, as a bit mask."""
+    return position >> MAX_CELLS * (2 + player) & ALL_CELLS
+
+
+@compiled
+def move(rules: Rules, position: int, cell: int) -> tuple[int, bool, int]:
+    """The position after a move, whether the move succeeds, and the state of the game."""
+    player = player_to_move(position)
+    is_held = held_cells(position, 1 - player) >> cell & 1
+    success = not is_held
+    position |= 1 << (MAX_CELLS * (2 + player) + cell)  # tried
     if success or rules.abrupt:
-        position ^= 1 << 4 * MAX_CELLS
+        position ^= 1 << 4 * MAX_CELLS  # the other player is to move
     if not success:
         return position, False, OPEN
-    position |= 1 << (MAX_CELLS * player + cell)
-    if rules.wins[player, position >> MAX_CELLS * player & every]:
+    position |= 1 << (MAX_CELLS * player + cell)  # held
+    own = held_cells(position, player)
+    if rules.wins[player, own]:
         return position, True, WIN
-    held = (position | position >> MAX_CELLS) & every
-    return position, True, DRAW if held == (1 << rules.cells) - 1 else OPEN
+    if own | held_cells(position, 1 - player) == (1 << rules.cells) - 1:
+        return position, True, DRAW
+    return position, True, OPEN
 
 
 @compiled
@@ -115,51 +168,63 @@ def _visit(rules: Rules, tries: Tries, reach: Float64Array, values: Float64Array
     New nodes are added to the tries. Unless reach and values by sequence `(2, 1 + N * cells)` are
     empty, every terminal history adds the payoff times the other player's reach to a player's
     counterfactual value.
+
+    The walk is depth first. At each depth the stacks below have the position, the cells that are
+    still to be tried there, and for each player its node and its last sequence.
     """
-    cells, children = rules.cells, tries.children
+    cells = rules.cells
+    children = tries.children
     depths = 2 * cells + 1
-    position, left = np.empty(depths, np.int64), np.empty(depths, np.int64)
-    node, last = np.zeros((2, depths), np.int64), np.zeros((2, depths), np.int64)
-    position[0], histories, depth = tries.position, 1, 0
-    left[0] = _untried(tries.position, cells)
+    position = np.empty(depths, np.int64)
+    cells_left = np.empty(depths, np.int64)
+    node = np.zeros((2, depths), np.int64)
+    sequence = np.zeros((2, depths), np.int64)
+    position[0] = tries.position
+    cells_left[0] = _untried(tries.position, cells)
+    histories = 1
+    depth = 0
     while depth >= 0:
-        if left[depth] == 0:
+        if cells_left[depth] == 0:
             depth -= 1
             continue
-        cell = length_of(left[depth])  # the highest one
-        left[depth] ^= 1 << cell
+        cell = length_of(cells_left[depth])  # the highest one
+        cells_left[depth] ^= 1 << cell
         histories += 1
-        player, other = position[depth] >> 4 * MAX_CELLS, 1 - (position[depth] >> 4 * MAX_CELLS)
+        player = player_to_move(position[depth])
+        other = 1 - player
         parent = node[player, depth]
-        action = parent * cells + cell + 1
+        action = parent * cells + cell + 1  # the sequence that ends in this move
         after, success, end = move(rules, position[depth], cell)
         if end == WIN and values.size > 0:
-            theirs = last[other, depth]
-            values[player, action] += reach[other, theirs]
-            values[other, theirs] -= reach[player, action]
+            their_sequence = sequence[other, depth]
+            values[player, action] += reach[other, their_sequence]
+            values[other, their_sequence] -= reach[player, action]
         if end != OPEN:
             continue
         child = children[player, parent, cell, int(success)]
         if child == 0:
-            if tries.sizes[player] == children.shape[1]:
+            child = tries.sizes[player]
+            if child == children.shape[1]:
                 return 0
-            child = children[player, parent, cell, int(success)] = tries.sizes[player]
+            children[player, parent, cell, int(success)] = child
             tries.sizes[player] += 1
             tries.actions[player, child] = tries.actions[player, parent]
             tries.outcomes[player, child] = tries.outcomes[player, parent]
             _append(tries.actions[player, child], tries.outcomes[player], child, cell, success)
         depth += 1
-        position[depth], left[depth] = after, _untried(after, cells)
-        node[player, depth], last[player, depth] = child, action
-        node[other, depth], last[other, depth] = node[other, depth - 1], last[other, depth - 1]
+        position[depth] = after
+        cells_left[depth] = _untried(after, cells)
+        node[player, depth] = child
+        sequence[player, depth] = action
+        node[other, depth] = node[other, depth - 1]
+        sequence[other, depth] = sequence[other, depth - 1]
     return histories
 
 
 @part
 def _untried(position: int, cells: int) -> int:
-    """The cells that the player to move has not tried."""
-    player = position >> 4 * MAX_CELLS
-    return ~(position >> MAX_CELLS * (2 + player)) & ((1 << cells) - 1)
+    """The cells that the player to move has not tried, as a bit mask."""
+    return ~tried_cells(position, player_to_move(position)) & ((1 << cells) - 1)
 
 
 @compiled

@@ -113,9 +113,12 @@ class SlowPredictive:
     Farina, Kroer and Sandholm 2021, algorithm 2: with the loss l of iteration t observed,
     z(t) = [z(t-1) + <l, x> 1 - l]+; with the prediction m = l, the next policy is proportional to
     [z(t) + <m, x> 1 - m]+. Losses are negative counterfactual values; averages weigh t squared.
+    Xu et al. 2024, PDCFR+: z is discounted, and averages weigh t to a higher power.
     """
 
-    def __init__(self):
+    def __init__(self, alpha=np.inf, gamma=2):
+        self.alpha = alpha  # PDCFR+ multiplies z by t^alpha / (t^alpha + 1) after each iteration
+        self.gamma = gamma
         self.z = {key: {} for key in INFORMATION_STATES}
         self.x = {}
         self.total = {}
@@ -133,6 +136,7 @@ class SlowPredictive:
                 self._start(state.act(action))
 
     def iterate(self, t):
+        discount = 1 if self.alpha == np.inf else t**self.alpha / (t**self.alpha + 1)
         for seat in (0, 1):
             self.loss = {key: dict.fromkeys(row, 0.0) for key, row in self.x.items()}
             self.own = {}
@@ -142,8 +146,8 @@ class SlowPredictive:
                 x, loss = self.x[key], self.loss[key]
                 mean = sum(loss[a] * x[a] for a in x)
                 for a in x:
-                    self.total[key][a] += t**2 * own * x[a]
-                    self.z[key][a] = max(self.z[key][a] + mean - loss[a], 0)
+                    self.total[key][a] += t**self.gamma * own * x[a]
+                    self.z[key][a] = discount * max(self.z[key][a] + mean - loss[a], 0)
                 theta = {a: max(self.z[key][a] + mean - loss[a], 0) for a in x}
                 norm = sum(theta.values())
                 self.x[key] = {a: theta[a] / norm if norm else 1 / len(x) for a in x}
@@ -165,8 +169,12 @@ class SlowPredictive:
         return value
 
 
-def test_predictive_cfr_plus_is_its_papers():
-    slow, ours = SlowPredictive(), Solver(kuhn_tree(), VARIANTS["pcfr+"])
+PREDICTIVE = {"pcfr+": SlowPredictive(), "pdcfr+": SlowPredictive(alpha=2.3, gamma=5)}
+
+
+@pytest.mark.parametrize(("name", "slow"), PREDICTIVE.items())
+def test_predictive_variants_are_their_papers(name, slow):
+    ours = Solver(kuhn_tree(), VARIANTS[name])
     for t in range(1, 201):
         slow.iterate(t)
         ours.run(1)

@@ -16,7 +16,9 @@ ALONE = "cliff_walking(height=2,width=3,horizon=3)"
 def test_kuhn(capsys):
     assert main([]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("kuhn: 58 nodes, 12 information sets\ncfr+: 1,000 iterations\n")
+    assert out.startswith(
+        "kuhn: 58 nodes, 12 information sets\ncfr+: 1,000 iterations, the average policy\n"
+    )
     assert "2p    player_1  K     check             0.0000  1.0000       -" in out
     assert "[0.0, 100.0, 0.0, 100.0]" in out
     assert "(equilibrium -0.055556 = -1/18)" in out
@@ -36,6 +38,18 @@ def test_until(capsys, tmp_path):
     assert found["distance"] < 1e-4
     before = [total for _, total in found["curve"][:-1]]
     assert min(before) > 1e-6
+
+
+def test_the_last_policy_may_be_saved(capsys, tmp_path):
+    found = {}
+    for save in ("best", "average", "last"):
+        out = tmp_path / f"{save}.json"
+        arguments = ["--variant", "pcfr+", "--iterations", "500", "--out", str(out), "--json"]
+        assert main([*arguments, "--save", save]) == 0
+        found[save] = json.loads(capsys.readouterr().out)
+        assert load_policy(out).nash_conv() == found[save]["nash_conv"]
+    assert [run["holds"] for run in found.values()] == ["last", "average", "last"]
+    assert found["last"]["nash_conv"] < 1e-12 < found["average"]["nash_conv"]
 
 
 def test_until_gives_up(capsys, monkeypatch):
@@ -64,7 +78,7 @@ def test_openspiels_games(game, players, tmp_path, capsys):
 def test_a_player_alone(mode, capsys):
     """Uniform play is 45.8 from the best way."""
     arguments = ["--game", ALONE, "--variant", "dcfr", "--iterations", "200", "--mode", mode]
-    assert main([*arguments, "--json"]) == 0
+    assert main([*arguments, "--save", "average", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["nash_conv"] == pytest.approx(1.704e-05, rel=1e-3)
 
 
@@ -75,7 +89,7 @@ def test_options_reach_the_solver(monkeypatch, capsys):
         used.append((variant, options))
         return make_solver(tree, variant, **options)
 
-    monkeypatch.setattr("algorithms.solve.solvers.make_solver", recording)
+    monkeypatch.setattr("algorithms.solvers.make_solver", recording)
     main(["--iterations", "1"])
     main(["--iterations", "1", "--mode", "exact", "--variant", "cfr", "--seed", "7"])
     main(["--iterations", "1", "--discounts", "1.5", "0", "2"])
@@ -130,6 +144,9 @@ def test_the_picture_is_of_the_curve(tmp_path, monkeypatch, capsys):
         (["--discounts", "1", "0", "inf"], "the averaging weights overflowed"),
         (["--discounts", "100", "-100", "100", "--iterations", "9999"], "weights overflowed"),
         (["--out", "nowhere/policy.json"], "no directory nowhere"),
+        (["--out", "policy.txt"], "policy.txt: a policy of kuhn is written as .json"),
+        (["--out", "policy.npz"], "policy.npz: a policy of kuhn is written as .json"),
+        (["--save", "first"], "invalid choice: 'first'"),
         (["--plot", "."], "a picture is written as .png"),
         (["--plot", "curve"], "a picture is written as .png"),
         (["--max-nodes", "-1"], "--max-nodes: want at least 1, not -1"),

@@ -15,11 +15,12 @@ from algorithms.compiled.cfr import FastSolver
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.mccfr import SAMPLING
 from algorithms.nashconv import evaluate_policy, nash_conv
-from algorithms.solvers import MODES, NAMES, make_solver, run_solver
+from algorithms.solvers import MODES, NAMES, SAVE, make_solver, run_solver
 from kuhn_bridge.errors import BridgeError, GameError
 from tests.games import LEDUC, tree
 
 TREE = kuhn_tree()
+PREDICTIVE = ("pcfr+", "pdcfr+")
 MAKERS = {
     **{
         f"{name}, {mode}": partial(make_solver, variant=name, mode=mode)
@@ -77,7 +78,7 @@ def test_results_are_frozen_policies(make):
     assert (regrets[~solver.tree.legal] == 0).all()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "pcfr+"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in PREDICTIVE])
 def test_the_current_policy_matches_the_regrets(name):
     solver = make_solver(TREE, name)
     solver.run(50)
@@ -153,3 +154,78 @@ def test_a_run_stops_at_a_nash_conv():
     *before, last = (nash_conv for _, nash_conv in solved.curve)
     assert last <= 1e-3 < min(before)
     assert solver.iterations == solved.iterations
+
+
+@every_solver
+def test_ctrl_c_leaves_complete_iterations(make, monkeypatch):
+    """The interrupt arrives right after a compiled call, before Python does anything else."""
+    whole, stopped = make(TREE), make(TREE)
+    advance = stopped._advance
+
+    def interrupted(iterations):
+        advance(iterations)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stopped, "_advance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stopped.run(20)
+    assert stopped.iterations == 20
+    whole.run(20)
+    for one, other in zip(tables(whole), tables(stopped), strict=True):
+        assert np.array_equal(one, other)
+    whole.run(10)
+    stopped.run(10)
+    for one, other in zip(tables(whole), tables(stopped), strict=True):
+        assert np.array_equal(one, other)
+
+
+DICE4 = "liars_dice(numdice=1,dice_sides=4)"
+
+
+@pytest.mark.parametrize(
+    ("variant", "iterations", "kind"), [("pcfr+", 1000, "last"), ("cfr+", 1000, "average")]
+)
+def test_the_better_of_last_and_average_is_returned(variant, iterations, kind):
+    measure = partial(evaluate_policy, tree(DICE4))
+    runs = {
+        save: run_solver(
+            make_solver(tree(DICE4), variant),
+            measure,
+            iterations=iterations,
+            save=save,
+            along=False,
+        )
+        for save in SAVE
+    }
+    other = "average" if kind == "last" else "last"
+    assert [runs[save].kind for save in ("best", "average", "last")] == [kind, "average", "last"]
+    assert np.array_equal(runs["best"].policy, runs[kind].policy)
+    assert runs[kind].measure.nash_conv < runs[other].measure.nash_conv / 5
+    assert [len(run.curve) for run in runs.values()] == [1, 1, 1]
+
+
+def test_until_looks_at_both():
+    measure = partial(evaluate_policy, tree(DICE4))
+    needed = {
+        save: run_solver(
+            make_solver(tree(DICE4), "pcfr+"), measure, iterations=10**5, until=1e-6, save=save
+        ).iterations
+        for save in ("best", "average")
+    }
+    assert needed["best"] < needed["average"] / 2
+
+
+def test_a_watcher_may_end_a_run():
+    seen = []
+
+    def watch(iterations, nash_conv):
+        seen.append((iterations, nash_conv))
+        return iterations < 7
+
+    solved = run_solver(
+        make_solver(TREE), partial(evaluate_policy, TREE), iterations=50, watch=watch
+    )
+    assert tuple(seen) == solved.curve
+    assert solved.iterations == 7
+    assert not solved.interrupted

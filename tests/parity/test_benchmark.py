@@ -105,7 +105,12 @@ def test_published_figures_are_marked(monkeypatch, capsys):
         return lambda n: time.sleep(1e-4 * n) or n
 
     contest = speed.Contest(
-        "wait", "units", waiting, {"them": waiting}, seconds=1e-3, published={"authors": 2.0}
+        name="wait",
+        unit="units",
+        ours=waiting,
+        peers={"them": waiting},
+        seconds=1e-3,
+        published={"authors": 2.0},
     )
     monkeypatch.setattr(speed, "contests", lambda: [contest])
     assert speed.main(["--json", "--rounds", "2"]) == 0
@@ -123,7 +128,7 @@ def test_published_figures_are_marked(monkeypatch, capsys):
 def test_large_games_are_timed():
     timed = {contest.name: contest for contest in speed.contests()}
     for name in speed.LARGE_GAMES:
-        assert timed[f"NashConv, {name}"].published == speed.PUBLISHED
+        assert timed[f"NashConv, {name}"].published == speed.PUBLISHED_SECONDS
         restricted = timed[f"NashConv, {name}, two stones shown"]
         for make in (restricted.ours, *restricted.peers.values()):
             assert make()(2) == 2

@@ -9,7 +9,7 @@ import pytest
 
 from kuhn_bridge.openspiel import KuhnBridgeGame, KuhnBridgeState
 from kuhn_bridge.rules import DEALS
-from parity import candidate, check, sides
+from parity import candidate, check, implementations
 
 HERE = "tests.candidates"
 
@@ -31,7 +31,7 @@ def test_the_popular_tutorial_gets_its_wrong_hands(capsys):
     "spec",
     [
         *(f"{HERE}:{name}" for name in ("HistoryFirst", "OtherName", "FourActions", "Maskless")),
-        "parity.kuhn:shimmed",
+        "parity.kuhn_adapters:corrected_shimmy",
         "kuhn_bridge:KuhnPoker",
         "kuhn_bridge:env",
         "kuhn_bridge:kuhn_v0",
@@ -155,16 +155,21 @@ def test_a_game_that_cannot_deal_is_a_mismatch():
 @pytest.mark.parametrize(
     ("game", "encoding", "letters", "message"),
     [
-        ("kuhn_poker", {**sides.PASS_BET, "bet": 2}, "pb", "^bet is not possible after p$"),
+        (
+            "kuhn_poker",
+            {**implementations.PASS_BET_IDS, "bet": 2},
+            "pb",
+            "^bet is not possible after p$",
+        ),
         ("leduc_poker", {"check": 1, "bet": 2}, "pp", "chance deals a third time"),
     ],
 )
 def test_nodes_that_a_game_does_not_have(game, encoding, letters, message):
-    side = sides.openspiel(pyspiel.load_game(game), encoding)
-    with pytest.raises(sides.UnreachableError, match=message):
+    side = implementations.from_openspiel(pyspiel.load_game(game), encoding)
+    with pytest.raises(implementations.UnreachableError, match=message):
         side.view(DEALS[0], letters)
 
 
 def test_a_mask_is_not_part_of_an_observation():
     one, other = ({"observation": np.ones(2), "action_mask": np.full(3, i)} for i in (0, 1))
-    assert sides.observation_text(one) == sides.observation_text(other)
+    assert implementations.observation_text(one) == implementations.observation_text(other)

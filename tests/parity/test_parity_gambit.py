@@ -8,8 +8,9 @@ import pytest
 from algorithms.games.efg_writer import write_efg
 from algorithms.linear_program import Solution, solve_zero_sum
 from parity import gambit
-from parity.registry import CHECKS, run
-from tests.planting import QUICK, failures, measured
+from parity.gambit import GAMBIT
+from parity.registry import run
+from tests.planted_errors import QUICK, failures, measured
 
 pytest.importorskip("pygambit")
 
@@ -60,7 +61,7 @@ def test_a_planted_error_is_described(row, subject, text):
 def test_a_machine_without_gambit_skips_the_checks(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pygambit", None)
     for row in ("gambit-tree", "gambit-regrets", "gambit-value"):
-        result = run(CHECKS[row], QUICK)
+        result = run(GAMBIT.checks[row], QUICK)
         assert (result.status, result.note) == ("skipped", "pygambit is not installed")
 
 

@@ -20,12 +20,12 @@ from kuhn_bridge.rules import BETTING, DEALS
 from kuhn_bridge.shimmy import WholeHands
 from kuhn_bridge.state import nodes
 from kuhn_bridge.web.check import to_json
-from parity.kuhn import shimmed
-from parity.registry import CHECKS, run
-from parity.sides import CORE, Side
+from parity.implementations import CORE, Implementation
+from parity.kuhn_adapters import corrected_shimmy
+from parity.registry import run
 from tests.candidates import Tutorial
 from tests.games import altered
-from tests.planting import QUICK, failures
+from tests.planted_errors import KUHN_CHECKS, QUICK, failures
 
 # The rules.
 
@@ -33,32 +33,31 @@ from tests.planting import QUICK, failures
 def core(**changes):
     """The core with other views: `returns=lambda deal, letters, view: ...`."""
 
-    def view(deal, letters):
-        right = CORE.view(deal, letters)
-        new = {name: change(deal, letters, right) for name, change in changes.items()}
-        return replace(right, **new)
+    def wrong_view(deal, letters):
+        view = CORE.view(deal, letters)
+        wrong = {name: change(deal, letters, view) for name, change in changes.items()}
+        return replace(view, **wrong)
 
-    return {"core": replace(CORE, view=view)}
+    return {"core": replace(CORE, view=wrong_view)}
 
 
 def dealing(jack):
     """The core with another probability that the first card is a jack."""
-    right = CORE.chance()
-    return {"core": Side(CORE.view, lambda: {**right, (): {**right[()], 0: jack}})}
-
-
-def with_bridge(**functions):
-    return {"bridge": SimpleNamespace(**(vars(bridge) | functions))}
+    chance = CORE.chance()
+    wrong = chance | {(): chance[()] | {0: jack}}
+    return {"core": Implementation(CORE.view, lambda: wrong)}
 
 
 def states(**changes):
     """All states of the core with other attributes: `phase=lambda state: ...`."""
 
     def changed(state):
-        own = {name: getattr(state, name) for name in dir(state) if not name.startswith("_")}
-        return SimpleNamespace(**own | {name: new(state) for name, new in changes.items()})
+        public = [name for name in dir(state) if not name.startswith("_")]
+        attributes = {name: getattr(state, name) for name in public}
+        wrong = {name: change(state) for name, change in changes.items()}
+        return SimpleNamespace(**(attributes | wrong))
 
-    return {"states": lambda: map(changed, nodes())}
+    return {"states": lambda: [changed(state) for state in nodes()]}
 
 
 def observing(observe):
@@ -101,10 +100,10 @@ def everything_legal(state, seat):
     return np.ones(3, np.int8) if not state.letters and seat == 0 else state.mask(seat)
 
 
-# The faces.
+# The adapters.
 
 
-def face(**methods):
+def our_game(**methods):
     """Our OpenSpiel game with other methods of its states or of its observer."""
     bases = KuhnBridgeState, KuhnBridgeObserver
     state, observer = (type("Other", (base,), methods) for base in bases)
@@ -258,10 +257,10 @@ PLANTED = [
         core(information_state=lambda deal, letters, view: (deal, letters)),
         "ours has the same information state at both: False",
     ),
-    ("bridge", with_bridge(from_openspiel=always(Action.FOLD)), "ours converts back to FOLD"),
-    ("bridge", with_bridge(to_openspiel=refusing_bets), "BET is illegal does not hold"),
-    ("bridge", with_bridge(to_openspiel=refusing_bets), "ours allows [0]"),
-    ("bridge", with_bridge(to_openspiel=swapped), "has bp after CHECK_OR_CALL"),
+    ("bridge", {"from_openspiel": always(Action.FOLD)}, "ours converts back to FOLD"),
+    ("bridge", {"to_openspiel": refusing_bets}, "BET is illegal does not hold"),
+    ("bridge", {"to_openspiel": refusing_bets}, "ours allows [0]"),
+    ("bridge", {"to_openspiel": swapped}, "has bp after CHECK_OR_CALL"),
     ("rulebook", {"make_book": Tutorial}, "pp with K against Q: ours pays 2, OpenSpiel pays 1"),
     ("observations", observing(peeking), "is the same for each card of the other does not hold"),
     ("observations", observing(blurred), "ours observes [0.5, 0.5, 0.0]"),
@@ -272,11 +271,11 @@ PLANTED = [
         masking(lambda state, seat: state.mask(state.actor or 0)),
         "the deal with J against Q, player_1: ours masks [1, 1, 0]",
     ),
-    ("openspiel-face", face(chance_outcomes=loaded), "deals J with probability 0.5, OpenSpiel"),
-    ("openspiel-face", face(information_state_string=always("0")), "state at both: True"),
-    ("openspiel-face", face(set_from=blank), "player_0: ours observes [0.0, 0.0"),
-    ("openspiel-face", face(set_from=blank), "player_0: ours has the tensor [0.0, 0.0"),
-    ("openspiel-face", face(string_from=both_cards), "text is the same for each card of the other"),
+    ("openspiel-face", our_game(chance_outcomes=loaded), "deals J with probability 0.5,"),
+    ("openspiel-face", our_game(information_state_string=always("0")), "state at both: True"),
+    ("openspiel-face", our_game(set_from=blank), "player_0: ours observes [0.0, 0.0"),
+    ("openspiel-face", our_game(set_from=blank), "player_0: ours has the tensor [0.0, 0.0"),
+    ("openspiel-face", our_game(string_from=both_cards), "text is the same for each card"),
     ("pettingzoo-api", env(observation_space=narrow_space), "api_test, run 1: ours fails with"),
     ("pettingzoo", env(observe=all_legal), "the deal with J against Q: ours allows action 2"),
     ("pettingzoo-observations", env(_turn=info_allows_all), "ours has info {'action_mask': [1, 1"),
@@ -307,17 +306,17 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("row", "subject", "text"), PLANTED)
-def test_a_planted_error_is_described(row, subject, text):
-    if row == "engine.js" and not shutil.which("node"):
+@pytest.mark.parametrize(("name", "implementation", "text"), PLANTED)
+def test_a_planted_error_is_described(name, implementation, text):
+    if name == "engine.js" and not shutil.which("node"):
         pytest.skip("needs node")
-    assert any(text in case for case in failures(row, subject))
+    assert any(text in case for case in failures(name, implementation))
 
 
 def test_the_upstream_fault_of_shimmy_is_watched():
-    watch = CHECKS["shimmy-upstream"]
+    watch = KUHN_CHECKS["shimmy-upstream"]
     assert run(watch, QUICK).note.startswith("p with J against Q: the hand is truncated")
-    result = run(watch, QUICK, make_env=shimmed)
+    result = run(watch, QUICK, make_env=corrected_shimmy)
     fixed = "fixed upstream: kuhn_bridge.shimmy can be removed"
     assert (result.status, result.note) == ("known", fixed)
 
@@ -326,9 +325,9 @@ def test_a_state_that_raises_is_a_mismatch():
     def broken(deal, letters):
         raise ZeroDivisionError("oops")
 
-    cases = failures("core", {"core": Side(broken)})
+    cases = failures("core", {"core": Implementation(broken)})
     assert cases[0].startswith("the deal with J against Q: ZeroDivisionError: oops, OpenSpiel")
 
 
 def test_all_states_are_compared():
-    assert run(CHECKS["phases"], QUICK).compared == 54
+    assert run(KUHN_CHECKS["phases"], QUICK).compared == 54

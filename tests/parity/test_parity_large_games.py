@@ -10,9 +10,9 @@ import pytest
 from algorithms.games import load_game
 from algorithms.large_games.phantom.rules import hex_board
 from parity import check
-from parity.registry import NATIVE_CHECKS, Settings, run
+from parity.registry import CheckSettings, run
 from tests.games import altered
-from tests.planting import failures
+from tests.planted_errors import LARGE_CHECKS, failures
 
 HEX = load_game("dark_hex(board_size=2)")
 DICE = load_game("liars_dice(numdice=1,dice_sides=3)")
@@ -42,10 +42,10 @@ LARGE = [
 )
 def test_all_checks_pass(name):
     """All are run on one large game; in the others measures take longer than the rest."""
-    settings = Settings(quick=True, game=load_game(name))
+    settings = CheckSettings(quick=True, game=load_game(name))
     skipped = {"walk"} if "dice" in name else set()
     skipped |= set() if name in LARGE else {"published"}
-    for row, item in NATIVE_CHECKS.items():
+    for row, item in LARGE_CHECKS.items():
         if name in LARGE[1:] and row in ("measure", "walk"):
             continue
         result = run(item, settings)
@@ -143,7 +143,9 @@ def test_an_error_in_the_sixth_digit_is_described(change):
     exact = form.measure(form.uniform()).exploitability
     (case,) = failures("published", {"figures": {form.num_infosets: exact + change}}, game=HEX)
     assert "uniform play: ours has exploitability" in case
-    right = run(NATIVE_CHECKS["published"], Settings(game=HEX), figures={form.num_infosets: exact})
+    right = run(
+        LARGE_CHECKS["published"], CheckSettings(game=HEX), figures={form.num_infosets: exact}
+    )
     assert right.status == "pass"
 
 
@@ -161,7 +163,7 @@ def test_an_error_after_an_opening_is_described(row):
 
 def test_every_check_has_a_planted_error():
     rows = {row for row, _, _ in WRONG_GAMES} | {"published"}
-    assert rows == set(NATIVE_CHECKS)
+    assert rows == set(LARGE_CHECKS)
 
 
 def test_the_command_checks_the_tree_and_the_native_form(capsys):

@@ -9,8 +9,8 @@ from algorithms.playing import page
 from algorithms.policies import load_policy
 from kuhn_bridge import Policy
 from parity import check, policies
-from parity.registry import CHECKS, run
-from tests.planting import QUICK, failures, measured
+from parity.registry import run
+from tests.planted_errors import KUHN_CHECKS, QUICK, failures, measured
 
 
 def sharpened(source, game, trust=False):
@@ -47,14 +47,14 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("row", "subject", "text"), PLANTED)
-def test_a_planted_error_is_described(row, subject, text):
-    assert any(text in case for case in failures(row, subject))
+@pytest.mark.parametrize(("name", "implementation", "text"), PLANTED)
+def test_a_planted_error_is_described(name, implementation, text):
+    assert any(text in case for case in failures(name, implementation))
 
 
 def test_a_missing_runtime_skips_the_check(monkeypatch):
     monkeypatch.setattr(page, "runtime_files", dict)
-    result = run(CHECKS["policy.js"], QUICK)
+    result = run(KUHN_CHECKS["policy.js"], QUICK)
     assert result.status == "skipped"
     assert result.note.startswith("onnxruntime-web is not installed")
 

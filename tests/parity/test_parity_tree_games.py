@@ -16,11 +16,10 @@ from algorithms.linear_program import solve_zero_sum
 from algorithms.policies import Policy
 from algorithms.self_play.environments import SelfPlayVecEnv
 from algorithms.solvers import make_solver
-from parity import check, policies
-from parity import tree_games as games
-from parity.registry import GAME_CHECKS, Settings, Tally, run
+from parity import check, openspiel_measures, policies, tree_games
+from parity.registry import CheckSettings, Tally, run
 from tests.games import KUHN3, altered
-from tests.planting import failures, measured
+from tests.planted_errors import TREE_CHECKS, failures, measured
 from tests.shared_strings import SHARED
 
 ONE_PLAYER = "cliff_walking(height=2,width=3,horizon=3)"
@@ -42,8 +41,8 @@ LEDUC_INFOSETS, FIRST_LEGAL = 936, TREE.legal.argmax(axis=1)
     [KUHN3, ONE_PLAYER, "tiny_hanabi", "matching_pennies_3p", "dark_hex(board_size=2)", SHARED],
 )
 def test_everything_agrees(name):
-    settings = Settings(quick=True, game=load_game(name))
-    results = {row: run(item, settings) for row, item in GAME_CHECKS.items()}
+    settings = CheckSettings(quick=True, game=load_game(name))
+    results = {row: run(item, settings) for row, item in TREE_CHECKS.items()}
     skipped = {row for row, result in results.items() if result.status == "skipped"}
     assert skipped == SKIPPED.get(name, set())
     for row, result in results.items():
@@ -124,7 +123,7 @@ def other_returns(self):
 
 def other_actions(self, actions):
     """Play the other of the two actions in slots that are not replayed."""
-    SelfPlayVecEnv.step_async(self, actions ^ (np.arange(len(actions)) >= games.REPLAYED))
+    SelfPlayVecEnv.step_async(self, actions ^ (np.arange(len(actions)) >= tree_games.REPLAYED))
 
 
 def shifted(kind):
@@ -220,12 +219,12 @@ def test_a_planted_error_is_described(row, subject, text, game):
 
 
 def test_every_check_has_a_planted_error():
-    assert {row for row, _, _ in WRONG_GAMES + PLANTED_IN_GAME} == set(GAME_CHECKS)
+    assert {row for row, _, _ in WRONG_GAMES + PLANTED_IN_GAME} == set(TREE_CHECKS)
 
 
 NODE = {tuple(TREE.history(node)): node for node in range(TREE.num_nodes)}
 DEAL = (0, 1, 2)
-STEP = games.Step(0, NODE[DEAL], 0, NODE[*DEAL, 0], (0.0, 0.0, 0.0))  # the first player passes
+STEP = tree_games.Step(0, NODE[DEAL], 0, NODE[*DEAL, 0], (0.0, 0.0, 0.0))  # the first player passes
 
 
 @pytest.mark.parametrize(
@@ -251,7 +250,7 @@ def test_every_error_of_a_step_is_described(change, text):
 def step_cases(change):
     tally, game, mask = Tally(), change.get("game", GAME), change.get("mask", [True, True])
     step = STEP._replace(**{name: new for name, new in change.items() if name in STEP._fields})
-    games.compare_step(game, step, mask, tally)
+    tree_games.compare_step(game, step, mask, tally)
     return tally.cases
 
 
@@ -264,23 +263,24 @@ def test_another_information_state_is_a_mismatch():
     tally, tree = Tally(), load_game("kuhn_poker").tree
     theirs = TabularPolicy(pyspiel.load_game("kuhn_poker"))
     theirs.state_lookup["other"] = 0
-    games.compare_tables(tally, "here", tree, tree.uniform(), theirs)
+    openspiel_measures.compare_tables(tally, "here", tree, tree.uniform(), theirs)
     assert [case.partition(" states ")[0] for case in tally.cases] == [
         "here: ours has the information"
     ]
 
 
 def test_tolerances_are_strict():
-    assert (games.EXACT, games.EXACT_PER_CHIP, games.ITERATES) == (1e-12, 1e-10, 1e-9)
-    assert (games.TIE, policies.SINGLE_PRECISION) == (1e-11, 1e-6)
+    assert (openspiel_measures.EXACT, openspiel_measures.EXACT_PER_CHIP) == (1e-12, 1e-10)
+    assert openspiel_measures.ITERATES == 1e-9
+    assert (tree_games.TIE, policies.SINGLE_PRECISION) == (1e-11, 1e-6)
 
 
 def test_the_command(capsys):
     assert check.main(["--game", "tiny_hanabi", "--quick"]) == 0
     out = capsys.readouterr().out
     assert "everything agrees" in out
-    rows = out.splitlines()[1 : len(GAME_CHECKS) + 1]
-    assert [line.split()[1] for line in rows] == list(GAME_CHECKS)
+    rows = out.splitlines()[1 : len(TREE_CHECKS) + 1]
+    assert [line.split()[1] for line in rows] == list(TREE_CHECKS)
     assert check.main(["--game", "tiny_hanabi", "--only", "tree", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["name"], row["status"], row["wrong"]) == ("tree", "pass", 0)

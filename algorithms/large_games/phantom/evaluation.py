@@ -14,7 +14,7 @@ are float32. The factored products give the sum over terminal histories.
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -160,9 +160,9 @@ class PhantomSolver(NativeSolver):
         _, predicted, _ = self._arrays(f"_{player}")
         _write_reach(self._evaluator.sequences[player], predicted, self._evaluator.reach[player])
 
-    def average_policy(self) -> Tables:
-        """The average policy, which converges; uniform where its owner never arrives."""
-        tables = tuple(self._arrays(f"_{p}")[2].copy() for p in (0, 1))
+    def _policy_of(self, kind: Literal["average", "predicted"]) -> Tables:
+        """New tables in proportion to the averages, or to the predicted regrets above 0."""
+        tables = tuple(self._weights(kind, f"_{player}").copy() for player in (0, 1))
         for sequences, table in zip(self._evaluator.sequences, tables, strict=True):
             _normalise(sequences, table)
         return tables

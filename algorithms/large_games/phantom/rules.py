@@ -61,15 +61,3 @@ def _connects(held: int, edges: tuple[int, ...], adjacent: list[int]) -> bool:
         reached |= fresh
         near = sum(1 << i for i, cells in enumerate(adjacent) if cells & fresh)
     return bool(reached & edges[1])
-
-
-def with_public_stones(rules: Rules, stones: tuple[int, int]) -> Rules:
-    """The game on the other cells after both players were shown these stones (masks).
-
-    The remaining cells keep their order and are numbered from 0.
-    """
-    rest = [cell for cell in range(rules.cells) if not (stones[0] | stones[1]) >> cell & 1]
-    held = np.arange(2 ** len(rest))
-    board = sum((held >> i & 1) << cell for i, cell in enumerate(rest))
-    wins = np.stack([rules.wins[player, board | stones[player]] for player in (0, 1)])
-    return Rules(len(rest), wins, rules.abrupt)

@@ -10,13 +10,14 @@ from algorithms.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from kuhn_bridge import State
 from kuhn_bridge.errors import IllegalActionError
 from kuhn_bridge.rules import Card
+from parity.reference.random_actions import RandomActions
 from tests.games import GAMES, KUHN3, LEDUC, tree
 
 TREE = kuhn().tree
 
 
 def state_at(node: int) -> State:
-    """The state of the native core at a node of Kuhn's tree."""
+    """The state of the core at a node of Kuhn's tree."""
     card0, card1, *actions = TREE.history(node)
     state = State.new(Card(card0), Card(card1))
     for action in actions:
@@ -24,13 +25,15 @@ def state_at(node: int) -> State:
     return state
 
 
-def test_every_step_is_one_of_the_native_core() -> None:
-    hands, met = Simulator(TREE, 601, seed=3), set()
+def test_every_step_is_one_of_the_core() -> None:
+    hands = Simulator(TREE, 601, seed=3)
+    random_actions = RandomActions(TREE)
+    visited = set()
     for _ in range(40):
         before = [state_at(int(node)) for node in hands.nodes]
-        met.update(before)
+        visited.update(before)
         assert [state.actor for state in before] == hands.seats.tolist()
-        actions = hands.random_actions()
+        actions = random_actions.draw(hands.infosets)
         hands.step(actions)
         assert [state.actor for state in before] == hands.acted.tolist()
         for i, state in enumerate(before):
@@ -39,15 +42,17 @@ def test_every_step_is_one_of_the_native_core() -> None:
             assert after.returns == tuple(hands.returns[i])
             if not after.is_terminal:
                 assert state_at(int(hands.nodes[i])) == after
-    assert len(met) == len(TREE.members)  # every decision of the game
+    assert len(visited) == len(TREE.members)  # every decision of the game
 
 
 @pytest.mark.parametrize("name", [name for name in GAMES if name != "kuhn"])
 def test_every_step_is_one_of_openspiel(name: str) -> None:
     game = load_game(name)
     hands = Simulator(game.tree, 20, seed=1)
+    random_actions = RandomActions(game.tree)
     for _ in range(10):
-        before, actions = hands.nodes, hands.random_actions()
+        before = hands.nodes
+        actions = random_actions.draw(hands.infosets)
         hands.step(actions)
         for i, node in enumerate(before):
             state = game.origin.new_initial_state()
@@ -65,9 +70,11 @@ def test_every_step_is_one_of_openspiel(name: str) -> None:
 
 def test_a_seed_repeats_everything() -> None:
     def play(seed: int) -> list[bytes]:
-        hands, played = Simulator(tree(LEDUC), 50, seed=seed), []
+        hands = Simulator(tree(LEDUC), 50, seed=seed)
+        random_actions = RandomActions(tree(LEDUC))
+        played = []
         for _ in range(20):
-            hands.step(hands.random_actions())
+            hands.step(random_actions.draw(hands.infosets))
             played.append(hands.nodes.tobytes())
         return played
 
@@ -75,14 +82,17 @@ def test_a_seed_repeats_everything() -> None:
 
 
 def test_a_state_continues_as_the_original() -> None:
-    one, other = Simulator(tree(LEDUC), 9, seed=1), Simulator(tree(LEDUC), 9, seed=2)
+    original = Simulator(tree(LEDUC), 9, seed=1)
+    copy = Simulator(tree(LEDUC), 9, seed=2)
+    random_actions = RandomActions(tree(LEDUC))
     for _ in range(7):
-        one.step(one.random_actions())
-    other.set_state(one.get_state())
+        original.step(random_actions.draw(original.infosets))
+    copy.set_state(original.get_state())
     for _ in range(20):
-        for hands in (one, other):
-            hands.step(hands.random_actions())
-        assert one.get_state() == other.get_state()
+        actions = random_actions.draw(original.infosets)
+        original.step(actions)
+        copy.step(actions)
+        assert copy.get_state() == original.get_state()
 
 
 @pytest.mark.parametrize("name", ["kuhn", LEDUC, KUHN3])
@@ -151,8 +161,9 @@ def test_an_illegal_action_is_refused_and_changes_nothing(action: int) -> None:
 
 def test_random_actions_are_equally_likely() -> None:
     hands = Simulator(TREE, 60_000, seed=0)
+    random_actions = RandomActions(TREE)
     for _ in range(10):
-        actions = hands.random_actions()
+        actions = random_actions.draw(hands.infosets)
         assert TREE.legal[hands.infosets, actions].all()
         assert abs(int((actions == 0).sum()) - 30_000) < 5 * np.sqrt(15_000)
         hands.step(actions)

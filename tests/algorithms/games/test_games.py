@@ -14,8 +14,8 @@ from kuhn_bridge import BridgeError, kuhn_v0
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import DEALS
-from parity import tree_games  # noqa: F401  # registers the checks
-from parity.registry import GAME_CHECKS, Settings, run
+from parity.registry import CheckSettings, run
+from parity.tree_games import TREE_GAMES
 from tests.games import DICE, GAMES, KUHN3, LEDUC, altered
 
 
@@ -40,7 +40,7 @@ def test_observations_of_kuhn():
 @pytest.mark.parametrize("name", [*GAMES[1:], DICE])
 def test_trees_and_observations_are_openspiels(name):
     for row in ("tree", "observations"):
-        result = run(GAME_CHECKS[row], Settings(game=load_game(name)))
+        result = run(TREE_GAMES.checks[row], CheckSettings(game=load_game(name)))
         assert result.cases == []
         assert result.compared > 0 or "information state tensor" in result.note
 

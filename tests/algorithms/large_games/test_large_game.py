@@ -166,6 +166,8 @@ def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
         theirs.run(1)
         found = on_tree(name, ours.average_policy())
         assert found == pytest.approx(theirs.average_policy(), abs=1e-5)  # tables are float32
+        last = on_tree(name, ours.current_policy())
+        assert last == pytest.approx(theirs.current_policy(), abs=1e-4)
 
 
 @pytest.mark.parametrize("variant", ALTERNATING)
@@ -182,6 +184,12 @@ def test_a_resumed_solver_continues_bit_by_bit(name, variant):
     resumed.run(12)
     for a, b in zip(whole.average_policy(), resumed.average_policy(), strict=True):
         assert (a == b).all()
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_iterations_below_zero_are_refused(name):
+    with pytest.raises(BridgeError, match="iterations must be 0 or more; got -1"):
+        native(name).make_solver(VARIANTS["cfr+"]).run(-1)
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)

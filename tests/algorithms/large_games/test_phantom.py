@@ -7,9 +7,10 @@ import pytest
 from algorithms.cfr import VARIANTS
 from algorithms.games import load_game
 from algorithms.large_games.phantom.evaluation import Evaluator
-from algorithms.large_games.phantom.rules import hex_board, tic_tac_toe, with_public_stones
+from algorithms.large_games.phantom.rules import hex_board, tic_tac_toe
 from parity.large_games import infoset_of
 from parity.reference.phantom_walk import find_tries, policies_of, walk
+from parity.reference.public_stones import with_public_stones
 from tests.native_games import HEX, dark_hex, native, tree_of
 
 PTTT = "phantom_ttt(obstype=reveal-nothing)"
