@@ -8,7 +8,7 @@ from algorithms.support.command import EXIT_OK, SCRIPT, run, table
 from algorithms.support.errors import unknown
 from kuhn_bridge import __version__
 
-# Each with one line of help, so that listing them imports none of them.
+# The module of each command and a line of help, so that listing them imports none of them.
 COMMANDS = {
     "train-ppo": ("algorithms.train_ppo", "train MaskablePPO by self-play"),
     "nashconv": ("algorithms.nashconv", "exact exploitability, and where it comes from"),
@@ -31,19 +31,21 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the first argument names; without one, list them."""
-    name, *rest = (sys.argv[1:] if argv is None else argv) or [""]
-    return run(lambda: _run(name, rest), SCRIPT)
+    arguments = sys.argv[1:] if argv is None else argv
+    name = arguments[0] if arguments else ""
+    return run(lambda: _run(name, arguments[1:]), SCRIPT)
 
 
-def _run(name: str, rest: Sequence[str]) -> int:
+def _run(name: str, arguments: Sequence[str]) -> int:
     if name in {"-V", "--version"}:
         print(f"{SCRIPT} {__version__}")
         return EXIT_OK
     if name in {"", "-h", "--help"}:
         print(f"usage: {SCRIPT} COMMAND ...   ({SCRIPT} COMMAND --help for details)\n")
-        rows = [(command, line) for command, (_, line) in COMMANDS.items()]
+        rows = [(command, what) for command, (_, what) in COMMANDS.items()]
         print(table(("command", "what it does"), rows, left=2))
         return EXIT_OK
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
-    return int(import_module(COMMANDS[name][0]).main(rest))
+    module, _ = COMMANDS[name]
+    return int(import_module(module).main(arguments))

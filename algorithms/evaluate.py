@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from algorithms.games import KUHN, Game
 from algorithms.policies import Policy, load
@@ -16,71 +17,98 @@ from algorithms.support import command
 
 KUHN_OPPONENTS = (*STYLES, "nash:0", "nash:1/3", load.BEST_RESPONSE)
 OPPONENTS = ("uniform", "cfr+:100", load.BEST_RESPONSE)
-NATIVE_OPPONENTS = ("uniform", load.BEST_RESPONSE)  # solving takes minutes
+LARGE_OPPONENTS = ("uniform", load.BEST_RESPONSE)  # solving takes minutes
+SAMPLED_OPPONENTS = ("uniform",)  # there is no exact best response
+
+Match: TypeAlias = Sequence[matches.Sample]
+"""The policy's results in each seat, then in all seats together."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if a match is further from the exact value than chance explains."""
     parser = command.Parser(prog="python -m algorithms.evaluate", description=__doc__)
     parser.add_argument("policy", metavar="POLICY", help=load.HELP)
-    against = (
-        f"any POLICY, or {load.BEST_RESPONSE} (to the policy); by default "
+    parser.add_argument(
+        "--against",
+        nargs="+",
+        metavar="OPPONENT",
+        help=f"any POLICY, or {load.BEST_RESPONSE} (to the policy); by default "
         f"{' '.join(OPPONENTS)}, for {KUHN} {' '.join(KUHN_OPPONENTS)}, for games without a tree "
-        "those that are found within seconds"
+        "those that are found within seconds",
     )
-    parser.add_argument("--against", nargs="+", metavar="OPPONENT", help=against)
-    greedy = "always play the policy's most probable action"
-    parser.add_argument("--deterministic", action="store_true", help=greedy)
+    parser.add_argument(
+        "--deterministic",
+        action="store_true",
+        help="always play the policy's most probable action",
+    )
     matches.add_options(parser)
     return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
-    policy, others = _loaded(args)
+    policy, opponents = _load(args)
+    game = policy.game
     played = {
-        name: matches.play_match(policy, other, hands=args.hands, seed=args.seed)
-        for name, other in others.items()
+        name: matches.play_match(policy, opponent, hands=args.hands, seed=args.seed)
+        for name, opponent in opponents.items()
     }
     if args.json:
-        names = (*policy.game.agents, "both")
-        results = {name: matches.as_json(names, match) for name, match in played.items()}
-        head = {"source": args.policy, "game": policy.game.name, "seed": args.seed}
-        print(json.dumps(head | {"against": results}))
+        together = "both" if game.num_players == 2 else "all"
+        names = (*game.agents, together)
+        result = {
+            "source": args.policy,
+            "game": game.name,
+            "seed": args.seed,
+            "against": {name: matches.as_json(names, match) for name, match in played.items()},
+        }
+        print(json.dumps(result))
     else:
-        hands = policy.game.num_players * args.hands
+        hands = game.num_players * args.hands
         print(f"what {args.policy} wins, chips per hand, over {hands:,} hands per match")
-        print(_table(policy.game, played))
+        print(_table(game, played))
     return matches.exit_code(played.values())
 
 
-def _loaded(args: argparse.Namespace) -> tuple[Policy, dict[str, Policy]]:
+def _load(args: argparse.Namespace) -> tuple[Policy, dict[str, Policy]]:
     """The policy, and its opponents by name."""
-    names = (args.policy, *(args.against or ()))
-    given = [load.open_source(name, trust=args.trust) for name in names]
-    game = load.game_of(given, args.game)
-    policy = given[0].policy(game)
-    policy = policy.greedy() if args.deterministic else policy
-    others = given[1:] or [load.open_source(name) for name in _usual_opponents(game)]
-    return policy, {other.name: other.policy(game, against=policy) for other in others}
+    source = load.open_source(args.policy, trust=args.trust)
+    named = [load.open_source(name, trust=args.trust) for name in args.against or ()]
+    game = load.game_of([source, *named], args.game)
+    policy = source.policy(game)
+    if args.deterministic:
+        policy = policy.greedy()
+    if not named:
+        named = [load.open_source(name) for name in _default_opponents(game)]
+    return policy, {one.name: one.policy(game, against=policy) for one in named}
 
 
-def _usual_opponents(game: Game) -> tuple[str, ...]:
+def _default_opponents(game: Game) -> tuple[str, ...]:
+    if game.name == KUHN:
+        return KUHN_OPPONENTS
     if game.fits_tree:
-        return KUHN_OPPONENTS if game.name == KUHN else OPPONENTS
-    return NATIVE_OPPONENTS if game.is_exact else NATIVE_OPPONENTS[:1]
+        return OPPONENTS
+    return LARGE_OPPONENTS if game.is_exact else SAMPLED_OPPONENTS
 
 
-def _table(game: Game, played: Mapping[str, Sequence[matches.Sample]]) -> str:
-    """Exact values where there are any, beside the match in all seats."""
-    agents = [f"exact as {agent}" for agent in game.agents] if game.is_exact else game.agents
-    header = ("against", *agents, *(["exact"] * game.is_exact), "match", "95% interval")
+def _table(game: Game, played: Mapping[str, Match]) -> str:
+    """One row per opponent: exact values where there are any, otherwise the means per seat."""
+    if game.is_exact:
+        header = ["against", *(f"exact as {agent}" for agent in game.agents), "exact"]
+    else:
+        header = ["against", *game.agents]
+    header += ["match", "95% interval"]
     rows = []
     for name, match in played.items():
         *seats, together = match
-        figures = [s.exact for s in match] if game.is_exact else [s.mean for s in seats]
-        columns = [f"{figure:+.5f}" for figure in (*figures, together.mean)]
+        if game.is_exact:
+            figures = [sample.exact for sample in match]
+        else:
+            figures = [sample.mean for sample in seats]
         low, high = together.interval
-        rows.append((name, *columns, f"[{low:+.5f}, {high:+.5f}]"))
+        interval = f"[{low:+.5f}, {high:+.5f}]"
+        rows.append(
+            (name, *(f"{figure:+.5f}" for figure in figures), f"{together.mean:+.5f}", interval)
+        )
     return command.table(header, rows)
 
 

@@ -11,36 +11,41 @@ from algorithms.policies import Policy
 from algorithms.policies.load import game_of, open_source
 from algorithms.support.command import EXIT_OK, Parser
 from algorithms.support.errors import UsageError
+from algorithms.support.files import require_writable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write a trained policy as a checked ONNX file."""
     parser = Parser(prog="python -m algorithms.export_onnx", description=main.__doc__)
-    add = parser.add_argument
-    add("model", help="a MaskablePPO or PPO zip, e.g. model.zip")
-    add("--out", default="policy.onnx", help="the file to write (%(default)s)")
-    add("--game", metavar="NAME", help=f"its game (the model's own, or {KUHN})")
-    add("--json", action="store_true", help="print the policy as JSON")
-    add("--trust", action="store_true", help="let SB3 load the zip, which runs code from it")
+    parser.add_argument("model", help="a MaskablePPO or PPO zip, e.g. model.zip")
+    parser.add_argument("--out", default="policy.onnx", help="the file to write (%(default)s)")
+    parser.add_argument("--game", metavar="NAME", help=f"its game (the model's own, or {KUHN})")
+    parser.add_argument("--json", action="store_true", help="print the policy as JSON")
+    parser.add_argument(
+        "--trust", action="store_true", help="let SB3 load the zip, which runs code from it"
+    )
     return parser.run(_run, argv)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     from algorithms.policies.onnx_writer import export
 
-    source = open_source(options.model, trust=options.trust)
-    game = game_of([source], options.game)
+    if Path(args.out).suffix != ".onnx":  # commands know a policy's format by its suffix
+        raise UsageError(f"--out {args.out}: give a name that ends in .onnx")
+    require_writable(args.out)
+    source = open_source(args.model, trust=args.trust)
+    game = game_of([source], args.game)
     network = source.network(game)
-    if options.json and not game.fits_tree:
+    if args.json and not game.fits_tree:
         raise UsageError(f"--json: {game.name} is too large for a policy as JSON")
-    difference = export(network, game, options.out)
+    difference = export(network, game, args.out)
     policy = Policy(game, network=network)
-    if options.json:
+    if args.json:
         print(json.dumps(policy.to_document()))
-        return EXIT_OK
-    measure = f", NashConv {policy.nash_conv():.6f}" if game.fits_tree else ""
-    size = f"{Path(options.out).stat().st_size:,} bytes"
-    print(f"{options.out}: {size}, {game}{measure}, differs from torch by {difference:.1e}")
+    else:
+        size = f"{Path(args.out).stat().st_size:,} bytes"
+        measure = f", NashConv {policy.nash_conv():.6f}" if game.fits_tree else ""
+        print(f"{args.out}: {size}, {game}{measure}, differs from torch by {difference:.1e}")
     return EXIT_OK
 
 

@@ -14,27 +14,42 @@ from algorithms.support import budget, command, files
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command; 0 = the file is written."""
     parser = command.Parser(prog="python -m algorithms.report", description=__doc__)
-    add = parser.add_argument
-    add("policies", nargs="+", metavar="POLICY", help=f"{load.HELP}; {load.BEST_RESPONSE}")
-    add("--game", metavar="NAME", help=load.GAME_HELP)
-    add("--out", type=Path, default="report.html", metavar="HTML", help="the file (%(default)s)")
-    shown = f"{writing.USUAL_REFERENCE}; {writing.NO_REFERENCE}: nothing"
-    add("--equilibrium", metavar="POLICY", help=f"the policy to show beside them ({shown})")
-    decisions = (
-        "decisions that best responses learn from in a game without an exact measure "
-        f"({budget.DECISIONS:,}; 0: no bound of NashConv)"
+    parser.add_argument(
+        "policies", nargs="+", metavar="POLICY", help=f"{load.HELP}; {load.BEST_RESPONSE}"
     )
-    add("--decisions", type=int, default=budget.DECISIONS, metavar="N", help=decisions)
-    add("--trust", action="store_true", help="let a model's file run code")
+    parser.add_argument("--game", metavar="NAME", help=load.GAME_HELP)
+    parser.add_argument(
+        "--out", type=Path, default="report.html", metavar="HTML", help="the file (%(default)s)"
+    )
+    parser.add_argument(
+        "--equilibrium",
+        metavar="POLICY",
+        help="the policy to show beside them "
+        f"({writing.DEFAULT_REFERENCE}; {writing.NO_REFERENCE}: nothing)",
+    )
+    parser.add_argument(
+        "--decisions",
+        type=command.number(0),
+        default=budget.DECISIONS,
+        metavar="N",
+        help="decisions that best responses learn from in a game without an exact measure "
+        f"({budget.DECISIONS:,}; 0: no bound of NashConv)",
+    )
+    parser.add_argument("--trust", action="store_true", help="let a model's file run code")
     return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
     files.require_writable(args.out)
-    options = {"equilibrium": args.equilibrium, "trust": args.trust, "decisions": args.decisions}
-    document = writing.report_document(args.policies, args.game, **options)
+    document = writing.report_document(
+        args.policies,
+        args.game,
+        equilibrium=args.equilibrium,
+        trust=args.trust,
+        decisions=args.decisions,
+    )
     size = writing.write_document(args.out, document)
     print(f"wrote {args.out}: {size / 1e6:.2f} MB")
     if not document["tree"]:

@@ -10,8 +10,8 @@ from functools import partial
 from itertools import count
 from random import Random
 
+from algorithms.compiled.nashconv import action_values, expected_values
 from algorithms.games import KUHN, Game
-from algorithms.nashconv import action_values, expected_values
 from algorithms.policies import Policy
 from algorithms.tree import CHANCE, TERMINAL
 
@@ -22,93 +22,117 @@ bet too. A bet is answered once: call it with 1 chip, or fold and lose the pot.
 If nobody folds, the higher card wins. A hand wins or loses 1 chip, or 2 when a bet was called.
 """
 HELP = "Answer with a move's number, name or first letters; h shows this again, q ends the game."
+QUIT_ANSWERS = ("q", "quit", "exit")
 WITHIN_95 = 1.96  # standard errors on either side of a mean
+MIN_HANDS = 30  # fewer do not give a usable standard error
+NOTHING = 0.005  # chips that are not worth a word
 
 
 @dataclass
-class Sitting:
+class TerminalGame:
     """A person who plays against the first of some policies; all of them give the costs of moves.
 
-    `ask` is given a question and returns a line, or raises `EOFError` when there are no more;
-    `tell` gets every line for the person.
+    Attributes:
+        game: game with a tree.
+        policies: policies by the names that the person reads.
+        random: draws for chance and for the opponent.
+        ask: is given a question and returns a line, or raises `EOFError` when there are no more.
+        tell: gets every line for the person.
+        results: chips that the person won, by hand.
+        total_costs: chips that the person's moves cost, by the name of a policy.
     """
 
     game: Game
-    policies: Mapping[str, Policy]  # by the names that the person reads
-    chance: Random
+    policies: Mapping[str, Policy]
+    random: Random
     ask: Callable[[str], str]
     tell: Callable[[str], None]
-    results: list[float] = field(default_factory=list)  # chips
-    given_away: dict[str, float] = field(default_factory=dict)  # chips, by the name of a policy
+    results: list[float] = field(default_factory=list)
+    total_costs: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.help = f"{KUHN_RULES if self.game.name == KUHN else ''}{HELP}"
+        self.help = HELP
+        if self.game.name == KUHN:
+            self.help = KUHN_RULES + HELP
         tables = {name: policy.table for name, policy in self.policies.items()}
-        self.table = next(iter(tables.values()))
-        self.costs = {n: action_values(self.game.tree, table).costs for n, table in tables.items()}
+        self.opponent_table = next(iter(tables.values()))
+        self.costs = {
+            name: action_values(self.game.tree, table).costs for name, table in tables.items()
+        }
 
     def play(self) -> None:
         """Play hands, with changing seats, until the person leaves."""
         try:
             for number in count():
-                self.hand(number)
+                self.play_hand(number)
         except (EOFError, KeyboardInterrupt):
             self.tell(self.summary())
 
-    def hand(self, number: int) -> None:
+    def play_hand(self, number: int) -> None:
         """One hand from the first step to the result; seats take turns."""
-        tree, seat, node = self.game.tree, number % self.game.num_players, 0
+        tree = self.game.tree
+        seat = number % self.game.num_players
         self.tell(f"\nHand {number + 1}: you are player_{seat}.")
+        node = 0
         steps: list[str] = []
-        while (player := int(tree.player[node])) != TERMINAL:
-            child = self.decide(node) if player == seat else self.drawn(node)
+        while tree.player[node] != TERMINAL:
+            player = int(tree.player[node])
+            child = self.chosen_child(node) if player == seat else self.drawn_child(node)
             label = self._labels(node)[child]
             steps.append(label if player == CHANCE else f"player_{player}: {label}")
             node = int(tree.first_child[node]) + child
         won = float(tree.returns[seat, node])
         self.results.append(won)
-        result = f"You {'lose' if won < 0 else 'win'} {chips(abs(won))}."
-        self.tell(f"{result} The hand: {', '.join(steps)}.")
+        verb = "lose" if won < 0 else "win"
+        self.tell(f"You {verb} {chips(abs(won))}. The hand: {', '.join(steps)}.")
 
-    def decide(self, node: int) -> int:
+    def chosen_child(self, node: int) -> int:
         """The index of the child that the person chooses; an `EOFError` to leave."""
         labels = self._labels(node)
-        self.tell(f"You are {self.game.infoset_label(int(self.game.tree.infoset[node]))}.")
-        question = ", ".join(f"{place} {label}" for place, label in enumerate(labels, 1))
+        infoset = int(self.game.tree.infoset[node])
+        self.tell(f"You are {self.game.infoset_label(infoset)}.")
+        moves = [f"{number} {label}" for number, label in enumerate(labels, start=1)]
+        question = f"{', '.join(moves)}? "
         while True:
-            answer = " ".join(self.ask(f"{question}? ").lower().split())
-            if answer in ("q", "quit", "exit"):
+            answer = " ".join(self.ask(question).lower().split())
+            if answer in QUIT_ANSWERS:
                 raise EOFError
-            if (child := _chosen(answer, labels)) is not None:
-                self._judge(node, child, labels[child])
+            child = _named_move(answer, labels)
+            if child is not None:
+                self._tell_costs(infoset, child, labels[child])
                 return child
             self.tell(self.help if answer == "h" else HELP)
 
-    def drawn(self, node: int) -> int:
+    def drawn_child(self, node: int) -> int:
         """The index of the child that chance or the policy chooses."""
-        tree, infoset = self.game.tree, int(self.game.tree.infoset[node])
-        if infoset < 0:
+        tree = self.game.tree
+        infoset = int(tree.infoset[node])
+        if tree.player[node] == CHANCE:
             children = slice(int(tree.first_child[node]), int(tree.first_child[node + 1]))
             weights = tree.chance_probability[children].tolist()
         else:
-            weights = self.table[infoset, tree.legal[infoset]].tolist()
-        return self.chance.choices(range(len(weights)), weights)[0]
+            weights = self.opponent_table[infoset, tree.legal[infoset]].tolist()
+        return self.random.choices(range(len(weights)), weights)[0]
 
     def summary(self) -> str:
         """The total with a 95% interval, what the seats are worth, and the cost of the moves."""
         if not self.results:
             return "\nNo hand was finished."
-        number, total, interval = len(self.results), sum(self.results), ""
-        if number > 1:
+        number = len(self.results)
+        hands = "1 hand" if number == 1 else f"{number} hands"
+        total = sum(self.results)
+        result = f"After {hands}: {chips(total, signed=True)}"
+        if number >= MIN_HANDS:
             margin = WITHIN_95 * statistics.stdev(self.results) * math.sqrt(number)
-            interval = f" (95% interval {total - margin:+.1f} to {total + margin:+.1f})"
-        result = f"{number} hand{'' if number == 1 else 's'}: {chips(total, signed=True)}{interval}"
-        (*_, (name, policy)) = self.policies.items()
-        values = expected_values(self.game.tree, policy.table)
-        value = sum(values[hand % len(values)] for hand in range(number))
-        fair = f"With {name} in every seat, yours are worth {value:+z.2f}."
-        costs = " and ".join(f"{chips(c)} against {n}" for n, c in self.given_away.items())
-        return f"\nAfter {result}. {fair}{f' Your moves cost {costs}.' if costs else ''}"
+            result += f" (95% interval {total - margin:+.1f} to {total + margin:+.1f})"
+        name = list(self.policies)[-1]
+        values = expected_values(self.game.tree, self.policies[name].table)
+        fair = sum(values[hand % len(values)] for hand in range(number))
+        text = f"\n{result}. With {name} in every seat, yours are worth {fair:+z.2f}."
+        if self.total_costs:
+            costs = [f"{chips(cost)} against {name}" for name, cost in self.total_costs.items()]
+            text += f" Your moves cost {' and '.join(costs)}."
+        return text
 
     def _labels(self, node: int) -> list[str]:
         """The steps from a node in words, one per child."""
@@ -118,17 +142,18 @@ class Sitting:
         actions = self.game.tree.legal[infoset].nonzero()[0].tolist()
         return [self.game.action_label(infoset, action) for action in actions]
 
-    def _judge(self, node: int, child: int, label: str) -> None:
-        """Print the cost of a move, and add it to the totals."""
-        slot, said = int(self.game.tree.first_slot[self.game.tree.infoset[node]]) + child, []
+    def _tell_costs(self, infoset: int, child: int, label: str) -> None:
+        """Tell the cost of a move, and add it to the totals."""
+        choice = int(self.game.tree.first_choice[infoset]) + child
+        texts = []
         for name, costs in self.costs.items():
-            cost = float(costs[slot])
+            cost = float(costs[choice])
             if math.isnan(cost):
-                said.append(f"an unknown amount against {name}, which never arrives here")
-                continue
-            said.append(f"{chips(cost)} against {name}")
-            self.given_away[name] = self.given_away.get(name, 0.0) + cost
-        self.tell(f"Your {label} cost {', '.join(said)}.")
+                texts.append(f"an unknown amount against {name}, which never arrives here")
+            else:
+                texts.append(f"{chips(cost)} against {name}")
+                self.total_costs[name] = self.total_costs.get(name, 0.0) + cost
+        self.tell(f"Your {label} cost {', '.join(texts)}.")
 
 
 def play(
@@ -144,11 +169,17 @@ def play(
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # strange bytes are a wrong answer, not an error
-    chance = Random(seed)  # a game, not a secret
-    sitting = Sitting(game, policies, chance, _ask, partial(print, flush=True))
-    print(f"{game.name} against {next(iter(policies))}. {about}".strip())
-    print(sitting.help)
-    sitting.play()
+    terminal_game = TerminalGame(
+        game=game,
+        policies=policies,
+        random=Random(seed),
+        ask=_ask,
+        tell=partial(print, flush=True),
+    )
+    opponent = next(iter(policies))
+    print(f"{game.name} against {opponent}. {about}".strip())
+    print(terminal_game.help)
+    terminal_game.play()
 
 
 def _ask(question: str) -> str:
@@ -159,20 +190,26 @@ def _ask(question: str) -> str:
     return answer
 
 
-def _chosen(answer: str, labels: list[str]) -> int | None:
+def _named_move(answer: str, labels: list[str]) -> int | None:
     """The index of the move that an answer names: by number, label, or unique start of a label."""
-    names = [" ".join(label.lower().split()) for label in labels]
     if answer.isdecimal():
-        names = [str(place) for place, _ in enumerate(labels, 1)]
+        names = [str(number) for number, _ in enumerate(labels, start=1)]
+    else:
+        names = [" ".join(label.lower().split()) for label in labels]
     if answer in names:
         return names.index(answer)
-    starts = [place for place, name in enumerate(names) if answer and name.startswith(answer)]
-    return starts[0] if len(starts) == 1 else None
+    if answer:
+        starting = [index for index, name in enumerate(names) if name.startswith(answer)]
+        if len(starting) == 1:
+            return starting[0]
+    return None
 
 
 def chips(amount: float, *, signed: bool = False) -> str:
     """An amount in words, e.g. `0.25 chips`, `nothing`."""
-    if abs(amount) < 0.005 and not signed:
+    if abs(amount) < NOTHING and not signed:
         return "nothing"
-    number = f"{amount:{'+' if signed else ''}.2f}".removesuffix(".00")
-    return f"{number} chip{'' if number.lstrip('+-') == '1' else 's'}"
+    number = f"{amount:+.2f}" if signed else f"{amount:.2f}"
+    number = number.removesuffix(".00")
+    is_one = number.lstrip("+-") == "1"
+    return f"{number} chip" if is_one else f"{number} chips"

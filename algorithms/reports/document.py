@@ -39,28 +39,23 @@ import numpy as np
 import numpy.typing as npt
 
 import kuhn_bridge
+from algorithms.compiled.nashconv import action_values, evaluate_policy
 from algorithms.games import Game
-from algorithms.nashconv import (
-    NO_LOSS,
-    Loss,
-    Measure,
-    action_values,
-    evaluate_policy,
-    joint_policy,
-)
+from algorithms.nashconv import NO_LOSS, Loss, Measure, joint_policy
 from algorithms.policies import Policy
 from algorithms.reports.measure_report import uniform_nash_conv, verdict
 from algorithms.self_play.curve import Curve
-from algorithms.solvers import NAMES as VARIANTS
+from algorithms.solvers import NAMES as SOLVER_NAMES
 from algorithms.tree import CHANCE, Tree, ranges
 
 MAX_NODES = 300_000  # of a game with an explorer: the page takes about 15 bytes per node
 MAX_LOSSES = 500  # listed in words where there is no explorer
-BOUNDS = (
+ROUNDING = 1e-9  # of the largest return
+BOUNDS_EXPLAINED = (
     " At least: what trained best responses gain is a lower bound of NashConv, and a smaller bound "
     "does not show that a policy is better."
 )
-CURVE = ("steps", "last", "average")
+CURVE_COLUMNS = ("steps", "last", "average")
 _INTEGERS = (np.uint8, np.int8, np.uint16, np.int16, np.int32)
 
 Mode: TypeAlias = Literal["report", "play"]
@@ -68,7 +63,7 @@ Json: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ReportedPolicy:
     """One policy of a report."""
 
     name: str
@@ -79,164 +74,236 @@ class Entry:
 
 
 def game_document(
-    game: Game, entries: Sequence[Entry], reference: Entry | None = None, *, mode: Mode = "report"
+    game: Game,
+    reported: Sequence[ReportedPolicy],
+    reference: ReportedPolicy | None = None,
+    *,
+    mode: Mode = "report",
 ) -> Json:
     """The document of policies of a game, with its tree up to `MAX_NODES` nodes.
 
-    `reference` is the entry that the others are compared with, if any, e.g. an equilibrium.
+    `reference` is the policy that the others are compared with, if any, e.g. an equilibrium.
     """
     facts = game_facts(game)
-    name, nodes = facts["name"], facts["nodes"]
-    tree = None if nodes is None or nodes > MAX_NODES else game.tree
-    policies = [
-        {
-            "name": one.name,
-            "role": _role(facts, one) if one is reference else None,
-            **_measure(facts, one.measure),
-            "curve": {x: [getattr(p, x) for p in one.curve] for x in CURVE if one.curve} or None,
-            "notes": {heading: _plain(values) for heading, values in one.notes.items()},
-            "losses": [] if tree else _losses(game, one.measure),
-            "tables": _tables(tree, one.policy.table) if tree else None,
-            "seats": _seats(tree, one, reference) if tree else [],
-        }
-        for one in entries
-    ]
-    size = "does not fit a tree" if nodes is None else f"has {nodes:,} nodes"
-    limit = f"the explorer and the table are left out above {MAX_NODES:,} nodes."
-    bounds = BOUNDS if any(policy["interval"] for policy in policies) else ""
-    versions = {"kuhn-bridge": kuhn_bridge.__version__}
-    for found in metadata.distributions(name="open_spiel"):
-        versions["open_spiel"] = found.version
+    nodes = facts["nodes"]
+    tree = None
+    if nodes is not None and nodes <= MAX_NODES:
+        tree = game.tree
+    policies = []
+    for one in reported:
+        role = _role(facts, one) if one is reference else None
+        policies.append(
+            {
+                "name": one.name,
+                "role": role,
+                **_measure(facts, one.measure),
+                "curve": _curve(one.curve),
+                "notes": {heading: _as_typed(values) for heading, values in one.notes.items()},
+                "losses": [] if tree else _losses(game, one.measure),
+                "tables": _tables(tree, one.policy.table) if tree else None,
+                "seats": _seats(tree, one, reference) if tree else [],
+            }
+        )
+    without_tree = ""
+    if not tree:
+        size = "does not fit a tree" if nodes is None else f"has {nodes:,} nodes"
+        limit = f"the explorer and the table are left out above {MAX_NODES:,} nodes."
+        without_tree = f"{game.name} {size}: {limit}"
+        if any(policy["interval"] for policy in policies):
+            without_tree += BOUNDS_EXPLAINED
     return {
         "format": "kuhn-bridge-report",
         "version": 1,
         "mode": mode,
-        "made_by": versions,
+        "made_by": _versions(),
         "game": facts,
         "policies": policies,
         "tree": _tree(game) if tree else None,
-        "without_tree": "" if tree else f"{name} {size}: {limit}{bounds}",
+        "without_tree": without_tree,
     }
+
+
+def _versions() -> dict[str, str]:
+    versions = {"kuhn-bridge": kuhn_bridge.__version__}
+    # There is none if OpenSpiel was built from source and is found by PYTHONPATH.
+    for distribution in metadata.distributions(name="open_spiel"):
+        versions["open_spiel"] = distribution.version
+    return versions
 
 
 def game_facts(game: Game) -> Json:
     """Facts about a game for the page; None if unknown."""
-    tree = game.tree if game.fits_tree else None
-    infosets = sum(game.native.num_infosets) if game.native else None
-    returns = tree.returns[:, tree.terminals] if tree else np.zeros((1, 1))
-    rounding = 1e-9 * max(1.0, float(np.abs(returns).max()))
-    return {
+    facts: Json = {
         "name": game.name,
         "num_players": game.num_players,
-        "nodes": tree.num_nodes if tree else None,
-        "infosets": len(tree.keys) if tree else infosets,
-        "constant_sum": bool(np.ptp(returns.sum(axis=0)) <= rounding),
+        "nodes": None,
+        "infosets": sum(game.native.num_infosets) if game.native else None,
+        "constant_sum": True,  # assumed of games without a tree
         "uniform_nash_conv": uniform_nash_conv(game) if game.is_exact else None,
     }
+    if game.fits_tree:
+        tree = game.tree
+        returns = tree.returns[:, tree.terminals]  # (P, Z)
+        rounding = ROUNDING * max(1.0, float(np.abs(returns).max()))
+        facts["nodes"] = tree.num_nodes
+        facts["infosets"] = len(tree.keys)
+        facts["constant_sum"] = bool(np.ptp(returns.sum(axis=0)) <= rounding)
+    return facts
 
 
-def _role(facts: Json, reference: Entry) -> str:
+# ---------------------------------------------------------------------------------------------
+# A policy
+# ---------------------------------------------------------------------------------------------
+
+
+def _role(facts: Json, reference: ReportedPolicy) -> str:
     """The name of the reference: CFR approaches equilibria of two-player constant-sum games."""
     kind = reference.name.partition(":")[0]
-    if kind not in (*VARIANTS, "nash"):
+    if kind not in (*SOLVER_NAMES, "nash"):
         return "reference"
-    zero_sum = facts["num_players"] == 2 and facts["constant_sum"]
-    return "equilibrium" if zero_sum else f"average of {kind.upper()}"
+    if facts["num_players"] == 2 and facts["constant_sum"]:
+        return "equilibrium"
+    return f"average of {kind.upper()}"
 
 
 def _measure(facts: Json, measure: Any) -> Json:
     """The measure of a policy; a lower bound is not called NashConv."""
-    found: Json = {"interval": None, "gains": (), "values": (), "best_values": (), "verdict": ""}
+    fields: Json = {"interval": None, "gains": (), "values": (), "best_values": (), "verdict": ""}
     if measure is None:
-        return found
+        return fields
     if isinstance(measure, Measure):
-        names = ("nash_conv", "exploitability", "gains", "values", "best_values")
-        words = verdict(measure.nash_conv, facts["uniform_nash_conv"])
-        return found | {name: getattr(measure, name) for name in names} | {"verdict": words}
-    return found | {
-        "nash_conv_at_least": measure.nash_conv_at_least,
-        "exploitability_at_least": measure.nash_conv_at_least / facts["num_players"],
-        "interval": measure.interval,
-        "gains": measure.gains,
-    }
+        for name in ("nash_conv", "exploitability", "gains", "values", "best_values"):
+            fields[name] = getattr(measure, name)
+        fields["verdict"] = verdict(measure.nash_conv, facts["uniform_nash_conv"])
+        return fields
+    fields["nash_conv_at_least"] = measure.nash_conv_at_least
+    fields["exploitability_at_least"] = measure.nash_conv_at_least / facts["num_players"]
+    fields["interval"] = measure.interval
+    fields["gains"] = measure.gains
+    return fields
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, str]:
+def _curve(curve: Curve) -> Json | None:
+    if not curve:
+        return None
+    return {column: [getattr(point, column) for point in curve] for column in CURVE_COLUMNS}
+
+
+def _as_typed(values: Mapping[str, Any]) -> dict[str, str]:
     """Settings as they would be typed, without empty ones; measured numbers have six digits."""
-    texts = {
-        str(name): f"{x:.6g}" if isinstance(x, float) and len(str(x)) > 8 else str(x)
-        for name, x in values.items()
-    }
-    return {name: text for name, text in texts.items() if text}
+    texts = {}
+    for name, value in values.items():
+        text = str(value)
+        if isinstance(value, float) and len(text) > 8:
+            text = f"{value:.6g}"
+        if text:
+            texts[str(name)] = text
+    return texts
 
 
 def _losses(game: Game, measure: Any) -> list[Json]:
     """The largest losses in words, where the measure is exact."""
-    return [
-        {
-            "player": loss.player,
-            "label": game.infoset_label(loss.infoset, loss.player),
-            **dict(zip(Loss._fields[2:], loss[2:], strict=True)),
-            "played": game.action_label(loss.infoset, loss.played, loss.player),
-            "best": game.action_label(loss.infoset, loss.best, loss.player),
-        }
-        for loss in (measure.losses[:MAX_LOSSES] if isinstance(measure, Measure) else ())
-    ]
+    if not isinstance(measure, Measure):
+        return []
+    return [_loss(game, loss) for loss in measure.losses[:MAX_LOSSES]]
+
+
+def _loss(game: Game, loss: Loss) -> Json:
+    fields: Json = loss._asdict()
+    del fields["infoset"]
+    fields["label"] = game.infoset_label(loss.infoset, loss.player)
+    fields["played"] = game.action_label(loss.infoset, loss.played, loss.player)
+    fields["best"] = game.action_label(loss.infoset, loss.best, loss.player)
+    return fields
 
 
 def _tables(tree: Tree, table: npt.NDArray[np.float64]) -> Json:
     """The data of one policy that the explorer and the table show."""
-    found = action_values(tree, table)
-    order = np.argsort(-found.losses, kind="stable")
-    names = ("values", "costs", "reach", "losses", "beliefs")
+    values = action_values(tree, table)
+    largest_first = np.argsort(-values.losses, kind="stable")
+    loses = values.losses[largest_first] > NO_LOSS
     return {
         "probabilities": _floats(table[tree.legal]),
-        **{name: _floats(getattr(found, name)) for name in names},
-        "ranking": _integers(order[found.losses[order] > NO_LOSS]),
+        "values": _floats(values.values),
+        "costs": _floats(values.costs),
+        "reach": _floats(values.reach),
+        "losses": _floats(values.losses),
+        "beliefs": _floats(values.beliefs),
+        "ranking": _integers(largest_first[loses]),
     }
 
 
-def _seats(tree: Tree, one: Entry, reference: Entry | None) -> list[Json]:
+def _seats(tree: Tree, one: ReportedPolicy, reference: ReportedPolicy | None) -> list[Json]:
     """Values of others in each seat, in chips per hand, when all other seats play the policy."""
-    seats: list[Json] = [{"best_response": x, "reference": None} for x in one.measure.best_values]
-    for seat, found in enumerate(seats):
+    seats: list[Json] = []
+    for seat, best_value in enumerate(one.measure.best_values):
+        of_reference = None
         if reference:
             tables = [one.policy.table] * tree.num_players
             tables[seat] = reference.policy.table
-            found["reference"] = evaluate_policy(tree, joint_policy(tree, tables)).values[seat]
+            of_reference = evaluate_policy(tree, joint_policy(tree, tables)).values[seat]
+        seats.append({"best_response": best_value, "reference": of_reference})
     return seats
+
+
+# ---------------------------------------------------------------------------------------------
+# The tree
+# ---------------------------------------------------------------------------------------------
 
 
 def _tree(game: Game) -> Json:
     tree = game.tree
-    children = np.diff(tree.first_child)
-    chance = np.flatnonzero((tree.player == CHANCE) & (children > 0))
-    outcomes = ranges(tree.first_child[chance], tree.first_child[chance + 1])
-    outcome_labels = [label for node in chance.tolist() for label in game.chance_labels(node)]
-    slot_labels = [game.action_label(*slot) for slot in tree.slots[:, [0, 3]].tolist()]
-    labels = list(dict.fromkeys(outcome_labels + slot_labels))
-    places = {label: place for place, label in enumerate(labels)}
-    words = [game.infoset_label(infoset) for infoset in range(len(tree.keys))]
-    quotes = [repr(" ".join(key.split())) for key in tree.keys]  # labels that say nothing else
-    rows, index = np.unique(tree.returns[:, tree.terminals].T, axis=0, return_inverse=True)
+    num_children = np.diff(tree.first_child)  # (N,)
+    chance_nodes = np.flatnonzero((tree.player == CHANCE) & (num_children > 0))
+    # All children of chance nodes, in the order of the nodes.
+    outcomes = ranges(tree.first_child[chance_nodes], tree.first_child[chance_nodes + 1])
+    outcome_labels = []
+    for node in chance_nodes.tolist():
+        outcome_labels += game.chance_labels(node)
+    slot_infosets = tree.choice_infoset.tolist()
+    slot_actions = tree.choice_action.tolist()
+    slot_labels = [
+        game.action_label(infoset, action)
+        for infoset, action in zip(slot_infosets, slot_actions, strict=True)
+    ]
+    labels = list(dict.fromkeys(outcome_labels + slot_labels))  # each once
+    index_of = {label: index for index, label in enumerate(labels)}
+    returns, return_index = np.unique(
+        tree.returns[:, tree.terminals].T, axis=0, return_inverse=True
+    )
     return {
-        "children": _integers(children),
+        "children": _integers(num_children),
         "infoset": _integers(tree.infoset),
         "outcomes": {
             "action": _integers(tree.action[outcomes]),
             "probability": _floats(tree.chance_probability[outcomes]),
-            "label": _integers([places[label] for label in outcome_labels]),
+            "label": _integers([index_of[label] for label in outcome_labels]),
         },
-        "returns": rows.tolist(),
-        "return_index": _integers(index.reshape(-1)),
+        "returns": returns.tolist(),
+        "return_index": _integers(return_index.reshape(-1)),
         "owner": _integers(tree.owner),
-        "slots": _integers(np.diff(tree.first_slot)),
+        "slots": _integers(np.diff(tree.first_choice)),
         "keys": list(tree.keys),
-        "infoset_labels": None if all(map(str.__contains__, words, quotes)) else words,
-        "slot_action": _integers(tree.slots[:, 3]),
-        "slot_label": _integers([places[label] for label in slot_labels]),
+        "infoset_labels": _infoset_labels(game),
+        "slot_action": _integers(slot_actions),
+        "slot_label": _integers([index_of[label] for label in slot_labels]),
         "labels": labels,
     }
+
+
+def _infoset_labels(game: Game) -> list[str] | None:
+    """The words of every information set; None if all of them only quote its string."""
+    labels = [game.infoset_label(infoset) for infoset in range(len(game.tree.keys))]
+    for label, key in zip(labels, game.tree.keys, strict=True):
+        quoted = repr(" ".join(key.split()))
+        if quoted not in label:
+            return labels
+    return None
+
+
+# ---------------------------------------------------------------------------------------------
+# Arrays as JSON
+# ---------------------------------------------------------------------------------------------
 
 
 def _floats(values: npt.ArrayLike) -> Json:
@@ -247,9 +314,10 @@ def _floats(values: npt.ArrayLike) -> Json:
 def _integers(values: npt.ArrayLike) -> Json:
     """The smallest type that holds all values."""
     numbers = np.asarray(values, np.int64)
-    low, high = (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
-    kind = next(k for k in _INTEGERS if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
-    return _encoded(numbers.astype(np.dtype(kind).newbyteorder("<")))
+    low = int(numbers.min(initial=0))
+    high = int(numbers.max(initial=0))
+    fits = [kind for kind in _INTEGERS if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max]
+    return _encoded(numbers.astype(np.dtype(fits[0]).newbyteorder("<")))
 
 
 def _encoded(array: npt.NDArray[Any]) -> Json:

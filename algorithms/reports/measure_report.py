@@ -22,36 +22,47 @@ MIN_PROBABILITY = 5e-5  # that four decimals show
 MAX_LABEL = 120  # characters of an information set's label; JSON has all of it
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureReport:
     """One policy and its measure."""
 
     source: str  # name or file of the policy
     policy: Policy
     measure: Measure
-    uniform: float  # NashConv of uniform play in this game
-    theirs: OpenSpielMeasure | None = None  # if requested
+    uniform_nash_conv: float  # of uniform play in this game
+    by_openspiel: OpenSpielMeasure | None = None  # if requested
     nearest: Nearest | None = None  # in Kuhn, the nearest equilibrium
     exposures: tuple[Exposure, ...] = ()  # in Kuhn, the dominated actions that the policy plays
 
     @property
     def agrees(self) -> bool:
         """Whether OpenSpiel's numbers, if there are any, are ours up to rounding."""
-        if self.theirs is None:
+        if self.by_openspiel is None:
             return True
         stakes = max(1.0, float(np.abs(self.policy.game.tree.returns).max()))
-        return self.theirs.gap(self.measure) <= OPENSPIEL_TOLERANCE * stakes
+        return self.by_openspiel.gap(self.measure) <= OPENSPIEL_TOLERANCE * stakes
 
 
-def report(source: str, policy: Policy, *, openspiel: bool = False) -> Report:
+def report(source: str, policy: Policy, *, openspiel: bool = False) -> MeasureReport:
     """The report on a policy; with `openspiel`, OpenSpiel's measure too."""
     game = policy.game
-    theirs = measured_by_openspiel(game, policy.table) if openspiel else None
-    found = Report(source, policy, policy.measure(), uniform_nash_conv(game), theirs)
+    by_openspiel = None
+    if openspiel:
+        by_openspiel = measured_by_openspiel(game, policy.table)
+    of_any_game = MeasureReport(
+        source=source,
+        policy=policy,
+        measure=policy.measure(),
+        uniform_nash_conv=uniform_nash_conv(game),
+        by_openspiel=by_openspiel,
+    )
     if game.name != KUHN:
-        return found
-    dominated = exposures(game.tree, policy.table, eliminate(game.tree))
-    return replace(found, nearest=nearest_nash(policy.table), exposures=dominated)
+        return of_any_game
+    return replace(
+        of_any_game,
+        nearest=nearest_nash(policy.table),
+        exposures=exposures(game.tree, policy.table, eliminate(game.tree)),
+    )
 
 
 def uniform_nash_conv(game: Game) -> float:
@@ -73,136 +84,222 @@ def verdict(nash_conv: float, uniform: float) -> str:
     return f"{share:.1%} of the way from uniform play ({uniform:.4f}) to equilibrium (0)"
 
 
-def to_json(item: Report) -> dict[str, Any]:
+# ---------------------------------------------------------------------------------------------
+# JSON
+# ---------------------------------------------------------------------------------------------
+
+
+def to_json(report: MeasureReport) -> dict[str, Any]:
     """The JSON object of a report."""
-    measure, game, theirs = item.measure, item.policy.game, item.theirs
-    label = game.infoset_label if game.native else lambda infoset, _: game.tree.keys[infoset]
-    found: dict[str, Any] = {
-        "source": item.source,
+    measure = report.measure
+    game = report.policy.game
+    result: dict[str, Any] = {
+        "source": report.source,
         "game": game.name,
-        **{x: getattr(measure, x) for x in ("nash_conv", "exploitability", "gains", "values")},
+        "nash_conv": measure.nash_conv,
+        "exploitability": measure.exploitability,
+        "gains": measure.gains,
+        "values": measure.values,
         "best_response_values": measure.best_values,
-        "uniform_nash_conv": item.uniform,
-        "verdict": verdict(measure.nash_conv, item.uniform),
-        "losses": [
-            {"player": loss.player, "key": label(loss.infoset, loss.player)}
-            | dict(zip(Loss._fields[2:], loss[2:], strict=True))
-            for loss in measure.losses
-        ],
+        "uniform_nash_conv": report.uniform_nash_conv,
+        "verdict": verdict(measure.nash_conv, report.uniform_nash_conv),
+        "losses": [_loss_as_json(game, loss) for loss in measure.losses],
     }
     if game.fits_tree:
-        tree = game.tree
-        responses: list[dict[str, int]] = [{} for _ in game.agents]
-        for owner, key, action in zip(tree.owner, tree.keys, measure.best_responses, strict=True):
-            responses[owner][key] = int(action)
-        found["players"] = to_players(tree, item.policy.table)
-        found["best_response_players"] = responses
-    if theirs:
-        found["openspiel"] = asdict(theirs) | {"gap": theirs.gap(measure)}
-    if item.nearest:
-        keys, best = game.tree.keys, measure.best_responses
-        played = [(keys[e.infoset], Action(e.action).name, e.probability) for e in item.exposures]
-        found |= {
-            "value": measure.values[0],
-            "policy": to_names(item.policy.table),
-            "best_response": {k: Action(a).name for k, a in zip(keys, best, strict=True)},
-            "distance": item.nearest.distance,
-            "alpha": item.nearest.alpha,
-            "dominated": [{"key": k, "action": a, "probability": p} for k, a, p in played],
+        result["players"] = to_players(game.tree, report.policy.table)
+        result["best_response_players"] = _best_responses_by_player(game, measure)
+    if report.by_openspiel:
+        by_openspiel = asdict(report.by_openspiel)
+        by_openspiel["gap"] = report.by_openspiel.gap(measure)
+        result["openspiel"] = by_openspiel
+    if report.nearest:
+        result |= _kuhn_as_json(report, report.nearest)
+    return result
+
+
+def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
+    """A loss, whose information set is named by its string, or in large games by its label."""
+    if game.native:
+        key = game.infoset_label(loss.infoset, loss.player)
+    else:
+        key = game.tree.keys[loss.infoset]
+    fields = loss._asdict()
+    del fields["infoset"]
+    return {"player": fields.pop("player"), "key": key, **fields}
+
+
+def _best_responses_by_player(game: Game, measure: Measure) -> list[dict[str, int]]:
+    """For each player, the action at each information state string."""
+    tree = game.tree
+    responses: list[dict[str, int]] = [{} for _ in game.agents]
+    for owner, key, action in zip(tree.owner, tree.keys, measure.best_responses, strict=True):
+        responses[owner][key] = int(action)
+    return responses
+
+
+def _kuhn_as_json(report: MeasureReport, nearest: Nearest) -> dict[str, Any]:
+    """What is known in Kuhn only, with actions by name."""
+    keys = report.policy.game.tree.keys
+    best_responses = report.measure.best_responses.tolist()
+    dominated = [
+        {
+            "key": keys[exposure.infoset],
+            "action": Action(exposure.action).name,
+            "probability": exposure.probability,
         }
-    return found
+        for exposure in report.exposures
+    ]
+    return {
+        "value": report.measure.values[0],
+        "policy": to_names(report.policy.table),
+        "best_response": {
+            key: Action(action).name for key, action in zip(keys, best_responses, strict=True)
+        },
+        "distance": nearest.distance,
+        "alpha": nearest.alpha,
+        "dominated": dominated,
+    }
 
 
-def overview(reports: Sequence[Report]) -> str:
+# ---------------------------------------------------------------------------------------------
+# Text
+# ---------------------------------------------------------------------------------------------
+
+
+def overview(reports: Sequence[MeasureReport]) -> str:
     """Several reports on policies of one game as a table, one row per policy."""
-    first, agents = reports[0], reports[0].policy.game.agents
-    own = ["value", "distance", "dominated"] if first.nearest else [f"value {a}" for a in agents]
-    header = ["policy", "NashConv", *(f"gain {agent}" for agent in agents), *own]
-    rows = []
-    for item in reports:
-        measure, near = item.measure, item.nearest
-        row = [item.source, *(f"{x:.6f}" for x in (measure.nash_conv, *measure.gains))]
-        row += [f"{value:+.6f}" for value in (measure.values[:1] if near else measure.values)]
-        if near:
-            dominated = max((exposure.probability for exposure in item.exposures), default=0.0)
-            row += [f"{near.distance:.4f}", f"{dominated:.4f}"]
-        rows.append([*row, *([f"{item.theirs.nash_conv:z.6f}"] if item.theirs else [])])
-    header += ["OpenSpiel"] if first.theirs else []
-    return f"{table(header, rows)}\nuniform play has NashConv {first.uniform:.6f}, an equilibrium 0"
+    first = reports[0]
+    agents = first.policy.game.agents
+    header = ["policy", "NashConv", *(f"gain {agent}" for agent in agents)]
+    if first.nearest:
+        header += ["value", "distance", "dominated"]
+    else:
+        header += [f"value {agent}" for agent in agents]
+    if first.by_openspiel:
+        header.append("OpenSpiel")
+    rows = [_overview_row(report) for report in reports]
+    uniform = f"uniform play has NashConv {first.uniform_nash_conv:.6f}, an equilibrium 0"
+    return f"{table(header, rows)}\n{uniform}"
 
 
-def to_text(item: Report, *, max_losses: int) -> str:
+def _overview_row(report: MeasureReport) -> list[str]:
+    measure = report.measure
+    row = [report.source, f"{measure.nash_conv:.6f}"]
+    row += [f"{gain:.6f}" for gain in measure.gains]
+    if report.nearest:
+        row.append(f"{measure.values[0]:+.6f}")
+        row.append(f"{report.nearest.distance:.4f}")
+        dominated = max((exposure.probability for exposure in report.exposures), default=0.0)
+        row.append(f"{dominated:.4f}")
+    else:
+        row += [f"{value:+.6f}" for value in measure.values]
+    if report.by_openspiel:
+        row.append(f"{report.by_openspiel.nash_conv:z.6f}")
+    return row
+
+
+def to_text(report: MeasureReport, *, max_losses: int) -> str:
     """A report in detail, with the `max_losses` largest losses."""
-    return "\n".join(_lines(item, max_losses))
+    return "\n".join(_lines(report, max_losses))
 
 
-def _lines(item: Report, max_losses: int) -> Iterator[str]:
-    measure, theirs, game, near = item.measure, item.theirs, item.policy.game, item.nearest
-    words = verdict(measure.nash_conv, item.uniform)
-    yield f"{item.source}: NashConv {measure.nash_conv:.6g}, {words}"
-    yield f"\n{_kuhn_table(item, near)}\n" if near else f"{game.size_label}\n"
-    numbers = {"value": measure.values, "value of a best response": measure.best_values}
-    numbers["gain"] = measure.gains
-    if theirs:
-        numbers["gain, by OpenSpiel"] = theirs.gains
-    rows = [(name, *(f"{x:+z.9f}" for x in row)) for name, row in numbers.items()]
-    yield f"{table(('chips per hand', *game.agents), rows)}\n"
-    if near:
-        yield f"value against {VALUE}  {measure.values[0] - float(VALUE):+.6f}"
-        equilibrium = f"the equilibrium of alpha {near.alpha:.4f}"
-        yield f"distance             {near.distance:.6f} to {equilibrium}"
-        shown = [one for one in item.exposures if one.probability > MIN_PROBABILITY]
-        if not shown:
-            yield "dominated actions    none played"
-        for one in shown:
-            where = game.infoset_label(one.infoset)
-            action = game.action_label(one.infoset, one.action)
-            yield f"dominated            {one.probability:.4f} on {where}: {action}"
+def _lines(report: MeasureReport, max_losses: int) -> Iterator[str]:
+    measure = report.measure
+    game = report.policy.game
+    words = verdict(measure.nash_conv, report.uniform_nash_conv)
+    yield f"{report.source}: NashConv {measure.nash_conv:.6g}, {words}"
+    if report.nearest:
+        yield f"\n{_kuhn_table(report, report.nearest)}\n"
+    else:
+        yield f"{game.size_label}\n"
+    yield f"{_values_table(report)}\n"
+    if report.nearest:
+        yield from _kuhn_lines(report, report.nearest)
     players = game.num_players
     yield f"exploitability       {measure.exploitability:.6g} (NashConv / {players} players)"
-    if theirs:
-        word = "agrees" if item.agrees else "DISAGREES"
-        values = ", ".join(f"{value:+.6f}" for value in theirs.values)
-        yield f"OpenSpiel            NashConv {theirs.nash_conv:.6g}, value {values}"
-        yield f"                     {word}: the largest difference is {theirs.gap(measure):.1e}"
+    if report.by_openspiel:
+        yield from _openspiel_lines(report, report.by_openspiel)
     if measure.losses and max_losses:
-        yield from _losses(game, measure, max_losses)
+        yield from _loss_lines(game, measure, max_losses)
 
 
-def _losses(game: Game, measure: Measure, count: int) -> Iterator[str]:
+def _values_table(report: MeasureReport) -> str:
+    """Values and gains, one column per player."""
+    by_name = {
+        "value": report.measure.values,
+        "value of a best response": report.measure.best_values,
+        "gain": report.measure.gains,
+    }
+    if report.by_openspiel:
+        by_name["gain, by OpenSpiel"] = report.by_openspiel.gains
+    rows = []
+    for name, numbers in by_name.items():
+        rows.append([name, *(f"{number:+z.9f}" for number in numbers)])
+    return table(("chips per hand", *report.policy.game.agents), rows)
+
+
+def _kuhn_lines(report: MeasureReport, nearest: Nearest) -> Iterator[str]:
+    game = report.policy.game
+    yield f"value against {VALUE}  {report.measure.values[0] - float(VALUE):+.6f}"
+    equilibrium = f"the equilibrium of alpha {nearest.alpha:.4f}"
+    yield f"distance             {nearest.distance:.6f} to {equilibrium}"
+    shown = [one for one in report.exposures if one.probability > MIN_PROBABILITY]
+    if not shown:
+        yield "dominated actions    none played"
+    for exposure in shown:
+        where = game.infoset_label(exposure.infoset)
+        action = game.action_label(exposure.infoset, exposure.action)
+        yield f"dominated            {exposure.probability:.4f} on {where}: {action}"
+
+
+def _openspiel_lines(report: MeasureReport, by_openspiel: OpenSpielMeasure) -> Iterator[str]:
+    values = ", ".join(f"{value:+.6f}" for value in by_openspiel.values)
+    yield f"OpenSpiel            NashConv {by_openspiel.nash_conv:.6g}, value {values}"
+    agrees = "agrees" if report.agrees else "DISAGREES"
+    gap = by_openspiel.gap(report.measure)
+    yield f"                     {agrees}: the largest difference is {gap:.1e}"
+
+
+def _loss_lines(game: Game, measure: Measure, count: int) -> Iterator[str]:
     """The information sets where the policy loses most, and the best actions there."""
     total = measure.nash_conv
-    rows = [
-        (
-            shortened(game.infoset_label(loss.infoset, loss.player), MAX_LABEL),
-            f"{loss.reach:.4f}",
-            f"{game.action_label(loss.infoset, loss.played, loss.player)} {loss.probability:.2f}",
-            game.action_label(loss.infoset, loss.best, loss.player),
-            f"{loss.lost:.6f}",
-            f"{loss.lost / total:.0%}" if total else "-",
+    shown = measure.losses[:count]
+    rows = []
+    for loss in shown:
+        label = game.infoset_label(loss.infoset, loss.player)
+        played = game.action_label(loss.infoset, loss.played, loss.player)
+        best = game.action_label(loss.infoset, loss.best, loss.player)
+        rows.append(
+            (
+                shortened(label, MAX_LABEL),
+                f"{loss.reach:.4f}",
+                f"{played} {loss.probability:.2f}",
+                best,
+                f"{loss.lost:.6f}",
+                f"{loss.lost / total:.0%}" if total else "-",
+            )
         )
-        for loss in measure.losses[:count]
-    ]
     header = ("where chips are lost", "reached", "plays", "best", "chips per hand", "share")
     yield f"\n{table(header, rows)}"
-    if (left := len(measure.losses) - count) > 0:
-        rest = total - sum(loss.lost for loss in measure.losses[:count])
-        more = f"{left:,} more" if game.fits_tree else "others"
-        yield f"... and {more} that lose {rest:.6f} together"
+    left = len(measure.losses) - len(shown)
+    if left > 0:
+        rest = total - sum(loss.lost for loss in shown)
+        # In large games only the largest losses are kept.
+        others = f"{left:,} more" if game.fits_tree else "others"
+        yield f"... and {others} that lose {rest:.6f} together"
 
 
-def _kuhn_table(item: Report, near: Nearest) -> str:
+def _kuhn_table(report: MeasureReport, nearest: Nearest) -> str:
     """Probabilities of the policy and of the nearest equilibrium, and the best response."""
-    names, tree = ("check/call", "bet", "fold"), item.policy.game.tree
+    tree = report.policy.game.tree
+    names = ("check/call", "bet", "fold")
     header = ("state", *names, *(f"~{name}" for name in names), "best response")
-    both = np.where(tree.legal, [item.policy.table, near.table], np.nan)
-    best = item.measure.best_responses.tolist()
-    rows = [
-        (
-            key,
-            *("-" if np.isnan(p) else f"{p:.4f}" for p in both[:, infoset].flat),
-            item.policy.game.action_label(infoset, best[infoset]),
-        )
-        for infoset, key in enumerate(tree.keys)
-    ]
+    rows = []
+    for infoset, key in enumerate(tree.keys):
+        cells = []
+        for policy in (report.policy.table, nearest.table):
+            for action, probability in enumerate(policy[infoset].tolist()):
+                cells.append(f"{probability:.4f}" if tree.legal[infoset, action] else "-")
+        best = int(report.measure.best_responses[infoset])
+        rows.append((key, *cells, report.policy.game.action_label(infoset, best)))
     return f"{table(header, rows)}\n(~ is the nearest equilibrium)"

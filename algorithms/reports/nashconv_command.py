@@ -8,11 +8,12 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from algorithms.policies import Policy, load
 from algorithms.reports import measure_report
+from algorithms.reports.measure_report import MeasureReport
 from algorithms.support import budget, command
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
@@ -25,82 +26,135 @@ RESPONSE_OPTIONS = ("decisions", "hands", "seeds", "cpus", "address")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command: exit 1 if a NashConv is above `--max`, or if OpenSpiel disagrees."""
     parser = command.Parser(prog="python -m algorithms.nashconv", description=__doc__)
-    add, number = parser.add_argument, command.number
-    add("policies", nargs="+", metavar="POLICY", help=f"{load.HELP}; {load.BEST_RESPONSE}")
-    add("--game", metavar="NAME", help=load.GAME_HELP)
-    add("--max", type=number(0, kind=float), metavar="X", help="exit 1 if a NashConv is above X")
-    add("--deterministic", action="store_true", help="play the most probable action everywhere")
-    losses = "show the N largest losses (default: %(default)s)"
-    add("--losses", type=number(0), default=SHOWN_LOSSES, metavar="N", help=losses)
-    add("--trust", action="store_true", help="let model files run code")
-    add("--openspiel", action="store_true", help="measure with OpenSpiel too, and compare")
-    add("--json", action="store_true", help="print one JSON object, or a list of them")
-    add = parser.add_argument_group(
-        "trained best responses",
-        "a lower bound of NashConv; the default in a game that has no exact measure",
-    ).add_argument
-    add("--respond", action="store_true", help="find a lower bound too, and its share of NashConv")
-    decisions = f"number of decisions that each training run learns from ({budget.DECISIONS:,})"
-    add("--decisions", type=number(1), metavar="N", help=decisions)
-    hands = (
-        "number of hands on which each player's response is measured "
-        f"({budget.HANDS:,}; with a tree {budget.TREE_HANDS:,})"
-    )
-    add("--hands", type=number(budget.MIN_HANDS), metavar="N", help=hands)
-    seeds = f"random seeds: 0-2, or 0,3,7, or a count ({len(budget.SEEDS)})"
-    add("--seeds", metavar="SEEDS", help=seeds)
-    cpus = "number of training runs at a time; more than 1 run on Ray (1)"
-    add("--cpus", type=number(1), metavar="N", help=cpus)
-    add("--address", help="address of a Ray cluster: auto, host:port or ray://host:port")
+    _add_options(parser)
+    _add_response_options(parser)
     return parser.run(_run, argv)
 
 
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "policies", nargs="+", metavar="POLICY", help=f"{load.HELP}; {load.BEST_RESPONSE}"
+    )
+    parser.add_argument("--game", metavar="NAME", help=load.GAME_HELP)
+    parser.add_argument(
+        "--max",
+        type=command.number(0, kind=float),
+        metavar="X",
+        help="exit 1 if a NashConv is above X",
+    )
+    parser.add_argument(
+        "--deterministic", action="store_true", help="play the most probable action everywhere"
+    )
+    parser.add_argument(
+        "--losses",
+        type=command.number(0),
+        default=SHOWN_LOSSES,
+        metavar="N",
+        help="show the N largest losses (default: %(default)s)",
+    )
+    parser.add_argument("--trust", action="store_true", help="let model files run code")
+    parser.add_argument(
+        "--openspiel", action="store_true", help="measure with OpenSpiel too, and compare"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object, or a list of them"
+    )
+
+
+def _add_response_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "trained best responses",
+        "a lower bound of NashConv; the default in a game that has no exact measure",
+    )
+    group.add_argument(
+        "--respond", action="store_true", help="find a lower bound too, and its share of NashConv"
+    )
+    group.add_argument(
+        "--decisions",
+        type=command.number(1),
+        metavar="N",
+        help=f"number of decisions that each training run learns from ({budget.DECISIONS:,})",
+    )
+    group.add_argument(
+        "--hands",
+        type=command.number(budget.MIN_HANDS),
+        metavar="N",
+        help="number of hands on which each player's response is measured "
+        f"({budget.HANDS:,}; with a tree {budget.TREE_HANDS:,})",
+    )
+    group.add_argument(
+        "--seeds",
+        metavar="SEEDS",
+        help=f"random seeds: 0-2, or 0,3,7, or a count ({len(budget.SEEDS)})",
+    )
+    group.add_argument(
+        "--cpus",
+        type=command.number(1),
+        metavar="N",
+        help="number of training runs at a time; more than 1 run on Ray (1)",
+    )
+    group.add_argument(
+        "--address", help="address of a Ray cluster: auto, host:port or ray://host:port"
+    )
+
+
 def _run(args: argparse.Namespace) -> int:
-    options = {
-        name: value for name in RESPONSE_OPTIONS if (value := getattr(args, name)) is not None
-    }
+    options = _response_options(args)
+    policies = load.load_policies(
+        args.policies, args.game, trust=args.trust, deterministic=args.deterministic
+    )
+    game = policies[0].game
+    if args.openspiel and not game.fits_tree:
+        raise UsageError(f"--openspiel measures on a tree, and {game.name} is too large for one")
+    if not game.is_exact:
+        return _bound(args, policies, options)
+    if options and not args.respond:
+        first = next(iter(options))
+        raise UsageError(f"--{first} requires --respond")
+    return _measure(args, policies, options)
+
+
+def _response_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of trained best responses that were given."""
+    options = {name: getattr(args, name) for name in RESPONSE_OPTIONS}
     if args.seeds is not None:
         from algorithms.sweeps.plan import parse_seeds
 
         options["seeds"] = parse_seeds(args.seeds)
-    loaded = load.load_policies(
-        args.policies, args.game, trust=args.trust, deterministic=args.deterministic
-    )
-    game = loaded[0].game
-    if args.openspiel and not game.fits_tree:
-        raise UsageError(f"--openspiel measures on a tree, and {game.name} is too large for one")
-    if options and game.is_exact and not args.respond:
-        raise UsageError(f"--{next(iter(options))} requires --respond")
-    return (_measure if game.is_exact else _bound)(args, loaded, options)
+    return {name: value for name, value in options.items() if value is not None}
 
 
-def _measure(args: argparse.Namespace, policies: Sequence[Policy], options: dict[str, Any]) -> int:
+def _measure(
+    args: argparse.Namespace, policies: Sequence[Policy], options: Mapping[str, Any]
+) -> int:
     """Print exact measures; with `--respond`, lower bounds beside them."""
     reports = []
-    with progress("measuring", len(policies)) as bar:
+    with progress("measuring", len(policies)) as show:
         for source, policy in zip(args.policies, policies, strict=True):
             reports.append(measure_report.report(source, policy, openspiel=args.openspiel))
-            bar(len(reports), source)
-    found = [measure_report.to_json(item) for item in reports] if args.json else []
+            show(len(reports), source)
+    results = [measure_report.to_json(report) for report in reports] if args.json else []
     texts = [_text(reports, args.losses)]
     if args.respond:
         from algorithms.lower_bound import bound_with_bar, to_json, to_text
 
-        for place, (item, policy) in enumerate(zip(reports, policies, strict=True)):
-            bound, gains = bound_with_bar(item.source, policy, **options), item.measure.gains
-            texts.append(to_text(item.source, bound, exact=gains))
+        for index, report in enumerate(reports):
+            bound = bound_with_bar(report.source, report.policy, **options)
+            gains = report.measure.gains
+            texts.append(to_text(report.source, bound, exact=gains))
             if args.json:
-                share = {"share_found": bound.share_of(gains)}
-                found[place]["lower_bound"] = to_json(item.source, bound) | share
-    _print(args, found, texts)
-    above = _report_above(args, [item.measure.nash_conv for item in reports])
-    disagreeing = [item.source for item in reports if not item.agrees]
+                lower_bound = to_json(report.source, bound)
+                lower_bound["share_found"] = bound.share_of(gains)
+                results[index]["lower_bound"] = lower_bound
+    _print(args, results, texts)
+    is_above = _report_above(args, [report.measure.nash_conv for report in reports])
+    disagreeing = [report.source for report in reports if not report.agrees]
     for source in disagreeing:
         print(f"{source}: OpenSpiel disagrees", file=sys.stderr)
-    return command.EXIT_FAILED if above or disagreeing else command.EXIT_OK
+    return command.EXIT_FAILED if is_above or disagreeing else command.EXIT_OK
 
 
-def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: dict[str, Any]) -> int:
+def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: Mapping[str, Any]) -> int:
     """Print lower bounds of the policies, beside that of uniform play."""
     from algorithms.lower_bound import bound_with_bar, to_json, to_text
     from algorithms.self_play.states import origin
@@ -111,32 +165,37 @@ def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: dict[s
         f"{game.name} has no exact measure: training best responses for a lower bound of NashConv",
         file=sys.stderr,
     )
-    known = dict(zip(args.policies, policies, strict=True)) | {UNIFORM: Policy.uniform(game)}
-    bounds = {name: bound_with_bar(name, policy, **options) for name, policy in known.items()}
-    found, uniform = [(name, bounds[name]) for name in args.policies], bounds[UNIFORM]
-    _print(
-        args,
-        [to_json(name, bound, uniform=uniform) for name, bound in found],
-        [to_text(name, bound, uniform=uniform) for name, bound in found],
-    )
-    at_least = [bound.nash_conv_at_least for _, bound in found]
-    above = _report_above(args, at_least)
-    if args.max is not None and not above:
-        why = "but a bound cannot show that NashConv is small"
-        raise UsageError(f"--max {args.max:g}: NashConv is at least {max(at_least):.6g}, {why}")
-    return command.EXIT_FAILED if above else command.EXIT_OK
+    by_name = dict(zip(args.policies, policies, strict=True))
+    by_name[UNIFORM] = Policy.uniform(game)
+    bounds = {name: bound_with_bar(name, policy, **options) for name, policy in by_name.items()}
+    uniform = bounds[UNIFORM]
+    results = [to_json(name, bounds[name], uniform=uniform) for name in args.policies]
+    texts = [to_text(name, bounds[name], uniform=uniform) for name in args.policies]
+    _print(args, results, texts)
+    at_least = [bounds[name].nash_conv_at_least for name in args.policies]
+    is_above = _report_above(args, at_least)
+    if args.max is not None and not is_above:
+        raise UsageError(
+            f"--max {args.max:g}: NashConv is at least {max(at_least):.6g}, "
+            "but a bound cannot show that NashConv is small"
+        )
+    return command.EXIT_FAILED if is_above else command.EXIT_OK
 
 
-def _text(reports: Sequence[measure_report.Report], max_losses: int) -> str:
+def _text(reports: Sequence[MeasureReport], max_losses: int) -> str:
     if len(reports) > 1:
         return measure_report.overview(reports)
-    more = " (--losses N)" if len(reports[0].measure.losses) > max_losses > 0 else ""
-    return f"{measure_report.to_text(reports[0], max_losses=max_losses)}{more}"
+    text = measure_report.to_text(reports[0], max_losses=max_losses)
+    if len(reports[0].measure.losses) > max_losses > 0:
+        text += " (--losses N)"
+    return text
 
 
-def _print(args: argparse.Namespace, found: list[dict[str, Any]], texts: list[str]) -> None:
-    as_json = json.dumps(found[0] if len(found) == 1 else found)
-    print(as_json if args.json else "\n\n".join(texts))
+def _print(args: argparse.Namespace, results: list[dict[str, Any]], texts: list[str]) -> None:
+    if args.json:
+        print(json.dumps(results[0] if len(results) == 1 else results))
+    else:
+        print("\n\n".join(texts))
 
 
 def _report_above(args: argparse.Namespace, nash_convs: Sequence[float]) -> bool:

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.nashconv import evaluate_policy, joint_policy
+from algorithms.nashconv import joint_policy
 from algorithms.policies import load_policy
 from algorithms.policies.load import BEST_RESPONSE
 from kuhn_bridge import Policy
@@ -74,9 +75,9 @@ def test_a_game_of_three(capsys):
     found = play(capsys, f"random:1 --game {game} --hands 2000")
     assert found["game"] == game
     assert tuple(found["against"]) == OPPONENTS
-    assert set(found["against"]["uniform"]) == {"player_0", "player_1", "player_2", "both"}
+    assert set(found["against"]["uniform"]) == {"player_0", "player_1", "player_2", "all"}
     response = found["against"][BEST_RESPONSE]
-    assert response["both"]["exact"] < found["against"]["uniform"]["both"]["exact"]
+    assert response["all"]["exact"] < found["against"]["uniform"]["all"]["exact"]
 
 
 def test_an_opponents_file_names_the_game(tmp_path, capsys):

@@ -13,7 +13,7 @@ import pytest
 
 from algorithms import play
 from algorithms.games import load_game
-from algorithms.playing.terminal import HELP, Sitting, chips
+from algorithms.playing.terminal import HELP, TerminalGame, chips
 from algorithms.policies import load_policy
 from tests.games import DICE, KUHN3, LEDUC
 
@@ -44,18 +44,18 @@ class Person:
         return [line.removeprefix(mark) for line in self.lines if line.startswith(mark)]
 
 
-def seated(name: str, ask, tell, *sources: str, seed: int = 5) -> Sitting:
+def seated(name: str, ask, tell, *sources: str, seed: int = 5) -> TerminalGame:
     policies = {source: load_policy(source, name) for source in sources}
-    return Sitting(load_game(name), policies, random.Random(seed), ask, tell)
+    return TerminalGame(load_game(name), policies, random.Random(seed), ask, tell)
 
 
 @pytest.mark.parametrize("name", ["kuhn", LEDUC, DICE, KUHN3])
 def test_whole_hands_with_costs_and_totals(name):
     game, person, sources = load_game(name), Person(30), ("random:1", "cfr+:50")
-    sitting = seated(name, person.ask, person.tell, *sources)
-    sitting.play()
+    terminal_game = seated(name, person.ask, person.tell, *sources)
+    terminal_game.play()
     told = re.findall(r"The hand: .+, player_0: ", "\n".join(person.lines))
-    assert len(sitting.results) == len(told) == 30
+    assert len(terminal_game.results) == len(told) == 30
     seats = [int(line.removesuffix(".")[-1]) for line in person.marked("Hand ")]
     assert seats == [hand % game.num_players for hand in range(31)]
     labels = {game.infoset_label(infoset): infoset for infoset in range(len(game.tree.keys))}
@@ -65,14 +65,16 @@ def test_whole_hands_with_costs_and_totals(name):
         infoset = labels[where.removesuffix(".")]
         actions = game.tree.legal[infoset].nonzero()[0].tolist()
         words = [game.action_label(infoset, action) for action in actions]
-        slot = int(game.tree.first_slot[infoset]) + words.index(move)
-        found = {source: float(sitting.costs[source][slot]) for source in sources}
+        slot = int(game.tree.first_choice[infoset]) + words.index(move)
+        found = {source: float(terminal_game.costs[source][slot]) for source in sources}
         totals = {source: totals[source] + cost for source, cost in found.items()}
         wanted = ", ".join(f"{chips(cost)} against {source}" for source, cost in found.items())
         assert said == f"{move} cost {wanted}."
-    assert sitting.given_away == pytest.approx(totals)
+    assert terminal_game.total_costs == pytest.approx(totals)
     last = person.lines[-1]
-    assert last.startswith(f"After 30 hands: {chips(sum(sitting.results), signed=True)} (95% inter")
+    assert last.startswith(
+        f"After 30 hands: {chips(sum(terminal_game.results), signed=True)} (95% inter"
+    )
     worth = load_policy("cfr+:50", name).measure().values
     fair = sum(worth) * 30 / len(worth)
     assert f"With cfr+:50 in every seat, yours are worth {fair:+z.2f}." in last
@@ -81,15 +83,23 @@ def test_whole_hands_with_costs_and_totals(name):
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_move_by_number_by_name_or_by_its_first_letters(answer):
     lines, answers = [], iter([answer, "q"])
-    sitting = seated(LEDUC, lambda _: next(answers), lines.append, "uniform")
-    tree = sitting.game.tree
+    terminal_game = seated(LEDUC, lambda _: next(answers), lines.append, "uniform")
+    tree = terminal_game.game.tree
     node = next(node for node in tree.members.tolist() if tree.legal[tree.infoset[node]].all())
     if (place := ANSWERS[answer]) is not None:
-        assert sitting.decide(node) == place
+        assert terminal_game.chosen_child(node) == place
     else:
         with pytest.raises(EOFError):
-            sitting.decide(node)
+            terminal_game.chosen_child(node)
         assert lines[-1] == HELP
+
+
+@pytest.mark.parametrize(("hands", "shown"), [(29, False), (30, True)])
+def test_an_interval_needs_enough_hands(hands, shown):
+    """Two equal results would have a standard error of 0."""
+    person = Person(hands)
+    seated("kuhn", person.ask, person.tell, "uniform").play()
+    assert ("95% interval" in person.lines[-1]) == shown
 
 
 def test_a_policy_that_never_arrives_gives_no_cost():

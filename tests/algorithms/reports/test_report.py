@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from algorithms import nashconv, report, sweep, train_ppo
+from algorithms.compiled.nashconv import action_values, expected_values
 from algorithms.games import load_game
 from algorithms.lower_bound import Gain, LowerBound, SeatBound
-from algorithms.nashconv import action_values, expected_values
 from algorithms.policies import Policy, load_policy
-from algorithms.reports import document, writing
+from algorithms.reports import document, html_page, writing
 from algorithms.reports.document import game_document, game_facts
-from algorithms.reports.writing import entry, report_document, write_document
+from algorithms.reports.writing import report_document, reported_policy, write_document
 from algorithms.self_play.curve import Point, to_csv
 from algorithms.self_play.settings import configure
 from algorithms.sweeps.plan import Plan
@@ -70,8 +70,8 @@ def test_the_tree_of_the_document_is_the_games(name):
         ("children", np.diff(tree.first_child)),
         ("infoset", tree.infoset),
         ("owner", tree.owner),
-        ("slots", np.diff(tree.first_slot)),
-        ("slot_action", tree.slots[:, 3]),
+        ("slots", np.diff(tree.first_choice)),
+        ("slot_action", tree.choice_action),
     ):
         assert (array(found[field]) == wanted).all()
     rows = np.array(found["returns"])[array(found["return_index"])]
@@ -84,7 +84,8 @@ def test_the_tree_of_the_document_is_the_games(name):
     assert labels == [label for node in nodes for label in game.chance_labels(node)]
     words = [found["labels"][place] for place in array(found["slot_label"])]
     assert words == [
-        game.action_label(int(row), int(action)) for row, action in tree.slots[:, [0, 3]]
+        game.action_label(int(row), int(action))
+        for row, action in zip(tree.choice_infoset, tree.choice_action, strict=True)
     ]
     assert found["keys"] == list(tree.keys)
 
@@ -171,7 +172,7 @@ def test_a_native_game_reports_what_its_tree_would():
     large = altered(small, fits_tree=False)
     assert large.native is not None
     wanted = Policy.uniform(small).measure()
-    found = game_document(large, [entry("uniform", Policy(large, native.uniform()))])
+    found = game_document(large, [reported_policy("uniform", Policy(large, native.uniform()))])
     (policy,) = found["policies"]
     for field in ("nash_conv", "gains"):
         assert policy[field] == pytest.approx(getattr(wanted, field), abs=1e-6)
@@ -373,14 +374,14 @@ def test_no_text_ends_the_element_that_it_stands_in(tmp_path):
 def test_the_joined_script_is_a_module_that_parses(tmp_path):
     node = need(shutil.which("node"), "node")
     path = tmp_path / "page.mjs"
-    path.write_text(writing.joined_script())
+    path.write_text(html_page.joined_script())
     assert "import {" not in path.read_text()
     done = subprocess.run([node, "--check", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_every_module_of_the_report_is_used_and_served():
-    served = set(writing.page_assets(report_document(["uniform"])))
+    served = set(html_page.page_assets(report_document(["uniform"])))
     own = {f"/report/{path.name}" for path in (WEB / "report").iterdir() if path.suffix == ".js"}
     assert own <= served
     for name in own:
@@ -423,7 +424,7 @@ INKS = ("colour-0", "colour-1", "colour-2", "colour-3", "colour-4", "colour-refe
 @pytest.mark.parametrize("ink", [*INKS, "quiet", "good"])
 def test_names_in_colour_stand_out(scheme, ground, ink):
     """The ratio of WCAG 2 between text and its ground."""
-    common, own = ((WEB / name).read_text() for name in writing.STYLES)
+    common, own = ((WEB / name).read_text() for name in html_page.STYLESHEETS)
     parts = common.split("@media", 2)[: 2 if scheme == "dark" else 1]
     colours = dict(re.findall(r"--([\w-]+): (#\w{6})", "".join(parts)))
     for name, *pair in re.findall(r"\.([\w-]+) \{\n  --own: light-dark\((#\w+), (#\w+)\)", own):

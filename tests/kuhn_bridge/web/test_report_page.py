@@ -12,15 +12,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from algorithms.compiled.nashconv import action_values
 from algorithms.games import load_game
 from algorithms.lower_bound import Gain, LowerBound, SeatBound
-from algorithms.nashconv import action_values
 from algorithms.play import _files
 from algorithms.policies import load_policy
 from algorithms.policies.load import open_source
 from algorithms.reports import document
-from algorithms.reports.document import Entry, game_document
-from algorithms.reports.writing import entry, report_document, write_document
+from algorithms.reports.document import ReportedPolicy, game_document
+from algorithms.reports.writing import report_document, reported_policy, write_document
 from algorithms.self_play.curve import Point, to_csv
 from algorithms.support.server import Server
 from tests.algorithms.reports.test_report import GAMES, array, measured, without_measure
@@ -171,7 +171,7 @@ def see_decision(page, game, infoset, theirs):
     best = game.action_label(infoset, theirs["best_response_players"][owner][key])
     assert best in page.locator(".facts tbody tr:first-child .best").text_content().split(" or ")
     found = action_values(tree, load_policy(theirs["source"], game).table)
-    slots = slice(*tree.first_slot[infoset : infoset + 2].tolist())
+    slots = slice(*tree.first_choice[infoset : infoset + 2].tolist())
     values = shown(page, ".moves [data-policy='0'] .value")
     assert [v for v, _ in values] == pytest.approx(found.values[slots], rel=1e-5, abs=1e-7)
     assert all(agrees(text, value) for value, text in values)
@@ -327,7 +327,7 @@ class Mirror:
             infoset = int(tree.infoset[self.node])
             weights = tree.chance_probability[first:last].astype(np.float32)
             if infoset >= 0:
-                start, stop = tree.first_slot[infoset : infoset + 2].tolist()
+                start, stop = tree.first_choice[infoset : infoset + 2].tolist()
                 weights = self.policies[0]["probabilities"][start:stop]
             left, possible = next(self.draws), np.flatnonzero(weights > 0).tolist()
             chosen = possible[-1]
@@ -342,10 +342,10 @@ class Mirror:
 
     def move(self, place):
         infoset = int(self.tree.infoset[self.node])
-        slot = int(self.tree.first_slot[infoset]) + place
+        slot = int(self.tree.first_choice[infoset]) + place
         costs = [float(policy["costs"][slot]) for policy in self.policies[:2]]
         self.costs = [total + cost for total, cost in zip(self.costs, costs, strict=True)]
-        label = self.game.action_label(infoset, int(self.tree.slots[slot, 3]))
+        label = self.game.action_label(infoset, int(self.tree.choice_action[slot]))
         against = ("this opponent", self.policies[1]["name"])
         said = ", ".join(f"{in_chips(c)} against {a}" for c, a in zip(costs, against, strict=True))
         self.judged.append(f"{label} cost {said}")
@@ -413,7 +413,7 @@ def test_whole_hands_at_the_table(browser, folder, name):
                 page.locator("#own-moves button").first.focus()
             while not mirror.is_over:
                 infoset = int(game.tree.infoset[mirror.node])
-                place = rng.randrange(int(np.diff(game.tree.first_slot)[infoset]))
+                place = rng.randrange(int(np.diff(game.tree.first_choice)[infoset]))
                 if place < 9:
                     page.keyboard.press(str(place + 1))
                 else:
@@ -512,7 +512,8 @@ LONG = "model-with-a-very-long-name-" * 4
 def test_long_names_and_many_policies_stay_inside(browser, folder, width):
     game = load_game(DICE)
     entries = [
-        entry("random:1", load_policy(f"random:{n}", game), name=f"{LONG}{n}") for n in range(7)
+        reported_policy("random:1", load_policy(f"random:{n}", game), name=f"{LONG}{n}")
+        for n in range(7)
     ]
     address = saved(folder / "many.html", game_document(game, entries, entries[0]))
     with opened(browser, address, viewport={"width": width, "height": 800}) as page:
@@ -580,7 +581,7 @@ def test_a_bound_is_at_least_with_its_interval(browser, folder):
     seats = [SeatBound(seat, Gain("warm", 0.2, 0.018), 1, 9.0) for seat in (0, 1)]
     game = without_measure(load_game(KUHN3))
     policy = load_policy("uniform", game)
-    bound = Entry(
+    bound = ReportedPolicy(
         name="model.zip", policy=policy, measure=LowerBound("x", tuple(seats), 1_000, 1_000)
     )
     with opened(browser, saved(folder / "bound.html", game_document(game, [bound]))) as page:
@@ -594,7 +595,7 @@ def test_a_bound_is_at_least_with_its_interval(browser, folder):
 def test_what_was_not_measured_has_no_number(browser, folder):
     game = without_measure(load_game(KUHN3))
     notes = {"run": {"seconds": 32.769942829}}
-    one = Entry(name="model.zip", policy=load_policy("uniform", game), notes=notes)
+    one = ReportedPolicy(name="model.zip", policy=load_policy("uniform", game), notes=notes)
     with opened(browser, saved(folder / "unmeasured.html", game_document(game, [one]))) as page:
         assert page.get_by_text("NashConv was not measured.").is_visible()
         assert page.locator("data, #scale:visible, .players").count() == 0

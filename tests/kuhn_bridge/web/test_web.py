@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.kuhn_equilibria import nash
-from algorithms.nashconv import evaluate_policy
 from algorithms.playing import page
 from kuhn_bridge import Action, Policy
 from kuhn_bridge.rules import BETTING
@@ -90,11 +90,12 @@ def test_action_values_agree_with_the_tree() -> None:
 
 
 def test_every_module_that_the_page_imports_is_served() -> None:
-    assert set(page.PAGE) <= {path.name for path in WEB.iterdir()}
-    for name in page.PAGE:
+    served = set(page.page_files())
+    assert served <= {path.name for path in WEB.iterdir()}
+    for name in served:
         text = (WEB / name).read_text()
         imported = re.findall(r'(?:from "\./|href="|src=")([\w.]+)"', text)
-        assert set(imported) <= set(page.PAGE), name
+        assert set(imported) <= served, name
         assert "://" not in text.replace("http://www.w3.org/2000/svg", ""), name
 
 
