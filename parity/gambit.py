@@ -25,7 +25,7 @@ GAMBIT = Group("gambit")
 EXACT = 1e-12
 LP_TOLERANCE = 1e-8  # of linear programs in floating point
 LEDUC, LIARS_DICE = "leduc_poker", "liars_dice(numdice=1,dice_sides=3)"
-LARGEST_LP = 1_000  # slots; Gambit's dense simplex takes more than ten minutes for Leduc's 2,184
+LARGEST_LP = 1_000  # choices; Gambit's dense simplex takes more than ten minutes for Leduc's 2,184
 RANDOM_GAMES, RANDOM_GAMES_QUICK = 12, 3
 MAX_DEPTH = 7  # of a random game
 POLICIES = 3  # random ones per game
@@ -124,7 +124,7 @@ def _check_value(
             continue
         game = _read_by_gambit(tree, labels)
         solution = solve(tree)
-        if tree.num_slots <= LARGEST_LP:
+        if tree.num_choices <= LARGEST_LP:
             rational = name == KUHN
             solved = pygambit.nash.lp_solve(game, rational=rational)
             theirs = float(solved.equilibrium.payoffs[next(iter(game.players))])

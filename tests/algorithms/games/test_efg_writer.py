@@ -60,7 +60,7 @@ def written(tmp_path, tree, labels, players=("A", "B")):
 def test_a_game_reads_back_with_the_same_measures(name, tmp_path):
     game = load_game(name)
     again = read_efg(written(tmp_path, game.tree, game, game.agents)).tree
-    assert (again.num_nodes, again.num_slots) == (game.tree.num_nodes, game.tree.num_slots)
+    assert (again.num_nodes, again.num_choices) == (game.tree.num_nodes, game.tree.num_choices)
     # Rows may have another order, so that the keys say which is which.
     rows = {(p, k): i for i, (p, k) in enumerate(zip(again.owner, keys(again), strict=True))}
     order = [rows[p, k] for p, k in zip(game.tree.owner, keys(game.tree), strict=True)]
