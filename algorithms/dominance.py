@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from algorithms.compiled.jit import compiled
+from algorithms.compiled.nashconv import reach_probabilities
 from algorithms.linear_program import payoff_matrix
-from algorithms.nashconv import reach_probabilities
 from algorithms.support.arrays import BoolArray, Float64Array
 from algorithms.tree import Tree
 from kuhn_bridge.errors import GameError
@@ -68,19 +68,26 @@ def eliminate(tree: Tree, *, strict: bool = False) -> Elimination:
         for player in PLAYERS:
             played, plans[player] = plans[player].any(axis=0), plans[player][undominated[player]]
             removed = np.flatnonzero(played & ~plans[player].any(axis=0)) - 1
-            removals += [Removal(len(sizes), *tree.slots[s, [0, 3]].tolist()) for s in removed]
+            removals += [
+                Removal(
+                    round=len(sizes),
+                    infoset=int(tree.choice_infoset[choice]),
+                    action=int(tree.choice_action[choice]),
+                )
+                for choice in removed
+            ]
             payoffs[player] = payoffs[player][np.ix_(undominated[player], undominated[1 - player])]
         sizes.append((len(plans[0]), len(plans[1])))
 
 
 def reduced_strategies(tree: Tree, player: int) -> Float64Array:
     """All pure strategies of a player as realization plans of 0 and 1: `(strategies, S + 1)`."""
-    plans = np.zeros((1, tree.num_slots + 1))
+    plans = np.zeros((1, tree.num_choices + 1))
     plans[0, 0] = 1
     for infoset in np.flatnonzero(tree.owner == player):  # parents first
         arrives = plans[:, tree.parent_sequence[infoset]] > 0
         choices = []
-        for slot in range(tree.first_slot[infoset], tree.first_slot[infoset + 1]):
+        for slot in range(tree.first_choice[infoset], tree.first_choice[infoset + 1]):
             choice = plans[arrives]
             choice[:, slot + 1] = 1
             choices.append(choice)

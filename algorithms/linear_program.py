@@ -22,7 +22,7 @@ def solve_zero_sum(tree: Tree) -> Solution:
     if tree.num_players != 2 or np.abs(tree.returns.sum(axis=0)).max() > 1e-9:
         raise GameError(f"{tree.name} is not a two-player zero-sum game; linear programs need one")
     plans, values = zip(*(_maxmin(tree, player) for player in PLAYERS), strict=True)
-    plan = np.where(tree.slots[:, 1] == 0, plans[0][1:], plans[1][1:])
+    plan = np.where(tree.choice_owner == 0, plans[0][1:], plans[1][1:])
     policy = tree.normalized(np.maximum(plan, 0), above=1e-12)
     return Solution(policy, (values[0] - values[1]) / 2)
 
@@ -57,17 +57,17 @@ def _constraints(tree: Tree, player: int) -> Float64Array:
     The empty sequence has probability 1; an information set's slots sum to its parent sequence.
     """
     infosets = np.flatnonzero(tree.owner == player)
-    matrix = np.zeros((len(infosets) + 1, tree.num_slots + 1))
+    matrix = np.zeros((len(infosets) + 1, tree.num_choices + 1))
     matrix[0, 0] = 1
     for row, infoset in enumerate(infosets, start=1):
-        matrix[row, tree.first_slot[infoset] + 1 : tree.first_slot[infoset + 1] + 1] = 1
+        matrix[row, tree.first_choice[infoset] + 1 : tree.first_choice[infoset + 1] + 1] = 1
         matrix[row, tree.parent_sequence[infoset]] = -1
     return matrix
 
 
 def payoff_matrix(tree: Tree, player: int) -> Float64Array:
     """A player's payoffs by its own and the opponent's sequence: `(S + 1, S + 1)`."""
-    matrix = np.zeros((tree.num_slots + 1,) * 2)
+    matrix = np.zeros((tree.num_choices + 1,) * 2)
     sequences = tree.terminal_sequence[player], tree.terminal_sequence[1 - player]
     np.add.at(matrix, sequences, tree.terminal_payoff[player])
     return matrix

@@ -34,12 +34,12 @@ class SamplingSolver(BaseSolver):
             raise GameError(f"{tree.name} has one player; sampling needs two or more: use cfr+")
         self.name = name
         self._random: Any = np.random.SeedSequence(seed).generate_state(1, np.uint64)
-        self._policy = np.zeros(tree.num_slots)
+        self._policy = np.zeros(tree.num_choices)
 
     def _advance(self, iterations: int) -> None:
         """Take one sample per player and iteration."""
         t = self.tree
-        nodes = t.first_child, t.player, t.infoset, t.first_slot, t.chance_probability, t.returns
+        nodes = t.first_child, t.player, t.infoset, t.first_choice, t.chance_probability, t.returns
         sums = self._regret, self._policy_sum, self._policy
         _sample(self.name == "es-mccfr", nodes, sums, self._random, self._span(iterations))
 
@@ -73,7 +73,7 @@ def _sample_external(
     First downwards, from each of its decisions to the next ones, which `_next_decision` samples
     after each action; then upwards, the last decision first.
     """
-    first_child, actor, infoset, first_slot, _, returns = arrays
+    first_child, actor, infoset, first_choice, _, returns = arrays
     regret, _, policy = sums
     (decisions, successor), values = scratch
     count = 0
@@ -93,7 +93,7 @@ def _sample_external(
         first, stop = first_child[decisions[expanded]], first_child[decisions[expanded] + 1]
     for number in range(count - 1, -1, -1):
         node = decisions[number]
-        start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
+        start, stop = first_choice[infoset[node]], first_choice[infoset[node] + 1]
         offset, mean = first_child[node] - start, 0.0
         _match_regrets(regret, start, stop, policy)
         for slot in range(start, stop):
@@ -108,14 +108,14 @@ def _next_decision(
     node: int, player: int, arrays: _Arrays, sums: _Sums, random: UInt64Array
 ) -> int:
     """The player's next decision, or a terminal node, with chance and the others sampled."""
-    first_child, actor, infoset, first_slot, chance, returns = arrays
+    first_child, actor, infoset, first_choice, chance, returns = arrays
     regret, policy_sum, policy = sums
     while actor[node] != player and actor[node] != TERMINAL:
         child = first_child[node]
         if actor[node] == CHANCE:
             node = child + _draw(chance, child, first_child[node + 1], random)
             continue
-        start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
+        start, stop = first_choice[infoset[node]], first_choice[infoset[node] + 1]
         _match_regrets(regret, start, stop, policy)
         if actor[node] == (player + 1) % len(returns):  # so each player's policy counts once
             for slot in range(start, stop):
@@ -135,7 +135,7 @@ def _sample_outcome(
     it, whatever the others play. (If the others played their policies, actions that they never play
     would drop out of the average, and it would converge to something else.)
     """
-    first_child, actor, infoset, first_slot, chance, returns = arrays
+    first_child, actor, infoset, first_choice, chance, returns = arrays
     regret, policy_sum, policy = sums
     averaged = (player + 1) % len(returns)
     # Probabilities of the hand: chance's, of the draws of exploring players, of other policies.
@@ -146,7 +146,7 @@ def _sample_outcome(
             node = child + _draw(chance, child, first_child[node + 1], random)
             chance_reach *= chance[node]
             continue
-        start, stop = first_slot[infoset[node]], first_slot[infoset[node] + 1]
+        start, stop = first_choice[infoset[node]], first_choice[infoset[node] + 1]
         _match_regrets(regret, start, stop, policy)
         k = _draw(policy, start, stop, random)
         if actor[node] == averaged:
@@ -167,7 +167,7 @@ def _sample_outcome(
         at, chosen = path[:, step]
         regret[chosen] += value
         value *= policy[chosen]
-        for slot in range(first_slot[at], first_slot[at + 1]):
+        for slot in range(first_choice[at], first_choice[at + 1]):
             regret[slot] -= value
 
 

@@ -1,10 +1,21 @@
 """Any finite sequential game with perfect recall as flat, read-only arrays.
 
-A joint policy is float64 `(information sets, actions)`: one row per information set, one column
-per action ID, illegal actions 0. A *slot* is one legal action at one information set; slots are
-numbered by information set, then by action ID. A *sequence* is a player's own slots so far. With
-perfect recall the last slot determines it, so sequence 0 is the empty one, and sequence `slot + 1`
-ends in `slot` (the sequence form, von Stengel 1996).
+A joint policy is float64 `(I, A)`: one row per information set, one column per action ID, illegal
+actions 0. Three more words (those of the sequence form, von Stengel 1996):
+
+- A *choice* is one legal action at one information set. Choices are numbered by information set,
+  then by action ID.
+- A *sequence* of a player is the list of its own choices so far. With perfect recall the last
+  choice determines it. So sequence 0 is the empty one, and sequence `choice + 1` ends in `choice`.
+- The *parent sequence* of an information set is its owner's sequence when it arrives there.
+
+For example, a player that checks or bets, and may later have to answer a bet:
+
+    information set     choices             sequences               parent sequence
+                                            0: nothing chosen yet
+    0: to start         0 check, 1 bet      1: check   2: bet       0
+    1: after check-bet  2 call,  3 fold     3: check, call          1
+                                            4: check, fold
 """
 
 import sys
@@ -21,7 +32,15 @@ import numpy.typing as npt
 from algorithms.support import arrays
 from kuhn_bridge.errors import GameError
 
-CHANCE, TERMINAL = -1, -4  # as OpenSpiel numbers them
+# Who acts at a node where no player does, as OpenSpiel numbers it.
+CHANCE = -1
+TERMINAL = -4
+
+# The columns of `SequenceForm.indices`, as far as its rows are choices.
+INFOSET = 0
+OWNER = 1
+PARENT = 2
+ACTION = 3
 
 
 class Visit(NamedTuple):
@@ -36,9 +55,24 @@ class Visit(NamedTuple):
     returns: Sequence[float] = ()
 
 
+class SequenceForm(NamedTuple):
+    """A tree in two arrays for `algorithms.compiled.nashconv`: each adds to the cost of a call.
+
+    Here every player has an empty sequence of its own: sequence p < P is that of player p, and
+    sequence P + c ends in choice c.
+    """
+
+    # (C + Z, max(4, P)): for each choice its information set, owner, parent sequence and action ID;
+    # then for each terminal node the players' sequences.
+    indices: arrays.UInt32Array
+    # (Z + 1, P): for each terminal node `Tree.terminal_payoff`; in the last row the largest
+    # absolute return.
+    payoffs: arrays.Float64Array
+
+
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A game of N nodes, Z of them terminal, I information sets, S slots, A actions, P players.
+    """A game of N nodes, Z of them terminal, I information sets, C choices, A actions, P players.
 
     Nodes are numbered breadth first: parents come before children, and the children of node `n` are
     `first_child[n]` up to `first_child[n + 1]`.
@@ -52,7 +86,7 @@ class Tree:
     action: arrays.Int32Array  # (N,) the action ID that leads here, -1 at the root
     chance_probability: arrays.Float64Array  # (N,) of the step to here, 1 after a player's action
     chance_reach: arrays.Float64Array  # (N,) the product of `chance_probability` from the root
-    sequence: arrays.Int32Array  # (P, N) each player's sequence
+    sequence: arrays.Int32Array  # (P, N) each player's sequence: 0, or its last choice + 1
     returns: arrays.Float64Array  # (P, N) 0 where the game is not over
     terminals: arrays.Int32Array  # (Z,) nodes
     terminal_sequence: arrays.Int32Array  # (P, Z) `sequence` at the terminals
@@ -60,10 +94,11 @@ class Tree:
     keys: tuple[str, ...]  # (I,) information state strings; an owner's earlier sets come first
     owner: arrays.Int8Array  # (I,) the player who acts
     legal: arrays.BoolArray  # (I, A)
-    first_slot: arrays.Int32Array  # (I + 1,)
-    slots: arrays.Int32Array  # (S, 4) information set, owner, parent sequence, action ID
+    first_choice: arrays.Int32Array  # (I + 1,) choices of `i`: `first_choice[i]` to `[i + 1]`
+    choice_infoset: arrays.Int32Array  # (C,)
+    choice_action: arrays.Int32Array  # (C,) action ID
     parent_sequence: arrays.Int32Array  # (I,) the owner's sequence when it arrives
-    members: arrays.Int32Array  # (decision nodes,) by information set, depth first within one
+    members: arrays.Int32Array  # (decision nodes,) nodes by information set, depth first within one
     first_member: arrays.Int32Array  # (I + 1,)
 
     def __post_init__(self) -> None:
@@ -74,44 +109,81 @@ class Tree:
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """The number of nodes, N."""
         return len(self.player)
 
     @property
+    def num_choices(self) -> int:
+        """The number of choices, C; there are C + 1 sequences."""
+        return len(self.choice_action)
+
+    @property
     def num_slots(self) -> int:
-        """S."""
-        return int(self.first_slot[-1])
+        """Replaced by `num_choices`."""
+        return self.num_choices
+
+    @property
+    def first_slot(self) -> arrays.Int32Array:
+        """Replaced by `first_choice`."""
+        return self.first_choice
 
     @cached_property
-    def sequence_form(self) -> tuple[arrays.UInt32Array, arrays.Float64Array]:
-        """The game in two arrays, because each array adds to the cost of a compiled call.
+    def slots(self) -> arrays.Int32Array:
+        """Replaced by `choice_infoset`, `choice_owner`, `choice_parent` and `choice_action`."""
+        columns: Any = (
+            self.choice_infoset,
+            self.choice_owner,
+            self.choice_parent,
+            self.choice_action,
+        )
+        return np.column_stack(columns).astype(np.int32)
 
-        Here sequence p < P is the empty one of player p, and sequence P + s ends in slot s.
-        Indices `(S + Z, max(4, P))`: `slots`, then `terminal_sequence`. Payoffs `(Z + 1, P)`:
-        `terminal_payoff`, and in the last row the largest absolute return.
-        """
-        count, players = self.num_slots, self.num_players
-        indices = np.zeros((count + len(self.terminals), max(4, players)), np.uint32)
-        indices[:count, :4] = self.slots
-        parents, ends = self.slots[:, 2], self.terminal_sequence.T
-        indices[:count, 2] = np.where(parents, parents + players - 1, self.slots[:, 1])
-        indices[count:, :players] = np.where(ends, ends + players - 1, np.arange(players))
-        largest = np.full((1, players), np.abs(self.returns).max())
-        return indices, np.concatenate([self.terminal_payoff.T, largest])
+    @cached_property
+    def choice_owner(self) -> arrays.Int8Array:
+        """The player who makes each choice: `(C,)`."""
+        return self.owner[self.choice_infoset]
+
+    @cached_property
+    def choice_parent(self) -> arrays.Int32Array:
+        """The owner's sequence before each choice: `(C,)`."""
+        return self.parent_sequence[self.choice_infoset]
+
+    @cached_property
+    def sequence_form(self) -> SequenceForm:
+        """The game in the two arrays that compiled code takes."""
+        choices = self.num_choices
+        players = self.num_players
+        terminals = len(self.terminals)
+        parent = self.choice_parent
+        indices = np.zeros((choices + terminals, max(4, players)), np.uint32)
+        indices[:choices, INFOSET] = self.choice_infoset
+        indices[:choices, OWNER] = self.choice_owner
+        indices[:choices, PARENT] = np.where(parent > 0, parent + players - 1, self.choice_owner)
+        indices[:choices, ACTION] = self.choice_action
+        ends = self.terminal_sequence.T  # (Z, P)
+        indices[choices:, :players] = np.where(ends > 0, ends + players - 1, np.arange(players))
+        largest_return = np.full((1, players), np.abs(self.returns).max())
+        return SequenceForm(
+            indices=indices, payoffs=np.concatenate([self.terminal_payoff.T, largest_return])
+        )
 
     def depths(self) -> arrays.IntpArray:
         """How many steps each node is from the root: `(N,)`."""
-        starts = [0]  # of the levels
-        while starts[-1] < self.num_nodes:
-            starts.append(int(self.first_child[starts[-1]]))
-        return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        level_starts = [0]
+        while level_starts[-1] < self.num_nodes:
+            # The first child of a level's first node with children is the first node of the next.
+            level_starts.append(int(self.first_child[level_starts[-1]]))
+        level_sizes = np.diff(level_starts)
+        return np.repeat(np.arange(len(level_sizes)), level_sizes)
 
     def history(self, node: int) -> list[int]:
         """The action IDs, chance's included, that lead to a node."""
-        actions, dtype = [], self.first_child.dtype.type  # another would convert the array
-        while node:
+        number = self.first_child.dtype.type  # a number of another type would convert the array
+        actions = []
+        while node > 0:
             actions.append(int(self.action[node]))
-            node = int(np.searchsorted(self.first_child, dtype(node), side="right")) - 1
+            # The parent is the last node whose children begin at `node` or before it.
+            node = int(np.searchsorted(self.first_child, number(node), side="right")) - 1
         return actions[::-1]
 
     def uniform(self) -> arrays.Float64Array:
@@ -123,19 +195,33 @@ class Tree:
         weights = np.random.default_rng(seed).exponential(size=self.legal.shape) * self.legal
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    def table_of(self, slot_values: npt.ArrayLike) -> arrays.Float64Array:
-        """Values `(S,)` as a new table `(I, A)`, 0 where an action is illegal."""
+    def table_of(self, choice_values: npt.ArrayLike) -> arrays.Float64Array:
+        """Values of choices `(C,)` as a new table `(I, A)`, 0 where an action is illegal."""
         table = np.zeros(self.legal.shape)
-        table[self.legal] = slot_values
+        table[self.legal] = choice_values
         return table
 
     def normalized(
-        self, slot_weights: arrays.Float64Array, above: float = 0.0
+        self, choice_weights: arrays.Float64Array, above: float = 0.0
     ) -> arrays.Float64Array:
-        """The policy `(I, A)` in proportion to weights `(S,)`; uniform if they sum to `above`."""
-        table = self.table_of(slot_weights)
-        sums = table.sum(axis=1, keepdims=True)
-        return np.where(sums > above, table / np.where(sums > above, sums, 1), self.uniform())
+        """The policy `(I, A)` in proportion to weights of choices `(C,)`.
+
+        It is uniform where the weights of an information set sum to `above` or less.
+        """
+        weights = self.table_of(choice_weights)
+        sums = weights.sum(axis=1, keepdims=True)
+        proportional = weights / np.where(sums > above, sums, 1)
+        return np.where(sums > above, proportional, self.uniform())
+
+
+class _Columns(NamedTuple):
+    """The five integers that a `TreeBuilder` collects per node, as columns `(N,)`."""
+
+    depth: arrays.Int32Array
+    parent: arrays.Int32Array
+    player: arrays.Int32Array
+    action: arrays.Int32Array
+    infoset: arrays.Int32Array
 
 
 class TreeBuilder:
@@ -151,13 +237,16 @@ class TreeBuilder:
         num_actions: int,
         infosets: Iterable[tuple[int, str]] = (),
     ) -> None:
-        self.name, self.num_players, self.num_actions = name, num_players, num_actions
+        self.name = name
+        self.num_players = num_players
+        self.num_actions = num_actions
         self.infosets = {infoset: number for number, infoset in enumerate(infosets)}
         self.key_bytes = 0
-        self._legal: dict[int, Sequence[int]] = {}
-        self._last: dict[int, int] = {}  # the last node of each depth
-        self._nodes = array("i")  # of each: depth, parent, player, action, information set
-        self._probability, self._returns = array("d"), array("d")
+        self._legal: dict[int, Sequence[int]] = {}  # by information set
+        self._last_at_depth: dict[int, int] = {}  # the last node of each depth
+        self._nodes = array("i")  # the five `_Columns` of the first node, of the second, ...
+        self._probability = array("d")
+        self._returns = array("d")
 
     def __len__(self) -> int:
         return len(self._probability)
@@ -175,8 +264,9 @@ class TreeBuilder:
                 raise GameError(
                     f"{self.name}: the legal actions at {key!r} are not always the same"
                 )
-        self._nodes.extend((depth, self._last.get(depth - 1, 0), player, action, infoset))
-        self._last[depth] = len(self._probability)
+        parent = self._last_at_depth.get(depth - 1, 0)
+        self._nodes.extend((depth, parent, player, action, infoset))
+        self._last_at_depth[depth] = len(self._probability)
         self._probability.append(probability)
         self._returns.extend(returns)
 
@@ -187,67 +277,98 @@ class TreeBuilder:
         if not self._legal:
             raise GameError(f"{self.name}: no player has a decision")
         keys = tuple(key for _, key in self.infosets)
-        legal = np.zeros((len(keys), self.num_actions), np.bool_)
-        for number, actions in self._legal.items():
-            if sorted(set(actions)) != list(actions):
-                where = f"the legal actions at {keys[number]!r}"
-                raise GameError(f"{self.name}: {where} are not in ascending order")
-            legal[number, actions] = True
-        nodes = np.frombuffer(self._nodes, np.int32).reshape(-1, 5).T
-        order = np.argsort(nodes[0], kind="stable")  # breadth first
-        depth, parent, actor, action, infoset = (column[order] for column in nodes)
-        player, parents = actor.astype(np.int8), np.argsort(order)[parent[1:]]
+        owner = np.array([player for player, _ in self.infosets], np.int8)
+        legal = self._legal_table(keys)
+
+        # Nodes were collected depth first; `order` lists them breadth first. Within a level they
+        # stay in order, so the children of one node are neighbours.
+        collected = _Columns(*np.frombuffer(self._nodes, np.int32).reshape(-1, 5).T)
+        order = np.argsort(collected.depth, kind="stable")
+        new_number = np.argsort(order)
+        nodes = _Columns(*(column[order] for column in collected))
+        player = nodes.player.astype(np.int8)
+        parents = new_number[nodes.parent[1:]]  # (N - 1,) of all nodes but the root
+        num_children = np.bincount(parents, minlength=len(order))
+        first_child = _starts(num_children) + np.int32(1)
         probability = np.frombuffer(self._probability, np.float64)[order]
-        first_child = _starts(np.bincount(parents, minlength=len(order))) + np.int32(1)
-        first_slot = _starts(legal.sum(axis=1))
-        decisions = np.flatnonzero(infoset >= 0)
-        members = decisions[np.lexsort((order[decisions], infoset[decisions]))].astype(np.int32)
-        first_member = _starts(np.bincount(infoset[decisions], minlength=len(legal)))
+
+        infoset_of_choice, action_of_choice = np.nonzero(legal)
+        first_choice = _starts(legal.sum(axis=1))
+
+        # Decision nodes by information set, and depth first within one.
+        decisions = np.flatnonzero(nodes.infoset >= 0)
+        by_infoset = np.lexsort((order[decisions], nodes.infoset[decisions]))
+        members = decisions[by_infoset].astype(np.int32)
+        first_member = _starts(np.bincount(nodes.infoset[decisions], minlength=len(legal)))
+
+        # Chance's reach probabilities and the players' sequences, level by level from the root.
         chance_reach = np.ones(len(order))
         sequence = np.zeros((self.num_players, len(order)), np.int32)
-        for start, stop in pairwise(np.cumsum(np.bincount(depth)).tolist()):
-            above, level = parents[start - 1 : stop - 1], np.arange(start, stop)
+        level_ends = np.cumsum(np.bincount(nodes.depth))
+        for start, stop in pairwise(level_ends.tolist()):
+            level = np.arange(start, stop)
+            above = parents[start - 1 : stop - 1]
             chance_reach[level] = chance_reach[above] * probability[level]
             sequence[:, level] = sequence[:, above]
             decided = player[above] >= 0
-            decision, child = above[decided], level[decided]
-            slot = first_slot[infoset[decision]] + child - first_child[decision]
-            sequence[player[decision], child] = slot + 1
-        owner = np.array([owner for owner, _ in self.infosets], np.int8)
-        before = sequence[owner, members[first_member[:-1]]]
-        forgotten = sequence[owner[infoset[members]], members] != before[infoset[members]]
+            decision = above[decided]
+            child = level[decided]
+            place = child - first_child[decision]  # among the legal actions
+            choice = first_choice[nodes.infoset[decision]] + place
+            sequence[player[decision], child] = choice + 1
+
+        parent_sequence = sequence[owner, members[first_member[:-1]]]
+        infoset_of_member = nodes.infoset[members]
+        own_sequence = sequence[owner[infoset_of_member], members]
+        forgotten = own_sequence != parent_sequence[infoset_of_member]
         if forgotten.any():
-            key = keys[infoset[members[forgotten.argmax()]]]
+            key = keys[infoset_of_member[forgotten.argmax()]]
             raise GameError(f"{self.name}: at {key!r} the player has forgotten its earlier actions")
-        at, slot_action = np.nonzero(legal)
+
         terminals = np.flatnonzero(player == TERMINAL).astype(np.int32)
+        # Returns were collected at the terminals only, depth first.
+        depth_first = terminals[np.argsort(order[terminals])]
         returns = np.zeros((self.num_players, len(order)))
-        # Collected depth first: the terminals in that order, then each one's column.
-        collected = np.frombuffer(self._returns, np.float64).reshape(-1, self.num_players)
-        returns[:, terminals[np.argsort(order[terminals])]] = collected.T
+        returns[:, depth_first] = (
+            np.frombuffer(self._returns, np.float64).reshape(-1, self.num_players).T
+        )
+        terminal_payoff = returns[:, terminals] * chance_reach[terminals]
         return Tree(
             name=self.name,
             num_players=self.num_players,
             first_child=first_child,
             player=player,
-            infoset=infoset,
-            action=action,
+            infoset=nodes.infoset,
+            action=nodes.action,
             chance_probability=probability,
             chance_reach=chance_reach,
             sequence=sequence,
             returns=returns,
             terminals=terminals,
             terminal_sequence=sequence[:, terminals].copy(),
-            terminal_payoff=np.ascontiguousarray(returns[:, terminals] * chance_reach[terminals]),
+            terminal_payoff=np.ascontiguousarray(terminal_payoff),
             keys=keys,
             owner=owner,
             legal=legal,
-            first_slot=first_slot,
-            slots=np.column_stack([at, owner[at], before[at], slot_action]).astype(np.int32),
-            parent_sequence=before,
+            first_choice=first_choice,
+            choice_infoset=infoset_of_choice.astype(np.int32),
+            choice_action=action_of_choice.astype(np.int32),
+            parent_sequence=parent_sequence,
             members=members,
             first_member=first_member,
         )
+
+    def _legal_table(self, keys: Sequence[str]) -> arrays.BoolArray:
+        """The legal actions of each information set: `(I, A)`."""
+        legal = np.zeros((len(keys), self.num_actions), np.bool_)
+        for infoset, actions in self._legal.items():
+            if sorted(set(actions)) != list(actions):
+                raise GameError(
+                    f"{self.name}: the legal actions at {keys[infoset]!r} are not in ascending "
+                    "order"
+                )
+            legal[infoset, actions] = True
+        return legal
 
 
 def ranges(starts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> arrays.IntpArray:

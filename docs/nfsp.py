@@ -15,8 +15,8 @@ import torch
 from open_spiel.python import rl_environment
 from open_spiel.python.pytorch import nfsp
 
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import Game, load_game
-from algorithms.nashconv import nash_conv
 from algorithms.support.arrays import Float64Array
 
 LEDUC = "leduc_poker"

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from algorithms.cfr import Solver
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.kuhn_equilibria import LARGEST_ALPHA, nash
-from algorithms.nashconv import nash_conv
 from algorithms.self_play.curve import from_csv
 from kuhn_bridge import INFORMATION_STATES, Action, Policy
 

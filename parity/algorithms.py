@@ -10,11 +10,12 @@ from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms import discounted_cfr, exploitability
 from open_spiel.python.games import data
 
-from algorithms import nashconv
+from algorithms.compiled import nashconv
+from algorithms.compiled.nashconv import evaluate_policy, expected_values
 from algorithms.games import Game, kuhn, load_game
 from algorithms.kuhn_equilibria import nash
 from algorithms.linear_program import Solution, solve_zero_sum
-from algorithms.nashconv import Measure, evaluate_policy, expected_values
+from algorithms.nashconv import Measure
 from algorithms.policies import Policy
 from algorithms.policies.openspiel_policies import to_python_tabular
 from algorithms.solvers import make_solver

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from algorithms import nashconv
+from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.games import Game
 from algorithms.large_games.large_game import NativeGame, Tables
 from algorithms.large_games.liars_dice import LiarsDice, legal_actions
 from algorithms.large_games.phantom.game import Phantom
+from algorithms.nashconv import Measure
 from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
 from parity import registry
 from parity.reference import phantom_walk
@@ -40,7 +41,7 @@ PUBLISHED = {
 
 PolicyRows: TypeAlias = Callable[[Any], Any]
 """The rows `(n, A)` of one player's policy at information sets `(n,)`."""
-Reference: TypeAlias = Callable[[Sequence[PolicyRows]], nashconv.Measure]
+Reference: TypeAlias = Callable[[Sequence[PolicyRows]], Measure]
 """Measures two players' policies after an opening: `values` and `best_values`."""
 
 
@@ -319,13 +320,13 @@ def _tree_reference(game: Game, opening: Sequence[int]) -> Reference:
     numbers = np.array([int(key) for key in tree.keys])  # (I,): ours
     is_free = tree.legal.sum(axis=1) > 1  # (I,); in the opening one action is left
 
-    def measure(policies: Sequence[PolicyRows]) -> nashconv.Measure:
+    def measure(policies: Sequence[PolicyRows]) -> Measure:
         table = tree.legal.astype(np.float64)
         for player, rows_of in enumerate(policies):
             infosets = is_free & (tree.owner == player)
             table[infosets] = rows_of(numbers[infosets])
         table /= table.sum(axis=1, keepdims=True)
-        return nashconv.evaluate_policy(tree, table)
+        return evaluate_policy(tree, table)
 
     return measure
 
@@ -335,7 +336,7 @@ def _walk_reference(game: Game, opening: Sequence[int]) -> Reference:
     form = exact_form(game)
     tries = phantom_walk.find_tries(form.rules, opening)
 
-    def measure(policies: Sequence[PolicyRows]) -> nashconv.Measure:
+    def measure(policies: Sequence[PolicyRows]) -> Measure:
         rows = phantom_walk.policies_of(tries, form.sequences, policies)
         return phantom_walk.walk(form.rules, tries, rows)
 

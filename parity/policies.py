@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import pyspiel
 
+from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.games.kuhn import kuhn
-from algorithms.nashconv import evaluate_policy
 from algorithms.policies import Policy, load_policy
 from algorithms.policies.openspiel_policies import to_pyspiel_tabular, to_python_tabular
 from algorithms.support.command import EXIT_INTERRUPTED

@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from algorithms.cfr import VARIANTS
+from algorithms.compiled.nashconv import nash_conv, nash_convs
 from algorithms.compiled.simulator import Simulator
 from algorithms.games import kuhn, load_game
 from algorithms.large_games.phantom.evaluation import Evaluator
-from algorithms.nashconv import nash_conv, nash_convs
 from algorithms.solvers import Mode, make_solver
 from algorithms.support.command import EXIT_OK, Parser, number, table
 from algorithms.support.errors import unknown

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from open_spiel.python.algorithms import best_response
 
-from algorithms import nashconv
 from algorithms.cfr import VARIANTS
+from algorithms.compiled.nashconv import evaluate_policy, expected_values, nash_convs
 from algorithms.compiled.simulator import running_sums
 from algorithms.games import Game
-from algorithms.nashconv import evaluate_policy, expected_values
+from algorithms.nashconv import joint_policy, pure_policy
 from algorithms.policies import Policy, openspiel_policies
 from algorithms.policies.openspiel_policies import to_pyspiel_tabular, to_python_tabular
 from algorithms.self_play.environments import SelfPlayVecEnv
@@ -125,7 +125,7 @@ def _check_best_response(
     for where, policy in random_policies(settings):
         theirs = policy.to_openspiel()
         measure = evaluate(tree, policy.table)
-        responses = nashconv.pure_policy(tree, measure.best_responses)
+        responses = pure_policy(tree, measure.best_responses)
         for player in range(tree.num_players):
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
             best_value = float(response.value(theirs.game.new_initial_state()))
@@ -133,7 +133,7 @@ def _check_best_response(
             tally.close(where, phrase, measure.best_values[player], best_value, limit)
             tables = [policy.table] * tree.num_players
             tables[player] = responses
-            played_out = expected_values(tree, nashconv.joint_policy(tree, tables))[player]
+            played_out = expected_values(tree, joint_policy(tree, tables))[player]
             tally.close(f"{where}, played out", phrase, played_out, best_value, limit)
 
 
@@ -143,7 +143,7 @@ def _check_nashconv(
     settings: CheckSettings,
     *,
     evaluate: Evaluate = evaluate_policy,
-    nash_convs: Callable[..., Any] = nashconv.nash_convs,
+    nash_convs: Callable[..., Any] = nash_convs,
 ) -> None:
     tree = settings.game.tree
     limit = tolerance(settings.game)

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from algorithms import nashconv
+from algorithms.compiled import nashconv
 from algorithms.games import kuhn
 from parity.algorithms import ALGORITHMS
 from parity.kuhn_adapters import ADAPTERS

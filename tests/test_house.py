@@ -137,3 +137,29 @@ def test_measuring_kuhn_needs_neither_torch_nor_openspiel():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"torch", "pyspiel", "stable_baselines3", "onnxruntime"}
     assert not heavy & set(done.stdout.split())
+
+
+def numba_users(sources):
+    """The modules that import numba."""
+    for module, text in sources.items():
+        for node in ast.walk(parsed(text)):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            else:
+                continue
+            if any(name.split(".")[0] == "numba" for name in names):
+                yield module
+
+
+def test_only_the_compiled_package_imports_numba():
+    outside = [m for m in numba_users(sources()) if not m.startswith("algorithms.compiled.")]
+    assert outside == []
+
+
+@pytest.mark.parametrize("line", ["import numba", "from numba import njit", "import numba.typed"])
+def test_another_import_of_numba_would_be_noticed(line):
+    planted = sources()
+    planted["algorithms.cfr"] += f"\n{line}\n"
+    assert "algorithms.cfr" in numba_users(planted)

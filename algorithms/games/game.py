@@ -8,10 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.games import openspiel
 from algorithms.games.tree_cache import find_tree, keep_tree
 from algorithms.large_games.large_game import NativeGame
-from algorithms.nashconv import Measure, evaluate_policy
+from algorithms.nashconv import Measure
 from algorithms.support.arrays import Float32Array
 from algorithms.support.progress import progress
 from algorithms.tree import Tree

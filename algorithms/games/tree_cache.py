@@ -19,7 +19,7 @@ from algorithms.support.errors import UsageError
 from algorithms.support.files import read_arrays, write_arrays
 from algorithms.tree import Tree
 
-FORMAT = 3  # increase it whenever `Tree` changes
+FORMAT = 4  # increase it whenever `Tree` changes
 MIN_NODES = 10_000  # smaller trees are built quickly
 MAX_BYTES = 2**28  # of one tree
 MAX_TOTAL_BYTES = 2**30

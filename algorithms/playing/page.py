@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from algorithms import kuhn_equilibria
+from algorithms.compiled.nashconv import action_values
 from algorithms.games import kuhn
-from algorithms.nashconv import action_values
 from algorithms.policies.json_files import to_names
 from algorithms.policies.load import Source, is_file, open_source
 

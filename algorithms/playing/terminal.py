@@ -10,8 +10,8 @@ from functools import partial
 from itertools import count
 from random import Random
 
+from algorithms.compiled.nashconv import action_values, expected_values
 from algorithms.games import KUHN, Game
-from algorithms.nashconv import action_values, expected_values
 from algorithms.policies import Policy
 from algorithms.tree import CHANCE, TERMINAL
 
@@ -144,7 +144,7 @@ class TerminalGame:
 
     def _tell_costs(self, infoset: int, child: int, label: str) -> None:
         """Tell the cost of a move, and add it to the totals."""
-        choice = int(self.game.tree.first_slot[infoset]) + child
+        choice = int(self.game.tree.first_choice[infoset]) + child
         texts = []
         for name, costs in self.costs.items():
             cost = float(costs[choice])

@@ -39,15 +39,9 @@ import numpy as np
 import numpy.typing as npt
 
 import kuhn_bridge
+from algorithms.compiled.nashconv import action_values, evaluate_policy
 from algorithms.games import Game
-from algorithms.nashconv import (
-    NO_LOSS,
-    Loss,
-    Measure,
-    action_values,
-    evaluate_policy,
-    joint_policy,
-)
+from algorithms.nashconv import NO_LOSS, Loss, Measure, joint_policy
 from algorithms.policies import Policy
 from algorithms.reports.measure_report import uniform_nash_conv, verdict
 from algorithms.self_play.curve import Curve
@@ -266,8 +260,8 @@ def _tree(game: Game) -> Json:
     outcome_labels = []
     for node in chance_nodes.tolist():
         outcome_labels += game.chance_labels(node)
-    slot_infosets = tree.slots[:, 0].tolist()
-    slot_actions = tree.slots[:, 3].tolist()
+    slot_infosets = tree.choice_infoset.tolist()
+    slot_actions = tree.choice_action.tolist()
     slot_labels = [
         game.action_label(infoset, action)
         for infoset, action in zip(slot_infosets, slot_actions, strict=True)
@@ -288,7 +282,7 @@ def _tree(game: Game) -> Json:
         "returns": returns.tolist(),
         "return_index": _integers(return_index.reshape(-1)),
         "owner": _integers(tree.owner),
-        "slots": _integers(np.diff(tree.first_slot)),
+        "slots": _integers(np.diff(tree.first_choice)),
         "keys": list(tree.keys),
         "infoset_labels": _infoset_labels(game),
         "slot_action": _integers(slot_actions),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.dominance import (
     Elimination,
     Exposure,
@@ -15,7 +16,6 @@ from algorithms.dominance import (
     without_dominated,
 )
 from algorithms.games import KUHN, Game, load_game
-from algorithms.nashconv import nash_conv
 from algorithms.policies import Policy, load
 from algorithms.support import command
 from kuhn_bridge.rules import Action

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from algorithms.cfr import Solver
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import Game
-from algorithms.nashconv import nash_conv
 from algorithms.support import files
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError

@@ -51,9 +51,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from torch import nn
 
 from algorithms.compiled.jit import compiled
+from algorithms.compiled.nashconv import nash_convs, reach_probabilities, returns_std
 from algorithms.compiled.simulator import running_sums
 from algorithms.games import Game, as_game
-from algorithms.nashconv import nash_convs, reach_probabilities, returns_std
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import masked_softmax, network_table
 from algorithms.self_play.advantages import SeatRolloutBuffer

@@ -16,9 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from algorithms.compiled.jit import STEP, mixed
+from algorithms.compiled.nashconv import expected_values
 from algorithms.compiled.simulator import new_stream, play_hands, play_out, rules_of
 from algorithms.games import Game
-from algorithms.nashconv import expected_values, joint_policy
+from algorithms.nashconv import joint_policy
 from algorithms.policies import Policy, load
 from algorithms.self_play.states import Observer, StatePolicy, draw_actions, draw_outcome, origin
 from algorithms.support import command

@@ -7,8 +7,8 @@ from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms import discounted_cfr
 
 from algorithms.cfr import VARIANTS, Solver
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.nashconv import nash_conv
 from algorithms.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.rules import DEALS

@@ -101,7 +101,7 @@ def test_reduced_strategies_are_strategies():
         plans = reduced_strategies(TREE, player)
         assert len(plans) == len(np.unique(plans, axis=0)) == count
         for row in np.flatnonzero(TREE.owner == player):
-            own = plans[:, TREE.first_slot[row] + 1 : TREE.first_slot[row + 1] + 1]
+            own = plans[:, TREE.first_choice[row] + 1 : TREE.first_choice[row + 1] + 1]
             assert np.array_equal(own.sum(axis=1), plans[:, TREE.parent_sequence[row]])
 
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.nashconv import evaluate_policy, joint_policy
+from algorithms.nashconv import joint_policy
 from algorithms.policies import load_policy
 from algorithms.policies.load import BEST_RESPONSE
 from kuhn_bridge import Policy

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from algorithms import export_onnx, nashconv
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import kuhn, load_game
-from algorithms.nashconv import nash_conv
 from algorithms.policies import onnx_writer
 from algorithms.policies.network import network_table
 from kuhn_bridge import __version__

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from algorithms.compiled.nashconv import evaluate_policy, nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.kuhn_equilibria import (
     LARGEST_ALPHA,
@@ -22,7 +23,6 @@ from algorithms.kuhn_equilibria import (
     nearest_nash,
 )
 from algorithms.linear_program import solve_zero_sum
-from algorithms.nashconv import evaluate_policy, nash_conv
 from kuhn_bridge import INFORMATION_STATES, Action, State
 from kuhn_bridge.errors import GameError, PolicyError
 from kuhn_bridge.rules import DEALS

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from algorithms.compiled.nashconv import evaluate_policy, expected_values
 from algorithms.games import load_game
 from algorithms.kuhn_equilibria import nash
 from algorithms.lower_bound import (
@@ -21,7 +22,7 @@ from algorithms.lower_bound import (
     to_json,
     to_text,
 )
-from algorithms.nashconv import evaluate_policy, expected_values, joint_policy, pure_policy
+from algorithms.nashconv import joint_policy, pure_policy
 from algorithms.policies.network import uniform_network
 from algorithms.self_play.matches import hand_returns, hand_streams
 from algorithms.support import budget

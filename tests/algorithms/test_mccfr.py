@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from algorithms.cfr import VARIANTS, Solver
+from algorithms.compiled.nashconv import nash_conv, reach_probabilities
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.mccfr import SAMPLING, SamplingSolver
-from algorithms.nashconv import nash_conv, reach_probabilities
 from algorithms.solvers import make_solver
 from tests.games import KUHN, KUHN3, LEDUC, tree
 
@@ -54,12 +54,12 @@ def test_an_average_counts_what_its_owner_reaches(name):
     information set of m nodes adds m times its owner's reach times its policy on average.
     """
     flat = tree(name)
-    regret = np.where(flat.slots[:, 3] == 0, 1.0, np.where(flat.slots[:, 1] == 0, 0.0, 3.0))
+    regret = np.where(flat.choice_action == 0, 1.0, np.where(flat.choice_owner == 0, 0.0, 3.0))
     policy = flat.table_of(regret) / flat.table_of(regret).sum(axis=1, keepdims=True)
     reach = reach_probabilities(flat, policy)
-    expected = np.diff(flat.first_member)[flat.slots[:, 0]] * reach[1:]
+    expected = np.diff(flat.first_member)[flat.choice_infoset] * reach[1:]
     runs = 20_000
-    samples = np.empty((runs, flat.num_slots))
+    samples = np.empty((runs, flat.num_choices))
     for seed in range(runs):
         solver = SamplingSolver(flat, "os-mccfr", seed=seed)
         solver._regret[:] = regret
@@ -67,7 +67,7 @@ def test_an_average_counts_what_its_owner_reaches(name):
         samples[seed] = solver._policy_sum
     error = samples.std(axis=0) / np.sqrt(runs)
     # Player 0's average is taken last, when its regrets have changed.
-    later = (flat.slots[:, 1] > 0) & ((samples != 0).sum(axis=0) > 30)
+    later = (flat.choice_owner > 0) & ((samples != 0).sum(axis=0) > 30)
     assert later.sum() > 10
     assert (np.abs(samples.mean(axis=0) - expected)[later] <= 5 * error[later]).all()
 
@@ -80,16 +80,16 @@ def test_external_sampling_counts_every_player_once(name):
     """
     flat, iterations = tree(name), 50_000
     solver = SamplingSolver(flat, "es-mccfr")
-    solver._regret[:] = 1e12 * (1 + flat.slots[:, 3])
+    solver._regret[:] = 1e12 * (1 + flat.choice_action)
     policy = solver.current_policy()
     reach = reach_probabilities(flat, policy)
-    expected = np.zeros(flat.num_slots)
+    expected = np.zeros(flat.num_choices)
     for node in flat.members:
         infoset = flat.infoset[node]
         updated = (flat.owner[infoset] - 1) % flat.num_players
         others = [p for p in range(flat.num_players) if p != updated]
         weight = flat.chance_reach[node] * reach[flat.sequence[others, node]].prod()
-        slots = slice(*flat.first_slot[[infoset, infoset + 1]])
+        slots = slice(*flat.first_choice[[infoset, infoset + 1]])
         expected[slots] += weight * policy[infoset, flat.legal[infoset]]
     solver.run(iterations)
     off = np.abs(solver._policy_sum / iterations - expected)
@@ -99,7 +99,7 @@ def test_external_sampling_counts_every_player_once(name):
 
 def exact_regrets(flat, policy, reach):
     """What one iteration adds to each slot's regret on average while all play `policy`."""
-    values, regrets = flat.returns.copy(), np.zeros(flat.num_slots)
+    values, regrets = flat.returns.copy(), np.zeros(flat.num_choices)
     for node in range(flat.num_nodes - 1, -1, -1):
         children = np.arange(*flat.first_child[[node, node + 1]])
         infoset = flat.infoset[node]
@@ -110,7 +110,7 @@ def exact_regrets(flat, policy, reach):
         owner = flat.owner[infoset]
         others = [p for p in range(flat.num_players) if p != owner]
         weight = flat.chance_reach[node] * reach[flat.sequence[others, node]].prod()
-        slots = slice(*flat.first_slot[[infoset, infoset + 1]])
+        slots = slice(*flat.first_choice[[infoset, infoset + 1]])
         regrets[slots] += weight * (values[owner, children] - values[owner, node])
     return regrets
 
@@ -120,11 +120,11 @@ def test_regrets_of_three_players_are_right_on_average(variant):
     """Of an uneven policy that stays, for its regrets are so large; in 100 batches."""
     flat = tree(KUHN3)
     solver = SamplingSolver(flat, variant)
-    start = np.random.default_rng(0).uniform(1e9, 9e9, flat.num_slots)
+    start = np.random.default_rng(0).uniform(1e9, 9e9, flat.num_choices)
     solver._regret[:] = start
     policy = solver.current_policy()
     reach = reach_probabilities(flat, policy)
-    batches, size = np.empty((100, flat.num_slots)), 5_000
+    batches, size = np.empty((100, flat.num_choices)), 5_000
     for batch in batches:
         solver._regret[:] = start
         solver.run(size)

@@ -8,23 +8,21 @@ import pytest
 from hypothesis import given
 from open_spiel.python.algorithms import exploitability
 
-from algorithms.games import load_game
-from algorithms.games.kuhn import kuhn_tree
-from algorithms.kuhn_equilibria import nash
-from algorithms.nashconv import (
-    ROW_SUM_TOLERANCE,
+from algorithms.compiled.nashconv import (
     action_values,
     evaluate_policy,
     expected_values,
-    joint_policy,
     nash_conv,
     nash_convs,
-    pure_policy,
     reach_probabilities,
     returns_std,
 )
+from algorithms.games import load_game
+from algorithms.games.kuhn import kuhn_tree
+from algorithms.kuhn_equilibria import nash
+from algorithms.nashconv import ROW_SUM_TOLERANCE, joint_policy, pure_policy
 from algorithms.tree import TERMINAL, TreeBuilder, Visit
-from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.errors import GameError, PolicyError
 from tests.games import COSTS, DICE, GAMES, KUHN, KUHN3, LEDUC, game, tabular, tree
 from tests.strategies import policies
 
@@ -210,8 +208,9 @@ def test_a_best_response_that_loses_would_be_noticed():
     wrong.sequence_form[0][:6, 2] = 1  # player_0's values are added to player_1's empty sequence
     bold = pure_policy(TREE, [1 if legal[1] else 2 for legal in TREE.legal])
     assert evaluate_policy(TREE, bold).values == pytest.approx((1, -1))
-    with pytest.raises(AssertionError):
-        evaluate_policy(wrong, bold)
+    for measure in (evaluate_policy, nash_conv):
+        with pytest.raises(GameError, match="best response wins less than the policy"):
+            measure(wrong, bold)
 
 
 def test_the_last_information_set_may_have_one_action():
@@ -275,7 +274,7 @@ def test_losses_reach_and_best_actions_are_those_of_best_responses(name):
         assert loss.player == flat.owner[loss.infoset]
         assert found.losses[loss.infoset] == pytest.approx(loss.lost, abs=1e-12)
         assert found.reach[loss.infoset] == pytest.approx(loss.reach, abs=1e-12)
-    best = measured.best_responses[flat.slots[:, 0]] == flat.slots[:, 3]
+    best = measured.best_responses[flat.choice_infoset] == flat.choice_action
     assert (found.costs[best] == 0).all()
     assert (found.costs >= 0).all()
     beliefs = np.bincount(flat.infoset[flat.infoset >= 0], found.beliefs)  # one distribution each
@@ -289,13 +288,14 @@ def test_values_are_what_playing_so_wins(name):
     policy = flat.random(7)
     found, eye = action_values(flat, policy), np.eye(flat.legal.shape[1])
     best = eye[evaluate_policy(flat, policy).best_responses]
-    for slot, owner in enumerate(flat.slots[:, 1].tolist()):
+    for slot, owner in enumerate(flat.choice_owner.tolist()):
         forced = np.where(flat.owner[:, None] == owner, best, policy)
-        sequence, after = slot + 1, np.arange(flat.num_slots + 1) == slot + 1
+        sequence, after = slot + 1, np.arange(flat.num_choices + 1) == slot + 1
         while sequence:
-            infoset, _, sequence, action = flat.slots[sequence - 1].tolist()
-            forced[infoset] = eye[action]
-        for later, parent in enumerate(flat.slots[:, 2]):
+            choice = sequence - 1
+            forced[flat.choice_infoset[choice]] = eye[flat.choice_action[choice]]
+            sequence = flat.choice_parent[choice]
+        for later, parent in enumerate(flat.choice_parent):
             after[later + 1] |= after[parent]
         reach = reach_probabilities(flat, forced)[flat.terminal_sequence].prod(axis=0)
         reach *= flat.chance_reach[flat.terminals] * after[flat.terminal_sequence[owner]]
@@ -305,8 +305,8 @@ def test_values_are_what_playing_so_wins(name):
 
 def test_costs_against_an_equilibrium_of_kuhn_are_exact():
     found = action_values(TREE, nash(1 / 6))
-    for slot, (infoset, _, _, action) in enumerate(TREE.slots.tolist()):
-        cost = COSTS.get((TREE.keys[infoset], action), 0)
+    for slot, infoset in enumerate(TREE.choice_infoset):
+        cost = COSTS.get((TREE.keys[infoset], int(TREE.choice_action[slot])), 0)
         assert found.costs[slot] == pytest.approx(float(cost), abs=1e-12)
         assert (found.costs[slot] == 0) == (cost == 0)
 
@@ -314,7 +314,7 @@ def test_costs_against_an_equilibrium_of_kuhn_are_exact():
 def test_where_the_others_never_arrive_there_is_no_value():
     policy = with_rows(TREE.uniform(), dict.fromkeys("012", (1, 0, 0)))  # player_0 never bets
     found = action_values(TREE, policy)
-    never = np.isin(np.array(TREE.keys)[TREE.slots[:, 0]], ["0b", "1b", "2b"])
+    never = np.isin(np.array(TREE.keys)[TREE.choice_infoset], ["0b", "1b", "2b"])
     assert (np.isnan(found.values) == never).all()
     assert (np.isnan(found.costs) == never).all()
     assert not np.isnan(found.losses).any()
@@ -324,5 +324,5 @@ def test_where_the_others_never_arrive_there_is_no_value():
 def test_costs_do_not_depend_on_how_seldom_the_others_arrive():
     policy = with_rows(TREE.uniform(), dict.fromkeys("012", (1 - 1e-14, 1e-14, 0)))
     found = action_values(TREE, policy)
-    slots = slice(*TREE.first_slot[TREE.keys.index("2b") :][:2].tolist())
+    slots = slice(*TREE.first_choice[TREE.keys.index("2b") :][:2].tolist())
     assert found.costs[slots] == pytest.approx([0, 3])  # K calls; folding loses 1 instead of +2

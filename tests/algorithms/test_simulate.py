@@ -6,9 +6,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from algorithms.compiled.nashconv import expected_values
 from algorithms.compiled.simulator import play_out
 from algorithms.games.kuhn import kuhn_tree
-from algorithms.nashconv import expected_values
 from algorithms.self_play import matches as module
 from algorithms.self_play.matches import MAX_HANDS, MIN_HANDS, Sample, all_seats, simulate
 from algorithms.simulate import main

@@ -12,9 +12,9 @@ import pytest
 from algorithms import cfr
 from algorithms.cfr import VARIANTS, Solver
 from algorithms.compiled.cfr import FastSolver
+from algorithms.compiled.nashconv import evaluate_policy, nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.mccfr import SAMPLING
-from algorithms.nashconv import evaluate_policy, nash_conv
 from algorithms.solvers import MODES, NAMES, SAVE, make_solver, run_solver
 from kuhn_bridge.errors import BridgeError, GameError
 from tests.games import LEDUC, tree

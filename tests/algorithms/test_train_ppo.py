@@ -19,8 +19,8 @@ from sb3_contrib import MaskablePPO
 
 from algorithms import curves, train_ppo
 from algorithms.cfr import Solver
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import load_game, openspiel
-from algorithms.nashconv import nash_conv
 from algorithms.policies import load_policy
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import network_table

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from algorithms.compiled.nashconv import reach_probabilities
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.games.openspiel import openspiel_tree
-from algorithms.nashconv import reach_probabilities
 from algorithms.tree import CHANCE, TERMINAL, TreeBuilder, Visit, ranges
 from kuhn_bridge import INFORMATION_STATES
 from kuhn_bridge.errors import GameError
@@ -24,7 +24,7 @@ def test_kuhn_from_the_native_core():
     assert kuhn.num_nodes == 58
     assert len(kuhn.terminals) == 30
     assert kuhn.keys == INFORMATION_STATES
-    assert kuhn.num_slots == 24
+    assert kuhn.num_choices == 24
     assert np.array_equal(kuhn.legal, LEGAL)
 
 

@@ -9,7 +9,7 @@ import pyspiel
 import pytest
 from open_spiel.python.policy import TabularPolicy
 
-from algorithms import nashconv
+from algorithms.compiled import nashconv
 from algorithms.games import load_game
 from algorithms.kuhn_equilibria import nash
 from algorithms.linear_program import solve_zero_sum

@@ -8,7 +8,7 @@ import pytest
 
 from algorithms.cfr import VARIANTS, Solver
 from algorithms.compiled.cfr import WIDTHS, FastSolver, make_layout
-from algorithms.nashconv import expected_values, nash_conv, reach_probabilities
+from algorithms.compiled.nashconv import expected_values, nash_conv, reach_probabilities
 from algorithms.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from tests.games import DICE, KUHN, KUHN3, LEDUC, apart, tree
 
@@ -139,7 +139,7 @@ def test_a_layout_is_the_game(name):
     """Every slot has a cell of its own, and the blocks pay what the terminals pay."""
     flat = _many_hands() if name == "high card" else tree(name)
     layout = make_layout(flat)
-    assert len(np.unique(layout.slot_cell)) == flat.num_slots
+    assert len(np.unique(layout.slot_cell)) == flat.num_choices
     policy = flat.random(3)
     reach = reach_probabilities(flat, policy)
     table = np.zeros((layout.positions, layout.width))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from algorithms.compiled.nashconv import expected_values, reach_probabilities
 from algorithms.compiled.simulator import Simulator, deal_of, new_stream, play_out, rules_of
 from algorithms.games import kuhn, load_game
-from algorithms.nashconv import expected_values, reach_probabilities
 from algorithms.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from kuhn_bridge import State
 from kuhn_bridge.errors import IllegalActionError

@@ -8,9 +8,9 @@ import numpy as np
 import pyspiel
 import pytest
 
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import openspiel_game
 from algorithms.games import tree_cache as cache
-from algorithms.nashconv import nash_conv
 from algorithms.solve import main
 from tests.games import DICE, KUHN3, LEDUC, tree
 

@@ -5,8 +5,8 @@ import pyspiel
 import pytest
 
 from algorithms.cfr import VARIANTS, Solver
+from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.large_games import find_native, large_game
-from algorithms.nashconv import evaluate_policy
 from kuhn_bridge.errors import BridgeError, PolicyError
 from tests.native_games import (
     ALTERNATING,
@@ -154,7 +154,7 @@ def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
     game, (tree, rows) = native(name), tree_of(name)
     ours, theirs = game.make_solver(VARIANTS[variant]), Solver(tree, VARIANTS[variant])
     if name in HEX:
-        regrets = np.random.default_rng(1).random(tree.num_slots)
+        regrets = np.random.default_rng(1).random(tree.num_choices)
         theirs._regret[:] = regrets
         state = ours.get_state()
         for player in (0, 1):

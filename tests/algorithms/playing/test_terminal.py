@@ -65,7 +65,7 @@ def test_whole_hands_with_costs_and_totals(name):
         infoset = labels[where.removesuffix(".")]
         actions = game.tree.legal[infoset].nonzero()[0].tolist()
         words = [game.action_label(infoset, action) for action in actions]
-        slot = int(game.tree.first_slot[infoset]) + words.index(move)
+        slot = int(game.tree.first_choice[infoset]) + words.index(move)
         found = {source: float(terminal_game.costs[source][slot]) for source in sources}
         totals = {source: totals[source] + cost for source, cost in found.items()}
         wanted = ", ".join(f"{chips(cost)} against {source}" for source, cost in found.items())

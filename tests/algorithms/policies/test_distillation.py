@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import kuhn_bridge as kb
-from algorithms.nashconv import nash_conv, reach_probabilities
+from algorithms.compiled.nashconv import nash_conv, reach_probabilities
 from algorithms.policies.distillation import StratifiedSampler, fit_network
 from algorithms.policies.network import network_table
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from algorithms import nashconv, report, sweep, train_ppo
+from algorithms.compiled.nashconv import action_values, expected_values
 from algorithms.games import load_game
 from algorithms.lower_bound import Gain, LowerBound, SeatBound
-from algorithms.nashconv import action_values, expected_values
 from algorithms.policies import Policy, load_policy
 from algorithms.reports import document, html_page, writing
 from algorithms.reports.document import game_document, game_facts
@@ -70,8 +70,8 @@ def test_the_tree_of_the_document_is_the_games(name):
         ("children", np.diff(tree.first_child)),
         ("infoset", tree.infoset),
         ("owner", tree.owner),
-        ("slots", np.diff(tree.first_slot)),
-        ("slot_action", tree.slots[:, 3]),
+        ("slots", np.diff(tree.first_choice)),
+        ("slot_action", tree.choice_action),
     ):
         assert (array(found[field]) == wanted).all()
     rows = np.array(found["returns"])[array(found["return_index"])]
@@ -84,7 +84,8 @@ def test_the_tree_of_the_document_is_the_games(name):
     assert labels == [label for node in nodes for label in game.chance_labels(node)]
     words = [found["labels"][place] for place in array(found["slot_label"])]
     assert words == [
-        game.action_label(int(row), int(action)) for row, action in tree.slots[:, [0, 3]]
+        game.action_label(int(row), int(action))
+        for row, action in zip(tree.choice_infoset, tree.choice_action, strict=True)
     ]
     assert found["keys"] == list(tree.keys)
 

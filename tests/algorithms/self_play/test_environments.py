@@ -11,8 +11,8 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
+from algorithms.compiled.nashconv import expected_values
 from algorithms.games import load_game
-from algorithms.nashconv import expected_values
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.self_play.naive_ppo import TurnsEnv
 from algorithms.self_play.states import StateSimulator

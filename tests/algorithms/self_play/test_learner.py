@@ -10,8 +10,8 @@ from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
 
+from algorithms.compiled.nashconv import nash_conv, returns_std
 from algorithms.games import load_game
-from algorithms.nashconv import nash_conv, returns_std
 from algorithms.policies import load_policy
 from algorithms.self_play.advantages import LastStep, SeatRolloutBuffer
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv

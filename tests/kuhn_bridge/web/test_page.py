@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from algorithms.compiled.nashconv import action_values
 from algorithms.games import kuhn
-from algorithms.nashconv import action_values
 from algorithms.playing import page as served
 from algorithms.policies import load_policy
 from algorithms.policies.onnx_writer import export
@@ -447,7 +447,8 @@ def best_moves(policy: Policy) -> list[str]:
     """The best move against it at each information state; `either` if both are."""
     game, found = policy.game, [[] for _ in INFORMATION_STATES]
     costs = action_values(game.tree, policy.table).costs
-    for (infoset, _, _, action), cost in zip(game.tree.slots.tolist(), costs, strict=True):
+    choices = zip(game.tree.choice_infoset, game.tree.choice_action, costs, strict=True)
+    for infoset, action, cost in choices:
         if not cost > 0:  # NaN where the policy never arrives
             found[infoset].append(game.action_label(infoset, action))
     return [words[0] if len(words) == 1 else "either" for words in found]

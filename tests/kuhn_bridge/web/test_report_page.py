@@ -12,9 +12,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from algorithms.compiled.nashconv import action_values
 from algorithms.games import load_game
 from algorithms.lower_bound import Gain, LowerBound, SeatBound
-from algorithms.nashconv import action_values
 from algorithms.play import _files
 from algorithms.policies import load_policy
 from algorithms.policies.load import open_source
@@ -171,7 +171,7 @@ def see_decision(page, game, infoset, theirs):
     best = game.action_label(infoset, theirs["best_response_players"][owner][key])
     assert best in page.locator(".facts tbody tr:first-child .best").text_content().split(" or ")
     found = action_values(tree, load_policy(theirs["source"], game).table)
-    slots = slice(*tree.first_slot[infoset : infoset + 2].tolist())
+    slots = slice(*tree.first_choice[infoset : infoset + 2].tolist())
     values = shown(page, ".moves [data-policy='0'] .value")
     assert [v for v, _ in values] == pytest.approx(found.values[slots], rel=1e-5, abs=1e-7)
     assert all(agrees(text, value) for value, text in values)
@@ -327,7 +327,7 @@ class Mirror:
             infoset = int(tree.infoset[self.node])
             weights = tree.chance_probability[first:last].astype(np.float32)
             if infoset >= 0:
-                start, stop = tree.first_slot[infoset : infoset + 2].tolist()
+                start, stop = tree.first_choice[infoset : infoset + 2].tolist()
                 weights = self.policies[0]["probabilities"][start:stop]
             left, possible = next(self.draws), np.flatnonzero(weights > 0).tolist()
             chosen = possible[-1]
@@ -342,10 +342,10 @@ class Mirror:
 
     def move(self, place):
         infoset = int(self.tree.infoset[self.node])
-        slot = int(self.tree.first_slot[infoset]) + place
+        slot = int(self.tree.first_choice[infoset]) + place
         costs = [float(policy["costs"][slot]) for policy in self.policies[:2]]
         self.costs = [total + cost for total, cost in zip(self.costs, costs, strict=True)]
-        label = self.game.action_label(infoset, int(self.tree.slots[slot, 3]))
+        label = self.game.action_label(infoset, int(self.tree.choice_action[slot]))
         against = ("this opponent", self.policies[1]["name"])
         said = ", ".join(f"{in_chips(c)} against {a}" for c, a in zip(costs, against, strict=True))
         self.judged.append(f"{label} cost {said}")
@@ -413,7 +413,7 @@ def test_whole_hands_at_the_table(browser, folder, name):
                 page.locator("#own-moves button").first.focus()
             while not mirror.is_over:
                 infoset = int(game.tree.infoset[mirror.node])
-                place = rng.randrange(int(np.diff(game.tree.first_slot)[infoset]))
+                place = rng.randrange(int(np.diff(game.tree.first_choice)[infoset]))
                 if place < 9:
                     page.keyboard.press(str(place + 1))
                 else:

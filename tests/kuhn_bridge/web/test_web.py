@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.kuhn_equilibria import nash
-from algorithms.nashconv import evaluate_policy
 from algorithms.playing import page
 from kuhn_bridge import Action, Policy
 from kuhn_bridge.rules import BETTING
