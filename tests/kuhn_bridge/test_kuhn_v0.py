@@ -110,15 +110,6 @@ def test_a_fixed_deal_takes_nothing_from_the_stream():
     assert np.array_equal(env.state(), plain.state())
 
 
-def test_an_unknown_option_is_refused_and_changes_nothing():
-    env = kuhn_v0.env()
-    env.reset(seed=9)
-    before = env.state().tolist()
-    with pytest.raises(BridgeError, match="option 'card' is unknown"):
-        env.reset(options={"card": ("K", "J")})
-    assert env.state().tolist() == before
-
-
 def snapshot(env):
     return (
         env.agent_selection if env.agents else None,
