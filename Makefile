@@ -55,7 +55,7 @@ web:
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,gambit,test]'
 	touch $@
 
 clean:

@@ -1,13 +1,46 @@
-"""Equilibria of two-player zero-sum games by linear programs in sequence form."""
+"""Equilibria of two-player zero-sum games by linear programs in sequence form.
 
-from typing import NamedTuple
+A *plan* x gives each sequence of a player its reach probability by the player's own actions:
+
+    E x = e, x >= 0          x(empty sequence) = 1; the actions of an information set share the
+                             probability of the sequence that leads to it
+
+With A the payoffs of player 0 by the sequences of both, F the opponent's E, and q one number per
+information set of the opponent (what it still wins there when it responds best),
+
+    maximize q(start)  subject to  E x = e,  x >= 0,  F^T q <= A^T x
+
+has as solution the plan that guarantees the most, and that guarantee: the last line says that no
+sequence of the opponent gives player 0 less than q. (Koller, Megiddo and von Stengel 1996; von
+Stengel 1996.) One program per player gives an equilibrium.
+
+The simplex method ends in a corner: some entries of x are 0 and some of the inequalities are equal,
+and these determine all numbers. So a solution in floats says which linear equations hold, and
+solving those in fractions gives the corner exactly. Whether it is an equilibrium is then verified
+in fractions: what both plans guarantee has to sum to 0.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
-from algorithms.support.arrays import Float64Array
-from algorithms.tree import Tree
+from algorithms.compiled.nashconv import nash_conv
+from algorithms.support.arrays import Float64Array, IntpArray
+from algorithms.tree import CHANCE, Tree
 from kuhn_bridge.errors import GameError
 from kuhn_bridge.rules import PLAYERS
+
+MAX_CHOICES = 250_000  # a tree of more takes hours, or more memory than there is
+MAX_EXACT_CHOICES = 20_000  # the same for fractions
+MAX_DENOMINATOR = 10**6  # of a chance probability or a payoff
+TOLERANCE = 1e-10  # the smallest that the solver accepts
+PROMISED = 1e-9  # NashConv of a solution, per chip of the largest payoff if that is above 1
+ZERO = 1e-9  # a smaller number in a solution is 0
+Plan: TypeAlias = list[Fraction]  # by sequence, (C + 1,)
 
 
 class Solution(NamedTuple):
@@ -17,57 +50,289 @@ class Solution(NamedTuple):
     value: float
 
 
+class ExactSolution(NamedTuple):
+    """One equilibrium in fractions: each information set's legal actions, and player 0's value."""
+
+    policy: tuple[tuple[Fraction, ...], ...]  # (I,) of (actions of the information set,)
+    value: Fraction
+
+
 def solve_zero_sum(tree: Tree) -> Solution:
-    """An equilibrium from the sequence-form linear programs (Koller, Megiddo, von Stengel 1996)."""
-    if tree.num_players != 2 or np.abs(tree.returns.sum(axis=0)).max() > 1e-9:
-        raise GameError(f"{tree.name} is not a two-player zero-sum game; linear programs need one")
-    plans, values = zip(*(_maxmin(tree, player) for player in PLAYERS), strict=True)
-    plan = np.where(tree.choice_owner == 0, plans[0][1:], plans[1][1:])
-    policy = tree.normalized(np.maximum(plan, 0), above=1e-12)
-    return Solution(policy, (values[0] - values[1]) / 2)
+    """An equilibrium from the sequence-form linear programs."""
+    require_solvable(tree)
+    plan = np.zeros(tree.num_choices + 1)
+    guarantees = []
+    for player in PLAYERS:
+        corner = _maxmin(tree, player)
+        plan[corner.sequences] = corner.plan
+        guarantees.append(corner.guarantee)
+    policy = tree.normalized(np.maximum(plan[1:], 0), above=1e-12)
+    distance = nash_conv(tree, policy)
+    if distance > PROMISED * max(1.0, float(np.abs(tree.returns).max())):
+        raise GameError(
+            f"{tree.name}: the linear program was solved only to a NashConv of {distance:.1e}"
+        )
+    return Solution(policy, (guarantees[0] - guarantees[1]) / 2)
 
 
-def _maxmin(tree: Tree, player: int) -> tuple[Float64Array, float]:
-    """The realization plan `(S + 1,)` of a player with the highest guaranteed value, and the value.
+def solve_exactly(tree: Tree) -> ExactSolution:
+    """An equilibrium in fractions, of a small game."""
+    require_solvable(tree, exactly=True)
+    payoffs = exact_payoffs(tree)
+    plan = [Fraction(0)] * (tree.num_choices + 1)
+    for player in PLAYERS:
+        corner = _maxmin(tree, player)
+        numbers = _exact_corner(tree, player, corner, payoffs)
+        for sequence, number in zip(corner.sequences.tolist(), numbers, strict=True):
+            plan[sequence] = number
+    guarantees = [guaranteed(tree, player, plan, payoffs) for player in PLAYERS]
+    if sum(guarantees) != 0:
+        raise GameError(f"{tree.name}: no equilibrium in fractions was found; try without them")
+    policy = []
+    for first, stop in pairwise(tree.first_choice.tolist()):
+        shares = plan[first + 1 : stop + 1]
+        total = sum(shares)
+        uniform = Fraction(1, stop - first)
+        policy.append(tuple(share / total if total else uniform for share in shares))
+    return ExactSolution(tuple(policy), guarantees[0])
 
-    Maximize q[0] over plans x and values q of the opponent's information sets, subject to E x = e
-    (x is a plan) and F^T q <= A^T x (no sequence of the opponent gives it more than q says).
+
+def require_solvable(tree: Tree, *, exactly: bool = False) -> None:
+    """Raise a `GameError` unless the game is zero-sum, between two players, and small enough."""
+    if tree.num_players != 2:
+        raise GameError(
+            f"{tree.name} has {tree.num_players} players; the linear program is for two"
+        )
+    if np.abs(tree.returns.sum(axis=0)).max() > 1e-9:
+        raise GameError(f"{tree.name} is not zero-sum; the linear program needs a zero-sum game")
+    most = MAX_EXACT_CHOICES if exactly else MAX_CHOICES
+    if tree.num_choices > most:
+        program = "the linear program in fractions" if exactly else "the linear program"
+        raise GameError(
+            f"{tree.name} has {tree.num_choices:,} choices at its information sets; {program} is "
+            f"for at most {most:,}. CFR has no such limit"
+        )
+
+
+class _Corner(NamedTuple):
+    """A solution of a player's linear program."""
+
+    sequences: IntpArray  # (n,) the player's sequences in the tree, the empty one first
+    plan: Float64Array  # (n,) their probabilities
+    values: Float64Array  # (m,) q: the start, then the opponent's information sets
+    slack: Float64Array  # (k,) by how much each sequence of the opponent is worse for it
+    guarantee: float
+
+
+class _Side(NamedTuple):
+    """One player in sequence form."""
+
+    sequences: IntpArray  # (n,) its sequences in the tree, the empty one first
+    number: IntpArray  # (C + 1,) the number of each of them among these
+    constraints: sparse.csr_array  # E: (1 + own information sets, n)
+
+
+def _side(tree: Tree, player: int) -> _Side:
+    """A player's sequences and the constraints on its plans.
+
+    With one information set after the empty sequence and two actions there, E is
+
+        [ 1  0  0 ]
+        [-1  1  1 ]
     """
+    own = np.flatnonzero(tree.choice_owner == player)
+    sequences = np.append(0, own + 1)
+    number = np.zeros(tree.num_choices + 1, np.intp)
+    number[sequences] = np.arange(len(sequences))
+    infosets = np.flatnonzero(tree.owner == player)
+    row_of = np.zeros(len(tree.owner), np.intp)
+    row_of[infosets] = np.arange(1, len(infosets) + 1)
+    # The entries of three kinds: 1 for the empty sequence, 1 per action, -1 per parent.
+    rows = np.concatenate([[0], row_of[tree.choice_infoset[own]], row_of[infosets]])
+    columns = np.concatenate([[0], number[own + 1], number[tree.parent_sequence[infosets]]])
+    entries = np.concatenate([np.ones(1 + len(own)), -np.ones(len(infosets))])
+    shape = (len(infosets) + 1, len(sequences))
+    return _Side(sequences, number, sparse.csr_array((entries, (rows, columns)), shape=shape))
+
+
+def _maxmin(tree: Tree, player: int) -> _Corner:
+    """The plan of a player with the highest guaranteed value, by the module's linear program."""
     from scipy.optimize import linprog
 
-    own, other = _constraints(tree, player), _constraints(tree, 1 - player)
-    (rows, sequences), values = own.shape, len(other)
+    own = _side(tree, player)
+    other = _side(tree, 1 - player)
+    ends = (
+        own.number[tree.terminal_sequence[player]],
+        other.number[tree.terminal_sequence[1 - player]],
+    )
+    size = (len(own.sequences), len(other.sequences))
+    payoffs = sparse.csr_array((tree.terminal_payoff[player], ends), shape=size)
+    num_plan = len(own.sequences)
+    num_values = other.constraints.shape[0]
+    # The unknowns are x, then q. `linprog` minimizes.
+    objective = np.zeros(num_plan + num_values)
+    objective[num_plan] = -1
+    no_values = sparse.csr_array((own.constraints.shape[0], num_values))
+    start = np.zeros(own.constraints.shape[0])
+    start[0] = 1
     result = linprog(
-        -np.eye(1, sequences + values, sequences),
-        A_ub=np.hstack([-payoff_matrix(tree, player).T, other.T]),
-        b_ub=np.zeros(sequences),
-        A_eq=np.hstack([own, np.zeros((rows, values))]),
-        b_eq=np.eye(1, rows),
-        bounds=[(0, None)] * sequences + [(None, None)] * values,
-        method="highs",
+        objective,
+        A_ub=sparse.hstack([-payoffs.T, other.constraints.T], format="csc"),
+        b_ub=np.zeros(len(other.sequences)),
+        A_eq=sparse.hstack([own.constraints, no_values], format="csc"),
+        b_eq=start,
+        bounds=[(0, None)] * num_plan + [(None, None)] * num_values,
+        method="highs-ds",  # dual simplex: it ends in a corner
+        options={
+            "primal_feasibility_tolerance": TOLERANCE,
+            "dual_feasibility_tolerance": TOLERANCE,
+        },
     )
     if result.status != 0:
         raise GameError(f"{tree.name}: the linear program was not solved: {result.message}")
-    return np.asarray(result.x[:sequences]), -float(result.fun)
-
-
-def _constraints(tree: Tree, player: int) -> Float64Array:
-    """E or F: `(1 + own information sets, S + 1)`.
-
-    The empty sequence has probability 1; an information set's slots sum to its parent sequence.
-    """
-    infosets = np.flatnonzero(tree.owner == player)
-    matrix = np.zeros((len(infosets) + 1, tree.num_choices + 1))
-    matrix[0, 0] = 1
-    for row, infoset in enumerate(infosets, start=1):
-        matrix[row, tree.first_choice[infoset] + 1 : tree.first_choice[infoset + 1] + 1] = 1
-        matrix[row, tree.parent_sequence[infoset]] = -1
-    return matrix
+    return _Corner(
+        sequences=own.sequences,
+        plan=np.asarray(result.x[:num_plan]),
+        values=np.asarray(result.x[num_plan:]),
+        slack=np.asarray(result.slack),
+        guarantee=-float(result.fun),
+    )
 
 
 def payoff_matrix(tree: Tree, player: int) -> Float64Array:
-    """A player's payoffs by its own and the opponent's sequence: `(S + 1, S + 1)`."""
+    """A player's payoffs by its own and the opponent's sequence: `(C + 1, C + 1)`."""
     matrix = np.zeros((tree.num_choices + 1,) * 2)
     sequences = tree.terminal_sequence[player], tree.terminal_sequence[1 - player]
     np.add.at(matrix, sequences, tree.terminal_payoff[player])
     return matrix
+
+
+# Fractions
+
+
+def exact_payoffs(tree: Tree) -> list[Fraction]:
+    """Player 0's return at each terminal node, times chance's reach probability: `(Z,)`.
+
+    Floats are read as the fractions of small denominators that they round.
+    """
+    known: dict[float, Fraction] = {}
+
+    def read(number: float) -> Fraction:
+        if number not in known:
+            found = Fraction(number).limit_denominator(MAX_DENOMINATOR)
+            if abs(float(found) - number) > 1e-15 * max(1.0, abs(number)):
+                raise GameError(f"{tree.name}: {number!r} is not a fraction of small numbers")
+            known[number] = found
+        return known[number]
+
+    reach = [Fraction(1)] * tree.num_nodes
+    for node, (first, stop) in enumerate(pairwise(tree.first_child.tolist())):
+        children = range(first, stop)
+        steps = [read(float(tree.chance_probability[child])) for child in children]
+        if tree.player[node] == CHANCE and sum(steps) != 1:
+            raise GameError(f"{tree.name}: chance's probabilities are not fractions that sum to 1")
+        for child, step in zip(children, steps, strict=True):
+            reach[child] = reach[node] * step
+    return [reach[node] * read(float(tree.returns[0, node])) for node in tree.terminals.tolist()]
+
+
+def guaranteed(tree: Tree, player: int, plan: Plan, payoffs: Sequence[Fraction]) -> Fraction:
+    """What a player's plan wins against a best response, in fractions."""
+    opponent = 1 - player
+    sign = 1 if opponent == 0 else -1  # payoffs are player 0's
+    # What the opponent wins after each of its sequences, from terminals and then upwards.
+    values = [Fraction(0)] * (tree.num_choices + 1)
+    ends = tree.terminal_sequence[[player, opponent]].T.tolist()
+    for (own, other), payoff in zip(ends, payoffs, strict=True):
+        if plan[own]:
+            values[other] += sign * plan[own] * payoff
+    for infoset in np.flatnonzero(tree.owner == opponent)[::-1].tolist():
+        first = int(tree.first_choice[infoset])
+        stop = int(tree.first_choice[infoset + 1])
+        values[int(tree.parent_sequence[infoset])] += max(values[first + 1 : stop + 1])
+    return -values[0]
+
+
+def _exact_corner(
+    tree: Tree, player: int, corner: _Corner, payoffs: Sequence[Fraction]
+) -> list[Fraction]:
+    """The plan of a corner in fractions, `(n,)`: the solution of the equations that hold there."""
+    own = _side(tree, player)
+    other = _side(tree, 1 - player)
+    num_plan = len(own.sequences)
+    sign = 1 if player == 0 else -1
+    # Rows are maps from an unknown to its factor; the unknowns are x, then q.
+    rows: list[dict[int, Fraction]] = []
+    for constraint in own.constraints:
+        entries = zip(constraint.indices.tolist(), constraint.data.tolist(), strict=True)
+        rows.append({column: Fraction(int(factor)) for column, factor in entries})
+    right = [Fraction(row == 0) for row in range(len(rows))]
+    tight: dict[int, dict[int, Fraction]] = {}  # by the opponent's sequence
+    for sequence in np.flatnonzero(corner.slack < ZERO).tolist():
+        tight[sequence] = {}
+    for entry in sparse.coo_array(other.constraints.T).todok().items():
+        (sequence, value), factor = entry
+        if int(sequence) in tight:
+            tight[int(sequence)][num_plan + int(value)] = Fraction(int(factor))
+    ends = tree.terminal_sequence[[player, 1 - player]].T.tolist()
+    for (mine, theirs), payoff in zip(ends, payoffs, strict=True):
+        row = tight.get(int(other.number[theirs]))
+        if row is not None:
+            column = int(own.number[mine])
+            row[column] = row.get(column, Fraction(0)) - sign * payoff
+    rows += tight.values()
+    right += [Fraction(0)] * len(tight)
+    zeros = set(np.flatnonzero(corner.plan < ZERO).tolist())
+    used = [{k: factor for k, factor in row.items() if k not in zeros and factor} for row in rows]
+    solution = solve_equations(used, right)
+    if solution is None:
+        raise GameError(f"{tree.name}: no equilibrium in fractions was found; try without them")
+    return [solution.get(sequence, Fraction(0)) for sequence in range(num_plan)]
+
+
+def solve_equations(
+    rows: list[dict[int, Fraction]], right: list[Fraction]
+) -> dict[int, Fraction] | None:
+    """A solution of linear equations in fractions, or None; unknowns that are free are 0.
+
+    `rows` map the number of an unknown to its factor. Elimination takes the shortest row first,
+    and in it the unknown of the fewest rows, so that rows stay short.
+    """
+    left = [dict(row) for row in rows]
+    constants = list(right)
+    rows_with: dict[int, set[int]] = {}
+    for number, row in enumerate(left):
+        for unknown in row:
+            rows_with.setdefault(unknown, set()).add(number)
+    waiting = set(range(len(left)))
+    pivots: list[tuple[int, int]] = []  # (row, unknown) in the order of elimination
+    while waiting:
+        number = min(waiting, key=lambda one: len(left[one]))
+        waiting.remove(number)
+        row = left[number]
+        if not row:
+            if constants[number]:
+                return None
+            continue
+        unknown = min(row, key=lambda one: len(rows_with[one]))
+        pivots.append((number, unknown))
+        for other in rows_with[unknown] & waiting:
+            factor = left[other][unknown] / row[unknown]
+            for column, entry in row.items():
+                changed = left[other].get(column, Fraction(0)) - factor * entry
+                if changed:
+                    left[other][column] = changed
+                    rows_with[column].add(other)
+                elif column in left[other]:
+                    del left[other][column]
+                    rows_with[column].discard(other)
+            constants[other] -= factor * constants[number]
+    solution: dict[int, Fraction] = {}
+    for number, unknown in reversed(pivots):
+        row = left[number]
+        known = sum(
+            (entry * solution.get(column, Fraction(0)) for column, entry in row.items()),
+            Fraction(0),
+        )
+        solution[unknown] = (constants[number] - known) / row[unknown]
+    return solution

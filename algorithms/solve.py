@@ -1,4 +1,4 @@
-"""Solve a game with a variant of CFR, and report NashConv.
+"""Solve a game with a variant of CFR or with the linear program, and report NashConv.
 
 Ctrl-C ends the run as if its iterations were complete. A native large game also leaves a checkpoint
 beside the policy, from which `--resume` continues.
@@ -22,7 +22,9 @@ from algorithms.games import KUHN, MAX_NODES, Game, as_game, load_game, make_sol
 from algorithms.games.kuhn_policies import to_names, to_percentages
 from algorithms.kuhn_equilibria import nearest_nash
 from algorithms.large_games.solver import LargeGameSolver
+from algorithms.linear_program import ExactSolution, solve_exactly, solve_zero_sum
 from algorithms.mccfr import SAMPLING
+from algorithms.nashconv import Measure
 from algorithms.policies import Policy
 from algorithms.policies.json_files import to_players
 from algorithms.solvers import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES, SAVE, Save
@@ -33,6 +35,18 @@ from algorithms.support.progress import progress
 from kuhn_bridge.errors import BridgeError
 from kuhn_bridge.rules import AGENTS
 
+LP = "lp"  # the variant that is the linear program
+# What the linear program has not.
+OPTIONS_OF_ITERATIONS = (
+    "iterations",
+    "until",
+    "discounts",
+    "mode",
+    "seed",
+    "save",
+    "resume",
+    "plot",
+)
 MAX_ITERATIONS = 20_000_000  # iterations after which --until gives up
 MAX_ROWS = 24  # information sets that are printed
 MAX_LABEL = 120  # characters of an information set's label
@@ -52,12 +66,13 @@ def solve(  # noqa: PLR0913  # options by name
 ) -> Policy:
     """The better of the average and the last policy of a run of the CFR family.
 
-    Ctrl-C ends the run early and returns what there is, with a warning.
+    Ctrl-C ends the run early and returns what there is, with a warning. The variant `lp` is the
+    linear program in sequence form: one solution to the last digits, without iterations.
 
     Args:
         game: a `Game` or its name.
-        variant: `cfr+` (the default), `cfr`, `lcfr`, `dcfr`, `pcfr+`, `pdcfr+`,
-            `cfr-simultaneous`, `es-mccfr` or `os-mccfr`.
+        variant: `pdcfr+` (the default), `cfr`, `cfr+`, `lcfr`, `dcfr`, `pcfr+`,
+            `cfr-simultaneous`, `es-mccfr`, `os-mccfr` or `lp`.
         iterations: number of iterations (1,000 by default); with `until` the largest number
             (20,000,000 by default).
         until: NashConv at which the run ends.
@@ -73,6 +88,8 @@ def solve(  # noqa: PLR0913  # options by name
     if iterations is None:
         iterations = DEFAULT_ITERATIONS if until is None else MAX_ITERATIONS
     loaded = as_game(game)
+    if variant == LP:
+        return Policy(loaded, solve_zero_sum(loaded.tree).policy)
     solver = make_solver(loaded, variant, **({"seed": seed} if variant in SAMPLING else {}))
     if iterations == 0:
         return Policy(loaded, solver.average_policy())
@@ -98,7 +115,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     add, number = parser.add_argument, command.number
     games = f"{KUHN}, a small OpenSpiel game or a native large one (%(default)s)"
     add("--game", default=KUHN, metavar="NAME", help=games)
-    add("--variant", default=DEFAULT_VARIANT, help=f"{', '.join(NAMES)} (%(default)s)")
+    variants = f"{', '.join((*NAMES, LP))}, the linear program (%(default)s)"
+    add("--variant", default=DEFAULT_VARIANT, help=variants)
+    add("--rational", action="store_true", help=f"{LP}: an equilibrium in exact fractions")
     most = f"at most N iterations in all ({DEFAULT_ITERATIONS:,}, with --until {MAX_ITERATIONS:,})"
     add("--iterations", type=number(1), metavar="N", help=most)
     add("--until", type=float, metavar="NASHCONV", help="run until NashConv is at most this")
@@ -122,6 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     _require(args)
+    if args.variant == LP:
+        return _run_linear_program(args)
     limit = args.iterations or (MAX_ITERATIONS if args.until else DEFAULT_ITERATIONS)
     game = load_game(args.game, max_nodes=args.max_nodes, cached=not args.no_cache)
     names = ("discounts", "mode", "seed")
@@ -173,6 +194,35 @@ def _run(args: argparse.Namespace) -> int:
     return command.EXIT_FAILED if missed else command.EXIT_OK
 
 
+def _run_linear_program(args: argparse.Namespace) -> int:
+    """Solve a game by its linear program, in floats or in fractions."""
+    game = load_game(args.game, max_nodes=args.max_nodes, cached=not args.no_cache)
+    tree = game.tree
+    if args.out:
+        _require_suffix(game, args.out)
+    exact: ExactSolution | None = None
+    if args.rational:
+        exact = solve_exactly(tree)
+        table = tree.table_of([float(share) for row in exact.policy for share in row])
+    else:
+        table = solve_zero_sum(tree).policy
+    policy = Policy(game, table)
+    if args.out:
+        policy.save(args.out)
+    measure = policy.measure()
+    if args.json:
+        summary = {"game": game.name, "variant": LP} | _measured_summary(policy, measure)
+        if exact is not None:
+            summary["exact_value"] = str(exact.value)
+        print(json.dumps(summary))
+        return command.EXIT_OK
+    print(game.size_label)
+    print("lp: the linear program in sequence form")
+    print()
+    print("\n".join(_measured_lines(policy, measure, exact)))
+    return command.EXIT_OK
+
+
 class _Checkpoint:
     """The state of a native game's solver, in a file beside the policy."""
 
@@ -206,8 +256,8 @@ def _require_suffix(game: Game, out: str) -> None:
 
 def _require(args: argparse.Namespace) -> None:
     """Reject impossible values before the work starts."""
-    if args.variant not in NAMES:
-        raise unknown("variant", args.variant, NAMES)
+    if args.variant not in (*NAMES, LP):
+        raise unknown("variant", args.variant, (*NAMES, LP))
     if args.until is not None and not args.until > 0:
         raise UsageError(f"--until {args.until}: want a NashConv above 0")
     if args.out:
@@ -218,20 +268,32 @@ def _require(args: argparse.Namespace) -> None:
         raise UsageError(
             f"--discounts {args.discounts}: want three numbers, and a variant without sampling"
         )
+    if args.variant == LP:
+        for name in OPTIONS_OF_ITERATIONS:
+            if getattr(args, name) not in (None, False, "best"):
+                raise UsageError(f"--{name} cannot be combined with --variant {LP}")
+    elif args.rational:
+        raise UsageError(f"--rational requires --variant {LP}")
 
 
 def _summary(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -> dict[str, Any]:
-    measure = solved.measure
-    summary = {
+    run = {
         "game": policy.game.name,
         "variant": args.variant,
         "iterations": solved.iterations,
         "holds": solved.kind,
+        "curve": solved.curve,
+    }
+    return run | _measured_summary(policy, solved.measure)
+
+
+def _measured_summary(policy: Policy, measure: Measure) -> dict[str, Any]:
+    """A policy and its measure as JSON."""
+    summary: dict[str, Any] = {
         "nash_conv": measure.nash_conv,
         "exploitability": measure.exploitability,
         "gains": measure.gains,
         "values": measure.values,
-        "curve": solved.curve,
     }
     if policy.game.fits_tree:
         summary["players"] = to_players(policy.game.tree, policy.table)
@@ -243,22 +305,53 @@ def _summary(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -
 
 
 def _report(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -> Iterator[str]:
-    measure, game, known = solved.measure, policy.game, policy.game.closed_form
-    yield game.size_label
+    yield policy.game.size_label
     yield f"{args.variant}: {solved.iterations:,} iterations, the {solved.kind} policy"
     yield ""
-    yield from _kuhn_strategy(policy) if game.name == KUHN else _strategy(policy)
+    yield from _measured_lines(policy, solved.measure)
+    if args.until and solved.measure.nash_conv > args.until:
+        yield f"not reached: NashConv {args.until:g}"
+
+
+def _measured_lines(
+    policy: Policy, measure: Measure, exact: ExactSolution | None = None
+) -> Iterator[str]:
+    """A policy and its measure as text; with the solution in fractions if there is one."""
+    game = policy.game
+    if exact is not None:
+        yield from _exact_strategy(game, exact)
+    elif game.name == KUHN:
+        yield from _kuhn_strategy(policy)
+    else:
+        yield from _strategy(policy)
     yield ""
+    known = game.closed_form
     equilibrium = f"  (equilibrium {float(known.value):+.6f} = {known.value})" if known else ""
     yield f"value           {', '.join(f'{value:+.6f}' for value in measure.values)}{equilibrium}"
+    if exact is not None:
+        yield f"exact value     {exact.value}  (player_0's)"
     gains = ", ".join(f"{gain:.2e}" for gain in measure.gains)
     yield f"NashConv        {measure.nash_conv:.4e}  (gains {gains})"
     yield f"exploitability  {measure.exploitability:.4e}  (NashConv / {game.num_players} players)"
     if game.name == KUHN:
         near = nearest_nash(policy.table)
         yield f"distance        {near.distance:.4e} to the equilibrium of alpha {near.alpha:.4f}"
-    if args.until and measure.nash_conv > args.until:
-        yield f"not reached: NashConv {args.until:g}"
+
+
+def _exact_strategy(game: Game, exact: ExactSolution) -> Iterator[str]:
+    """The first information sets of a solution, in fractions."""
+    rows = []
+    for infoset, shares in enumerate(exact.policy[:MAX_ROWS]):
+        actions = np.flatnonzero(game.tree.legal[infoset]).tolist()
+        words = [
+            f"{game.action_label(infoset, action)}: {share}"
+            for action, share in zip(actions, shares, strict=True)
+        ]
+        label = command.shortened(game.infoset_label(infoset), MAX_LABEL)
+        rows.append((label, "  ".join(words)))
+    yield command.table(("information set", "action: probability"), rows, left=2)
+    if len(exact.policy) > MAX_ROWS:
+        yield f"... and {len(exact.policy) - MAX_ROWS:,} more"
 
 
 def _kuhn_strategy(policy: Policy) -> Iterator[str]:

@@ -24,7 +24,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 SAVE: tuple[Save, ...] = get_args(Save)
 NAMES = (*VARIANTS, *SAMPLING)
 MODES: tuple[Mode, ...] = get_args(Mode)
-DEFAULT_VARIANT, DEFAULT_ITERATIONS = "cfr+", 1_000
+DEFAULT_VARIANT = "pdcfr+"  # the best overall: docs/variants.py
+DEFAULT_ITERATIONS = 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +113,8 @@ def run_solver(  # noqa: PLR0913  # options by name
             nash_conv = better.measure.nash_conv
             curve.append((stop, nash_conv))
             show()
-            if nash_conv <= until or watch(stop, nash_conv) is False:
+            goes_on = watch(stop, nash_conv)
+            if nash_conv <= until or goes_on is False:
                 break
     except KeyboardInterrupt:
         if not solver.iterations:

@@ -1,4 +1,4 @@
-"""The PettingZoo face: Kuhn poker as an AEC environment.
+"""The PettingZoo adapter: Kuhn poker as an AEC environment.
 
 `env()` needs none of PettingZoo's wrappers: the environment itself raises an error on a step before
 `reset`, an illegal action or an action of a finished agent, and then stays as it was.
@@ -131,10 +131,12 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
             seed: restarts the stream of deals.
             options: `{"cards": ("K", "J")}` fixes this deal, and draws nothing from the stream.
         """
-        deal = as_deal(options["cards"]) if options and "cards" in options else None
+        # Unknown options are ignored: PettingZoo's api_test gives one.
+        fixed_deal = as_deal(options["cards"]) if options and "cards" in options else None
         if seed is not None:
             self._rng = random.Random(as_seed(seed))
-        hand = State.new(*(deal or DEALS[int(self._rng.random() * len(DEALS))]))
+        deal = fixed_deal or DEALS[int(self._rng.random() * len(DEALS))]
+        hand = State.new(*deal)
         self.agents = list(AGENTS)
         self.rewards = {"player_0": 0, "player_1": 0}
         self._cumulative_rewards = {"player_0": 0, "player_1": 0}
@@ -192,7 +194,8 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
 
     def observe(self, agent: str) -> AgentObservation:
         """The observation of `agent` and its mask."""
-        seat, hand = _seat(agent), self._dealt()
+        seat = _seat(agent)
+        hand = self._dealt()
         return {
             "observation": OBSERVATIONS[hand.letters][hand.cards[seat]].copy(),
             "action_mask": MASKS[hand.letters][seat].copy(),
@@ -203,8 +206,10 @@ class KuhnEnv(pettingzoo.AECEnv[str, AgentObservation, int]):
 
         0..2 player_0's card, 3..5 player_1's, then history and agent to act as in the observation.
         """
-        observations, (card0, card1) = OBSERVATIONS[self._dealt().letters], self._dealt().cards
-        return np.concatenate([observations[card0][: len(Card)], observations[card1]])
+        hand = self._dealt()
+        card0, card1 = hand.cards
+        observation = OBSERVATIONS[hand.letters]
+        return np.concatenate([observation[card0][: len(Card)], observation[card1]])
 
     def render(self) -> str | None:
         """Print the hand in `human` mode; return it as text in `ansi` mode."""
@@ -257,7 +262,8 @@ pettingzoo.register("aec", "kuhn_bridge/kuhn_v0", "kuhn_bridge.kuhn_v0:env")
 
 def _as_text(hand: State) -> str:
     """Two lines: cards, pot and history; then the agent to act or the winner."""
-    cards = "   ".join(f"{a} [{c.name}]" for a, c in zip(AGENTS, hand.cards, strict=True))
+    held = [f"{agent} [{card.name}]" for agent, card in zip(AGENTS, hand.cards, strict=True)]
+    cards = "   ".join(held)
     pot = 2 + sum(word in {"bet", "call"} for word in hand.history)
     line = f"{cards}   pot {pot}   {', '.join(hand.history) or 'dealt'}"
     if hand.actor is not None:

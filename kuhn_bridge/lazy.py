@@ -7,30 +7,40 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-HOME = Path(__file__).resolve().parents[1]  # where kuhn_bridge and algorithms are installed
+INSTALLED_IN = Path(__file__).resolve().parents[1]  # the folder of kuhn_bridge and algorithms
 
 
 def lazy_names(
     owner: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` for `owner`; `modules` maps other modules to names of theirs."""
-    homes = {name: module for module, names in modules.items() for name in names.split()}
+    module_of = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> Any:
-        if name not in homes:
+        if name not in module_of:
             raise AttributeError(f"module {owner!r} has no attribute {name!r}")
-        _require_own_package(homes[name].partition(".")[0], f"{owner}.{name}")
-        return getattr(import_module(homes[name]), name)
+        package = module_of[name].partition(".")[0]
+        _require_own_package(package, f"{owner}.{name}")
+        return getattr(import_module(module_of[name]), name)
 
-    return load, lambda: sorted({*vars(sys.modules[owner]), *homes})
+    def list_names() -> list[str]:
+        return sorted({*vars(sys.modules[owner]), *module_of})
+
+    return load, list_names
 
 
 def _require_own_package(package: str, user: str) -> None:
     """Raise an error if `package` is not the one that is installed beside `kuhn_bridge`."""
     spec = find_spec(package)
-    found = [*(spec.submodule_search_locations or [str(spec.origin)])] if spec else ["nothing"]
-    if (HOME / package).resolve() not in (Path(place).resolve() for place in found):
+    if spec is None:
+        locations = ["nothing"]
+    elif spec.submodule_search_locations:
+        locations = list(spec.submodule_search_locations)
+    else:  # a module, not a package
+        locations = [str(spec.origin)]
+    if (INSTALLED_IN / package).resolve() not in [Path(one).resolve() for one in locations]:
         raise ImportError(
-            f"{user} needs the package {package!r} of kuhn-bridge in {HOME}, but {found[0]} is "
-            "found instead; rename that file or folder, or run from another folder"
+            f"{user} needs the package {package!r} of kuhn-bridge in {INSTALLED_IN}, but "
+            f"{locations[0]} is found instead; rename that file or folder, or run from another "
+            "folder"
         )

@@ -1,4 +1,4 @@
-"""The OpenSpiel face: importing this module registers the game `python_kuhn_bridge`.
+"""The OpenSpiel adapter: importing this module registers the game `python_kuhn_bridge`.
 
 The game has our three action IDs and the information states of OpenSpiel's `kuhn_poker` (`"2pb"`).
 """
@@ -83,7 +83,9 @@ class KuhnBridgeState(pyspiel.State):
         """The player to act, or OpenSpiel's number for chance or a terminal state."""
         if self.hand is None:
             return int(pyspiel.PlayerId.CHANCE)
-        return int(pyspiel.PlayerId.TERMINAL) if self.hand.actor is None else self.hand.actor
+        if self.hand.actor is None:
+            return int(pyspiel.PlayerId.TERMINAL)
+        return self.hand.actor
 
     def is_terminal(self) -> bool:
         """Whether the hand is over."""
@@ -91,7 +93,8 @@ class KuhnBridgeState(pyspiel.State):
 
     def returns(self) -> list[float]:
         """Net chips of both players; (0, 0) before the end."""
-        return [float(chips) for chips in (self.hand.returns if self.hand else (0, 0))]
+        returns = self.hand.returns if self.hand else (0, 0)
+        return [float(chips) for chips in returns]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """The cards left in the deck, equally likely."""
@@ -106,7 +109,8 @@ class KuhnBridgeState(pyspiel.State):
             self.hand = self.hand.act(action)
         elif self.cards:
             deal = as_deal((*self.cards, action))
-            self.cards, self.hand = deal, State.new(*deal)
+            self.cards = deal
+            self.hand = State.new(*deal)
         else:
             self.cards = (as_card(action),)
 
@@ -150,12 +154,17 @@ class KuhnBridgeObserver:
     def __init__(self, obs_type: pyspiel.IIGObservationType, params: dict[str, Any] | None) -> None:
         if params:
             raise ValueError(f"observers of {SHORT_NAME} take no parameters; got {params}")
-        public = ("betting",) if obs_type.perfect_recall else ("history", "actor")
-        names = (*_PRIVATE[obs_type.private_info], *(public if obs_type.public_info else ()))
-        sizes = [prod(_SHAPES[name]) for name in names]
-        self.tensor = np.zeros(sum(sizes), np.float32)
-        views = np.split(self.tensor, np.cumsum(sizes, dtype=int)[:-1])
-        self.dict = {n: view.reshape(_SHAPES[n]) for n, view in zip(names, views, strict=False)}
+        names = list(_PRIVATE[obs_type.private_info])
+        if obs_type.public_info:
+            names += ["betting"] if obs_type.perfect_recall else ["history", "actor"]
+        # `dict` has a view of a part of `tensor` for each name, in that order.
+        self.tensor = np.zeros(sum(prod(_SHAPES[name]) for name in names), np.float32)
+        self.dict = {}
+        start = 0
+        for name in names:
+            stop = start + prod(_SHAPES[name])
+            self.dict[name] = self.tensor[start:stop].reshape(_SHAPES[name])
+            start = stop
         self._separator = "" if obs_type.perfect_recall else " "
 
     def set_from(self, state: KuhnBridgeState, player: int) -> None:

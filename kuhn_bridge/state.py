@@ -29,8 +29,8 @@ def one_hot(index: int | None, size: int) -> Observation:
 
 def encode_history(row: rules.Betting) -> Observation:
     """float32 `(5,)`: `[]`, `[check]`, `[bet]`, `[check, bet]`, any finished history."""
-    slot = len(DECISIONS) if row.is_terminal else DECISIONS.index(row.letters)
-    return one_hot(slot, len(DECISIONS) + 1)
+    index = len(DECISIONS) if row.is_terminal else DECISIONS.index(row.letters)
+    return one_hot(index, len(DECISIONS) + 1)
 
 
 def encode(card: Card, letters: str) -> Observation:
@@ -55,7 +55,8 @@ class State:
     """One point of a hand: immutable, hashable, nothing hidden.
 
     A state is determined by its cards and letters; everything else is looked up in the betting
-    table when it is made. `State.new` and `act` always return the same 54 objects.
+    table when it is made. `State.new` and `act` always return the same 54 objects, and so do
+    copies and pickles of them.
     """
 
     cards: tuple[Card, Card]
@@ -69,7 +70,8 @@ class State:
     _after: tuple[State | None, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        row, cards = rules.betting(self.letters), rules.as_deal(self.cards)
+        row = rules.betting(self.letters)
+        cards = rules.as_deal(self.cards)
         after = [State(cards, row.after[a]) if a in row.after else None for a in Action]
         derived = {
             "cards": cards,
@@ -118,8 +120,8 @@ class State:
         """The phase and the history, for error messages."""
         return f"in phase {self.phase.label} after [{', '.join(self.history)}]"
 
-    def __reduce__(self) -> tuple[type[State], tuple[tuple[Card, Card], str]]:
-        return State, (self.cards, self.letters)
+    def __reduce__(self) -> tuple[Any, tuple[tuple[Card, Card], str]]:
+        return _same_state, (self.cards, self.letters)
 
     def __repr__(self) -> str:
         cards = " vs ".join(card.name for card in self.cards)
@@ -135,3 +137,11 @@ def nodes() -> Iterator[State]:
     for state in queue:
         yield state
         queue.extend(state.act(action) for action in state.legal_actions)
+
+
+_STATES = {(state.cards, state.letters): state for state in nodes()}
+
+
+def _same_state(cards: tuple[Card, Card], letters: str) -> State:
+    """The state that a copy or a pickle stands for."""
+    return _STATES[cards, letters]

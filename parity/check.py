@@ -103,11 +103,12 @@ def groups_of(game: Game) -> list[Group]:
     """The groups of checks that apply to a game, in the order of the table."""
     if game.name == KUHN:
         from parity.algorithms import ALGORITHMS
+        from parity.gambit import GAMBIT
         from parity.kuhn_adapters import ADAPTERS
         from parity.kuhn_rules import RULES
         from parity.policies import POLICIES
 
-        return [RULES, ADAPTERS, ALGORITHMS, POLICIES]
+        return [RULES, ADAPTERS, ALGORITHMS, POLICIES, GAMBIT]
     game.require_exact()
     groups = []
     if game.fits_tree:

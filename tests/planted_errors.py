@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from algorithms.compiled import nashconv
 from algorithms.games import kuhn
 from parity.algorithms import ALGORITHMS
+from parity.gambit import GAMBIT
 from parity.kuhn_adapters import ADAPTERS
 from parity.kuhn_rules import RULES
 from parity.large_games import LARGE_GAMES
@@ -13,7 +14,7 @@ from parity.registry import CheckSettings, run
 from parity.tree_games import TREE_GAMES
 
 QUICK = CheckSettings(quick=True)
-KUHN_GROUPS = (RULES, ADAPTERS, ALGORITHMS, POLICIES)
+KUHN_GROUPS = (RULES, ADAPTERS, ALGORITHMS, POLICIES, GAMBIT)
 KUHN_CHECKS = {name: check for group in KUHN_GROUPS for name, check in group.checks.items()}
 TREE_CHECKS = TREE_GAMES.checks
 LARGE_CHECKS = LARGE_GAMES.checks

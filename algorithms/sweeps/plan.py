@@ -63,13 +63,17 @@ class Plan:
         return self._trials(self.chosen, range(first, first + self.fresh_seeds))
 
     def _trials(self, settings: Iterable[str], seeds: Iterable[int]) -> list[Trial]:
-        pairs = itertools.product(settings, seeds)
-        return [Trial(name, replace(self.settings[name], seed=seed)) for name, seed in pairs]
+        return [
+            Trial(name, replace(self.settings[name], seed=seed))
+            for name, seed in itertools.product(settings, seeds)
+        ]
 
     def steps(self) -> int:
         """The steps of all training runs; an estimate until the best settings are known."""
-        first = sum(trial.config.steps for trial in self.trials())
-        return first + first * self.confirm * self.fresh_seeds // len(self.trials())
+        trials = self.trials()
+        to_choose = sum(trial.config.steps for trial in trials)
+        num_fresh = self.confirm * self.fresh_seeds
+        return to_choose + to_choose * num_fresh // len(trials)
 
     def write(self, folder: Path) -> None:
         """Store the plan in the sweep's folder."""
@@ -83,9 +87,13 @@ def read_plan(folder: Path) -> Plan:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if {name: stored.pop(name) for name in FORMAT} != FORMAT:
             raise ValueError
-        settings = {name: Settings(**config) for name, config in stored.pop("settings").items()}
-        seeds, chosen = tuple(stored.pop("seeds")), tuple(stored.pop("chosen"))
-        return Plan(settings=settings, seeds=seeds, chosen=chosen, **stored)
+        settings = stored.pop("settings")
+        return Plan(
+            settings={name: Settings(**config) for name, config in settings.items()},
+            seeds=tuple(stored.pop("seeds")),
+            chosen=tuple(stored.pop("chosen")),
+            **stored,
+        )
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{folder}: there is no sweep (no {PLAN_FILE})") from None
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -98,8 +106,8 @@ def settings_grid(choices: Mapping[str, Sequence[Any]]) -> dict[str, Settings]:
     grid = {}
     for values in itertools.product(*choices.values()):
         given = dict(zip(choices, values, strict=True))
-        name = ",".join(f"{name}={_text(given[name])}" for name in varied)
-        grid[name or "default"] = configure(given)
+        label = ",".join(f"{name}={_text(given[name])}" for name in varied)
+        grid[label or "default"] = configure(given)
     return grid
 
 
@@ -113,7 +121,8 @@ def sampled(settings: Mapping[str, Settings], count: int) -> dict[str, Settings]
 
 def parse_choices(texts: Iterable[str]) -> dict[str, list[Any]]:
     """`["net=table,mlp", "steps=10,20"]` -> the values of each setting, in the setting's type."""
-    types, choices = get_type_hints(Settings), dict[str, list[Any]]()
+    types = get_type_hints(Settings)
+    choices: dict[str, list[Any]] = {}
     for text in texts:
         name, separator, values = text.partition("=")
         name = name.strip().replace("-", "_")
@@ -123,29 +132,38 @@ def parse_choices(texts: Iterable[str]) -> dict[str, list[Any]]:
             raise UsageError(f"setting {text}: give each setting once, as {name}=VALUE,VALUE,...")
         kind = types.get(name, str)  # `configure` refuses unknown names
         try:
-            choices[name] = [kind(value) for value in split_values(values)]
+            converted = [kind(value) for value in split_values(values)]
         except ValueError:
-            want = "a whole number" if kind is int else "a number"
-            raise UsageError(f"setting {text}: must be {want}") from None
-        if len(set(choices[name])) < len(choices[name]):
+            expected = "a whole number" if kind is int else "a number"
+            raise UsageError(f"setting {text}: must be {expected}") from None
+        if len(set(converted)) < len(converted):
             raise UsageError(f"setting {text}: a value is repeated")
+        choices[name] = converted
     return choices
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
     """`"0-9"`, `"0,3,7"`, or a count: `"10"` -> the seeds."""
-    if text.isdecimal():
-        text = f"0-{int(text) - 1}" if int(text) else ""
     seeds: list[int] = []
-    for part in text.split(","):
-        span = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
-        first, last = (int(span[1]), int(span[2] or span[1])) if span else (1, 0)
-        if not first <= last < first + MAX_SEEDS:
-            raise UsageError(f"seeds {text or 0}: must be like 0-9, or 0,3,7, or a count")
-        seeds += range(first, last + 1)
+    if text.isdecimal():
+        seeds += _seed_range(text, "0", str(int(text) - 1))
+    else:
+        for part in text.split(","):
+            first, dash, last = part.strip().partition("-")
+            seeds += _seed_range(text, first, last if dash else first)
     if len(set(seeds)) < len(seeds):
         raise UsageError(f"seeds {text}: a seed is repeated")
     return tuple(seeds)
+
+
+def _seed_range(text: str, first: str, last: str) -> range:
+    """The seeds from the first to the last; `text` is what was given."""
+    if first.isdecimal() and last.isdecimal():
+        start = int(first)
+        stop = int(last) + 1
+        if start < stop <= start + MAX_SEEDS:
+            return range(start, stop)
+    raise UsageError(f"seeds {text}: must be like 0-9, or 0,3,7, or a count")
 
 
 def split_values(text: str) -> list[str]:
@@ -162,5 +180,6 @@ def split_values(text: str) -> list[str]:
 
 def _text(value: Any) -> str:
     """A value in the name of a setting: 16, not 16.0."""
-    short = f"{value:g}" if isinstance(value, float) else ""
-    return short if short and float(short) == value else str(value)
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return f"{value:g}"
+    return str(value)

@@ -2,6 +2,15 @@
 
 The checkpoints of a training run go to Ray, so another worker can continue if this one dies. Its
 results are the last checkpoint, so they reach the sweep's folder through any storage that Ray uses.
+
+Tune places trials, restarts crashed ones from their checkpoints and resumes a sweep that was
+stopped. Three things are done here instead:
+
+- Retries are counted from the start of each run of the command. Tune stores the limit with a trial
+  and counts all failures of a sweep, so `--resume --retries N` would mean nothing.
+- A trial is over when its results are in the sweep's folder. Tune's own status calls all trials
+  terminated after Ctrl-C.
+- Progress is one line, as in every other command; Tune prints tables.
 """
 
 import json
@@ -53,17 +62,21 @@ def run_stage(  # noqa: PLR0913  # options by name
     if len(finished) == len(trials):
         return True
     tasks = [
-        {"folder": t.folder, "config": asdict(t.config), "checkpoint_every": checkpoint_every}
-        for t in trials
+        {
+            "folder": trial.folder,
+            "config": asdict(trial.config),
+            "checkpoint_every": checkpoint_every,
+        }
+        for trial in trials
     ]
 
-    def handle_and_copy(event: TrialEvent) -> None:
+    def copy_and_show(event: TrialEvent) -> None:
         if event.kind == "ended" and event.folder not in finished:
             copy_results(event.checkpoint, folder / event.folder)
         progress.handle(event)
 
-    with _event_queue(handle_and_copy) as send:
-        done = tune.run(
+    with _event_queue(copy_and_show) as send:
+        analysis = tune.run(
             tune.with_parameters(run_trial, finished=finished),
             name=name,
             config={"task": tune.grid_search(tasks)},
@@ -78,7 +91,10 @@ def run_stage(  # noqa: PLR0913  # options by name
             callbacks=[TrialCallback(send, retries)],
             verbose=0,
         )
-    return all([_finish(trial, folder) for trial in done.trials])  # noqa: C419  # finish every one
+    all_over = True
+    for trial in analysis.trials:
+        all_over &= _finish(trial, folder)
+    return all_over
 
 
 # ---------------------------------------------------------------------------------------------
@@ -99,49 +115,67 @@ def run_trial(config: dict[str, Any], finished: frozenset[str]) -> None:
 
     torch.set_num_threads(1)
     with TemporaryDirectory() as results, TemporaryDirectory() as checkpoints:
-        folder = Path(results)
+        about: dict[str, Any] = {
+            "host": platform.node(),
+            "node": ray.get_runtime_context().get_node_id(),
+        }
         try:
-            settings, every = Settings(**task["config"]), task["checkpoint_every"]
-            about: dict[str, Any] = _train(settings, every, folder, Path(checkpoints))
+            about["cpu_seconds"] = _train(
+                Settings(**task["config"]),
+                task["checkpoint_every"],
+                results=Path(results),
+                checkpoints=Path(checkpoints),
+            )
         except BridgeError as error:  # it would fail in the same way again
-            about = {"failed": str(error)}
-        about |= {"host": platform.node(), "node": ray.get_runtime_context().get_node_id()}
-        files.write_text(folder / TRIAL_FILE, json.dumps(about))
-        tune.report({"finished": True}, checkpoint=tune.Checkpoint.from_directory(folder))
+            about["failed"] = str(error)
+        files.write_text(Path(results) / TRIAL_FILE, json.dumps(about))
+        tune.report({"finished": True}, checkpoint=tune.Checkpoint.from_directory(results))
 
 
-def _train(settings: Settings, every: int, results: Path, checkpoints: Path) -> dict[str, Any]:
+def _train(settings: Settings, checkpoint_every: int, *, results: Path, checkpoints: Path) -> float:
     """Train and save the results; return the CPU seconds on all workers."""
     from algorithms.self_play.saving import save_results  # these take seconds to import
     from algorithms.self_play.training_run import Training, read_checkpoint
 
     path = checkpoints / CHECKPOINT_FILE if settings.recipe == "self-play" else None
-    watch = _Reporter(checkpoints)
-    training = Training(settings, watch=watch, checkpoint=path, checkpoint_every=every)
-    if checkpoint := tune.get_checkpoint():
+    training = Training(
+        settings,
+        watch=_Reporter(checkpoints),
+        checkpoint=path,
+        checkpoint_every=checkpoint_every,
+    )
+    checkpoint = tune.get_checkpoint()
+    if checkpoint:
         # If it cannot be read, or is of a finished run, the run starts again, with the same result.
         with suppress(OSError), checkpoint.as_directory() as name:
-            if (Path(name) / CHECKPOINT_FILE).exists():
-                training.set_state(read_checkpoint(Path(name) / CHECKPOINT_FILE))
+            stored = Path(name) / CHECKPOINT_FILE
+            if stored.exists():
+                training.set_state(read_checkpoint(stored))
     training.run()
-    result = save_results(training, results / MODEL_FILE, picture=False)
-    return {"cpu_seconds": result["cpu_seconds"] + result["measuring_cpu_seconds"]}
+    saved = save_results(training, results / MODEL_FILE, picture=False)
+    return float(saved["cpu_seconds"] + saved["measuring_cpu_seconds"])
 
 
 class _Reporter:
     """Reports each new checkpoint to Ray, and otherwise the progress about once per second."""
 
     def __init__(self, checkpoints: Path) -> None:
-        self._checkpoints, self._reported, self._time = checkpoints, 0, -math.inf
+        self._checkpoints = checkpoints
+        self._reported_checkpoint = 0  # when the file was written, in nanoseconds
+        self._reported_at = -math.inf  # seconds
 
     def __call__(self, point: Point) -> None:
-        metrics = {"steps": point.steps, "nash_conv": min(point.last, point.average)}
         path = self._checkpoints / CHECKPOINT_FILE
         written = path.stat().st_mtime_ns if path.exists() else 0
-        if (new := written != self._reported) or time.monotonic() - self._time >= REPORT_INTERVAL:
-            checkpoint = tune.Checkpoint.from_directory(self._checkpoints) if new else None
-            tune.report(metrics, checkpoint=checkpoint)
-            self._reported, self._time = written, time.monotonic()
+        is_new = written != self._reported_checkpoint
+        is_due = time.monotonic() - self._reported_at >= REPORT_INTERVAL
+        if not is_new and not is_due:
+            return
+        checkpoint = tune.Checkpoint.from_directory(self._checkpoints) if is_new else None
+        metrics = {"steps": point.steps, "nash_conv": min(point.last, point.average)}
+        tune.report(metrics, checkpoint=checkpoint)
+        self._reported_checkpoint = written
+        self._reported_at = time.monotonic()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -150,25 +184,31 @@ class _Reporter:
 
 
 class TrialCallback(tune.Callback):
-    """Passes Ray's events of trials on, and allows each trial `retries` from now on.
-
-    Ray itself would also count failures before a resumed sweep.
-    """
+    """Passes Ray's events of trials on, and allows each trial `retries` from now on."""
 
     def __init__(self, send: EventHandler, retries: int) -> None:
-        self._send, self._retries, self._known = send, retries, set[str]()
+        self._send = send
+        self._retries = retries
+        self._known_trials = set[str]()
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Ray is about to start, restart or give up trials."""
         for trial in trials:
-            if trial.trial_id not in self._known:
-                self._known.add(trial.trial_id)
-                trial.max_failures = trial.run_metadata.num_failures + self._retries
+            if trial.trial_id not in self._known_trials:
+                self._known_trials.add(trial.trial_id)
+                failures_before = trial.run_metadata.num_failures
+                trial.max_failures = failures_before + self._retries
 
     def _pass_on(self, kind: str, *, trial: Any, **info: Any) -> None:
-        last, folder = trial.last_result or {}, trial.config["task"]["folder"]
-        figures = last.get("steps", 0), last.get("nash_conv")
-        self._send(TrialEvent(folder, kind, *figures, trial.checkpoint))
+        last_result = trial.last_result or {}
+        event = TrialEvent(
+            folder=trial.config["task"]["folder"],
+            kind=kind,
+            steps=last_result.get("steps", 0),
+            nash_conv=last_result.get("nash_conv"),
+            checkpoint=trial.checkpoint,
+        )
+        self._send(event)
 
     on_trial_start = partialmethod(_pass_on, "started")
     on_trial_result = partialmethod(_pass_on, "progressed")
@@ -186,7 +226,7 @@ def _event_queue(handle: EventHandler) -> Iterator[EventHandler]:
     queue: Any = Queue(actor_options={"num_cpus": 0})
 
     def listen() -> None:
-        while (event := queue.get()) is not None:
+        for event in iter(queue.get, None):  # until None
             handle(event)
 
     listener = Thread(target=listen, daemon=True)
@@ -213,10 +253,7 @@ def copy_results(checkpoint: tune.Checkpoint, target: Path) -> None:
 
 
 def _finish(trial: Any, folder: Path) -> bool:
-    """Copy missing results, and store failures; return whether the trial is over.
-
-    Ray's status is not enough: after Ctrl-C it calls all trials terminated.
-    """
+    """Copy missing results, and store failures; return whether the trial is over."""
     target: Path = folder / trial.config["task"]["folder"]
     if trial.status == "ERROR":
         target.mkdir(parents=True, exist_ok=True)
@@ -228,11 +265,18 @@ def _finish(trial: Any, folder: Path) -> bool:
 
 
 def _failure_text(trial: Any) -> str:
-    """Why a trial failed, in one line."""
-    *_, last = str(trial.get_error() or "for an unknown reason").split("Failure # ")
-    lines = [line.strip() for line in last.splitlines()[1:] if line.strip()] or [last]
-    if lines[0].startswith("ray::"):  # a traceback, whose last line is the error
+    """Why a trial failed, in one line.
+
+    Ray gives a text for each failure: "Failure # 2 (occurred at ...)", then what happened.
+    """
+    texts = str(trial.get_error() or "for an unknown reason").split("Failure # ")
+    lines = [line.strip() for line in texts[-1].splitlines()[1:] if line.strip()]
+    if not lines:
+        reason = texts[-1]
+    elif lines[0].startswith("ray::"):  # a traceback, whose last line is the error
         reason = lines[-1]
+    elif lines[0].startswith("The actor"):
+        reason = "its worker died"
     else:
-        reason = "its worker died" if lines[0].startswith("The actor") else lines[0]
+        reason = lines[0]
     return f"{reason} (attempts: {trial.run_metadata.num_failures})"

@@ -5,7 +5,6 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,13 +15,15 @@ from algorithms.support import command, files
 from algorithms.support.errors import UsageError
 from algorithms.sweeps.plan import FAILURE_FILE, MODEL_FILE, TRIAL_FILE, Plan, Trial
 
-CHOOSE, CONFIRM = "choose", "confirm"  # purposes of a trial
-DONE, FAILED, MISSING = "done", "failed", "missing"
+TO_CHOOSE, TO_CONFIRM = "choose", "confirm"  # purposes of a trial
+DONE, FAILED, MISSING = "done", "failed", "missing"  # states of a trial
 FIGURES = ("nash_conv_last", "nash_conv_average", "nash_conv_saved", "cpu_seconds")
-Row: TypeAlias = dict[str, Any]  # settings, seed and results of a trial
+
+Row: TypeAlias = dict[str, Any]
+"""One trial: its setting, seed, purpose, state and results; a line of `sweep.csv`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """NashConv of the saved policies over the seeds of one setting."""
 
@@ -37,9 +38,15 @@ class Summary:
     worst: float
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The trials of a sweep and summaries of its settings, the best first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepResults:
+    """The trials of a sweep and summaries of its settings, the best first.
+
+    Attributes:
+        rows: all trials.
+        chosen_by: summaries of the trials that settings are chosen by.
+        confirmed: summaries of the chosen settings on new seeds.
+    """
 
     rows: list[Row]
     chosen_by: list[Summary]
@@ -49,130 +56,213 @@ class Report:
         """The trials that failed, for example."""
         return [row for row in self.rows if row["state"] == state]
 
+    def done(self, setting: str) -> list[Row]:
+        """The trials of a setting that have results."""
+        return [row for row in self.in_state(DONE) if row["setting"] == setting]
 
-def read_report(folder: Path, plan: Plan) -> Report:
+
+# ---------------------------------------------------------------------------------------------
+# Reading
+# ---------------------------------------------------------------------------------------------
+
+
+def read_results(folder: Path, plan: Plan) -> SweepResults:
     """The results of a plan's trials in a folder."""
-    first = [read_row(folder, trial, CHOOSE) for trial in plan.trials()]
-    second = [read_row(folder, trial, CONFIRM) for trial in plan.fresh_trials()]
-    return Report([*first, *second], summaries(first), summaries(second))
+    to_choose = [read_row(folder, trial, TO_CHOOSE) for trial in plan.trials()]
+    to_confirm = [read_row(folder, trial, TO_CONFIRM) for trial in plan.fresh_trials()]
+    return SweepResults(
+        rows=[*to_choose, *to_confirm],
+        chosen_by=summaries(to_choose),
+        confirmed=summaries(to_confirm),
+    )
 
 
 def read_row(folder: Path, trial: Trial, purpose: str) -> Row:
     """One trial and its results in a folder; None for what is not known."""
-    row: Row = {"setting": trial.setting, "folder": trial.folder, **asdict(trial.config)}
-    row |= {"steps_asked": row["steps"], "purpose": purpose, "state": MISSING, "steps": None}
-    row |= dict.fromkeys((*FIGURES, "host", "node", "failed"))
-    own = folder / trial.folder
+    config = asdict(trial.config)
+    row: Row = {
+        "setting": trial.setting,
+        "folder": trial.folder,
+        **config,
+        "steps_asked": config["steps"],
+        "purpose": purpose,
+        "state": MISSING,
+        "steps": None,
+        **dict.fromkeys(FIGURES),
+        "host": None,
+        "node": None,
+        "failed": None,
+    }
+    results = folder / trial.folder
     try:
-        about = own / (TRIAL_FILE if trial.has_ended(folder) else FAILURE_FILE)
-        row |= json.loads(about.read_text(encoding="utf-8"))
+        row |= _read_json(results / (TRIAL_FILE if trial.has_ended(folder) else FAILURE_FILE))
         if row["failed"] is not None:
-            return row | {"state": FAILED}
-        result = json.loads((own / MODEL_FILE).with_suffix(".json").read_text(encoding="utf-8"))
-        figures = {name: result[name] for name in ("nash_conv_last", "nash_conv_average", "steps")}
-        return row | figures | {"state": DONE, "nash_conv_saved": result["nash_conv"]}
+            row["state"] = FAILED
+            return row
+        run = _read_json((results / MODEL_FILE).with_suffix(".json"))
+        row["state"] = DONE
+        row["nash_conv_last"] = run["nash_conv_last"]
+        row["nash_conv_average"] = run["nash_conv_average"]
+        row["nash_conv_saved"] = run["nash_conv"]
+        row["steps"] = run["steps"]
     except FileNotFoundError:
-        return row
+        row["state"] = MISSING
     except (ValueError, TypeError, KeyError):
-        raise UsageError(f"{own}: these are not the files of a training run") from None
+        raise UsageError(f"{results}: these are not the files of a training run") from None
+    return row
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
 
 
 def summaries(rows: Iterable[Row]) -> list[Summary]:
     """One for each setting that has results; those with failures last, then by IQM."""
-    groups: dict[str, list[Row]] = {}
+    by_setting: dict[str, list[Row]] = {}
     for row in rows:
-        groups.setdefault(row["setting"], []).append(row)
-    made = []
-    for setting, group in groups.items():
-        values = [row["nash_conv_saved"] for row in group if row["state"] == DONE]
-        if values:
-            means = float(np.mean(values)), interval(values, np.mean)
-            iqms = float(iqm(values)), interval(values)
-            failed = sum(row["state"] == FAILED for row in group)
-            ends = min(values), max(values)
-            made.append(Summary(setting, len(values), failed, *means, *iqms, *ends))
-    return sorted(made, key=lambda summary: (summary.failed > 0, summary.iqm))
+        by_setting.setdefault(row["setting"], []).append(row)
+    with_results = []
+    for setting, group in by_setting.items():
+        if any(row["state"] == DONE for row in group):
+            with_results.append(_summary(setting, group))
+    return sorted(with_results, key=lambda summary: (summary.failed > 0, summary.iqm))
 
 
-def write_report(folder: Path, report: Report) -> None:
-    """Write `sweep.csv`, `sweep.json` and `sweep.png`."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(report.rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(report.rows)
-    files.write_text(folder / "sweep.csv", text.getvalue())
-    files.write_text(folder / "sweep.json", json.dumps(to_json(report), indent=1) + "\n")
-    groups: dict[str, list[Curve]] = {}  # the best setting first, and fresh seeds separately
-    parts = ((report.chosen_by, CHOOSE, ""), (report.confirmed, CONFIRM, ", fresh seeds"))
-    for found, purpose, suffix in parts:
-        for summary in found:
-            rows = [row for row in _done(report, summary.setting) if row["purpose"] == purpose]
-            paths = [(folder / row["folder"] / MODEL_FILE).with_suffix(".csv") for row in rows]
-            groups[summary.setting + suffix] = [from_csv(path) for path in paths]
-    if groups:
-        draw_bands(groups, folder / "sweep.png")
+def _summary(setting: str, rows: Sequence[Row]) -> Summary:
+    nash_convs = [row["nash_conv_saved"] for row in rows if row["state"] == DONE]
+    return Summary(
+        setting=setting,
+        n=len(nash_convs),
+        failed=sum(row["state"] == FAILED for row in rows),
+        mean=float(np.mean(nash_convs)),
+        mean_interval=interval(nash_convs, np.mean),
+        iqm=float(iqm(nash_convs)),
+        iqm_interval=interval(nash_convs),
+        best=min(nash_convs),
+        worst=max(nash_convs),
+    )
 
 
-def best_models(folder: Path, report: Report) -> list[Path]:
+def best_models(folder: Path, results: SweepResults) -> list[Path]:
     """The best run of each setting, the best setting first: a model, or the policy's `.json`."""
     paths = []
-    for summary in report.chosen_by:
-        best = min(_done(report, summary.setting), key=lambda row: row["nash_conv_saved"])
+    for summary in results.chosen_by:
+        best = min(results.done(summary.setting), key=lambda row: row["nash_conv_saved"])
         model = folder / best["folder"] / MODEL_FILE
         paths.append(model if model.exists() else model.with_suffix(".json"))
     return paths
 
 
-def _done(report: Report, setting: str) -> list[Row]:
-    return [row for row in report.in_state(DONE) if row["setting"] == setting]
+# ---------------------------------------------------------------------------------------------
+# Files
+# ---------------------------------------------------------------------------------------------
 
 
-def to_json(report: Report) -> dict[str, Any]:
-    """The report as one JSON object."""
+def write_results(folder: Path, results: SweepResults) -> None:
+    """Write `sweep.csv`, `sweep.json` and `sweep.png`."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(results.rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(results.rows)
+    files.write_text(folder / "sweep.csv", text.getvalue())
+    files.write_text(folder / "sweep.json", json.dumps(to_json(results), indent=1) + "\n")
+    curves = _curves(folder, results)
+    if curves:
+        draw_bands(curves, folder / "sweep.png")
+
+
+def _curves(folder: Path, results: SweepResults) -> dict[str, list[Curve]]:
+    """The curves of each setting, the best one first, and those on fresh seeds separately."""
+    curves: dict[str, list[Curve]] = {}
+    for summary in results.chosen_by:
+        curves[summary.setting] = _curves_of(folder, results, summary.setting, TO_CHOOSE)
+    for summary in results.confirmed:
+        label = f"{summary.setting}, fresh seeds"
+        curves[label] = _curves_of(folder, results, summary.setting, TO_CONFIRM)
+    return curves
+
+
+def _curves_of(folder: Path, results: SweepResults, setting: str, purpose: str) -> list[Curve]:
+    curves: list[Curve] = []
+    for row in results.done(setting):
+        if row["purpose"] == purpose:
+            model = folder / row["folder"] / MODEL_FILE
+            curves.append(from_csv(model.with_suffix(".csv")))
+    return curves
+
+
+def to_json(results: SweepResults) -> dict[str, Any]:
+    """The results as one JSON object."""
     return {
-        "trials": report.rows,
-        "settings": [asdict(summary) for summary in report.chosen_by],
-        "confirmed": [asdict(summary) for summary in report.confirmed],
+        "trials": results.rows,
+        "settings": [asdict(summary) for summary in results.chosen_by],
+        "confirmed": [asdict(summary) for summary in results.confirmed],
     }
 
 
-def to_text(report: Report) -> str:
-    """The report as tables."""
-    parts = [_table(report.chosen_by)] if report.chosen_by else ["No training run has ended yet."]
-    if report.confirmed:
-        parts.append(_comparison(report))
-    if failures := report.in_state(FAILED):
-        rows = [(f"{row['setting']}, seed {row['seed']}", row["failed"]) for row in failures]
+# ---------------------------------------------------------------------------------------------
+# Text
+# ---------------------------------------------------------------------------------------------
+
+
+def to_text(results: SweepResults) -> str:
+    """The results as tables."""
+    parts = []
+    if results.chosen_by:
+        parts.append(_summary_table(results.chosen_by))
+    else:
+        parts.append("No training run has ended yet.")
+    if results.confirmed:
+        parts.append(_confirmation_table(results))
+    failed = results.in_state(FAILED)
+    if failed:
+        rows = [(f"{row['setting']}, seed {row['seed']}", row["failed"]) for row in failed]
         parts.append(command.table(("failed", "because"), rows, left=2))
-    if missing := report.in_state(MISSING):
-        parts.append(f"{len(missing)} of {len(report.rows)} training runs have not ended")
+    missing = results.in_state(MISSING)
+    if missing:
+        parts.append(f"{len(missing)} of {len(results.rows)} training runs have not ended")
     return "\n\n".join(parts)
 
 
-def _table(summaries: Sequence[Summary]) -> str:
+def _summary_table(summaries: Sequence[Summary]) -> str:
     header = ("NashConv", "n", "mean", "95%", "IQM", "95%", "best", "worst")
-    rows = []
-    for s in summaries:
-        figures = (*_span(s.mean, s.mean_interval), *_span(s.iqm, s.iqm_interval))
-        rows.append([s.setting, _count(s), *figures, f"{s.best:.5f}", f"{s.worst:.5f}"])
+    rows = [
+        (
+            summary.setting,
+            _number_of_seeds(summary),
+            f"{summary.mean:.5f}",
+            _interval_text(summary.mean_interval),
+            f"{summary.iqm:.5f}",
+            _interval_text(summary.iqm_interval),
+            f"{summary.best:.5f}",
+            f"{summary.worst:.5f}",
+        )
+        for summary in summaries
+    ]
     return command.table(header, rows)
 
 
-def _comparison(report: Report) -> str:
+def _confirmation_table(results: SweepResults) -> str:
     """The chosen settings: on the seeds they were chosen by, and on fresh seeds."""
-    before = {summary.setting: summary for summary in report.chosen_by}
+    chosen_by = {summary.setting: summary for summary in results.chosen_by}
     header = ("chosen, then confirmed", "n", "IQM", "95%", "fresh n", "IQM", "95%")
     rows = []
-    for fresh in report.confirmed:
-        pair = (before[fresh.setting], fresh)
-        cells = ([_count(s), *_span(s.iqm, s.iqm_interval)] for s in pair)
-        rows.append([fresh.setting, *chain.from_iterable(cells)])
+    for confirmed in results.confirmed:
+        row = [confirmed.setting]
+        for summary in (chosen_by[confirmed.setting], confirmed):
+            row.append(_number_of_seeds(summary))
+            row.append(f"{summary.iqm:.5f}")
+            row.append(_interval_text(summary.iqm_interval))
+        rows.append(row)
     return command.table(header, rows)
 
 
-def _count(summary: Summary) -> str:
-    return f"{summary.n}" + (f" of {summary.n + summary.failed}" if summary.failed else "")
+def _number_of_seeds(summary: Summary) -> str:
+    if summary.failed:
+        return f"{summary.n} of {summary.n + summary.failed}"
+    return str(summary.n)
 
 
-def _span(value: float, around: Interval) -> tuple[str, str]:
-    return f"{value:.5f}", f"{around.low:.5f}-{around.high:.5f}"
+def _interval_text(interval: Interval) -> str:
+    return f"{interval.low:.5f}-{interval.high:.5f}"

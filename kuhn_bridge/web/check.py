@@ -17,8 +17,9 @@ from kuhn_bridge.state import State, encode_history, nodes, one_hot
 def to_json() -> str:
     """All 58 nodes, chance nodes first, one per line, with both agents' observations and masks."""
     undealt = [(), *((card,) for card in Card)]
-    found = [*map(_chance_node, undealt), *map(_dealt_node, nodes())]
-    return '{{"nodes": [\n{}\n]}}\n'.format(",\n".join(map(json.dumps, found)))
+    vectors = [_chance_node(dealt) for dealt in undealt] + [_dealt_node(state) for state in nodes()]
+    lines = ",\n".join(json.dumps(vector) for vector in vectors)
+    return f'{{"nodes": [\n{lines}\n]}}\n'
 
 
 def report(
@@ -64,10 +65,13 @@ def _dealt_node(state: State) -> dict[str, Any]:
 
 def _chance_node(dealt: tuple[Card, ...]) -> dict[str, Any]:
     """A node where no card or only player_0's is dealt: nobody acts there."""
-    start, nobody = encode_history(BETTING[""]), np.zeros(len(AGENTS))
-    seen = [
-        np.concatenate([one_hot(c, len(Card)), start, nobody]) for c in (*dealt, None, None)[:2]
-    ]
+    start = encode_history(BETTING[""])
+    nobody = np.zeros(len(AGENTS))
+    observations = []
+    for seat in PLAYERS:
+        card = dealt[seat] if seat < len(dealt) else None
+        observations.append(np.concatenate([one_hot(card, len(Card)), start, nobody]))
+    nothing_legal = np.zeros(len(Action))
     return {
         "cards": [int(card) for card in dealt],
         "letters": "",
@@ -77,7 +81,7 @@ def _chance_node(dealt: tuple[Card, ...]) -> dict[str, Any]:
         "deals": [int(card) for card in Card if card not in dealt],
         "after": {},
         "returns": [0, 0],
-        "agents": [_agent(observation, np.zeros(len(Action))) for observation in seen],
+        "agents": [_agent(observation, nothing_legal) for observation in observations],
     }
 
 

@@ -1,4 +1,4 @@
-// The rules of Kuhn poker, the same as in kuhn_bridge/rules.py and encoding.py: one table of nine
+// The rules of Kuhn poker, the same as in kuhn_bridge/rules.py and state.py: one table of nine
 // betting histories in which everything else is looked up. check.js compares the two.
 
 /** @typedef {0 | 1} Seat */

@@ -1,9 +1,7 @@
 """Exact equilibria: the family, its proof in fractions, the way to it, and linear programs."""
 
 import itertools
-from dataclasses import replace
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,11 +20,9 @@ from algorithms.kuhn_equilibria import (
     nash,
     nearest_nash,
 )
-from algorithms.linear_program import solve_zero_sum
 from kuhn_bridge import INFORMATION_STATES, Action, State
-from kuhn_bridge.errors import GameError, PolicyError
+from kuhn_bridge.errors import PolicyError
 from kuhn_bridge.rules import DEALS
-from tests.games import DICE, KUHN3, LEDUC, tree
 from tests.strategies import policies
 
 TREE = kuhn_tree()
@@ -129,20 +125,6 @@ def test_nothing_in_the_family_is_nearer(policy, alpha):
     assert nash_conv(TREE, nearest.table) == pytest.approx(0, abs=1e-12)
 
 
-def test_the_linear_program_of_kuhn():
-    solution = solve_zero_sum(TREE)
-    assert solution.value == pytest.approx(-1 / 18, abs=1e-12)
-    assert nash_conv(TREE, solution.policy) == pytest.approx(0, abs=1e-12)
-    assert nearest_nash(solution.policy).distance == pytest.approx(0, abs=1e-9)
-
-
-@pytest.mark.parametrize(("name", "value"), [(LEDUC, -0.0856064), (DICE, 0.0625)])
-def test_linear_programs_of_larger_games(name, value):
-    solution = solve_zero_sum(tree(name))
-    assert solution.value == pytest.approx(value, abs=1e-6)
-    assert nash_conv(tree(name), solution.policy) == pytest.approx(0, abs=1e-9)
-
-
 def pure_strategies(player):
     """The 64 pure strategies of a player, as tables whose other rows are uniform."""
     infosets = np.flatnonzero(TREE.owner == player)
@@ -186,19 +168,3 @@ def values(first, second):
     """What player_0 wins with the table `first` against `second`."""
     joint = np.where(TREE.owner[:, np.newaxis] == 0, first, second)
     return evaluate_policy(TREE, joint).values[0]
-
-
-def test_only_two_player_zero_sum_games_have_such_programs():
-    with pytest.raises(GameError, match="not a two-player zero-sum game"):
-        solve_zero_sum(tree(KUHN3))
-    with pytest.raises(GameError, match="not a two-player zero-sum game"):
-        solve_zero_sum(tree("tiny_hanabi"))  # two players who win together
-    with pytest.raises(GameError, match="not a two-player zero-sum game"):
-        solve_zero_sum(replace(TREE, returns=TREE.returns + 0.01))
-
-
-def test_a_program_that_is_not_solved_is_an_error(monkeypatch):
-    unsolved = SimpleNamespace(status=2, message="infeasible", x=np.zeros(99), fun=0.0)
-    monkeypatch.setattr("scipy.optimize.linprog", lambda *args, **options: unsolved)
-    with pytest.raises(GameError, match="the linear program was not solved: infeasible"):
-        solve_zero_sum(TREE)

@@ -189,10 +189,10 @@ DOMINATED = {
 
 @given(policies())
 def test_the_report_on_any_policy_of_kuhn(policy):
-    item = report("any", policy, openspiel=True)
-    assert item.by_openspiel.gap(item.measure) < 1e-10
-    wanted = max(policy[key][action] for key, action in DOMINATED.items())
-    assert max((one.probability for one in item.exposures), default=0) == wanted
+    found = report("any", policy, openspiel=True)
+    assert found.by_openspiel.gap(found.measure) < 1e-10
+    expected = max(policy[key][action] for key, action in DOMINATED.items())
+    assert max((one.probability for one in found.exposures), default=0) == expected
 
 
 def test_the_gap_to_openspiel_is_the_largest_difference_of_any_number():

@@ -1,10 +1,12 @@
 """The command that solves games, as a user runs it."""
 
 import json
+import re
 
 import pytest
 from matplotlib.axes import Axes
 
+import kuhn_bridge as kb
 from algorithms.policies import load_policy
 from algorithms.solve import main
 from algorithms.solvers import make_solver
@@ -17,12 +19,12 @@ def test_kuhn(capsys):
     assert main([]) == 0
     out = capsys.readouterr().out
     assert out.startswith(
-        "kuhn: 58 nodes, 12 information sets\ncfr+: 1,000 iterations, the average policy\n"
+        "kuhn: 58 nodes, 12 information sets\npdcfr+: 1,000 iterations, the last policy\n"
     )
     assert "2p    player_1  K     check             0.0000  1.0000       -" in out
     assert "[0.0, 100.0, 0.0, 100.0]" in out
     assert "(equilibrium -0.055556 = -1/18)" in out
-    assert "NashConv        1.7473e-04" in out
+    assert float(re.search(r"NashConv +(\S+)", out)[1]) < 1e-12
     assert "to the equilibrium of alpha" in out
 
 
@@ -94,9 +96,9 @@ def test_options_reach_the_solver(monkeypatch, capsys):
     main(["--iterations", "1", "--mode", "exact", "--variant", "cfr", "--seed", "7"])
     main(["--iterations", "1", "--discounts", "1.5", "0", "2"])
     assert used == [
-        ("cfr+", {}),
+        ("pdcfr+", {}),
         ("cfr", {"mode": "exact", "seed": 7}),
-        ("cfr+", {"discounts": [1.5, 0, 2]}),
+        ("pdcfr+", {"discounts": [1.5, 0, 2]}),
     ]
     capsys.readouterr()
 
@@ -124,6 +126,26 @@ def test_the_picture_is_of_the_curve(tmp_path, monkeypatch, capsys):
     assert len(curve) == 5
 
 
+@pytest.mark.parametrize("game", ["kuhn", LEDUC])
+def test_the_default_reaches_a_billionth(game, capsys):
+    assert main(["--game", game, "--until", "1e-9", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nash_conv"] <= 1e-9
+
+
+@pytest.mark.parametrize("exactly", [[], ["--rational"]])
+def test_the_linear_program(exactly, capsys, tmp_path):
+    out = tmp_path / "policy.json"
+    assert main(["--variant", "lp", *exactly, "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert ("exact value     -1/18" in shown) == bool(exactly)
+    assert ("check: 2/3  bet: 1/3" in shown) == bool(exactly)
+    assert load_policy(out).nash_conv() < 1e-9
+    assert main(["--variant", "lp", *exactly, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found.get("exact_value") == ("-1/18" if exactly else None)
+    assert found["value"] == pytest.approx(-1 / 18, abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -146,6 +168,11 @@ def test_the_picture_is_of_the_curve(tmp_path, monkeypatch, capsys):
         (["--out", "nowhere/policy.json"], "no directory nowhere"),
         (["--out", "policy.txt"], "policy.txt: a policy of kuhn is written as .json"),
         (["--out", "policy.npz"], "policy.npz: a policy of kuhn is written as .json"),
+        (["--rational"], "--rational requires --variant lp"),
+        (["--variant", "lp", "--until", "1"], "--until cannot be combined with --variant lp"),
+        (["--variant", "lp", "--game", KUHN3], "has 3 players; the linear program is for two"),
+        (["--variant", "lp", "--game", "tiny_hanabi"], "is not zero-sum"),
+        (["--variant", "lp", "--game", "phantom_ttt"], "too large for a tree"),
         (["--save", "first"], "invalid choice: 'first'"),
         (["--plot", "."], "a picture is written as .png"),
         (["--plot", "curve"], "a picture is written as .png"),
@@ -168,3 +195,41 @@ def test_a_failed_run_leaves_no_file(tmp_path, refused):
     assert "too large for a tree" in refused(main, arguments)
     assert out.read_text() == "what was there"
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_solving_in_python():
+    seen = []
+    policy = kb.solve("kuhn", until=1e-6, callback=lambda *point: seen.append(point))
+    assert policy.nash_conv() == seen[-1][1] <= 1e-6 < seen[-2][1]
+    stopped = kb.solve("kuhn", callback=lambda iterations, nash_conv: iterations < 5)
+    assert stopped == kb.solve("kuhn", iterations=5)
+    assert kb.solve("kuhn", "lp").nash_conv() < 1e-9
+    averages = {kb.solve("kuhn", "es-mccfr", iterations=50, seed=seed) for seed in (1, 1, 2)}
+    assert len(averages) == 2
+    last = kb.solve("kuhn", "pcfr+", iterations=300, save="last")
+    assert last.nash_conv() < kb.solve("kuhn", "pcfr+", iterations=300, save="average").nash_conv()
+
+
+def test_ctrl_c_returns_what_there_is():
+    def interrupt(iterations, nash_conv):
+        del nash_conv
+        if iterations == 3:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted after 3 iterations"):
+        policy = kb.solve(LEDUC, callback=interrupt)
+    assert policy == kb.solve(LEDUC, iterations=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"until": 0}, "until must be a NashConv above 0; got 0"),
+        ({"save": "best policy"}, "unknown save 'best policy'"),
+        ({"iterations": -1}, "iterations must be 0 or more; got -1"),
+        ({"variant": "lpp"}, "unknown variant 'lpp'"),
+    ],
+)
+def test_wrong_arguments_of_solve(options, words):
+    with pytest.raises(kb.BridgeError, match=words):
+        kb.solve("kuhn", **options)

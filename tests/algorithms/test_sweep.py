@@ -24,7 +24,7 @@ from algorithms.support.errors import UsageError
 from algorithms.sweep import main
 from algorithms.sweeps import plan as planning
 from algorithms.sweeps.plan import Plan, parse_choices, parse_seeds, settings_grid
-from algorithms.sweeps.results import read_report, to_text
+from algorithms.sweeps.results import read_results, to_text
 from algorithms.sweeps.running import Progress, TrialEvent
 from kuhn_bridge import BridgeError
 
@@ -123,7 +123,7 @@ def put(folder, value):
 
 def test_a_report_summarises_the_seeds_of_each_setting(tmp_path):
     values = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 8.0]
-    report = read_report(tmp_path, pretend(tmp_path, {"wild": values, "tame": [0.01, 0.03]}))
+    report = read_results(tmp_path, pretend(tmp_path, {"wild": values, "tame": [0.01, 0.03]}))
     tame, wild = report.chosen_by  # the better one first
     assert (tame.n, wild.n) == (2, 8)
     assert wild.mean == pytest.approx(np.mean(values))
@@ -147,7 +147,7 @@ def test_a_setting_with_failures_comes_last(tmp_path):
     broken = tmp_path / "lucky" / "seed-1"
     broken.mkdir()
     (broken / "failed.json").write_text(json.dumps({"failed": "its worker died (attempts: 4)"}))
-    report = read_report(tmp_path, made)
+    report = read_results(tmp_path, made)
     assert [summary.setting for summary in report.chosen_by] == ["sound", "lucky"]
     text = to_text(report)
     assert "1 of 2" in text

@@ -13,7 +13,12 @@ from kuhn_bridge.state import nodes
 from parity import check, growth, policies, speed
 from parity.kuhn_rules import RULES
 from parity.registry import Check, CheckSettings, Skipped, Tally, run
-from tests.parity import test_parity_kuhn, test_parity_policies, test_parity_tree_games
+from tests.parity import (
+    test_parity_gambit,
+    test_parity_kuhn,
+    test_parity_policies,
+    test_parity_tree_games,
+)
 from tests.planted_errors import ALGORITHMS, KUHN_CHECKS, QUICK
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,10 +29,11 @@ SLOW |= {"selfplay", "policies", "pettingzoo-api", "policy.js"}
 
 @pytest.mark.parametrize("name", KUHN_CHECKS)
 def test_everything_agrees(name):
-    """In CI no check may be skipped; elsewhere those that need node may."""
+    """In CI no check may be skipped; elsewhere those that need node or Gambit may."""
     result = run(KUHN_CHECKS[name], QUICK)
     assert result.cases == []
-    may_skip = name in {"engine.js", "policy.js"} and not os.environ.get("CI")
+    optional = {"engine.js", "policy.js", "gambit-tree", "gambit-regrets", "gambit-value"}
+    may_skip = name in optional and not os.environ.get("CI")
     if result.status != "skipped" or not may_skip:
         assert result.status == ("known" if name == "shimmy-upstream" else "pass"), result.note
         assert result.compared > 0
@@ -35,7 +41,12 @@ def test_everything_agrees(name):
 
 def test_every_check_has_a_planted_error():
     """But the one that watches another project; those of `--game` have a test of their own."""
-    tables = (test_parity_kuhn, test_parity_tree_games, test_parity_policies)
+    tables = (
+        test_parity_kuhn,
+        test_parity_tree_games,
+        test_parity_policies,
+        test_parity_gambit,
+    )
     rows = {row for table in tables for row, _, _ in table.PLANTED}
     assert rows == set(KUHN_CHECKS) - {"shimmy-upstream"}
 

@@ -117,6 +117,22 @@ class Evaluator:
             _write_losses(sequences, (tables[p], self.reach[p], self.values[p], lost[p]))
         return large_game.largest_losses(tables, best, lost, self.infoset_reach)
 
+    def own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
+        """The probability of each information set by its owner's own actions: `(I_p,)` each."""
+        self.holder = None
+        found = []
+        for sequences, table, reach in zip(self.sequences, tables, self.reach, strict=True):
+            _write_reach(sequences, table, reach)
+            by_infoset = np.empty(sequences.num_infosets)
+            # A decision's information sets follow each other, and so do its nodes.
+            starts = sequences.starts
+            stops = np.append(starts[1:], sequences.num_infosets)
+            nodes = sequences.first_node[sequences.decisions]
+            for start, stop, node in zip(starts, stops, nodes, strict=True):
+                by_infoset[start:stop] = reach[node : node + stop - start]
+            found.append(by_infoset)
+        return tuple(found)
+
     def infoset_reach(self, player: int, infoset: int) -> float:
         """The probability that a game arrives at an information set, by the last evaluation."""
         own, abrupt = self.sequences[player], self.rules.abrupt

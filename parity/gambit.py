@@ -1,0 +1,247 @@
+"""Gambit as a second witness: it reads our games as `.efg` files and measures our policies.
+
+Gambit computes with its own tree, its own regrets and its own linear programs, and shares no code
+with OpenSpiel. The checks are skipped where `pygambit` is not installed.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from algorithms.games import KUHN, load_game
+from algorithms.games.efg_writer import Labels, write_efg
+from algorithms.linear_program import Solution, solve_zero_sum
+from algorithms.nashconv import Measure, evaluate_policy, reach_probabilities
+from algorithms.support.arrays import Float64Array
+from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
+from parity.registry import CheckSettings, Group, Tally
+
+GAMBIT = Group("gambit")
+EXACT = 1e-12
+LP_TOLERANCE = 1e-8  # of linear programs in floating point
+LEDUC, LIARS_DICE = "leduc_poker", "liars_dice(numdice=1,dice_sides=3)"
+LARGEST_LP = 1_000  # choices; Gambit's dense simplex takes more than ten minutes for Leduc's 2,184
+RANDOM_GAMES, RANDOM_GAMES_QUICK = 12, 3
+MAX_DEPTH = 7  # of a random game
+POLICIES = 3  # random ones per game
+
+Write: TypeAlias = Callable[[Path, Tree, Labels, list[str]], None]
+Evaluate: TypeAlias = Callable[[Tree, Float64Array], Measure]
+
+
+class Subgame(NamedTuple):
+    """A game that is written for Gambit: its tree and its texts."""
+
+    name: str
+    tree: Tree
+    labels: Labels
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Labels of a random game: numbers."""
+
+    tree: Tree
+
+    def action_label(self, infoset: int, action: int) -> str:
+        return str(action)
+
+    def chance_labels(self, node: int) -> list[str]:
+        first, stop = self.tree.first_child[node : node + 2].tolist()
+        return [str(outcome) for outcome in range(stop - first)]
+
+
+@GAMBIT.check("gambit-tree", "games as .efg files, read by Gambit: nodes, infosets, actions, reach")
+def _check_tree(tally: Tally, settings: CheckSettings, *, write: Write = write_efg) -> None:
+    tally.theirs = "Gambit"
+    for name, tree, labels in _games(settings):
+        game = _read_by_gambit(tree, labels, write)
+        rows = _rows_in_gambit(tree)
+        uniform = game.mixed_behavior_profile()
+        events = int((tree.player == CHANCE).sum())
+        ours = [tree.num_players, tree.num_nodes, events]
+        theirs = [len(game.players), len(uniform.realiz_probs), len(game.get_events())]
+        tally.same(name, "has {} players, nodes and chance nodes", ours, theirs)
+        tally.same(name, "has perfect recall: {}", True, bool(game.is_perfect_recall))
+        for player, seat in enumerate(game.players):
+            where = f"{name}, player_{player}"
+            actions = [len(list(row)) for _, row in uniform[seat]]
+            tally.same(where, "has {} information sets", len(rows[player]), len(actions))
+            expected = tree.legal[rows[player]].sum(axis=1).tolist()
+            tally.same(where, "has {} actions at them", expected, actions)
+        if tally.wrong:  # then a policy of one is no policy of the other
+            continue
+        table = tree.random(0)
+        reach = _node_reach(tree, table)
+        in_gambit = _profile(game, tree, table).realiz_probs
+        pairs = zip(reach, in_gambit, strict=True)
+        for node, (probability, (_, their_probability)) in enumerate(pairs):
+            where = f"{name}, node {node} of a depth-first walk, random policy"
+            phrase = "arrives with probability {}"
+            tally.close(where, phrase, probability, float(their_probability), EXACT)
+
+
+@GAMBIT.check("gambit-regrets", "values and gains against Gambit's payoffs and regrets")
+def _check_regrets(
+    tally: Tally, settings: CheckSettings, *, evaluate: Evaluate = evaluate_policy
+) -> None:
+    """Gambit's `max_regret` is the largest gain of a player.
+
+    For each player it is asked about the game in which only that player is paid.
+    """
+    tally.theirs = "Gambit"
+    for name, tree, labels in _games(settings):
+        game = _read_by_gambit(tree, labels)
+        paid = [_only_paid(tree, player) for player in range(tree.num_players)]
+        alone = [_read_by_gambit(payoffs, labels) for payoffs in paid]
+        for seed in range(POLICIES):
+            table = tree.random(seed)
+            measured = evaluate(tree, table)
+            payoffs = _profile(game, tree, table).payoffs
+            for player, seat in enumerate(game.players):
+                where = f"{name}, random policy {seed}, player_{player}"
+                value = measured.values[player]
+                tally.close(where, "has the value {}", value, payoffs[seat], EXACT)
+                regret = _profile(alone[player], tree, table).max_regret()
+                tally.close(where, "gains {}", measured.gains[player], regret, EXACT)
+
+
+@GAMBIT.check("gambit-value", "values in equilibrium against Gambit's linear programs")
+def _check_value(
+    tally: Tally, settings: CheckSettings, *, solve: Callable[[Tree], Solution] = solve_zero_sum
+) -> None:
+    """Kuhn in rational numbers; where the program is too large, our equilibrium has no regret."""
+    import pygambit
+
+    tally.theirs = "Gambit"
+    for name, tree, labels in _games(settings):
+        if tree.num_players != 2:
+            continue
+        game = _read_by_gambit(tree, labels)
+        solution = solve(tree)
+        if tree.num_choices <= LARGEST_LP:
+            rational = name == KUHN
+            solved = pygambit.nash.lp_solve(game, rational=rational)
+            theirs = float(solved.equilibrium.payoffs[next(iter(game.players))])
+            tolerance = EXACT if rational else LP_TOLERANCE
+            tally.close(name, "has the value {}", solution.value, theirs, tolerance)
+        profile = _profile(game, tree, solution.policy)
+        payoff = profile.payoffs[next(iter(game.players))]
+        tally.close(name, "pays player_0 {} in equilibrium", solution.value, payoff, LP_TOLERANCE)
+        regret = profile.max_regret()
+        tally.close(name, "leaves a regret of {}", 0.0, regret, LP_TOLERANCE)
+
+
+def random_tree(seed: int) -> Tree:
+    """A random game of two or three players; with two players it is zero-sum.
+
+    Chance acts at the root and sometimes later. A player observes its own actions and, at each
+    decision, a part of the last action of somebody else.
+    """
+    num_players = 2 + seed % 2
+    generator = random.Random(seed)
+    visits = _random_visits(generator, 0, -1, 1.0, [""] * num_players, 0)
+    return TreeBuilder(f"random game {seed}", num_players, 3).build(visits)
+
+
+def _random_visits(  # noqa: PLR0913, PLR0917  # one step of a recursion
+    generator: random.Random,
+    depth: int,
+    action: int,
+    probability: float,
+    known: list[str],  # what each player knows: a new list for each child
+    last: int,  # the last action
+) -> Iterator[Visit]:
+    players = len(known)
+    if depth == MAX_DEPTH or (depth > players and generator.random() < 0.15):
+        payoffs = [generator.randint(-20, 20) / 8 for _ in known]
+        if players == 2:
+            payoffs[1] = -payoffs[0]
+        yield Visit(depth, TERMINAL, action, probability, returns=payoffs)
+    elif depth == 0 or generator.random() < 0.15:
+        yield Visit(depth, CHANCE, action, probability)
+        weights = [generator.randint(1, 9) for _ in range(generator.randint(2, 3))]
+        for outcome, weight in enumerate(weights):
+            share = weight / sum(weights)
+            yield from _random_visits(generator, depth + 1, outcome, share, list(known), outcome)
+    else:
+        player = generator.randrange(players)
+        key = f"{known[player]} sees {last % 2}"
+        # The same for all nodes of an information set.
+        num_actions = random.Random(key).randint(1, 3)
+        yield Visit(depth, player, action, probability, key, range(num_actions))
+        for move in range(num_actions):
+            after = list(known)
+            after[player] = f"{key}, plays {move}"
+            yield from _random_visits(generator, depth + 1, move, 1.0, after, move)
+
+
+def _games(settings: CheckSettings) -> Iterator[Subgame]:
+    """Kuhn, Leduc, Liar's Dice with three sides, and random games."""
+    for name in (KUHN,) if settings.quick else (KUHN, LEDUC, LIARS_DICE):
+        game = load_game(name)
+        yield Subgame(name, game.tree, game)
+    for seed in range(RANDOM_GAMES_QUICK if settings.quick else RANDOM_GAMES):
+        tree = random_tree(seed)
+        yield Subgame(tree.name, tree, _Numbers(tree))
+
+
+def _read_by_gambit(tree: Tree, labels: Labels, write: Write = write_efg) -> Any:
+    """A tree as Gambit reads it."""
+    import pygambit
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "game.efg"
+        players = [f"player_{player}" for player in range(tree.num_players)]
+        write(path, tree, labels, players)
+        return pygambit.read_efg(path)
+
+
+def _only_paid(tree: Tree, player: int) -> Tree:
+    """The tree of a game that pays the others nothing."""
+    returns = np.zeros_like(tree.returns)
+    returns[player] = tree.returns[player]
+    return replace(tree, returns=returns)
+
+
+def _depth_first(tree: Tree) -> list[int]:
+    """The nodes in Gambit's order: each before its children."""
+    order = []
+    stack = [0]
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        first, stop = tree.first_child[node : node + 2].tolist()
+        stack.extend(reversed(range(first, stop)))
+    return order
+
+
+def _rows_in_gambit(tree: Tree) -> list[list[int]]:
+    """Each player's information sets in Gambit's order: as a depth-first walk meets them."""
+    rows: list[list[int]] = [[] for _ in range(tree.num_players)]
+    walked = tree.infoset[_depth_first(tree)].tolist()
+    for infoset in dict.fromkeys(walked):  # without repetitions
+        if infoset >= 0:
+            rows[int(tree.owner[infoset])].append(infoset)
+    return rows
+
+
+def _node_reach(tree: Tree, table: Float64Array) -> list[float]:
+    """The probability that each node is reached under a policy `(I, A)`, in Gambit's order."""
+    by_sequence = reach_probabilities(tree, table)  # (S + 1,)
+    reach = tree.chance_reach * by_sequence[tree.sequence].prod(axis=0)  # (N,)
+    return [float(probability) for probability in reach[_depth_first(tree)]]
+
+
+def _profile(game: Any, tree: Tree, table: Float64Array) -> Any:
+    """A policy `(I, A)` as Gambit's profile: probabilities by player and information set."""
+    data = [
+        [table[infoset][tree.legal[infoset]].tolist() for infoset in rows]
+        for rows in _rows_in_gambit(tree)
+    ]
+    return game.mixed_behavior_profile(data=data)
