@@ -110,7 +110,7 @@ def test_ctrl_c_is_heard_in_the_middle_of_a_run(name):
 
 def test_solvers_by_name_mode_and_seed():
     assert type(make_solver(TREE)) is FastSolver
-    assert make_solver(TREE).variant == VARIANTS["cfr+"]
+    assert make_solver(TREE).variant == VARIANTS["pdcfr+"]
     assert type(make_solver(TREE, VARIANTS["cfr+"], mode="exact")) is Solver
     assert make_solver(TREE, "cfr", discounts=(1.5, 0, 2)).variant == VARIANTS["dcfr"]
     averages = []

@@ -84,8 +84,8 @@ def test_a_run_ends_at_the_nashconv_or_at_the_last_iteration(capsys):
         (["--out", "policy.json"], "is written as .npz"),
         (["--variant", "es-mccfr"], "by cfr, cfr+, lcfr, dcfr, pcfr+"),
         (["--variant", "cfr-simultaneous"], "got cfr-simultaneous"),
-        (["--mode", "exact"], "got cfr+, mode=exact"),
-        (["--discounts", "1", "1", "1"], "got cfr+, discounts=[1.0, 1.0, 1.0]"),
+        (["--mode", "exact"], "got pdcfr+, mode=exact"),
+        (["--discounts", "1", "1", "1"], "got pdcfr+, discounts=[1.0, 1.0, 1.0]"),
         (["--resume"], "the --out of the earlier run"),
         (["--resume", "--out", "policy.npz"], "policy.ckpt: there is nothing to resume"),
     ],
@@ -145,7 +145,7 @@ def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(tmp_path, refus
         patch.setattr(solve, "make_solver", stopping(3))
         assert solve.main([*FEW_NODES, "--game", HEX, "--out", "x.npz", "--json"]) == 130
     assert f"a run of game {HEX}, not {DICE}" in line(DICE)
-    assert "a run of variant cfr+, not dcfr" in line(HEX, "--variant", "dcfr")
+    assert "a run of variant pdcfr+, not dcfr" in line(HEX, "--variant", "dcfr")
     checkpoint = tmp_path / "x.ckpt"
     content = checkpoint.read_bytes()
     for damaged in (content[:-100], content[:2000] + bytes([content[2000] ^ 1]) + content[2001:]):
