@@ -213,7 +213,8 @@ def _critic_of(
 ) -> nn.Sequential:
     """A network of the actor's hidden layers, and a last layer that fits known values, or is 0."""
     hidden = nn.Sequential(*copy.deepcopy(list(actor.children())[:-1]))
-    last: nn.Linear = nn.utils.skip_init(nn.Linear, width, 1)
+    with torch.random.fork_rng(devices=[]):  # the layer draws weights, which are replaced
+        last = nn.Linear(width, 1)
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)
     critic = nn.Sequential(*hidden.children(), last)

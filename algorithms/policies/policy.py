@@ -29,6 +29,7 @@ from algorithms.policies import json_files, npz_files, openspiel_policies
 from algorithms.policies.network import Network, Output, as_network, uniform_network
 from algorithms.support import budget
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
+from algorithms.support.files import require_writable
 from algorithms.support.progress import Advance
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import as_seed
@@ -267,11 +268,15 @@ class Policy:
                 "policy.onnx that it was loaded from"
             )
         if Path(path).suffix != suffix:
-            raise PolicyError(f"{path}: a policy of {self.game.name} is written as {suffix}")
+            raise PolicyError(
+                f"{path}: a policy of {self.game.name} is written as {suffix}, or as a network in "
+                ".zip or .onnx"
+            )
         _WRITERS[suffix](path, self.game, self.table)
 
     def _save_network(self, path: str | Path) -> None:
         """Write a `.zip` or an `.onnx` file of a network that is fitted to the policy."""
+        require_writable(path)
         self.distil().save(path)
 
     def __getitem__(self, key: str | tuple[int, str]) -> dict[Any, float]:
