@@ -165,6 +165,14 @@ class Tree:
             node = int(np.searchsorted(self.first_child, number(node), side="right")) - 1
         return actions[::-1]
 
+    def node_after(self, history: Sequence[int]) -> int:
+        """The node that these action IDs, chance's included, lead to."""
+        node = 0
+        for action in history:
+            children = slice(self.first_child[node], self.first_child[node + 1])
+            node = int(children.start + np.flatnonzero(self.action[children] == action)[0])
+        return node
+
     def uniform(self) -> arrays.Float64Array:
         """The policy that plays all legal actions with equal probability: `(I, A)`."""
         return np.asarray(self.legal / self.legal.sum(axis=1, keepdims=True))

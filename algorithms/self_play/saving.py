@@ -23,7 +23,7 @@ from algorithms.policies.network import network_table
 from algorithms.policies.policy import Policy
 from algorithms.self_play.curve import BOUND, draw, to_csv
 from algorithms.self_play.environments import SelfPlayVecEnv
-from algorithms.self_play.learner import InfosetPolicy
+from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.settings import is_bounded, is_measured
 from algorithms.self_play.training_run import NEVER, Training, imitate
 from algorithms.support import files
@@ -36,7 +36,7 @@ HIDDEN = (128, 128)
 
 # PPO's settings to continue learning from a saved model: those of our training, with small steps.
 COMMON: dict[str, Any] = {"n_epochs": 1, "gamma": 1.0, "gae_lambda": 1.0}
-TABLE = COMMON | {"learning_rate": 3e-4, "n_steps": 8, "batch_size": None, "ent_coef": 0.1}
+TABLE = COMMON | {"learning_rate": 3e-4, "n_steps": 8, "batch_size": None}
 TABLE |= {"normalize_advantage": False, "max_grad_norm": 0.5}
 # Weights that information sets share need larger rollouts and smaller steps.
 NETWORK = TABLE | {"learning_rate": 1e-5, "n_steps": 64}
