@@ -9,16 +9,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from algorithms.games import KUHN, Game
-from algorithms.games.kuhn_policies import OPPONENTS as STYLES
+from algorithms.games import KUHN, ExactGame, Game, kuhn
+from algorithms.games.tree_game import TreeGame
 from algorithms.policies import Policy, load
 from algorithms.self_play import matches
 from algorithms.support import command
-
-KUHN_OPPONENTS = (*STYLES, "nash:0", "nash:1/3", load.BEST_RESPONSE)
-OPPONENTS = ("uniform", "cfr+:100", load.BEST_RESPONSE)
-LARGE_OPPONENTS = ("uniform", load.BEST_RESPONSE)  # solving takes minutes
-SAMPLED_OPPONENTS = ("uniform",)  # there is no exact best response
 
 Match: TypeAlias = Sequence[matches.Sample]
 """The policy's results in each seat, then in all seats together."""
@@ -33,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         nargs="+",
         metavar="OPPONENT",
         help=f"any POLICY, or {load.BEST_RESPONSE} (to the policy); by default "
-        f"{' '.join(OPPONENTS)}, for {KUHN} {' '.join(KUHN_OPPONENTS)}, for games without a tree "
-        "those that are found within seconds",
+        f"{' '.join(TreeGame.usual_opponents)}, for {KUHN} {' '.join(kuhn().usual_opponents)}, "
+        "for games without a tree those that are found within seconds",
     )
     parser.add_argument(
         "--deterministic",
@@ -78,38 +73,33 @@ def _load(args: argparse.Namespace) -> tuple[Policy, dict[str, Policy]]:
     if args.deterministic:
         policy = policy.greedy()
     if not named:
-        named = [load.open_source(name) for name in _default_opponents(game)]
+        named = [load.open_source(name) for name in game.usual_opponents]
     return policy, {one.name: one.policy(game, against=policy) for one in named}
-
-
-def _default_opponents(game: Game) -> tuple[str, ...]:
-    if game.name == KUHN:
-        return KUHN_OPPONENTS
-    if game.fits_tree:
-        return OPPONENTS
-    return LARGE_OPPONENTS if game.is_exact else SAMPLED_OPPONENTS
 
 
 def _table(game: Game, played: Mapping[str, Match]) -> str:
     """One row per opponent: exact values where there are any, otherwise the means per seat."""
-    if game.is_exact:
-        header = ["against", *(f"exact as {agent}" for agent in game.agents), "exact"]
+    if isinstance(game, ExactGame):
+        figures_header = [*(f"exact as {agent}" for agent in game.agents), "exact"]
     else:
-        header = ["against", *game.agents]
-    header += ["match", "95% interval"]
+        figures_header = list(game.agents)
     rows = []
     for name, match in played.items():
         *seats, together = match
-        if game.is_exact:
+        if isinstance(game, ExactGame):
             figures = [sample.exact for sample in match]
         else:
             figures = [sample.mean for sample in seats]
         low, high = together.interval
-        interval = f"[{low:+.5f}, {high:+.5f}]"
         rows.append(
-            (name, *(f"{figure:+.5f}" for figure in figures), f"{together.mean:+.5f}", interval)
+            (
+                name,
+                *(f"{figure:+.5f}" for figure in figures),
+                f"{together.mean:+.5f}",
+                f"[{low:+.5f}, {high:+.5f}]",
+            )
         )
-    return command.table(header, rows)
+    return command.table(["against", *figures_header, "match", "95% interval"], rows)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def _run(args: argparse.Namespace) -> int:
     source = open_source(args.model, trust=args.trust)
     game = game_of([source], args.game)
     network = source.network(game)
-    if args.json and not game.fits_tree:
+    if args.json and game.policy_file != ".json":
         raise UsageError(f"--json: {game.name} is too large for a policy as JSON")
     difference = export(network, game, args.out)
     policy = Policy(game, network=network)
@@ -44,8 +44,11 @@ def _run(args: argparse.Namespace) -> int:
         print(json.dumps(policy.to_document()))
     else:
         size = f"{Path(args.out).stat().st_size:,} bytes"
-        measure = f", NashConv {policy.nash_conv():.6f}" if game.fits_tree else ""
-        print(f"{args.out}: {size}, {game}{measure}, differs from torch by {difference:.1e}")
+        facts = [size, str(game)]
+        if game.measures_at_once:
+            facts.append(f"NashConv {policy.nash_conv():.6f}")
+        facts.append(f"differs from torch by {difference:.1e}")
+        print(f"{args.out}: {', '.join(facts)}")
     return EXIT_OK
 
 

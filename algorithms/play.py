@@ -6,7 +6,7 @@ import threading
 import webbrowser
 from collections.abc import Sequence
 
-from algorithms.games import KUHN, Game
+from algorithms.games import KUHN, Game, TreeGame
 from algorithms.playing import page, terminal
 from algorithms.playing.page import Description
 from algorithms.policies import load
@@ -23,7 +23,7 @@ PORT = 8417  # the browser keeps a page's totals by its address, so the port sta
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command until the person leaves; 0 = as it should end."""
     parser = command.Parser(prog="python -m algorithms.play", description=__doc__)
-    defaults = f"default {page.PERFECT}, perfect play; other games: {writing.DEFAULT_REFERENCE}"
+    defaults = f"default {page.PERFECT}, perfect play; other games: {TreeGame.usual_reference}"
     parser.add_argument("policy", nargs="?", help=f"{load.HELP} ({defaults})")
     parser.add_argument("--game", metavar="NAME", help=load.GAME_HELP)
     parser.add_argument(
@@ -63,7 +63,7 @@ def _load(args: argparse.Namespace) -> tuple[Game, Source]:
 
 def _require_playable(game: Game, opponent: Source, *, in_terminal: bool) -> None:
     """Refuse large games before anything is solved for them."""
-    if not game.fits_tree:
+    if not isinstance(game, TreeGame):
         raise UsageError(f"{game.name} is too large to play; evaluate plays matches of policies")
     nodes = game.tree.num_nodes
     size = f"{game.name} has {nodes:,} nodes"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from algorithms.games import TreeGame
 from algorithms.policies import load
 from algorithms.reports import writing
 from algorithms.support import budget, command, files
@@ -27,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--equilibrium",
         metavar="POLICY",
         help="the policy to show beside them "
-        f"({writing.DEFAULT_REFERENCE}; {writing.NO_REFERENCE}: nothing)",
+        f"({TreeGame.usual_reference}; {writing.NO_REFERENCE}: nothing)",
     )
     parser.add_argument(
         "--decisions",

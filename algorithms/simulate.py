@@ -8,11 +8,12 @@ import json
 import sys
 from collections.abc import Sequence
 
+from algorithms.games import ExactGame
 from algorithms.policies import load
 from algorithms.self_play import matches
 from algorithms.support import command
 
-HEADER = ("seat", "hands", "mean", "error", "95% interval")
+HEADER: tuple[str, ...] = ("seat", "hands", "mean", "error", "95% interval")
 EXACT_HEADER = ("exact", "exact is")
 
 
@@ -38,7 +39,9 @@ def _run(args: argparse.Namespace) -> int:
     else:
         name, other_name = args.policies
         print(f"what {name} wins from {other_name}, chips per hand")
-        header = (*HEADER, *EXACT_HEADER) if game.is_exact else HEADER
+        header = HEADER
+        if isinstance(game, ExactGame):
+            header += EXACT_HEADER
         rows = [_row(name, sample) for name, sample in zip(names, match, strict=True)]
         print(command.table(header, rows))
     return matches.exit_code([match])

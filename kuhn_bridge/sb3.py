@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     # Not public: for `Policy.lower_bound`, whose package may not import learning.
     from algorithms.lower_bound import LowerBound as LowerBound  # noqa: PLC0414
     from algorithms.lower_bound import lower_bound as lower_bound  # noqa: PLC0414
+    from algorithms.self_play.callback import SelfPlay
     from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
-    from algorithms.self_play.learner import SelfPlay
 
 __all__ = ["SelfPlay", "SelfPlayEnv", "SelfPlayVecEnv"]
 
@@ -25,6 +25,6 @@ if not TYPE_CHECKING:  # a type checker should report unknown names
         {
             "algorithms.lower_bound": "LowerBound lower_bound",
             "algorithms.self_play.environments": "SelfPlayEnv SelfPlayVecEnv",
-            "algorithms.self_play.learner": "SelfPlay",
+            "algorithms.self_play.callback": "SelfPlay",
         },
     )

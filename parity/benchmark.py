@@ -19,7 +19,7 @@ from itertools import takewhile
 from pathlib import Path
 from statistics import mean, stdev
 
-from algorithms.games import Game, load_game, make_solver
+from algorithms.games import ExactGame, TreeGame, load_game
 from algorithms.policies import load_policy
 from algorithms.support import files
 from algorithms.support.command import EXIT_OK, Parser, table
@@ -120,19 +120,19 @@ def run_benchmark(name: str) -> list[Row]:
     return list(BENCHMARKS[name]())
 
 
-def uniform(short: str, game: Game | None = None) -> Iterator[Row]:
+def uniform(short: str, game: ExactGame | None = None) -> Iterator[Row]:
     """Uniform play: the cost of the first evaluation, set-up included, and of a second one."""
     start = time.process_time()
-    game = game or load_game(GAMES[short])
-    policy = game.uniform_table()
+    game = game or load_game(GAMES[short]).require_exact()
+    policy = game.uniform()
     built = time.process_time()
     measure = game.measure(policy)
     measured = time.process_time()
     game.measure(policy)
     again = time.process_time() - measured
     remarks = f"{built - start:.1f} s of it to build; {again:.2f} s per further evaluation"
-    if game.native:
-        remarks = f"{sum(game.native.num_infosets):,} information sets; {remarks}"
+    if not isinstance(game, TreeGame):
+        remarks = f"{game.size.infosets:,} information sets; {remarks}"
     yield Row(
         what="uniform play",
         game=short,
@@ -144,11 +144,15 @@ def uniform(short: str, game: Game | None = None) -> Iterator[Row]:
 
 
 def solved(
-    variant: str, short: str, game: Game | None = None, *, after: Sequence[int] = MEASURED_AFTER
+    variant: str,
+    short: str,
+    game: ExactGame | None = None,
+    *,
+    after: Sequence[int] = MEASURED_AFTER,
 ) -> Iterator[Row]:
     """A solver's average policy over iterations; CPU seconds are those of the iterations."""
-    game = game or load_game(GAMES[short])
-    solver = make_solver(game, variant)
+    game = game or load_game(GAMES[short]).require_exact()
+    solver = game.make_solver(variant)
     seconds = 0.0
     for iteration in after:
         start = time.process_time()

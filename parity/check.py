@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from algorithms.games import KUHN, Game, large_game, load_game
+from algorithms.games import KUHN, Game, TreeGame, large_game, load_game
 from algorithms.policies import load_policy
 from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, table
 from algorithms.support.errors import UsageError, unknown
@@ -111,7 +111,7 @@ def groups_of(game: Game) -> list[Group]:
         return [RULES, ADAPTERS, ALGORITHMS, POLICIES, GAMBIT]
     game.require_exact()
     groups = []
-    if game.fits_tree:
+    if isinstance(game, TreeGame):
         from parity.tree_games import TREE_GAMES
 
         groups.append(TREE_GAMES)

@@ -78,7 +78,7 @@ def run_in_onnxruntime(path: Path) -> list[list[float]]:
     from algorithms.policies.onnx_writer import example_inputs, run_onnx
 
     outputs = run_onnx(path, example_inputs(kuhn()))
-    probabilities: list[list[float]] = outputs["probabilities"].tolist()
+    probabilities: list[list[float]] = outputs.probabilities.tolist()
     return probabilities
 
 

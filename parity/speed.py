@@ -22,9 +22,10 @@ from algorithms.compiled.nashconv import nash_conv, nash_convs
 from algorithms.compiled.simulator import Simulator
 from algorithms.games import kuhn, load_game
 from algorithms.large_games.phantom.evaluation import Evaluator
+from algorithms.large_games.phantom.game import PhantomGame
 from algorithms.solvers import Mode, make_solver
 from algorithms.support.command import EXIT_OK, Parser, number, table
-from algorithms.support.errors import unknown
+from algorithms.support.errors import UsageError, unknown
 from algorithms.support.progress import progress
 from kuhn_bridge import kuhn_v0
 from kuhn_bridge.rules import DEALS
@@ -524,14 +525,16 @@ def _openspiel_nash_conv(name: str) -> Contender:
 
 def _large_nash_conv(name: str) -> Contender:
     game = load_game(name)
-    return _repeated(partial(game.measure, game.uniform_table()))
+    return _repeated(partial(game.measure, game.uniform()))
 
 
 @cache
 def _evaluator(game: str) -> Evaluator:
     """After two stones that both players see, so that a walk can visit every history."""
-    form: Any = load_game(game).native
-    return Evaluator(with_public_stones(form.rules, (CENTRE, CORNER)))
+    loaded = load_game(game)
+    if not isinstance(loaded, PhantomGame):
+        raise UsageError(f"{game}: want a phantom game")
+    return Evaluator(with_public_stones(loaded.rules, (CENTRE, CORNER)))
 
 
 def _restricted_nash_conv(game: str) -> Contender:

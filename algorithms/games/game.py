@@ -109,6 +109,7 @@ class Game(ABC):
 
     closed_form: ClassVar[ClosedForm | None] = None
     backend: ClassVar[Backend] = "states"
+    measures_at_once: ClassVar[bool] = False  # whether an exact measure takes at most seconds
     # What commands use where nothing is named.
     usual_opponents: ClassVar[tuple[str, ...]] = ("uniform",)
     usual_reference: ClassVar[str | None] = None
@@ -188,8 +189,8 @@ class Game(ABC):
 
     # What an `ExactGame` computes.
 
-    def require_exact(self) -> None:
-        """Raise a `GameError` if there is no exact measure."""
+    def require_exact(self) -> ExactGame:
+        """The game itself; a `GameError` if it has no exact measure."""
         self._raise_no_measure()
 
     def uniform(self) -> Table:
@@ -357,8 +358,9 @@ class SampledGame(Game):
 class ExactGame(Game):
     """A game whose policies are tables and are measured exactly."""
 
-    def require_exact(self) -> None:
-        """Nothing: policies are measured exactly."""
+    def require_exact(self) -> ExactGame:
+        """The game itself."""
+        return self
 
     @abstractmethod
     def uniform(self) -> Table:

@@ -42,6 +42,7 @@ class TreeGame(ExactGame):
     """
 
     backend: ClassVar[Backend] = "tree"
+    measures_at_once: ClassVar[bool] = True
     policy_file: ClassVar[str | None] = ".json"
     usual_opponents: ClassVar[tuple[str, ...]] = ("uniform", "cfr+:100", "best-response")
     usual_reference: ClassVar[str | None] = "cfr+:1000"

@@ -40,7 +40,7 @@ import numpy.typing as npt
 
 import kuhn_bridge
 from algorithms.compiled.nashconv import action_values, evaluate_policy
-from algorithms.games import Game
+from algorithms.games import ExactGame, Game
 from algorithms.nashconv import NO_LOSS, Loss, Measure, joint_policy
 from algorithms.policies import Policy
 from algorithms.reports.measure_report import uniform_nash_conv, verdict
@@ -50,7 +50,6 @@ from algorithms.tree import CHANCE, Tree, ranges
 
 MAX_NODES = 300_000  # of a game with an explorer: the page takes about 15 bytes per node
 MAX_LOSSES = 500  # listed in words where there is no explorer
-ROUNDING = 1e-9  # of the largest return
 BOUNDS_EXPLAINED = (
     " At least: what trained best responses gain is a lower bound of NashConv, and a smaller bound "
     "does not show that a policy is better."
@@ -133,22 +132,15 @@ def _versions() -> dict[str, str]:
 
 def game_facts(game: Game) -> Json:
     """Facts about a game for the page; None if unknown."""
-    facts: Json = {
+    size = game.size
+    return {
         "name": game.name,
         "num_players": game.num_players,
-        "nodes": None,
-        "infosets": sum(game.native.num_infosets) if game.native else None,
-        "constant_sum": True,  # assumed of games without a tree
-        "uniform_nash_conv": uniform_nash_conv(game) if game.is_exact else None,
+        "nodes": size.nodes,
+        "infosets": size.infosets,
+        "constant_sum": size.constant_sum,
+        "uniform_nash_conv": uniform_nash_conv(game) if isinstance(game, ExactGame) else None,
     }
-    if game.fits_tree:
-        tree = game.tree
-        returns = tree.returns[:, tree.terminals]  # (P, Z)
-        rounding = ROUNDING * max(1.0, float(np.abs(returns).max()))
-        facts["nodes"] = tree.num_nodes
-        facts["infosets"] = len(tree.keys)
-        facts["constant_sum"] = bool(np.ptp(returns.sum(axis=0)) <= rounding)
-    return facts
 
 
 # ---------------------------------------------------------------------------------------------

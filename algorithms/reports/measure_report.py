@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.dominance import Exposure, eliminate, exposures
-from algorithms.games import KUHN, Game
+from algorithms.games import KUHN, ExactGame, Game, TreeGame
 from algorithms.games.kuhn_policies import to_names
 from algorithms.kuhn_equilibria import VALUE, Nearest, nearest_nash
 from algorithms.nashconv import Loss, Measure
@@ -36,17 +36,22 @@ class MeasureReport:
     exposures: tuple[Exposure, ...] = ()  # in Kuhn, the dominated actions that the policy plays
 
     @property
+    def game(self) -> ExactGame:
+        """The game of the policy."""
+        return self.policy.game.require_exact()
+
+    @property
     def agrees(self) -> bool:
         """Whether OpenSpiel's numbers, if there are any, are ours up to rounding."""
         if self.by_openspiel is None:
             return True
-        stakes = max(1.0, float(np.abs(self.policy.game.tree.returns).max()))
+        stakes = max(1.0, float(np.abs(self.game.tree.returns).max()))
         return self.by_openspiel.gap(self.measure) <= OPENSPIEL_TOLERANCE * stakes
 
 
 def report(source: str, policy: Policy, *, openspiel: bool = False) -> MeasureReport:
     """The report on a policy; with `openspiel`, OpenSpiel's measure too."""
-    game = policy.game
+    game = policy.game.require_exact()
     by_openspiel = None
     if openspiel:
         by_openspiel = measured_by_openspiel(game, policy.table)
@@ -93,7 +98,7 @@ def verdict(nash_conv: float, uniform: float) -> str:
 def to_json(report: MeasureReport) -> dict[str, Any]:
     """The JSON object of a report."""
     measure = report.measure
-    game = report.policy.game
+    game = report.game
     result: dict[str, Any] = {
         "source": report.source,
         "game": game.name,
@@ -106,7 +111,7 @@ def to_json(report: MeasureReport) -> dict[str, Any]:
         "verdict": verdict(measure.nash_conv, report.uniform_nash_conv),
         "losses": [_loss_as_json(game, loss) for loss in measure.losses],
     }
-    if game.fits_tree:
+    if isinstance(game, TreeGame):
         result["players"] = to_players(game.tree, report.policy.table)
         result["best_response_players"] = _best_responses_by_player(game, measure)
     if report.by_openspiel:
@@ -118,15 +123,17 @@ def to_json(report: MeasureReport) -> dict[str, Any]:
     return result
 
 
-def _loss_as_json(game: Game, loss: Loss) -> dict[str, Any]:
+def _loss_as_json(game: ExactGame, loss: Loss) -> dict[str, Any]:
     """A loss, whose information set is named by its string, or in large games by its label."""
-    if game.native:
-        key = game.infoset_label(loss.infoset, loss.player)
-    else:
-        key = game.tree.keys[loss.infoset]
-    fields = loss._asdict()
-    del fields["infoset"]
-    return {"player": fields.pop("player"), "key": key, **fields}
+    return {
+        "player": loss.player,
+        "key": game.infoset_key(loss.infoset, loss.player),
+        "reach": loss.reach,
+        "played": loss.played,
+        "probability": loss.probability,
+        "best": loss.best,
+        "lost": loss.lost,
+    }
 
 
 def _best_responses_by_player(game: Game, measure: Measure) -> list[dict[str, int]]:
@@ -140,7 +147,7 @@ def _best_responses_by_player(game: Game, measure: Measure) -> list[dict[str, in
 
 def _kuhn_as_json(report: MeasureReport, nearest: Nearest) -> dict[str, Any]:
     """What is known in Kuhn only, with actions by name."""
-    keys = report.policy.game.tree.keys
+    keys = report.game.tree.keys
     best_responses = report.measure.best_responses.tolist()
     dominated = [
         {
@@ -170,7 +177,7 @@ def _kuhn_as_json(report: MeasureReport, nearest: Nearest) -> dict[str, Any]:
 def overview(reports: Sequence[MeasureReport]) -> str:
     """Several reports on policies of one game as a table, one row per policy."""
     first = reports[0]
-    agents = first.policy.game.agents
+    agents = first.game.agents
     header = ["policy", "NashConv", *(f"gain {agent}" for agent in agents)]
     if first.nearest:
         header += ["value", "distance", "dominated"]
@@ -206,7 +213,7 @@ def to_text(report: MeasureReport, *, max_losses: int) -> str:
 
 def _lines(report: MeasureReport, max_losses: int) -> Iterator[str]:
     measure = report.measure
-    game = report.policy.game
+    game = report.game
     words = verdict(measure.nash_conv, report.uniform_nash_conv)
     yield f"{report.source}: NashConv {measure.nash_conv:.6g}, {words}"
     if report.nearest:
@@ -236,11 +243,11 @@ def _values_table(report: MeasureReport) -> str:
     rows = []
     for name, numbers in by_name.items():
         rows.append([name, *(f"{number:+z.9f}" for number in numbers)])
-    return table(("chips per hand", *report.policy.game.agents), rows)
+    return table(("chips per hand", *report.game.agents), rows)
 
 
 def _kuhn_lines(report: MeasureReport, nearest: Nearest) -> Iterator[str]:
-    game = report.policy.game
+    game = report.game
     yield f"value against {VALUE}  {report.measure.values[0] - float(VALUE):+.6f}"
     equilibrium = f"the equilibrium of alpha {nearest.alpha:.4f}"
     yield f"distance             {nearest.distance:.6f} to {equilibrium}"
@@ -261,7 +268,7 @@ def _openspiel_lines(report: MeasureReport, by_openspiel: OpenSpielMeasure) -> I
     yield f"                     {agrees}: the largest difference is {gap:.1e}"
 
 
-def _loss_lines(game: Game, measure: Measure, count: int) -> Iterator[str]:
+def _loss_lines(game: ExactGame, measure: Measure, count: int) -> Iterator[str]:
     """The information sets where the policy loses most, and the best actions there."""
     total = measure.nash_conv
     shown = measure.losses[:count]
@@ -285,14 +292,12 @@ def _loss_lines(game: Game, measure: Measure, count: int) -> Iterator[str]:
     left = len(measure.losses) - len(shown)
     if left > 0:
         rest = total - sum(loss.lost for loss in shown)
-        # In large games only the largest losses are kept.
-        others = f"{left:,} more" if game.fits_tree else "others"
-        yield f"... and {others} that lose {rest:.6f} together"
+        yield f"... and {game.words_for_other_losses(left)} that lose {rest:.6f} together"
 
 
 def _kuhn_table(report: MeasureReport, nearest: Nearest) -> str:
     """Probabilities of the policy and of the nearest equilibrium, and the best response."""
-    tree = report.policy.game.tree
+    tree = report.game.tree
     names = ("check/call", "bet", "fold")
     header = ("state", *names, *(f"~{name}" for name in names), "best response")
     rows = []
@@ -302,5 +307,5 @@ def _kuhn_table(report: MeasureReport, nearest: Nearest) -> str:
             for action, probability in enumerate(policy[infoset].tolist()):
                 cells.append(f"{probability:.4f}" if tree.legal[infoset, action] else "-")
         best = int(report.measure.best_responses[infoset])
-        rows.append((key, *cells, report.policy.game.action_label(infoset, best)))
+        rows.append((key, *cells, report.game.action_label(infoset, best)))
     return f"{table(header, rows)}\n(~ is the nearest equilibrium)"

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from algorithms.games import ExactGame, TreeGame
 from algorithms.policies import Policy, load
 from algorithms.reports import measure_report
 from algorithms.reports.measure_report import MeasureReport
@@ -104,9 +105,9 @@ def _run(args: argparse.Namespace) -> int:
         args.policies, args.game, trust=args.trust, deterministic=args.deterministic
     )
     game = policies[0].game
-    if args.openspiel and not game.fits_tree:
+    if args.openspiel and not isinstance(game, TreeGame):
         raise UsageError(f"--openspiel measures on a tree, and {game.name} is too large for one")
-    if not game.is_exact:
+    if not isinstance(game, ExactGame):
         return _bound(args, policies, options)
     if options and not args.respond:
         first = next(iter(options))

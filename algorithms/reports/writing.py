@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from algorithms.games import KUHN, Game
+from algorithms.games import ExactGame, Game
 from algorithms.policies import Policy, load_policies, load_policy
 from algorithms.policies.load import Source, is_file, open_source
 from algorithms.reports.document import MAX_NODES, Json, Mode, ReportedPolicy, game_document
@@ -16,8 +16,6 @@ from algorithms.support import budget, files
 from algorithms.support.errors import UsageError
 
 NO_REFERENCE = "none"
-DEFAULT_REFERENCE = "cfr+:1000"
-KUHN_REFERENCE = "nash:1/6"  # the middle one of Kuhn's equilibria: it reaches every information set
 MAX_JSON_BYTES = 2**26  # of the file beside a model
 RUN_NOTES = ("holds", "steps", "seconds", "finished")  # shown under one heading
 OTHER_NOTES = ("config", "versions")  # objects, each shown under its own name
@@ -25,9 +23,12 @@ OTHER_NOTES = ("config", "versions")  # objects, each shown under its own name
 
 def default_reference(game: Game) -> str:
     """An equilibrium or CFR+; none in large games, which take minutes."""
-    if not game.fits_tree or game.tree.num_nodes > MAX_NODES:
+    if game.usual_reference is None:
         return NO_REFERENCE
-    return KUHN_REFERENCE if game.name == KUHN else DEFAULT_REFERENCE
+    nodes = game.size.nodes
+    if nodes is None or nodes > MAX_NODES:
+        return NO_REFERENCE
+    return game.usual_reference
 
 
 def report_document(  # noqa: PLR0913  # options by name
@@ -88,7 +89,7 @@ def reported_policy(
         curve = curve_beside(source)
         notes = notes_beside(source)
     measure: Any = None
-    if policy.game.is_exact:
+    if isinstance(policy.game, ExactGame):
         measure = policy.measure()
     elif decisions:
         from algorithms.lower_bound import bound_with_bar

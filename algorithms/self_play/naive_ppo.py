@@ -15,8 +15,9 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from algorithms.games import kuhn
-from algorithms.self_play.learner import SelfPlay, TreeLearner
+from algorithms.self_play.callback import SelfPlay
 from algorithms.self_play.settings import CURVE_POINTS, Settings
+from algorithms.self_play.tree_learner import TreeLearner
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 from kuhn_bridge.rules import Action
 from kuhn_bridge.state import OBSERVATION_SIZE, Observation

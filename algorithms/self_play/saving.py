@@ -23,7 +23,7 @@ from algorithms.policies.network import network_table
 from algorithms.policies.policy import Policy
 from algorithms.self_play.curve import BOUND, draw, to_csv
 from algorithms.self_play.environments import SelfPlayVecEnv
-from algorithms.self_play.learner import InfosetPolicy
+from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.settings import is_bounded, is_measured
 from algorithms.self_play.training_run import NEVER, Training, imitate
 from algorithms.support import files

@@ -24,9 +24,11 @@ from algorithms.policies import Policy, load_policy
 from algorithms.policies.load import open_source
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import as_network, network_table
+from algorithms.self_play.callback import SelfPlay, diverged
 from algorithms.self_play.curve import BOUND, COLUMNS, Point
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.self_play.learner import SCHEDULED, InfosetPolicy, SelfPlay, diverged
+from algorithms.self_play.infoset_policy import InfosetPolicy
+from algorithms.self_play.learner import SCHEDULED
 from algorithms.self_play.naive_ppo import MeasureOnly, usual_model
 from algorithms.self_play.settings import Settings, is_bounded, is_measured
 from algorithms.support.arrays import Float64Array

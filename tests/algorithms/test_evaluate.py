@@ -5,7 +5,8 @@ import json
 import pytest
 
 from algorithms.compiled.nashconv import evaluate_policy
-from algorithms.evaluate import KUHN_OPPONENTS, OPPONENTS, main
+from algorithms.evaluate import main
+from algorithms.games import TreeGame, kuhn
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.nashconv import joint_policy
 from algorithms.policies import load_policy
@@ -22,7 +23,7 @@ def play(capsys, arguments):
 def test_a_policy_meets_every_opponent(capsys):
     assert main(["nash:0", "--hands", "2000"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[2:]] == list(KUHN_OPPONENTS)
+    assert [line.split()[0] for line in lines[2:]] == list(kuhn().usual_opponents)
 
 
 def test_exact_values_are_the_known_ones(capsys):
@@ -41,7 +42,7 @@ def test_the_best_response_wins_what_nash_conv_says(capsys):
 
 def test_nobody_beats_equilibrium(capsys):
     found = play(capsys, "nash:1/3 --hands 1000")["against"]
-    assert tuple(found) == KUHN_OPPONENTS
+    assert tuple(found) == kuhn().usual_opponents
     assert min(match["both"]["exact"] for match in found.values()) >= -1e-12
 
 
@@ -74,7 +75,7 @@ def test_a_game_of_three(capsys):
     game = "kuhn_poker(players=3)"
     found = play(capsys, f"random:1 --game {game} --hands 2000")
     assert found["game"] == game
-    assert tuple(found["against"]) == OPPONENTS
+    assert tuple(found["against"]) == TreeGame.usual_opponents
     assert set(found["against"]["uniform"]) == {"player_0", "player_1", "player_2", "all"}
     response = found["against"][BEST_RESPONSE]
     assert response["all"]["exact"] < found["against"]["uniform"]["all"]["exact"]

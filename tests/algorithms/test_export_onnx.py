@@ -81,7 +81,8 @@ def test_the_contract_of_the_file(exported):
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_any_batch_runs_and_illegal_actions_are_exactly_zero(exported, size):
     rows = np.arange(size) % len(LEGAL)
-    inputs = {name: array[rows] for name, array in onnx_writer.example_inputs(kuhn()).items()}
+    every = onnx_writer.example_inputs(kuhn())._asdict()
+    inputs = {name: array[rows] for name, array in every.items()}
     probabilities = session(exported).run(["probabilities"], inputs)[0]
     assert (probabilities[~LEGAL[rows]] == 0).all()
     assert probabilities.sum(axis=1) == pytest.approx(1, abs=1e-6)
@@ -149,16 +150,19 @@ def test_an_exported_model_of_a_native_game_is_measured_like_the_model(tmp_path,
 
 
 def test_a_difference_or_an_illegal_action_is_seen():
-    inputs, uniform = onnx_writer.example_inputs(kuhn()), kuhn().tree.uniform()
-    near, far, illegal = uniform.copy(), uniform.copy(), uniform.copy()
+    inputs = onnx_writer.example_inputs(kuhn())
+    uniform = kuhn().tree.uniform()
+    near = uniform.copy()
     near[0, 0] += 9e-7
+    far = uniform.copy()
     far[11, 2] -= 2e-6
+    illegal = uniform.copy()
     illegal[0, 2] = 1e-30
 
     def compared(table, shift=0.0):
-        wanted = {"probabilities": uniform, "logits": uniform}
-        got = {"probabilities": table, "logits": uniform + shift}
-        return onnx_writer.disagreement(wanted, got, inputs)
+        of_torch = onnx_writer.Outputs(probabilities=uniform, logits=uniform)
+        exported = onnx_writer.Outputs(probabilities=table, logits=uniform + shift)
+        return onnx_writer.disagreement(of_torch, exported, inputs)
 
     assert compared(near) == pytest.approx(9e-7)
     for table, shift, message in (
@@ -174,7 +178,8 @@ def test_a_difference_or_an_illegal_action_is_seen():
 def test_a_file_that_disagrees_with_torch_is_not_written(model, tmp_path, monkeypatch, capsys):
     out = tmp_path / "policy.onnx"
     out.write_bytes(b"the old one")
-    wrong = {"probabilities": kuhn().tree.random(5)}
+    random = kuhn().tree.random(5)
+    wrong = onnx_writer.Outputs(probabilities=random, logits=random)
     monkeypatch.setattr(onnx_writer, "run_onnx", lambda path, inputs: wrong)
     assert export_onnx.main([str(model), "--out", str(out)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -206,11 +211,14 @@ def test_an_output_that_depends_on_other_rows_is_seen(exported, tmp_path):
 def test_bad_input_is_one_line(model, tmp_path, capsys):
     truncated = tmp_path / "truncated.zip"
     truncated.write_bytes(model.read_bytes()[:1000])
+    folder = tmp_path / "folder.onnx"
+    folder.mkdir()
     for arguments, message in (
         (["missing.zip"], "missing.zip"),
         ([str(truncated)], "truncated.zip"),
         ([str(model), "--out", str(tmp_path / "no" / "policy.onnx")], "there is no directory"),
-        ([str(model), "--out", str(tmp_path)], "is a directory"),
+        ([str(model), "--out", str(tmp_path)], "give a name that ends in .onnx"),
+        ([str(model), "--out", str(folder)], "is a directory"),
     ):
         assert export_onnx.main(arguments) == 2
         error = capsys.readouterr().err

@@ -14,17 +14,15 @@ from algorithms.compiled.nashconv import nash_conv, returns_std
 from algorithms.games import load_game
 from algorithms.policies import load_policy
 from algorithms.self_play.advantages import LastStep, SeatRolloutBuffer
+from algorithms.self_play.callback import SelfPlay
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.self_play.learner import (
-    InfosetPolicy,
-    InfosetStatistics,
-    SelfPlay,
-    uniform_return_scale,
-)
+from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.naive_ppo import TurnsEnv
+from algorithms.self_play.network_learner import uniform_return_scale
 from algorithms.self_play.saving import save_model
 from algorithms.self_play.settings import configure
 from algorithms.self_play.training_run import Training
+from algorithms.self_play.tree_learner import InfosetStatistics
 from kuhn_bridge import BridgeError
 from tests.games import LEDUC
 
@@ -334,9 +332,9 @@ def test_on_states_the_kl_pull_is_the_gradient_of_the_divergence():
     model.rollout_buffer.batch = type(
         "Batch", (), {"observations": observations, "action_masks": masks.float()}
     )
-    (learner.last(observations) * 0.0).sum().backward()
+    with learner.changed_gradients():
+        (learner.last(observations) * 0.0).sum().backward()
     found = [parameter.grad.clone() for parameter in learner.last.parameters()]
-    learner.stop()
     actor = copy.deepcopy(learner.last)
     actor.zero_grad()
 
