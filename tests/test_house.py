@@ -20,6 +20,7 @@ LAYERS = (
     ("algorithms.support", "algorithms.compiled.jit"),
     ("algorithms.compiled.lanes", "algorithms.tree"),
     ("algorithms.nashconv", "algorithms.cfr"),
+    ("algorithms.public_tree",),
     ("algorithms.compiled", "algorithms.mccfr"),
     ("algorithms.linear_program",),
     ("algorithms.dominance", "algorithms.kuhn_equilibria"),

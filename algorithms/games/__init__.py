@@ -27,6 +27,7 @@ from algorithms.games.openspiel import (
     identity,
     load_pyspiel,
 )
+from algorithms.games.short_names import is_short_name
 from algorithms.games.tree_game import TreeGame
 from kuhn_bridge.errors import GameError
 
@@ -139,10 +140,15 @@ def large_game(game: PyspielGame, name: str) -> LargeExactGame | None:
     # Here, so that other games do not wait for these modules.
     from algorithms.large_games.liars_dice import find_liars_dice
     from algorithms.large_games.phantom.game import find_phantom_game
-    from algorithms.large_games.poker import find_poker_endgame
+    from algorithms.large_games.poker import BettingTooLargeError, find_poker_endgame
 
     for find in (find_phantom_game, find_liars_dice, find_poker_endgame):
-        found = find(game, name)
+        try:
+            found = find(game, name)
+        except BettingTooLargeError:
+            if is_short_name(name):  # whoever uses one expects an exact measure
+                raise
+            found = None
         if found is not None:
             return found
     return None

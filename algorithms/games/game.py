@@ -34,7 +34,14 @@ from algorithms.cfr import Variant
 from algorithms.large_games.solver import Tables
 from algorithms.nashconv import Measure
 from algorithms.solvers import DEFAULT_VARIANT, AnySolver
-from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int32Array
+from algorithms.support.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int16Array,
+    Int32Array,
+)
 from kuhn_bridge.errors import GameError
 
 if TYPE_CHECKING:
@@ -43,7 +50,9 @@ if TYPE_CHECKING:
 PyspielGame: TypeAlias = Any  # a `pyspiel.Game`: OpenSpiel is optional, and has no types
 PyspielState: TypeAlias = Any
 Table: TypeAlias = Float64Array | Tables  # a joint policy
-Actions: TypeAlias = Int32Array | tuple[Int8Array, ...]  # one per information set: (I,), (I_p,)
+Actions: TypeAlias = (
+    Int32Array | tuple[Int8Array | Int16Array, ...]
+)  # one per information set: (I,), (I_p,)
 Backend: TypeAlias = Literal["tree", "states"]  # what hands are played on
 # Probabilities (n, A) from observations float32 (n, size) and legal actions bool (n, A).
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Float64Array]

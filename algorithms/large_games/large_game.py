@@ -24,7 +24,14 @@ from algorithms.games.game import (
 from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.nashconv import NO_LOSS, Loss, Measure
 from algorithms.solvers import DEFAULT_VARIANT
-from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
+from algorithms.support.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int16Array,
+    Int64Array,
+)
 from kuhn_bridge.errors import GameError, PolicyError
 
 ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 1
@@ -207,7 +214,7 @@ def invalid_row(tables: Tables, player: int, infoset: int) -> PolicyError:
 
 def largest_losses(
     tables: Tables,
-    best_responses: Sequence[Int8Array],
+    best_responses: Sequence[Int8Array | Int16Array],
     lost: Sequence[Float64Array],
     reach: Callable[[int, int], float],
 ) -> tuple[Loss, ...]:

@@ -24,9 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from algorithms.games.game import PyspielGame, PyspielState
-from algorithms.games.short_names import is_short_name
 from algorithms.large_games.private_hands import PrivateHandsGame
-from algorithms.large_games.public_tree import CHANCE, FOLD, SHOWDOWN, PublicTree
+from algorithms.public_tree import CHANCE, FOLD, SHOWDOWN, PublicTree
 from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
 from kuhn_bridge.errors import GameError
 
@@ -73,18 +72,12 @@ class PublicNode(NamedTuple):
 def find_poker_endgame(game: PyspielGame, name: str) -> "PokerEndgame | None":
     """`universal_poker` of two players with at most one card to come; None for other games.
 
-    If the public tree is too large, None as well, unless the game was asked for by a short name,
-    which promises an exact measure.
+    Raises a `BettingTooLargeError` if the public tree is too large.
     """
     cards = endgame_cards(game)
     if cards is None:
         return None
-    try:
-        return PokerEndgame(game, cards, name=name)
-    except BettingTooLargeError:
-        if is_short_name(name):
-            raise
-        return None
+    return PokerEndgame(game, cards, name=name)
 
 
 def endgame_cards(game: PyspielGame) -> Cards | None:
@@ -93,6 +86,7 @@ def endgame_cards(game: PyspielGame) -> Cards | None:
         return None
     settings = game.get_parameters()
     in_all = sum(int(number) for number in str(settings["numBoardCards"]).split())
+    _require_possible(game)
     cards = Cards(
         suits=settings["numSuits"],
         ranks=settings["numRanks"],
@@ -103,6 +97,24 @@ def endgame_cards(game: PyspielGame) -> Cards | None:
     if cards.hole not in (1, 2) or cards.to_come not in (0, 1):
         return None
     return cards
+
+
+def _require_possible(game: PyspielGame) -> None:
+    """Raise a `GameError` for a board or a pot that OpenSpiel takes, but cannot play."""
+    settings = game.get_parameters()
+    text = str(settings["boardCards"])
+    names = card_names(game)
+    cards = [text[i : i + 2] for i in range(0, len(text), 2)]
+    for card in cards:
+        if card not in names:
+            raise GameError(f"unknown card {card!r} in boardCards={text}; want {' '.join(names)}")
+        if cards.count(card) > 1:
+            raise GameError(f"{card} is twice in boardCards={text}")
+    chips = sum(int(stack) for stack in str(settings["stack"]).split())
+    if settings["betting"] == "nolimit" and settings["potSize"] > chips:
+        raise GameError(
+            f"a pot of {settings['potSize']} is more than both players have: {chips} in all"
+        )
 
 
 def board_of(game: PyspielGame) -> tuple[int, ...]:
@@ -204,7 +216,11 @@ def possible_hands(cards: Cards, board: Sequence[int]) -> tuple[Hand, ...]:
 def strengths(game: PyspielGame, board: Sequence[int], hands: Sequence[Hand]) -> Int64Array:
     """Numbers `(n,)` in the order of the hands' strengths, equal for hands that tie."""
     compare = Showdowns(game, board, len(hands[0]))
-    order = sorted(range(len(hands)), key=cmp_to_key(lambda i, j: compare(hands[i], hands[j])))
+
+    def compare_numbers(one: int, other: int) -> int:
+        return compare(hands[one], hands[other])
+
+    order = sorted(range(len(hands)), key=cmp_to_key(compare_numbers))
     strength = np.zeros(len(hands), np.int64)
     for weaker, stronger in pairwise(order):
         step = compare(hands[stronger], hands[weaker])
@@ -424,7 +440,9 @@ def hand_weights(game: PyspielGame, cards: Cards, hands: Sequence[Hand]) -> Floa
     return weight
 
 
-def make_public_tree(betting: _Betting, boards: Sequence[Board], weight: Float64Array) -> PublicTree:
+def make_public_tree(
+    betting: _Betting, boards: Sequence[Board], weight: Float64Array
+) -> PublicTree:
     """The arrays of a public tree that has been read."""
     most = len(boards[0].hands)
     hole = len(boards[0].hands[0])
@@ -506,7 +524,7 @@ class PokerEndgame(PrivateHandsGame):
         self.boards = boards
         self.nodes = betting.nodes
         self.card_names = card_names(game)
-        self._card_probability = 1 / (cards.suits * cards.ranks - len(cards.board) - 2 * cards.hole)
+        self.card_probability = 1 / (cards.suits * cards.ranks - len(cards.board) - 2 * cards.hole)
         self._is_limit = game.get_parameters()["betting"] == "limit"
         self._sizes_are_actions = game.get_parameters()["bettingAbstraction"] == "fullgame"
         self._public_tensors = np.array(betting.tensors)  # (N, size)
@@ -530,7 +548,7 @@ class PokerEndgame(PrivateHandsGame):
 
     def chance_probability(self, node: int) -> float:
         """The probability of the public cards before a node, given the hands."""
-        return self._card_probability if self.public_tree.board[node] > 0 else 1.0
+        return self.card_probability if self.public_tree.board[node] > 0 else 1.0
 
     def tensors(self, player: int, start: int, stop: int) -> Float32Array:
         """OpenSpiel's information state tensors of those: `(m, observation_size)`."""
@@ -582,8 +600,8 @@ class PokerEndgame(PrivateHandsGame):
 
     def card_label(self, card: int) -> str:
         """A card, e.g. `A♥`."""
-        rank, suit = self.card_names[card]
-        return rank + SUIT_SYMBOLS[suit]
+        name = self.card_names[card]
+        return name[0] + SUIT_SYMBOLS[name[1]]
 
     def hand_label(self, player: int, node: int, hand: int) -> str:
         """A hand, the highest card first, e.g. `A♥9♠`."""

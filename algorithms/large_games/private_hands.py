@@ -1,6 +1,6 @@
 """The class of games of private hands and public actions, such as Liar's Dice and poker endgames.
 
-The equations are in `algorithms.large_games.public_tree`. A subclass makes the public tree, and
+The equations are in `algorithms.public_tree`. A subclass makes the public tree, and
 says what players see and how hands and public actions read in words.
 """
 
@@ -13,10 +13,10 @@ from algorithms.cfr import Variant, Weights
 from algorithms.compiled import public_tree as compiled_tree
 from algorithms.games.game import PyspielGame
 from algorithms.large_games.large_game import LargeExactGame, invalid_row, largest_losses
-from algorithms.large_games.public_tree import CHANCE, PublicTree, infosets_of_nodes, num_infosets
 from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.nashconv import Measure
-from algorithms.support.arrays import BoolArray, Float64Array, Int64Array
+from algorithms.public_tree import CHANCE, PublicTree, infosets_of_nodes, num_infosets
+from algorithms.support.arrays import BoolArray, Float64Array, Int16Array, Int32Array, Int64Array
 
 BATCH = 2**16  # information sets whose rows are filled in at a time
 
@@ -72,18 +72,19 @@ class PrivateHandsGame(LargeExactGame):
         nodes, hands = self.nodes_and_hands(player, np.array([infoset]))
         return int(nodes[0]), int(hands[0])
 
-    def legal_at(self, node: int) -> BoolArray:
-        """Which actions are legal at a node: `(A,)`."""
-        edges = slice(self.public_tree.first_edge[node], self.public_tree.first_edge[node + 1])
-        legal = np.zeros(self.num_actions, np.bool_)
-        legal[self.public_tree.action[edges]] = True
-        return legal
-
     def legal(self, player: int, start: int, stop: int) -> BoolArray:
         """Which actions are legal at information sets `start` to `stop - 1`: `(m, A)`."""
         nodes, _ = self.nodes_and_hands(player, np.arange(start, stop))
         distinct, position = np.unique(nodes, return_inverse=True)
-        return np.array([self.legal_at(int(node)) for node in distinct])[position]
+        legal = np.zeros((len(distinct), self.num_actions), np.bool_)
+        for row, node in zip(legal, distinct, strict=True):
+            row[self.actions_at(int(node))] = True
+        return legal[position]
+
+    def actions_at(self, node: int) -> Int32Array:
+        """The legal actions at a node, or the public cards that can come."""
+        tree = self.public_tree
+        return tree.action[tree.first_edge[node] : tree.first_edge[node + 1]]
 
     def random(self, seed: int) -> Tables:
         """A policy drawn uniformly from all policies."""
@@ -121,10 +122,10 @@ class PrivateHandsGame(LargeExactGame):
 
     def _walk(
         self, tables: Tables, losses: tuple[Float64Array, Float64Array]
-    ) -> tuple[compiled_tree.Walk, compiled_tree.BestActions]:
+    ) -> tuple[compiled_tree.Walk, tuple[Int16Array, Int16Array]]:
         """One compiled walk; a `PolicyError` for a row that is not a distribution."""
-        kind = np.int8 if self.num_actions <= np.iinfo(np.int8).max else np.int32
-        best = np.zeros(self.num_infosets[0], kind), np.zeros(self.num_infosets[1], kind)
+        counts = self.num_infosets
+        best = np.zeros(counts[0], np.int16), np.zeros(counts[1], np.int16)
         walk = compiled_tree.walk(self.public_tree, (tables[0], tables[1]), best, losses)
         if walk.invalid_infoset >= 0:
             player = int(self.public_tree.player[walk.invalid_node])
@@ -154,8 +155,7 @@ class PrivateHandsGame(LargeExactGame):
             else:
                 first = int(tree.first_infoset[origin])
                 rows = tables[player][first : first + len(reach[player])].astype(np.float64)
-                actions = tree.action[tree.first_edge[origin] : tree.first_edge[origin + 1]]
-                legal = rows[:, actions]
+                legal = rows[:, self.actions_at(origin)]
                 reach[player] *= rows[:, tree.action[edge]] / legal.sum(axis=1)
         return reach[0], reach[1]
 
@@ -192,9 +192,7 @@ class PrivateHandsGame(LargeExactGame):
 class PrivateHandsSolver(LargeGameSolver):
     """A solver whose regrets and averages are arrays `(edges of the public tree, hands)`."""
 
-    def __init__(
-        self, tree: PublicTree, variant: Variant, shapes: list[tuple[int, int]]
-    ) -> None:
+    def __init__(self, tree: PublicTree, variant: Variant, shapes: list[tuple[int, int]]) -> None:
         super().__init__(variant, {"": (len(tree.action), tree.weight.shape[1])})
         self.public_tree = tree
         self._shapes = shapes

@@ -111,7 +111,7 @@ class Evaluation(NamedTuple):
 
     value: float  # player 0's
     best_values: tuple[float, float]
-    best_actions: tuple[Int8Array, ...]  # (I_p,) by player, the lowest ID in a tie
+    best_actions: tuple[Int16Array, ...]  # (I_p,) by player, the lowest ID in a tie
     losses: tuple[Float64Array, ...]  # (I_p,) by player
 
 
@@ -157,7 +157,7 @@ def terminal_values(
 def evaluation(tree: PublicTree, tables: Sequence[Float64Array]) -> Evaluation:
     """Values, best responses and losses of a joint policy, one table `(I_p, A)` per player."""
     sizes = num_infosets(tree)
-    best_actions = tuple(np.zeros(size, np.int8) for size in sizes)
+    best_actions = tuple(np.zeros(size, np.int16) for size in sizes)
     losses = tuple(np.zeros(size) for size in sizes)
     value = 0.0
 
@@ -220,7 +220,7 @@ def old_hands(tree: PublicTree, edge: int) -> Int32Array:
     """For each hand of the board after a public card, the same hand on the board before: `(n,)`."""
     target = int(tree.target[edge])
     board = tree.board[target] if target >= 0 else tree.rule_board[-1 - target]
-    return tree.old_hand[board, : tree.num_hands[board]]
+    return np.asarray(tree.old_hand[board, : tree.num_hands[board]])
 
 
 class PlainSolver:
@@ -249,7 +249,7 @@ class PlainSolver:
         positive = np.maximum(weights[edges, : self.tree.num_hands[self.tree.board[node]]], 0)
         totals = positive.sum(axis=0)
         uniform = np.full_like(positive, 1 / len(positive))
-        return np.divide(positive, totals, out=uniform, where=totals > 0)
+        return np.asarray(np.divide(positive, totals, out=uniform, where=totals > 0))
 
     def _visit(self, node: int, reach: Sequence[Float64Array], player: int) -> Float64Array:
         """Update a player's regrets from this node on; return its values by hand."""
