@@ -117,27 +117,6 @@ class Tree:
         """The number of choices, C; there are C + 1 sequences."""
         return len(self.choice_action)
 
-    @property
-    def num_slots(self) -> int:
-        """Replaced by `num_choices`."""
-        return self.num_choices
-
-    @property
-    def first_slot(self) -> arrays.Int32Array:
-        """Replaced by `first_choice`."""
-        return self.first_choice
-
-    @cached_property
-    def slots(self) -> arrays.Int32Array:
-        """Replaced by `choice_infoset`, `choice_owner`, `choice_parent` and `choice_action`."""
-        columns: Any = (
-            self.choice_infoset,
-            self.choice_owner,
-            self.choice_parent,
-            self.choice_action,
-        )
-        return np.column_stack(columns).astype(np.int32)
-
     @cached_property
     def choice_owner(self) -> arrays.Int8Array:
         """The player who makes each choice: `(C,)`."""

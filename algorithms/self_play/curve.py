@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.cfr import Solver
+from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import Game
 from algorithms.support import files
@@ -186,7 +186,7 @@ def _levels(game: Game) -> dict[str, float]:
     uniform = game.measure(game.uniform_table()).nash_conv
     known = game.closed_form.uniform_nash_conv if game.closed_form else f"{uniform:.3f}"
     levels, done = {f"uniform\n{known}": uniform}, 0
-    solver = Solver(game.tree) if game.fits_tree else None
+    solver = ExactSolver(game.tree) if game.fits_tree else None
     for iterations in CFR_ITERATIONS:
         if solver and iterations * game.tree.num_nodes <= MAX_VISITS:
             solver.run(iterations - done)
