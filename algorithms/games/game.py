@@ -40,6 +40,7 @@ from algorithms.support.arrays import (
     Float32Array,
     Float64Array,
     Int8Array,
+    Int16Array,
     Int32Array,
     IntpArray,
 )
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
 PyspielGame: TypeAlias = Any  # a `pyspiel.Game`: OpenSpiel is optional, and has no types
 PyspielState: TypeAlias = Any
 Table: TypeAlias = Float64Array | Tables  # a joint policy
-Actions: TypeAlias = Int32Array | tuple[Int8Array, ...]  # one per information set: (I,), (I_p,)
+Actions: TypeAlias = (
+    Int32Array | tuple[Int8Array | Int16Array, ...]
+)  # one per information set: (I,), (I_p,)
 Backend: TypeAlias = Literal["tree", "states"]  # what hands are played on
 # Probabilities (n, A) from observations float32 (n, size) and legal actions bool (n, A).
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Float64Array]
