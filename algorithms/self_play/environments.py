@@ -529,6 +529,11 @@ class _ShimmyTable:
     """Shimmy's PettingZoo environment of an OpenSpiel game."""
 
     def __init__(self, game: Game) -> None:
+        if game.pyspiel_game is None:
+            raise UsageError(
+                f"{game.name} is not a game of OpenSpiel, so it cannot be played in a PettingZoo "
+                "environment; SelfPlayVecEnv plays it on its tree"
+            )
         from kuhn_bridge.shimmy import WholeHands
 
         play_chance = self._play_chance

@@ -175,7 +175,7 @@ class Evaluator:
         """The probability that a game arrives at an information set, by the last evaluation."""
         own = self.sequences[player]
         others = self.sequences[1 - player]
-        actions, outcomes = histories(own, infoset, infoset + 1)
+        actions, outcomes = histories(own, np.array([infoset]))
         times = action_times(int(outcomes[0]), player, self.rules.abrupt)
         own_turns = len(times.taken)
         if self.rules.abrupt:
