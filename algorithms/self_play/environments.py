@@ -359,6 +359,8 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         numbered: whether observations are numbers of information sets, float32 `(1,)`.
     """
 
+    _hand: int  # the number of the hand, which determines its deal
+
     def __init__(
         self,
         game: Game | str = KUHN,
@@ -459,7 +461,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         """Restart the draws, and number the hands as a `Simulator` with this seed does."""
         self._stream = new_stream(seed)
         self._first_hand = int(first_hand(seed))
-        self._hand = self._first_hand - 1  # the number of the hand, which determines its deal
+        self._hand = self._first_hand - 1
 
     def _deal(self) -> None:
         """Deal the hand of this number."""
