@@ -30,6 +30,7 @@ from algorithms.support.arrays import (
     Float32Array,
     Float64Array,
     Int8Array,
+    Int16Array,
     Int64Array,
     IntpArray,
 )
@@ -253,7 +254,7 @@ def invalid_row(tables: Tables, player: int, infoset: int) -> PolicyError:
 
 def largest_losses(
     tables: Tables,
-    best_responses: Sequence[Int8Array],
+    best_responses: Sequence[Int8Array | Int16Array],
     lost: Sequence[Float64Array],
     reach: Callable[[int, int], float],
 ) -> tuple[Loss, ...]:

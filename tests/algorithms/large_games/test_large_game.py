@@ -14,9 +14,11 @@ from tests.native_games import (
     ALTERNATING,
     DICE,
     HEX,
+    POKER,
     POLICIES,
     SMALL_DICE,
     SMALL_HEX,
+    SMALL_POKER,
     dice,
     native,
     on_tree,
@@ -24,7 +26,7 @@ from tests.native_games import (
     tree_of,
 )
 
-ONE_OF_EACH = [HEX[0], DICE[2]]
+ONE_OF_EACH = [HEX[0], DICE[2], POKER[4]]
 MAIN_VARIANTS = ["cfr+", "dcfr", "pcfr+"]
 
 
@@ -34,7 +36,7 @@ def all_losses(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", POLICIES)
-@pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE])
+@pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE, *SMALL_POKER])
 def test_the_measure_and_the_losses_are_those_of_openspiels_states(name, kind, all_losses):
     game, (tree, rows) = native(name), tree_of(name)
     tables = POLICIES[kind](game)
@@ -54,7 +56,7 @@ def test_the_measure_and_the_losses_are_those_of_openspiels_states(name, kind, a
         assert loss.best == measure.best_responses[loss.player][loss.infoset]
 
 
-@pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE])
+@pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE, *SMALL_POKER])
 def test_best_responses_win_their_values_and_losses_sum_to_the_gains(name, all_losses):
     game = native(name)
     tables = game.random(6)
@@ -92,7 +94,7 @@ def test_a_batch_is_a_part_of_the_whole(name, start, stop):
 
 
 @pytest.mark.parametrize("kind", ["uniform", "random"])
-@pytest.mark.parametrize("name", [*HEX, *DICE])
+@pytest.mark.parametrize("name", [*HEX, *DICE, *POKER])
 def test_tables_are_distributions_over_the_legal_actions(name, kind):
     game = native(name)
     for player, table in enumerate(POLICIES[kind](game)):
@@ -111,7 +113,7 @@ def test_a_random_policy_is_drawn_from_its_seed(name):
 
 
 @pytest.mark.parametrize("kind", ["sum", "negative", "nan", "illegal action", "nothing"])
-@pytest.mark.parametrize("name", [HEX[0], DICE[0]])
+@pytest.mark.parametrize("name", [HEX[0], DICE[0], POKER[0]])
 def test_a_row_that_is_not_a_distribution_is_refused(name, kind):
     game = native(name)
     tables = game.uniform()
