@@ -13,6 +13,7 @@ COMMANDS = {
     "train-ppo": ("algorithms.train_ppo", "train MaskablePPO by self-play"),
     "nashconv": ("algorithms.nashconv", "exact exploitability, and where it comes from"),
     "solve": ("algorithms.solve", "solve a game with the CFR family"),
+    "distil": ("algorithms.distil", "put a policy into a network, as a model or as ONNX"),
     "report": ("algorithms.report", "policies as one HTML file: to read, explore and play"),
     "evaluate": ("algorithms.evaluate", "the value of a policy against opponents"),
     "simulate": ("algorithms.simulate", "play hands between two policies"),
