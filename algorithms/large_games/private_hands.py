@@ -72,9 +72,9 @@ class PrivateHandsGame(LargeExactGame):
         nodes, hands = self.nodes_and_hands(player, np.array([infoset]))
         return int(nodes[0]), int(hands[0])
 
-    def legal(self, player: int, start: int, stop: int) -> BoolArray:
-        """Which actions are legal at information sets `start` to `stop - 1`: `(m, A)`."""
-        nodes, _ = self.nodes_and_hands(player, np.arange(start, stop))
+    def legal_at(self, player: int, infosets: Int64Array) -> BoolArray:
+        """Which actions are legal at information sets `(m,)`: `(m, A)`."""
+        nodes, _ = self.nodes_and_hands(player, infosets)
         distinct, position = np.unique(nodes, return_inverse=True)
         legal = np.zeros((len(distinct), self.num_actions), np.bool_)
         for row, node in zip(legal, distinct, strict=True):
@@ -119,6 +119,38 @@ class PrivateHandsGame(LargeExactGame):
             lambda: best,
             lambda: largest_losses(tables, best, losses(), reach),
         )
+
+    def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
+        """Each information set's reach probability by its owner's own actions: `(I_p,)` each."""
+        tree = self.public_tree
+        found = np.ones(self.num_infosets[0]), np.ones(self.num_infosets[1])
+        # By depth: the players' reach at the last node of that depth, `(n_b,)` by hand. Nodes come
+        # depth first, so those before a node on its path are there.
+        path: list[tuple[Float64Array, Float64Array]] = [(np.ones(0), np.ones(0))]
+        path *= int(tree.depth.max()) + 1
+        for node, edge in enumerate(tree.parent_edge.tolist()):
+            depth = int(tree.depth[node])
+            if edge < 0:
+                hands = int(tree.num_hands[tree.board[node]])
+                reach = [np.ones(hands), np.ones(hands)]
+            else:
+                origin = self._node_of_edge(edge)
+                reach = list(path[depth - 1])
+                mover = int(tree.player[origin])
+                if mover == CHANCE:
+                    board = tree.board[node]
+                    old = tree.old_hand[board, : tree.num_hands[board]]
+                    reach = [reach[0][old], reach[1][old]]
+                else:
+                    first = int(tree.first_infoset[origin])
+                    rows = slice(first, first + len(reach[mover]))
+                    reach[mover] = reach[mover] * tables[mover][rows, tree.action[edge]]
+            path[depth] = reach[0], reach[1]
+            player = int(tree.player[node])
+            if player != CHANCE:
+                first = int(tree.first_infoset[node])
+                found[player][first : first + len(reach[player])] = reach[player]
+        return found
 
     def _walk(
         self, tables: Tables, losses: tuple[Float64Array, Float64Array]

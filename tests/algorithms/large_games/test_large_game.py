@@ -114,7 +114,7 @@ def test_some_information_sets_are_rows_of_the_whole(name):
 
 
 @pytest.mark.parametrize("kind", POLICIES)
-@pytest.mark.parametrize("name", [*HEX, *DICE])
+@pytest.mark.parametrize("name", [*HEX, *DICE, *POKER])
 def test_own_reach_is_that_of_openspiels_states(name, kind):
     game = native(name)
     tree, rows = tree_of(name)
