@@ -1,4 +1,4 @@
-"""The examples of the pages run in an empty folder, as in a notebook that a user starts anywhere."""
+"""Examples of the pages run in an empty folder, as in a notebook that a user starts anywhere."""
 
 import pytest
 
