@@ -34,7 +34,7 @@ from algorithms.games import Game, as_game
 from algorithms.policies import Policy
 from algorithms.self_play.advantages import SeatRolloutBuffer
 from algorithms.self_play.curve import COLUMNS, Point, Recorder
-from algorithms.self_play.environments import last_step_of, require_self_play
+from algorithms.self_play.environments import last_step_of, observations_of, require_self_play
 from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.learner import SCHEDULED, Learner, NetworkMeasure
 from algorithms.self_play.network_learner import NetworkLearner
@@ -197,6 +197,8 @@ class SelfPlay(BaseCallback):
             self.recorder.clear()
         self.recorder.start(first_point=0 if self._total_steps else len(self.curve))
         self.learner.start(total)
+        # An error or a reset of the user's may have moved the environment since SB3 last looked.
+        model._last_obs = observations_of(self.training_env)
         self._buffer = self._new_buffer()
         self._observations_are_known = False
         env = self.training_env
