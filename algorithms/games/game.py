@@ -272,6 +272,15 @@ class Game(ABC):
     rules_text: ClassVar[str] = ""  # for a person who plays in a terminal
 
     @property
+    def pot(self) -> int | None:
+        """The chips in the pot at the start of an endgame, which NashConv is compared with."""
+        return None
+
+    def share_of_pot(self, chips: float) -> str:
+        """Chips in percent of the pot, e.g. `0.18% of the pot`; empty in games without one."""
+        return "" if self.pot is None else f"{100 * chips / self.pot:.3g}% of the pot"
+
+    @property
     def wrong_policy_file(self) -> str:
         """Why the table in a file cannot be one of this game."""
         return f"{self.name} is too large for a tree; want model.zip, policy.onnx"

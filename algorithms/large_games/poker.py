@@ -550,9 +550,9 @@ class PokerEndgame(PrivateHandsGame):
         """The probability of the public cards before a node, given the hands."""
         return self.card_probability if self.public_tree.board[node] > 0 else 1.0
 
-    def tensors(self, player: int, start: int, stop: int) -> Float32Array:
-        """OpenSpiel's information state tensors of those: `(m, observation_size)`."""
-        nodes, hands = self.nodes_and_hands(player, np.arange(start, stop))
+    def tensors_at(self, player: int, infosets: Int64Array) -> Float32Array:
+        """OpenSpiel's information state tensors of information sets `(m,)`: `(m, size)`."""
+        nodes, hands = self.nodes_and_hands(player, infosets)
         seen = self._public_tensors[nodes]  # a copy
         cards = self.public_tree.cards[self.public_tree.board[nodes], hands]  # (m, H)
         np.put_along_axis(seen, 2 + cards.astype(np.int64), 1, axis=1)

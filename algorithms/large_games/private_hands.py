@@ -16,9 +16,10 @@ from algorithms.large_games.large_game import LargeExactGame, invalid_row, large
 from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.nashconv import Measure
 from algorithms.public_tree import CHANCE, PublicTree, infosets_of_nodes, num_infosets
-from algorithms.support.arrays import BoolArray, Float64Array, Int16Array, Int32Array, Int64Array
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array
 
 BATCH = 2**16  # information sets whose rows are filled in at a time
+SMALL = 100_000  # information sets, of a game that is measured in milliseconds
 
 
 class PrivateHandsGame(LargeExactGame):
@@ -74,12 +75,20 @@ class PrivateHandsGame(LargeExactGame):
 
     def legal(self, player: int, start: int, stop: int) -> BoolArray:
         """Which actions are legal at information sets `start` to `stop - 1`: `(m, A)`."""
-        nodes, _ = self.nodes_and_hands(player, np.arange(start, stop))
+        return self.legal_at(player, np.arange(start, stop))
+
+    def legal_at(self, player: int, infosets: Int64Array) -> BoolArray:
+        """Which actions are legal at information sets `(m,)`: `(m, A)`."""
+        nodes, _ = self.nodes_and_hands(player, infosets)
         distinct, position = np.unique(nodes, return_inverse=True)
         legal = np.zeros((len(distinct), self.num_actions), np.bool_)
         for row, node in zip(legal, distinct, strict=True):
             row[self.actions_at(int(node))] = True
         return legal[position]
+
+    def tensors(self, player: int, start: int, stop: int) -> Float32Array:
+        """OpenSpiel's information state tensors of those: `(m, observation_size)`."""
+        return self.tensors_at(player, np.arange(start, stop))
 
     def actions_at(self, node: int) -> Int32Array:
         """The legal actions at a node, or the public cards that can come."""
@@ -131,6 +140,18 @@ class PrivateHandsGame(LargeExactGame):
             player = int(self.public_tree.player[walk.invalid_node])
             raise invalid_row(tables, player, walk.invalid_infoset)
         return walk, best
+
+    def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
+        """Reach by the player's own actions; of hands that are dealt more rarely it is less."""
+        reach = np.empty(self.num_infosets[0]), np.empty(self.num_infosets[1])
+        compiled_tree.write_own_reach(self.public_tree, (tables[0], tables[1]), reach)
+        largest = self.public_tree.weight.max(axis=1)
+        return reach[0] / largest[0], reach[1] / largest[1]
+
+    @property
+    def curve_points(self) -> int:
+        """Many points where a measure takes milliseconds."""
+        return 50 if sum(self.num_infosets) <= SMALL else super().curve_points
 
     def reaches(self, tables: Tables, node: int) -> tuple[Float64Array, Float64Array]:
         """Both players' reach probabilities by hand at a node: `(n_b,)` each.
