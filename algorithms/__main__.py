@@ -20,6 +20,7 @@ COMMANDS = {
     "sweep": ("algorithms.sweep", "training runs over seeds and settings"),
     "play": ("algorithms.play", "play against a policy yourself"),
     "export-onnx": ("algorithms.export_onnx", "write a trained model as ONNX"),
+    "export-efg": ("algorithms.export_efg", "write a game for Gambit"),
     "curves": ("algorithms.curves", "draw learning curves"),
     "rps": ("algorithms.rps", "regret matching on rock, paper, scissors"),
     "check": ("parity.check", "compare everything, or your own Kuhn poker, with OpenSpiel"),

@@ -44,6 +44,7 @@ from algorithms.support.arrays import (
     Int32Array,
     IntpArray,
 )
+from algorithms.support.modules import import_modules, imported_modules
 from kuhn_bridge.errors import GameError
 
 if TYPE_CHECKING:
@@ -384,10 +385,16 @@ class Game(ABC):
             "there is no exact measure; Policy.lower_bound gives a lower bound of NashConv"
         )
 
-    def __reduce__(self) -> tuple[Callable[[str], Game], tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[[str, Sequence[str]], Game], tuple[str, Sequence[str]]]:
+        return Game._load_again, (self.name, imported_modules())
+
+    @staticmethod
+    def _load_again(name: str, imports: Sequence[str]) -> Game:
+        """The game of a name in a process that may not have imported what registers it."""
         from algorithms.games import load_game  # here, because that module imports this one
 
-        return load_game, (self.name,)
+        import_modules(imports)
+        return load_game(name)
 
     def __repr__(self) -> str:
         return f"<Game {self.name}>"

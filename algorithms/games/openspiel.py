@@ -130,7 +130,10 @@ def load_pyspiel(name: str) -> PyspielGame:
         from open_spiel.python import games  # noqa: F401  # registers OpenSpiel's Python games
     known = pyspiel.registered_names()
     if short not in known:
-        raise unknown("game", name, ["kuhn", *short_names.ENDGAMES, *known], kind=GameError)
+        not_found = unknown("game", name, ["kuhn", *short_names.ENDGAMES, *known], kind=GameError)
+        if short.startswith("python_"):
+            raise GameError(f"{not_found}; a game of your own is known once its module is imported")
+        raise not_found
     try:
         with silent_stderr():  # OpenSpiel prints there what it also raises
             return pyspiel.load_game(full_name)

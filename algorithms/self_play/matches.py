@@ -7,7 +7,6 @@ difference of their returns is therefore unbiased, and has a smaller variance th
 hands.
 """
 
-import argparse
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
@@ -61,10 +60,11 @@ class Sample:
         return gap / self.standard_error if self.standard_error else math.inf
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: command.Parser) -> None:
     """Add the options of a command that plays matches."""
     add = parser.add_argument
     add("--game", metavar="NAME", help=load.GAME_HELP)
+    parser.add_import()
     hands = command.number(MIN_HANDS, MAX_HANDS)
     add("--hands", type=hands, default=100_000, help="number of hands per seat (%(default)s)")
     seed = "random seed of deals and draws (%(default)s)"
