@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -325,11 +326,19 @@ class Game(ABC):
         legal[:, 0] |= ~legal.any(axis=1)
         return ExampleInputs(observations, legal, every=False)
 
+    def first_state(self, draws: Random) -> PyspielState:
+        """The OpenSpiel state with which an episode begins: the initial one, or one after the deal.
+
+        The deal is drawn here where OpenSpiel takes long to list all deals.
+        """
+        del draws
+        return self.pyspiel_game.new_initial_state()
+
     def example_observation(self, size: int) -> Float32Array:
         """What a network of input `size` sees at one decision: float32 `(1, size)`."""
         if self.pyspiel_game is None or not self.observation_size:
             raise GameError(f"{self.name} has no information state tensor, which networks need")
-        state = self.pyspiel_game.new_initial_state()
+        state = self.first_state(Random(0))
         while state.current_player() < 0:
             state.apply_action(state.legal_actions()[0])
         player = state.current_player()

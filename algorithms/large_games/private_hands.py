@@ -16,7 +16,14 @@ from algorithms.large_games.large_game import LargeExactGame, invalid_row, large
 from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.nashconv import Measure
 from algorithms.public_tree import CHANCE, PublicTree, infosets_of_nodes, num_infosets
-from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array
+from algorithms.support.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int16Array,
+    Int32Array,
+    Int64Array,
+)
 
 BATCH = 2**16  # information sets whose rows are filled in at a time
 SMALL = 100_000  # information sets, of a game that is measured in milliseconds
