@@ -126,7 +126,7 @@ def load_pyspiel(name: str) -> PyspielGame:
         raise UsageError(f"{short_repr(name)} is not the name of a game")
     full_name = short_names.full_name(name)
     short = full_name.partition("(")[0]
-    if short.startswith("python_") and short not in pyspiel.registered_names():
+    if short not in pyspiel.registered_names():
         from open_spiel.python import games  # noqa: F401  # registers OpenSpiel's Python games
     known = pyspiel.registered_names()
     if short not in known:

@@ -569,7 +569,7 @@ class PokerEndgame(PrivateHandsGame):
         return self.card_probability if self.public_tree.board[node] > 0 else 1.0
 
     def tensors_at(self, player: int, infosets: Int64Array) -> Float32Array:
-        """OpenSpiel's information state tensors of information sets `(m,)`: `(m, size)`."""
+        """OpenSpiel's information state tensors at information sets `(m,)`: `(m, size)`."""
         nodes, hands = self.nodes_and_hands(player, infosets)
         seen = self._public_tensors[nodes]  # a copy
         cards = self.public_tree.cards[self.public_tree.board[nodes], hands]  # (m, H)

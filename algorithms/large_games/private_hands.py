@@ -18,7 +18,6 @@ from algorithms.nashconv import Measure
 from algorithms.public_tree import CHANCE, PublicTree, infosets_of_nodes, num_infosets
 from algorithms.support.arrays import (
     BoolArray,
-    Float32Array,
     Float64Array,
     Int16Array,
     Int32Array,
@@ -80,10 +79,6 @@ class PrivateHandsGame(LargeExactGame):
         nodes, hands = self.nodes_and_hands(player, np.array([infoset]))
         return int(nodes[0]), int(hands[0])
 
-    def legal(self, player: int, start: int, stop: int) -> BoolArray:
-        """Which actions are legal at information sets `start` to `stop - 1`: `(m, A)`."""
-        return self.legal_at(player, np.arange(start, stop))
-
     def legal_at(self, player: int, infosets: Int64Array) -> BoolArray:
         """Which actions are legal at information sets `(m,)`: `(m, A)`."""
         nodes, _ = self.nodes_and_hands(player, infosets)
@@ -92,10 +87,6 @@ class PrivateHandsGame(LargeExactGame):
         for row, node in zip(legal, distinct, strict=True):
             row[self.actions_at(int(node))] = True
         return legal[position]
-
-    def tensors(self, player: int, start: int, stop: int) -> Float32Array:
-        """OpenSpiel's information state tensors of those: `(m, observation_size)`."""
-        return self.tensors_at(player, np.arange(start, stop))
 
     def actions_at(self, node: int) -> Int32Array:
         """The legal actions at a node, or the public cards that can come."""

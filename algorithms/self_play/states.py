@@ -1,6 +1,7 @@
 """Many hands at once on OpenSpiel states: for games that are too large for a tree."""
 
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Any]
 Opponents: TypeAlias = Mapping[int, StatePolicy]  # by seat; one seat is left
 
 RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # at most, in the test of perfect recall
+RECALL_SECONDS = 5.0  # of CPU time, likewise: a deal of bridge takes half a second
 
 
 class StateSimulator:
@@ -153,7 +155,10 @@ def origin(game: Game) -> Any:
 def _require_recall(game: Game) -> None:
     """Raise a `GameError` if random hands show that a player forgets its own actions."""
     rng, before, count = random.Random(0), dict[tuple[int, str], tuple[int, ...]](), 0
+    deadline = time.process_time() + RECALL_SECONDS
     for _ in range(RECALL_HANDS):
+        if time.process_time() > deadline:
+            return
         state = game.first_state(rng)
         played: list[tuple[int, ...]] = [()] * game.num_players
         while not state.is_terminal() and count < RECALL_DECISIONS:

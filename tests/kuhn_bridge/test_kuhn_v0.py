@@ -1,4 +1,4 @@
-"""The PettingZoo face, by its public methods."""
+"""The PettingZoo environment, by its public methods."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""The OpenSpiel face: its states and observers, and OpenSpiel's algorithms on our game."""
+"""Our game in OpenSpiel: its states and observers, and OpenSpiel's algorithms on our game."""
 
 import pickle
 

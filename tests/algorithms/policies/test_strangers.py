@@ -227,7 +227,8 @@ ACTIVATIONS = ("ReLU", 7, None, *(f"<class '{name}'>" for name in CLASSES))
 DATA: list[tuple[dict[str, Any], str]] = [
     *(({key: x}, TRUST) for key in SPACES for x in ODD),
     *(({"policy_kwargs": {"activation_fn": x}}, f"activation .*{TRUST}") for x in ACTIVATIONS),
-    *(({"game": x}, "is not the name of a game") for x in (7, ["kuhn"], "x" * 2_000)),
+    *(({"game": x}, "is not the name of a game") for x in (7, ["kuhn"], "x" * 200_000)),
+    ({"game": "x" * 2_000}, "unknown game 'xxx"),
 ]
 METHODS = (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 BOMBS = [(member, size) for member in ("data", "policy.pth") for size in (400 * 2**20, 100)]
