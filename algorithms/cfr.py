@@ -1,4 +1,4 @@
-"""Counterfactual regret minimization (CFR) on flat arrays: one kernel, and variants as numbers.
+"""Counterfactual regret minimization (CFR): the equations, plain code, and variants as numbers.
 
 In iteration t, with sigma_t the policies, pi_-p the reach probability by chance and all players but
 p, and u_p(h, a) the expected return of p from node h if it plays a there and sigma_t otherwise:
@@ -20,28 +20,56 @@ The average converges in every two-player zero-sum game. The last policy often c
 predictive variants much faster, but nobody has proved when: so both are there, and
 `algorithms.solvers` takes the better one.
 
-Sums are computed in the order of OpenSpiel's solvers, so for two players the iterates of CFR and
-CFR+ equal OpenSpiel's to the last bit. That matters in ties: regrets of 0 play uniformly, but a
-rounding error above 0 always plays one action.
+`PlainSolver` is these equations in numpy, one function each. Two compiled solvers compute the same:
+
+    algorithms.compiled.cfr_exact    in the order of OpenSpiel's solvers, so for two players the
+                                     iterates of CFR and CFR+ equal OpenSpiel's to the last bit
+    algorithms.compiled.cfr          another order, several times faster: what `kb.solve` runs
+
+The order matters in ties: regrets of 0 play uniformly, but a rounding error above 0 always plays
+one action. `parity.check` compares all three.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from algorithms.compiled.jit import compiled
-from algorithms.support.arrays import Float64Array, Int64Array, UInt32Array
-from algorithms.tree import Tree, unsigned
+from algorithms.nashconv import reach_probabilities
+from algorithms.support.arrays import Float64Array, Int64Array
+from algorithms.tree import CHANCE, Tree
 from kuhn_bridge.errors import BridgeError
 
-Weights: TypeAlias = tuple[float, float, float, float]
-# The last iteration to run, whether players alternate, and how many iterations are complete `(1,)`,
-# which compiled code counts together with the sums.
-Span: TypeAlias = tuple[int, bool, Int64Array]
 MAX_NODE_VISITS = 2**25  # per compiled call, a fraction of a second: Ctrl-C waits for its end
+
+
+class VariantNumbers(NamedTuple):
+    """A `Variant` for compiled code."""
+
+    alpha: float
+    beta: float
+    gamma: float
+    prediction: float  # 1 if predictive, else 0
+
+
+class Weights(NamedTuple):
+    """The weights of one iteration t."""
+
+    discount_positive: float  # d_t of sums of regrets that are 0 or more
+    discount_negative: float  # d_t of those below 0
+    average: float  # t^gamma
+    prediction: float  # of the newest regrets in predicted regrets: 1 or 0
+
+
+class Span(NamedTuple):
+    """The iterations that one compiled call runs."""
+
+    last: int  # the last iteration to run
+    alternating: bool
+    done: Int64Array  # (1,) complete iterations, which compiled code counts together with the sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +86,14 @@ class Variant:
     predictive: bool = False  # predicts that each iteration's regrets repeat
 
     @property
-    def numbers(self) -> Weights:
-        """Alpha, beta, gamma, and 1 if predictive, for compiled code."""
-        return float(self.alpha), float(self.beta), float(self.gamma), float(self.predictive)
+    def numbers(self) -> VariantNumbers:
+        """The numbers that compiled code takes."""
+        return VariantNumbers(
+            alpha=float(self.alpha),
+            beta=float(self.beta),
+            gamma=float(self.gamma),
+            prediction=float(self.predictive),
+        )
 
 
 VARIANTS: Mapping[str, Variant] = {
@@ -80,8 +113,28 @@ def require_iterations(iterations: int) -> None:
         raise BridgeError(f"iterations must be 0 or more; got {iterations}")
 
 
+@compiled
+def iteration_weights(numbers: VariantNumbers, t: int) -> Weights:
+    """The weights of iteration t."""
+    return Weights(
+        _discount(t, numbers.alpha),
+        _discount(t, numbers.beta),
+        float(t) ** numbers.gamma,
+        numbers.prediction,
+    )
+
+
+@compiled
+def _discount(t: int, exponent: float) -> float:
+    """t^exponent / (t^exponent + 1)."""
+    if np.isinf(exponent):
+        return 1.0 if exponent > 0 else 0.0
+    power: float = float(t) ** exponent
+    return power / (power + 1)
+
+
 class BaseSolver:
-    """The base of all solvers on a tree: regrets and policy sums by slot `(S,)`.
+    """The base of all solvers on a tree: regrets and policy sums by choice `(C,)`.
 
     Ctrl-C loses nothing and breaks nothing: compiled code, which a signal cannot interrupt, adds 1
     to the number of iterations together with the sums of that iteration.
@@ -91,7 +144,8 @@ class BaseSolver:
         self.tree = tree
         self.variant = variant
         self._done = np.zeros(1, np.int64)  # iterations, counted by compiled code
-        self._regret, self._policy_sum = np.zeros((2, tree.num_slots))
+        self._regret = np.zeros(tree.num_choices)
+        self._policy_sum = np.zeros(tree.num_choices)
 
     @property
     def iterations(self) -> int:
@@ -111,16 +165,20 @@ class BaseSolver:
         raise NotImplementedError
 
     def _regrets(self) -> Float64Array:
-        """The discounted sums of regrets `(S,)`."""
+        """The discounted sums of regrets: `(C,)`."""
         return self._regret
 
     def _policy_sums(self) -> Float64Array:
-        """The weighted sums of policies, times their owner's reach probability: `(S,)`."""
+        """The weighted sums of policies, times their owner's reach probability: `(C,)`."""
         return self._policy_sum
 
     def _span(self, iterations: int) -> Span:
-        """The last iteration, whether players alternate, and the counter, for compiled code."""
-        return self.iterations + iterations, self.variant.alternating, self._done
+        """The next iterations, for compiled code."""
+        return Span(
+            last=self.iterations + iterations,
+            alternating=self.variant.alternating,
+            done=self._done,
+        )
 
     def average_policy(self) -> Float64Array:
         """The average policy, which converges: `(I, A)`, uniform where it never arrives."""
@@ -132,168 +190,101 @@ class BaseSolver:
 
     def regrets(self) -> Float64Array:
         """The discounted sums of regrets: `(I, A)`."""
-        return _frozen(self.tree.table_of(self._regrets()))
+        return read_only(self.tree.table_of(self._regrets()))
 
     def _normalized(self, weights: Float64Array) -> Float64Array:
+        """The policy `(I, A)` in proportion to weights of choices `(C,)`."""
         if not np.isfinite(weights).all():
             raise BridgeError(
                 f"the averaging weights overflowed within {self.iterations:,} iterations"
             )
-        return _frozen(self.tree.normalized(weights))
+        return read_only(self.tree.normalized(weights))
 
 
-class Solver(BaseSolver):
-    """The exact mode: OpenSpiel's iterates bit for bit. Visits all nodes of the tree."""
-
-    def __init__(self, tree: Tree, variant: Variant = VARIANTS["cfr"]) -> None:
-        super().__init__(tree, variant)
-        self._arrays = _arrays(tree)
-        self._last_regret = np.zeros(tree.num_slots)
-        self._probability = np.concatenate([np.zeros(tree.num_slots), tree.chance_probability])
-        self._reach = np.ones(tree.num_slots + 1)
-        self._values = tree.returns.copy()
-        self._advance(0)
-
-    def _advance(self, iterations: int) -> None:
-        policy = self._probability, self._reach, self._values
-        sums = self._regret, self._last_regret, self._policy_sum
-        _iterate(self._arrays, policy, sums, self.variant.numbers, self._span(iterations))
-
-    def current_policy(self) -> Float64Array:
-        """The last policy, which the next iteration would play: `(I, A)`."""
-        return _frozen(self.tree.table_of(self._probability[: self.tree.num_slots]))
-
-
-def _frozen(table: Float64Array) -> Float64Array:
+def read_only(table: Float64Array) -> Float64Array:
+    """The table itself, which cannot be changed any more."""
     table.setflags(write=False)
     return table
 
 
-# The kernel's inputs, each row in the order in which it is used:
-#   nodes with children, last first: number, first child, number of children, first probability
-#   decision nodes as in `Tree.members`: number, first child, sequences of all players
-#   chance's reach probability of these
-#   information sets by owner: first slot, end of slots, parent sequence, first member, end of
-#   members
-#   each owner's first information set
-_Arrays: TypeAlias = tuple[UInt32Array, UInt32Array, Float64Array, UInt32Array, UInt32Array]
-# The kernel's outputs. The policy: probabilities by slot, then by chance's edges; reach
-# probabilities by sequence; values by player and node. Sums: regrets, those of the last
-# iteration, policies.
-_Policy: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
-_Sums: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
+# The equations.
 
 
-def _arrays(tree: Tree) -> _Arrays:
-    first, counts, members = tree.first_child[:-1], np.diff(tree.first_child), tree.members
-    slots = np.where(tree.infoset >= 0, tree.first_slot[tree.infoset], tree.num_slots + first)
-    numbers = np.arange(tree.num_nodes, dtype=np.int32)
-    nodes = np.column_stack([numbers, first, counts, slots])[counts > 0][::-1]
-    decisions = np.column_stack([members, first[members], tree.sequence[:, members].T])
-    starts, ends = tree.first_slot, tree.first_member
-    infosets = [starts[:-1], starts[1:], tree.parent_sequence, ends[:-1], ends[1:]]
-    by_owner = np.argsort(tree.owner, kind="stable")
-    owners = np.searchsorted(tree.owner[by_owner], np.arange(tree.num_players + 1))
-    return (
-        unsigned(nodes),
-        unsigned(decisions),
-        tree.chance_reach[members],
-        unsigned(np.column_stack(infosets)[by_owner]),
-        unsigned(owners),
-    )
+def expected_returns(tree: Tree, policy: Float64Array, player: int) -> Float64Array:
+    """u_p at every node under a joint policy `(I, A)`: `(N,)`."""
+    values: Float64Array = tree.returns[player].copy()
+    for node in range(tree.num_nodes - 1, -1, -1):  # children have higher numbers
+        first, end = tree.first_child[node : node + 2]
+        if tree.player[node] == CHANCE:
+            probabilities = tree.chance_probability[first:end]
+        else:
+            probabilities = policy[tree.infoset[node], tree.action[first:end]]
+        if end > first:
+            values[node] = probabilities @ values[first:end]
+    return values
 
 
-@compiled
-def _iterate(arrays: _Arrays, policy: _Policy, sums: _Sums, numbers: Weights, span: Span) -> None:
-    """Run iterations `first + 1` to `last` in place; set the uniform policy before the first."""
-    last, alternating, done = span
-    first = done[0]
-    players = len(policy[2])
-    if first == 0:
-        for player in range(players):
-            _update_policy(arrays, policy, sums, (1.0, 1.0, 0.0, 0.0), player)
-    for t in range(first + 1, last + 1):
-        weights = iteration_weights(numbers, t)
-        for player in range(players):
-            _fill_values(arrays[0], policy, player)
-            _add_regrets(arrays, policy, sums[0], player)
-            if alternating:
-                _update_policy(arrays, policy, sums, weights, player)
-        if not alternating:
-            for player in range(players):
-                _update_policy(arrays, policy, sums, weights, player)
-        done[0] = t
+def counterfactual_regrets(tree: Tree, policy: Float64Array, player: int) -> Float64Array:
+    """r_t of a player's choices under a joint policy `(I, A)`, 0 for all others: `(C,)`."""
+    values = expected_returns(tree, policy, player)
+    reach = reach_probabilities(tree, policy)  # (C + 1,) of each sequence, by its own player
+    regrets = np.zeros(tree.num_choices)
+    for node in np.flatnonzero(tree.player == player):
+        others = np.delete(tree.sequence[:, node], player)  # the other players' sequences
+        others_reach = tree.chance_reach[node] * reach[others].prod()  # pi_-p(h)
+        infoset = tree.infoset[node]
+        choices = slice(tree.first_choice[infoset], tree.first_choice[infoset + 1])
+        children = slice(tree.first_child[node], tree.first_child[node + 1])
+        regrets[choices] += others_reach * (values[children] - values[node])
+    return regrets
 
 
-@compiled
-def iteration_weights(numbers: Weights, t: int) -> Weights:
-    """In iteration t: d_t of sums at or above 0, d_t below 0, t^gamma, and 1 if predictive."""
-    alpha, beta, gamma, prediction = numbers
-    return _discount(t, alpha), _discount(t, beta), float(t) ** gamma, prediction
+def regret_matching(tree: Tree, predicted: Float64Array) -> Float64Array:
+    """The policy `(I, A)` in proportion to predicted regrets `(C,)` above 0."""
+    return tree.normalized(np.maximum(predicted, 0))
 
 
-@compiled
-def _discount(t: int, exponent: float) -> float:
-    """t^exponent / (t^exponent + 1)."""
-    if np.isinf(exponent):
-        return 1.0 if exponent > 0 else 0.0
-    power: float = float(t) ** exponent
-    return power / (power + 1)
+class PlainSolver(BaseSolver):
+    """The equations in numpy, to be read and to compare with; slow."""
 
+    def __init__(self, tree: Tree, variant: Variant = VARIANTS["cfr"]) -> None:
+        super().__init__(tree, variant)
+        self._newest = np.zeros(tree.num_choices)  # r_t
+        self._policy = tree.uniform()  # sigma_t, of all players
 
-@compiled
-def _fill_values(nodes: UInt32Array, policy: _Policy, player: int) -> None:
-    """Fill in a player's expected return at each node, from the last nodes to the first."""
-    probability, _, values = policy
-    value = values[player]
-    for i in range(np.uint64(len(nodes))):
-        child, slot = np.uint64(nodes[i, 1]), np.uint64(nodes[i, 3])
-        mean = 0.0
-        for k in range(np.uint64(nodes[i, 2])):
-            mean += probability[slot + k] * value[child + k]
-        value[np.uint64(nodes[i, 0])] = mean
+    def _advance(self, iterations: int) -> None:
+        for _ in range(iterations):
+            weights = iteration_weights(self.variant.numbers, self.iterations + 1)
+            for player in range(self.tree.num_players):
+                self._set_newest_regrets(player)
+                if self.variant.alternating:
+                    self._update_policy(player, weights)
+            if not self.variant.alternating:
+                for player in range(self.tree.num_players):
+                    self._update_policy(player, weights)
+            self._done[0] += 1
 
+    def _set_newest_regrets(self, player: int) -> None:
+        own = self.tree.choice_owner == player  # (C,)
+        self._newest[own] = counterfactual_regrets(self.tree, self._policy, player)[own]
 
-@compiled
-def _add_regrets(arrays: _Arrays, policy: _Policy, regret: Float64Array, player: int) -> None:
-    """Add one iteration's regrets of a player."""
-    _, members, chance, infosets, owners = arrays
-    _, reach, values = policy
-    value = values[player]
-    for i in range(np.uint64(owners[player]), np.uint64(owners[player + 1])):
-        start, count = np.uint64(infosets[i, 0]), np.uint64(infosets[i, 1] - infosets[i, 0])
-        for m in range(np.uint64(infosets[i, 3]), np.uint64(infosets[i, 4])):
-            others = 1.0
-            for other in range(len(values)):
-                if other != player:
-                    others *= reach[np.uint64(members[m, 2 + other])]
-            if others == 0:
-                continue
-            others *= chance[m]
-            child, mean = np.uint64(members[m, 1]), value[np.uint64(members[m, 0])]
-            for k in range(count):
-                regret[start + k] += others * (value[child + k] - mean)
+    def _update_policy(self, player: int, weights: Weights) -> None:
+        """Add a player's policy to the average, then set its next one by regret matching."""
+        tree = self.tree
+        own = tree.choice_owner == player  # (C,)
 
+        # A choice's sequence is reached with probability pi_p(I) sigma_t(I, a).
+        reach = reach_probabilities(tree, self._policy)
+        self._policy_sum[own] += weights.average * reach[1:][own]
 
-@compiled
-def _update_policy(
-    arrays: _Arrays, policy: _Policy, sums: _Sums, weights: Weights, player: int
-) -> None:
-    """Add a player's policy to the average, discount its regrets, and match them."""
-    _, _, _, infosets, owners = arrays
-    probability, reach, _ = policy
-    regret, last_regret, policy_sum = sums
-    discount_positive, discount_negative, weight, prediction = weights
-    for i in range(owners[player], owners[player + 1]):
-        start, stop, parent = infosets[i, 0], infosets[i, 1], infosets[i, 2]
-        total = 0.0
-        for slot in range(start, stop):
-            policy_sum[slot] += weight * reach[slot + 1]
-            new = regret[slot] - last_regret[slot]
-            regret[slot] *= discount_positive if regret[slot] >= 0 else discount_negative
-            last_regret[slot] = regret[slot]
-            probability[slot] = max(regret[slot] + prediction * new, 0.0)
-            total += probability[slot]
-        for slot in range(start, stop):
-            probability[slot] = probability[slot] / total if total > 0 else 1.0 / (stop - start)
-            reach[slot + 1] = reach[parent] * probability[slot]
+        sums = self._regret + self._newest
+        discounts = np.where(sums >= 0, weights.discount_positive, weights.discount_negative)
+        self._regret[own] = (discounts * sums)[own]
+        predicted = self._regret + weights.prediction * self._newest
+
+        own_rows = tree.owner == player  # (I,)
+        self._policy[own_rows] = regret_matching(tree, predicted)[own_rows]
+
+    def current_policy(self) -> Float64Array:
+        """The last policy, which the next iteration would play: `(I, A)`."""
+        return read_only(self._policy.copy())

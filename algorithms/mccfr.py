@@ -5,7 +5,7 @@ Outcome sampling plays single hands and divides by their probability. Both add r
 expectation is CFR's (see `algorithms.cfr` for the equations).
 """
 
-from typing import Any, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from algorithms.support.arrays import (
     Float64Array,
     Int8Array,
     Int32Array,
-    IntpArray,
+    Int64Array,
     UInt64Array,
 )
 from algorithms.tree import CHANCE, TERMINAL, Tree
@@ -23,6 +23,35 @@ from kuhn_bridge.errors import GameError
 
 SAMPLING = ("es-mccfr", "os-mccfr")  # external and outcome sampling
 EXPLORATION = 0.6  # outcome sampling's probability of a uniformly random action, as in OpenSpiel
+
+
+class Nodes(NamedTuple):
+    """The arrays of a `Tree` that sampling reads."""
+
+    first_child: Int32Array  # (N + 1,)
+    player: Int8Array  # (N,)
+    infoset: Int32Array  # (N,)
+    first_choice: Int32Array  # (I + 1,)
+    chance_probability: Float64Array  # (N,)
+    returns: Float64Array  # (P, N)
+
+
+class Sums(NamedTuple):
+    """What the samples add up, and the policy that follows from it: `(C,)` each."""
+
+    regret: Float64Array
+    policy_sum: Float64Array
+    policy: Float64Array  # up to date only where it was last used
+
+
+class Scratch(NamedTuple):
+    """Memory of one sample, of as many numbers as the tree has nodes."""
+
+    decisions: Int64Array  # external sampling: the player's decisions, in the order of their visits
+    successor: Int64Array  # by child of such a decision: the player's next decision, or the end
+    values: Float64Array  # sampled counterfactual values of these
+    path_infosets: Int64Array  # outcome sampling: the player's information sets
+    path_choices: Int64Array  # and the choices that were drawn there
 
 
 class SamplingSolver(BaseSolver):
@@ -33,100 +62,119 @@ class SamplingSolver(BaseSolver):
         if tree.num_players < 2:  # a player's policy is averaged while the one before it updates
             raise GameError(f"{tree.name} has one player; sampling needs two or more: use cfr+")
         self.name = name
-        self._random: Any = np.random.SeedSequence(seed).generate_state(1, np.uint64)
-        self._policy = np.zeros(tree.num_choices)
+        bits = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+        self._random = np.asarray(bits, np.uint64)
+        self._nodes = Nodes(
+            first_child=tree.first_child,
+            player=tree.player,
+            infoset=tree.infoset,
+            first_choice=tree.first_choice,
+            chance_probability=tree.chance_probability,
+            returns=tree.returns,
+        )
+        self._sums = Sums(
+            regret=self._regret,
+            policy_sum=self._policy_sum,
+            policy=np.zeros(tree.num_choices),
+        )
 
     def _advance(self, iterations: int) -> None:
         """Take one sample per player and iteration."""
-        t = self.tree
-        nodes = t.first_child, t.player, t.infoset, t.first_choice, t.chance_probability, t.returns
-        sums = self._regret, self._policy_sum, self._policy
-        _sample(self.name == "es-mccfr", nodes, sums, self._random, self._span(iterations))
-
-
-_Arrays: TypeAlias = tuple[
-    Int32Array, Int8Array, Int32Array, Int32Array, Float64Array, Float64Array
-]
-_Sums: TypeAlias = tuple[Float64Array, Float64Array, Float64Array]
+        is_external = self.name == "es-mccfr"
+        _sample(is_external, self._nodes, self._sums, self._random, self._span(iterations))
 
 
 @compiled
-def _sample(external: bool, arrays: _Arrays, sums: _Sums, random: UInt64Array, span: Span) -> None:
+def _sample(external: bool, nodes: Nodes, sums: Sums, random: UInt64Array, span: Span) -> None:
     """Run iterations up to the last one, each with a sample per player."""
-    last, _, done = span
-    visits, values = np.empty((2, len(arrays[1])), np.int64), np.empty(len(arrays[1]))
-    while done[0] < last:
-        for player in range(len(arrays[5])):
+    num_nodes = len(nodes.player)
+    scratch = Scratch(
+        np.empty(num_nodes, np.int64),
+        np.empty(num_nodes, np.int64),
+        np.empty(num_nodes),
+        np.empty(num_nodes, np.int64),
+        np.empty(num_nodes, np.int64),
+    )
+    while span.done[0] < span.last:
+        for player in range(len(nodes.returns)):
             if external:
-                _sample_external(player, arrays, sums, (visits, values), random)
+                _sample_external(player, nodes, sums, scratch, random)
             else:
-                _sample_outcome(player, arrays, sums, visits, random)
-        done[0] += 1
+                _sample_outcome(player, nodes, sums, scratch, random)
+        span.done[0] += 1
 
 
 @compiled
 def _sample_external(
-    player: int, arrays: _Arrays, sums: _Sums, scratch: tuple[Any, Any], random: UInt64Array
+    player: int, nodes: Nodes, sums: Sums, scratch: Scratch, random: UInt64Array
 ) -> None:
     """Add the player's regrets: all of its actions, one sample of everything else.
 
     First downwards, from each of its decisions to the next ones, which `_next_decision` samples
     after each action; then upwards, the last decision first.
     """
-    first_child, actor, infoset, first_choice, _, returns = arrays
-    regret, _, policy = sums
-    (decisions, successor), values = scratch
-    count = 0
-    expanded = -1  # index of the decision whose actions come next; -1 is the root
-    first, stop = 0, 1
+    decisions = scratch.decisions
+    successor = scratch.successor
+    values = scratch.values
+
+    # Downwards. `first` to `end` are the nodes that follow the decision `expanded`.
+    num_decisions = 0
+    expanded = -1  # index in `decisions`; -1 stands for the root
+    first = 0
+    end = 1
     while True:
-        for child in range(first, stop):
-            node = successor[child] = _next_decision(child, player, arrays, sums, random)
-            if actor[node] == player:
-                decisions[count] = node
-                count += 1
+        for child in range(first, end):
+            node = _next_decision(child, player, nodes, sums, random)
+            successor[child] = node
+            if nodes.player[node] == player:
+                decisions[num_decisions] = node
+                num_decisions += 1
             else:
-                values[node] = returns[player, node]
+                values[node] = nodes.returns[player, node]
         expanded += 1
-        if expanded == count:
+        if expanded == num_decisions:
             break
-        first, stop = first_child[decisions[expanded]], first_child[decisions[expanded] + 1]
-    for number in range(count - 1, -1, -1):
-        node = decisions[number]
-        start, stop = first_choice[infoset[node]], first_choice[infoset[node] + 1]
-        offset, mean = first_child[node] - start, 0.0
-        _match_regrets(regret, start, stop, policy)
-        for slot in range(start, stop):
-            mean += policy[slot] * values[successor[offset + slot]]
-        for slot in range(start, stop):
-            regret[slot] += values[successor[offset + slot]] - mean
+        first = nodes.first_child[decisions[expanded]]
+        end = nodes.first_child[decisions[expanded] + 1]
+
+    # Upwards.
+    for index in range(num_decisions - 1, -1, -1):
+        node = decisions[index]
+        start = nodes.first_choice[nodes.infoset[node]]
+        stop = nodes.first_choice[nodes.infoset[node] + 1]
+        offset = nodes.first_child[node] - start  # from a choice to its child
+        _match_regrets(sums.regret, start, stop, sums.policy)
+        mean = 0.0
+        for choice in range(start, stop):
+            mean += sums.policy[choice] * values[successor[offset + choice]]
+        for choice in range(start, stop):
+            sums.regret[choice] += values[successor[offset + choice]] - mean
         values[node] = mean
 
 
 @compiled
-def _next_decision(
-    node: int, player: int, arrays: _Arrays, sums: _Sums, random: UInt64Array
-) -> int:
+def _next_decision(node: int, player: int, nodes: Nodes, sums: Sums, random: UInt64Array) -> int:
     """The player's next decision, or a terminal node, with chance and the others sampled."""
-    first_child, actor, infoset, first_choice, chance, returns = arrays
-    regret, policy_sum, policy = sums
-    while actor[node] != player and actor[node] != TERMINAL:
-        child = first_child[node]
-        if actor[node] == CHANCE:
-            node = child + _draw(chance, child, first_child[node + 1], random)
+    averaged = (player + 1) % len(nodes.returns)  # one player, so each policy counts once
+    while nodes.player[node] != player and nodes.player[node] != TERMINAL:
+        child = nodes.first_child[node]
+        if nodes.player[node] == CHANCE:
+            end = nodes.first_child[node + 1]
+            node = child + _draw(nodes.chance_probability, child, end, random)
             continue
-        start, stop = first_choice[infoset[node]], first_choice[infoset[node] + 1]
-        _match_regrets(regret, start, stop, policy)
-        if actor[node] == (player + 1) % len(returns):  # so each player's policy counts once
-            for slot in range(start, stop):
-                policy_sum[slot] += policy[slot]
-        node = child + _draw(policy, start, stop, random)
+        start = nodes.first_choice[nodes.infoset[node]]
+        stop = nodes.first_choice[nodes.infoset[node] + 1]
+        _match_regrets(sums.regret, start, stop, sums.policy)
+        if nodes.player[node] == averaged:
+            for choice in range(start, stop):
+                sums.policy_sum[choice] += sums.policy[choice]
+        node = child + _draw(sums.policy, start, stop, random)
     return node
 
 
 @compiled
 def _sample_outcome(
-    player: int, arrays: _Arrays, sums: _Sums, path: IntpArray, random: UInt64Array
+    player: int, nodes: Nodes, sums: Sums, scratch: Scratch, random: UInt64Array
 ) -> None:
     """Play one hand; add the player's regrets and the next player's policy.
 
@@ -135,59 +183,66 @@ def _sample_outcome(
     it, whatever the others play. (If the others played their policies, actions that they never play
     would drop out of the average, and it would converge to something else.)
     """
-    first_child, actor, infoset, first_choice, chance, returns = arrays
-    regret, policy_sum, policy = sums
-    averaged = (player + 1) % len(returns)
-    # Probabilities of the hand: chance's, of the draws of exploring players, of other policies.
-    node, steps, chance_reach, sampled, others = 0, 0, 1.0, 1.0, 1.0
-    while actor[node] != TERMINAL:
-        child = first_child[node]
-        if actor[node] == CHANCE:
-            node = child + _draw(chance, child, first_child[node + 1], random)
-            chance_reach *= chance[node]
+    regret = sums.regret
+    policy = sums.policy
+    averaged = (player + 1) % len(nodes.returns)
+    node = 0
+    steps = 0  # decisions of the player
+    chance_reach = 1.0  # the probability of chance's moves
+    sampled = 1.0  # of what was drawn for the players who explore
+    others = 1.0  # of the other players' moves, by their policies
+    while nodes.player[node] != TERMINAL:
+        child = nodes.first_child[node]
+        if nodes.player[node] == CHANCE:
+            end = nodes.first_child[node + 1]
+            node = child + _draw(nodes.chance_probability, child, end, random)
+            chance_reach *= nodes.chance_probability[node]
             continue
-        start, stop = first_choice[infoset[node]], first_choice[infoset[node] + 1]
+        start = nodes.first_choice[nodes.infoset[node]]
+        stop = nodes.first_choice[nodes.infoset[node] + 1]
         _match_regrets(regret, start, stop, policy)
         k = _draw(policy, start, stop, random)
-        if actor[node] == averaged:
-            for slot in range(start, stop):
-                policy_sum[slot] += policy[slot] / (chance_reach * sampled)
+        if nodes.player[node] == averaged:
+            for choice in range(start, stop):
+                sums.policy_sum[choice] += policy[choice] / (chance_reach * sampled)
         else:
             if draw(random) < EXPLORATION:
                 k = int(draw(random) * (stop - start))
             sampled *= EXPLORATION / (stop - start) + (1 - EXPLORATION) * policy[start + k]
-            if actor[node] == player:
-                path[0, steps], path[1, steps] = infoset[node], start + k
+            if nodes.player[node] == player:
+                scratch.path_infosets[steps] = nodes.infoset[node]
+                scratch.path_choices[steps] = start + k
                 steps += 1
             else:
                 others *= policy[start + k]
         node = child + k
-    value = returns[player, node] * others / sampled  # sampled counterfactual value
+    value = nodes.returns[player, node] * others / sampled  # sampled counterfactual value
     for step in range(steps - 1, -1, -1):
-        at, chosen = path[:, step]
+        infoset = scratch.path_infosets[step]
+        chosen = scratch.path_choices[step]
         regret[chosen] += value
         value *= policy[chosen]
-        for slot in range(first_choice[at], first_choice[at + 1]):
-            regret[slot] -= value
+        for choice in range(nodes.first_choice[infoset], nodes.first_choice[infoset + 1]):
+            regret[choice] -= value
 
 
 @compiled
 def _match_regrets(regret: Float64Array, start: int, stop: int, policy: Float64Array) -> None:
     """Fill in one information set's policy by regret matching."""
     total = 0.0
-    for slot in range(start, stop):
-        policy[slot] = max(regret[slot], 0.0)
-        total += policy[slot]
-    for slot in range(start, stop):
-        policy[slot] = policy[slot] / total if total > 0 else 1.0 / (stop - start)
+    for choice in range(start, stop):
+        policy[choice] = max(regret[choice], 0.0)
+        total += policy[choice]
+    for choice in range(start, stop):
+        policy[choice] = policy[choice] / total if total > 0 else 1.0 / (stop - start)
 
 
 @compiled
 def _draw(probabilities: Float64Array, start: int, stop: int, random: UInt64Array) -> int:
     """An index from 0 to `stop - start - 1`, drawn from `probabilities[start:stop]`."""
-    left = draw(random)
+    remaining = draw(random)
     for index in range(start, stop - 1):
-        left -= probabilities[index]
-        if left < 0:
+        remaining -= probabilities[index]
+        if remaining < 0:
             return index - start
     return stop - start - 1

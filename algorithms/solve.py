@@ -113,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if `--until` was not reached."""
     parser = command.Parser(prog="python -m algorithms.solve", description=__doc__)
     add, number = parser.add_argument, command.number
-    games = f"{KUHN}, a small OpenSpiel game or a native large one (%(default)s)"
+    games = f"{KUHN}, an OpenSpiel game or an .efg file (%(default)s)"
     add("--game", default=KUHN, metavar="NAME", help=games)
     variants = f"{', '.join((*NAMES, LP))}, the linear program (%(default)s)"
     add("--variant", default=DEFAULT_VARIANT, help=variants)

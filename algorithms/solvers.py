@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from algorithms.cfr import VARIANTS, BaseSolver, Solver, Variant
+from algorithms.cfr import VARIANTS, BaseSolver, Variant
 from algorithms.compiled.cfr import FastSolver
+from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.large_games.solver import LargeGameSolver
 from algorithms.mccfr import SAMPLING, SamplingSolver
 from algorithms.nashconv import Measure
@@ -67,7 +68,7 @@ def make_solver(
     if discounts:
         alpha, beta, gamma = discounts
         variant = replace(variant, alpha=alpha, beta=beta, gamma=gamma)
-    return FastSolver(tree, variant) if mode == "fast" else Solver(tree, variant)
+    return FastSolver(tree, variant) if mode == "fast" else ExactSolver(tree, variant)
 
 
 def run_solver(  # noqa: PLR0913  # options by name

@@ -117,27 +117,6 @@ class Tree:
         """The number of choices, C; there are C + 1 sequences."""
         return len(self.choice_action)
 
-    @property
-    def num_slots(self) -> int:
-        """Replaced by `num_choices`."""
-        return self.num_choices
-
-    @property
-    def first_slot(self) -> arrays.Int32Array:
-        """Replaced by `first_choice`."""
-        return self.first_choice
-
-    @cached_property
-    def slots(self) -> arrays.Int32Array:
-        """Replaced by `choice_infoset`, `choice_owner`, `choice_parent` and `choice_action`."""
-        columns: Any = (
-            self.choice_infoset,
-            self.choice_owner,
-            self.choice_parent,
-            self.choice_action,
-        )
-        return np.column_stack(columns).astype(np.int32)
-
     @cached_property
     def choice_owner(self) -> arrays.Int8Array:
         """The player who makes each choice: `(C,)`."""
@@ -185,6 +164,14 @@ class Tree:
             # The parent is the last node whose children begin at `node` or before it.
             node = int(np.searchsorted(self.first_child, number(node), side="right")) - 1
         return actions[::-1]
+
+    def node_after(self, history: Sequence[int]) -> int:
+        """The node that these action IDs, chance's included, lead to."""
+        node = 0
+        for action in history:
+            children = slice(self.first_child[node], self.first_child[node + 1])
+            node = int(children.start + np.flatnonzero(self.action[children] == action)[0])
+        return node
 
     def uniform(self) -> arrays.Float64Array:
         """The policy that plays all legal actions with equal probability: `(I, A)`."""

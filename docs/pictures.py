@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algorithms.cfr import Solver
+from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.compiled.nashconv import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.kuhn_equilibria import LARGEST_ALPHA, nash
@@ -56,7 +56,7 @@ def draw_equilibria(path: Path) -> None:
 def draw_cfr(path: Path, iterations: int = 10_000) -> None:
     """CFR's current policy circles around the equilibria, its average approaches them."""
     figure, (left, right) = _panels()
-    solver = Solver(kuhn_tree())
+    solver = ExactSolver(kuhn_tree())
     current, average, points = [], [], np.unique(np.geomspace(1, iterations, 160).astype(int))
     for end in points:
         solver.run(int(end) - solver.iterations)

@@ -15,7 +15,7 @@ from algorithms.compiled.nashconv import evaluate_policy, expected_values
 from algorithms.games import Game, kuhn, load_game
 from algorithms.kuhn_equilibria import nash
 from algorithms.linear_program import Solution, solve_zero_sum
-from algorithms.nashconv import Measure
+from algorithms.nashconv import Evaluation, Measure
 from algorithms.policies import Policy
 from algorithms.policies.openspiel_policies import to_python_tabular
 from algorithms.solvers import make_solver
@@ -33,6 +33,7 @@ from parity.openspiel_measures import (
     random_policies,
     tolerance,
 )
+from parity.plain_code import MakeSolver, compare_plain_code
 from parity.registry import CheckSettings, Group, Tally
 
 ALGORITHMS = Group("algorithms")
@@ -49,8 +50,6 @@ PYTHON_SOLVERS = {
 LARGEST_ALPHA = 1 / 3
 ALPHAS = tuple(Fraction(step, 36) for step in range(13))  # from 0 to 1/3
 
-MakeSolver: TypeAlias = Callable[..., Any]
-"""Takes a tree, and `variant` and `mode` by name, like `algorithms.solvers.make_solver`."""
 Evaluate: TypeAlias = Callable[[Tree, Float64Array], Measure]
 
 
@@ -140,6 +139,18 @@ def _check_fast(tally: Tally, settings: CheckSettings, *, make: MakeSolver = mak
     for variant in CPP_SOLVERS:
         make_ours = partial(make, variant=variant, mode="fast")
         _compare_with_cpp(tally, variant, make_ours, iterations)
+
+
+@ALGORITHMS.check("plain", "NashConv and CFR in plain code, against their compiled twins")
+def _check_plain(
+    tally: Tally,
+    settings: CheckSettings,
+    *,
+    evaluate: Callable[..., Evaluation] = nashconv.evaluation,
+    make: MakeSolver = make_solver,
+) -> None:
+    for name in (KUHN_POKER, LEDUC):
+        compare_plain_code(tally, settings, load_game(name), evaluate=evaluate, make=make)
 
 
 # ---------------------------------------------------------------------------------------------

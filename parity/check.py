@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from algorithms.games import KUHN, Game, TreeGame, large_game, load_game
+from algorithms.games.efg_game import EfgGame
 from algorithms.policies import load_policy
 from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser, table
 from algorithms.support.errors import UsageError, unknown
@@ -36,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON list")
     parser.add_argument("--quick", action="store_true", help="fewer policies and iterations")
     parser.add_argument(
-        "--game", metavar="NAME", help="check this OpenSpiel game instead of Kuhn poker"
+        "--game",
+        metavar="NAME",
+        help="check this game or .efg file instead of Kuhn poker",
     )
     parser.add_argument("--model", type=Path, help="a model.zip or policy.onnx to check")
     parser.add_argument(
@@ -109,6 +112,10 @@ def groups_of(game: Game) -> list[Group]:
         from parity.policies import POLICIES
 
         return [RULES, ADAPTERS, ALGORITHMS, POLICIES, GAMBIT]
+    if isinstance(game, EfgGame):
+        from parity.gambit import GAMBIT
+
+        return [GAMBIT]
     game.require_exact()
     groups = []
     if isinstance(game, TreeGame):

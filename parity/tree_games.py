@@ -8,11 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from open_spiel.python.algorithms import best_response
 
-from algorithms.cfr import VARIANTS
-from algorithms.compiled.nashconv import evaluate_policy, expected_values, nash_convs
+from algorithms.compiled.nashconv import (
+    evaluate_policy,
+    evaluation,
+    expected_values,
+    nash_convs,
+)
 from algorithms.compiled.simulator import running_sums
 from algorithms.games import Game
-from algorithms.nashconv import joint_policy, pure_policy
+from algorithms.nashconv import Evaluation, joint_policy, pure_policy
 from algorithms.policies import Policy, openspiel_policies
 from algorithms.policies.openspiel_policies import to_pyspiel_tabular, to_python_tabular
 from algorithms.self_play.environments import SelfPlayVecEnv
@@ -20,12 +24,12 @@ from algorithms.solvers import make_solver
 from algorithms.tree import CHANCE, TERMINAL, Tree
 from kuhn_bridge.errors import GameError
 from parity import registry
-from parity.algorithms import CPP_SOLVERS, Evaluate, MakeSolver, compare_iterates, compare_values
-from parity.openspiel_measures import ITERATES, random_policies, tolerance
+from parity.algorithms import CPP_SOLVERS, Evaluate, compare_iterates, compare_values
+from parity.openspiel_measures import random_policies, tolerance
+from parity.plain_code import MakeSolver, compare_plain_code, compare_runs
 from parity.registry import CheckSettings, Group, Skipped, Tally
 
 TREE_GAMES = Group(registry.TREE_GAMES)
-TIE = 1e-11  # a larger difference of policies comes from regrets that are 0 up to rounding
 NUM_ENVS = 2048  # environments that play side by side
 REPLAYED = 16  # of these, whose steps are replayed on OpenSpiel's states
 HANDS_EACH, HANDS_EACH_QUICK = 30, 12  # hands per environment
@@ -193,38 +197,25 @@ def _check_fast(tally: Tally, settings: CheckSettings, *, make: MakeSolver = mak
     """Regrets and averages, until rounding breaks a tie differently in the two modes."""
     tally.ours = "the fast mode"
     tally.theirs = "the exact one"
-    iterations = 5 if settings.quick else 10
-    for variant in VARIANTS:
-        exact = make(settings.game.tree, variant, mode="exact")
-        fast = make(settings.game.tree, variant, mode="fast")
-        for iteration in range(1, iterations + 1):
-            exact.run(1)
-            fast.run(1)
-            where = f"{variant}, iteration {iteration}"
-            if _compare_solvers(tally, where, fast, exact):
-                break
+    tree = settings.game.tree
+    compare_runs(
+        tally,
+        "",
+        make_ours=partial(make, tree, mode="fast"),
+        make_theirs=partial(make, tree, mode="exact"),
+        iterations=5 if settings.quick else 10,
+    )
 
 
-def _compare_solvers(tally: Tally, where: str, fast: Any, exact: Any) -> bool:
-    """Compare two solvers; true if their current policies, and so later iterates, differ."""
-    tree = exact.tree
-    for player in range(tree.num_players):
-        infosets = np.flatnonzero(tree.owner == player)
-        for kind in ("average_policy", "regrets"):
-            ours = getattr(fast, kind)()[infosets]  # (n, A)
-            theirs = getattr(exact, kind)()[infosets]
-            worst, action = np.unravel_index(np.abs(ours - theirs).argmax(), ours.shape)
-            tally.close(
-                f"{where}, {tree.keys[infosets[worst]]!r}",
-                f"has {kind} {{}} for action {action}",
-                float(ours[worst, action]),
-                float(theirs[worst, action]),
-                ITERATES,
-            )
-        difference = fast.current_policy()[infosets] - exact.current_policy()[infosets]
-        if np.abs(difference).max() > TIE:
-            return True
-    return False
+@TREE_GAMES.check("plain", "NashConv and CFR in plain code, against their compiled twins")
+def _check_plain(
+    tally: Tally,
+    settings: CheckSettings,
+    *,
+    evaluate: Callable[..., Evaluation] = evaluation,
+    make: MakeSolver = make_solver,
+) -> None:
+    compare_plain_code(tally, settings, settings.game, evaluate=evaluate, make=make)
 
 
 # ---------------------------------------------------------------------------------------------

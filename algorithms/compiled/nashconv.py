@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba.cpython.unsafe.tuple import tuple_setitem
 
 from algorithms import nashconv
 from algorithms.compiled.jit import compiled, part
@@ -27,6 +26,7 @@ from algorithms.compiled.lanes import (
     maximum,
     multiply,
     store,
+    with_lane,
 )
 from algorithms.nashconv import ROW_SUM_TOLERANCE, ActionValues, Evaluation, Measure
 from algorithms.support.arrays import Float64Array, UInt32Array
@@ -219,7 +219,7 @@ def _sweep(  # noqa: PLR0913, PLR0917  # passing tuples of arrays takes a tenth 
     total = zero
     for i in range(len(zero)):
         if errors[i] != 0:  # or NaN
-            total = tuple_setitem(total, i, INVALID_ROW)
+            total = with_lane(total, i, INVALID_ROW)
             continue
         nash_conv = 0.0
         for player in range(players):
@@ -227,7 +227,7 @@ def _sweep(  # noqa: PLR0913, PLR0917  # passing tuples of arrays takes a tenth 
             if not gain >= -SLACK * largest_return:
                 nash_conv = np.nan
             nash_conv += max(gain, 0.0)
-        total = tuple_setitem(total, i, nash_conv if nash_conv >= 0 else LOSING_RESPONSE)
+        total = with_lane(total, i, nash_conv if nash_conv >= 0 else LOSING_RESPONSE)
     return total
 
 
@@ -255,10 +255,10 @@ def _fill_reach(
             probability = zero
             for i in range(len(zero)):  # lanes past the last policy repeat it
                 policy = min(np.uint64(first + i), last_policy)
-                probability = tuple_setitem(
+                probability = with_lane(
                     probability, i, policies[policy * infosets + infoset, action]
                 )
-                absolute_sum = tuple_setitem(absolute_sum, i, absolute_sum[i] + abs(probability[i]))
+                absolute_sum = with_lane(absolute_sum, i, absolute_sum[i] + abs(probability[i]))
             if (
                 choice < num_choices
                 and choices[choice, INFOSET] == infoset
@@ -271,7 +271,7 @@ def _fill_reach(
         for i in range(len(zero)):
             wrong_sum = max(abs(legal_sum[i] - 1) - ROW_SUM_TOLERANCE, 0.0)
             wrong_action = absolute_sum[i] - legal_sum[i]
-            errors = tuple_setitem(errors, i, errors[i] + (wrong_sum + wrong_action))
+            errors = with_lane(errors, i, errors[i] + (wrong_sum + wrong_action))
     return errors
 
 

@@ -4,6 +4,7 @@
 |---|---|---|
 | `KuhnGame` | `kuhn` | one table, float64 `(I, A)` |
 | `LeducGame`, `OpenSpielGame` | OpenSpiel's games whose tree fits into memory | one table |
+| `EfgGame` | games in `.efg` files, Gambit's format | one table |
 | `PhantomGame`, `LiarsDice` | larger games that are measured without a tree | a table per player |
 | `SampledGame` | all others | a network |
 """
@@ -11,10 +12,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from algorithms import solvers
 from algorithms.games import openspiel
+from algorithms.games.efg_game import is_efg, load_efg, same_file
 from algorithms.games.game import ExactGame, Game, GameArguments, PyspielGame, SampledGame
 from algorithms.games.kuhn import NAME as KUHN
 from algorithms.games.kuhn import kuhn
@@ -56,17 +59,23 @@ _SAFE_FACTOR = 20
 _HOPELESS_FACTOR = 1.5
 
 
-def load_game(name: str | PyspielGame, *, max_nodes: int = MAX_NODES, cached: bool = True) -> Game:
-    """Load `kuhn` or an OpenSpiel game, e.g. `leduc_poker` or `kuhn_poker(players=3)`.
+def load_game(
+    name: str | Path | PyspielGame, *, max_nodes: int = MAX_NODES, cached: bool = True
+) -> Game:
+    """Load `kuhn`, an OpenSpiel game such as `kuhn_poker(players=3)`, or an `.efg` file.
 
     Args:
-        name: name of the game, with its parameters; or a `Game` or a `pyspiel.Game`.
+        name: name of the game, with its parameters; path of a file; a `Game` or a `pyspiel.Game`.
         max_nodes: largest number of nodes of a tree (10,000,000 by default).
         cached: whether large trees are cached on disk.
     """
-    if isinstance(name, str):
-        return _load_by_name(name, max_nodes=max_nodes, cached=cached)
-    return as_game(name)
+    if isinstance(name, Path):
+        name = str(name)
+    if not isinstance(name, str):
+        return as_game(name)
+    if is_efg(name):
+        return load_efg(name, max_nodes=max_nodes)
+    return _load_by_name(name, max_nodes=max_nodes, cached=cached)
 
 
 @lru_cache(maxsize=4)
@@ -155,11 +164,11 @@ def _arguments(game: PyspielGame, name: str) -> GameArguments:
     )
 
 
-def as_game(game: Game | str | PyspielGame) -> Game:
-    """The `Game` of a `Game`, a name or a `pyspiel.Game`."""
+def as_game(game: Game | str | Path | PyspielGame) -> Game:
+    """The `Game` of a `Game`, a name, the path of a file or a `pyspiel.Game`."""
     if isinstance(game, Game):
         return game
-    return load_game(game) if isinstance(game, str) else openspiel_game(game)
+    return load_game(game) if isinstance(game, str | Path) else openspiel_game(game)
 
 
 def make_solver(
@@ -173,4 +182,6 @@ def same_game(one: str, other: str) -> bool:
     """Whether two names load the same game; defaults and the order of parameters do not matter."""
     if one == other or KUHN in (one, other):
         return one == other
+    if is_efg(one) or is_efg(other):
+        return is_efg(one) and is_efg(other) and same_file(one, other)
     return identity(load_pyspiel(one)) == identity(load_pyspiel(other))

@@ -29,14 +29,17 @@ class Labels(Protocol):
         """The outcomes of a chance node, e.g. `player_0 gets J`."""
 
 
-def write_efg(path: str | Path, tree: Tree, labels: Labels, players: Sequence[str]) -> None:
-    """Write the tree as an `.efg` file: the whole file or nothing.
+def write_efg(
+    path: str | Path, tree: Tree, labels: Labels, players: Sequence[str], *, title: str = ""
+) -> None:
+    """Write the tree as an `.efg` file: the whole file or nothing; the title is its name.
 
     An information set's label is its key, with single spaces instead of other white space. Rows of
     the tree that is read back are in the order in which its nodes first occur.
     """
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(f"EFG 2 R {_quoted(tree.name)} {{ {' '.join(map(_quoted, players))} }}\n")
+        names = " ".join(map(_quoted, players))
+        file.write(f"EFG 2 R {_quoted(title or tree.name)} {{ {names} }}\n")
         file.write('"Written by kuhn-bridge"\n\n')
         for line in _node_lines(tree, labels):
             file.write(line)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -325,6 +326,10 @@ class Game(ABC):
         return self.uniform()
 
     # How games are loaded, shown and stored
+
+    def save(self, path: str | Path) -> None:
+        """Write the game as an `.efg` file, which Gambit and `load_game` read."""
+        raise GameError(f"{path}: {self._why_no_tree}")
 
     def _raise_no_measure(self) -> NoReturn:
         raise GameError(

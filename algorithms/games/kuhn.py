@@ -83,8 +83,9 @@ class KuhnGame(TreeGame):
         after = BETTING[INFORMATION_STATES[infoset][1:]].after
         return BETTING[after[Action(action)]].words[-1]
 
-    def _chance_labels(self, history: Sequence[int], outcomes: Sequence[int]) -> list[str]:
-        return [f"{AGENTS[len(history)]} gets {Card(card).name}" for card in outcomes]
+    def _chance_labels(self, node: int, outcomes: Sequence[int]) -> list[str]:
+        agent = AGENTS[len(self.tree.history(node))]
+        return [f"{agent} gets {Card(card).name}" for card in outcomes]
 
     def action_id(self, action: int) -> Action:
         """`Action.BET`."""

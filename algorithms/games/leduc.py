@@ -47,9 +47,9 @@ class LeducGame(OpenSpielGame):
         state = self._parts(infoset)
         return _word(action, state.first_round if state.board is None else state.second_round)
 
-    def _chance_labels(self, history: Sequence[int], outcomes: Sequence[int]) -> list[str]:
+    def _chance_labels(self, node: int, outcomes: Sequence[int]) -> list[str]:
         """One card to each player, then the board."""
-        dealt = len(history)
+        dealt = len(self.tree.history(node))
         to = f"player_{dealt} gets" if dealt < self.num_players else "board"
         return [f"{to} {self._card(card)}" for card in outcomes]
 

@@ -79,8 +79,8 @@ class OpenSpielGame(TreeGame):
         self._require_infoset(infoset, action)
         return str(self.state_of(infoset).action_to_string(int(action)))
 
-    def _chance_labels(self, history: Sequence[int], outcomes: Sequence[int]) -> list[str]:
-        state = replay(self.pyspiel_game, history)
+    def _chance_labels(self, node: int, outcomes: Sequence[int]) -> list[str]:
+        state = replay(self.pyspiel_game, self.tree.history(node))
         return [str(state.action_to_string(outcome)) for outcome in outcomes]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from algorithms import solvers
 from algorithms.cfr import Variant
 from algorithms.compiled.nashconv import evaluate_policy
+from algorithms.games.efg_writer import write_efg
 from algorithms.games.game import (
     Actions,
     Backend,
@@ -215,11 +217,11 @@ class TreeGame(ExactGame):
     def chance_labels(self, node: int) -> list[str]:
         """The outcomes of a chance node in words, e.g. `player_0 gets J`."""
         first, end = self.tree.first_child[node : node + 2].tolist()
-        return self._chance_labels(self.tree.history(node), self.tree.action[first:end].tolist())
+        return self._chance_labels(node, self.tree.action[first:end].tolist())
 
     @abstractmethod
-    def _chance_labels(self, history: Sequence[int], outcomes: Sequence[int]) -> list[str]:
-        """Chance's outcomes after a history, in words."""
+    def _chance_labels(self, node: int, outcomes: Sequence[int]) -> list[str]:
+        """Chance's outcomes at a node, in words."""
 
     def _require_infoset(self, infoset: int, action: int | None = None) -> None:
         """Raise an error for a number that is no information set, or an action illegal there."""
@@ -252,6 +254,17 @@ class TreeGame(ExactGame):
     def words_for_other_losses(self, count: int) -> str:
         """All losses are known, so they can be counted."""
         return f"{count:,} more"
+
+    # Files
+
+    def save(self, path: str | Path) -> None:
+        """Write the game as an `.efg` file, which Gambit and `load_game` read."""
+        self._write_efg(path, self.name, self.agents)
+
+    def _write_efg(self, path: str | Path, title: str, players: Sequence[str]) -> None:
+        if Path(path).suffix != ".efg":
+            raise GameError(f"{path}: a game is written as .efg; give a name that ends in .efg")
+        write_efg(path, self.tree, self, players, title=title)
 
     # OpenSpiel
 

@@ -28,7 +28,8 @@ HELP = (
     f"one of {', '.join(FORMS)}, where a variant is {', '.join(VARIANTS)}; "
     f"for {KUHN} also {', '.join(kuhn().own_policies)}"
 )
-GAME_HELP = f"{KUHN} or an OpenSpiel game (default: the game of the first file, or {KUHN})"
+GAMES = f"{KUHN}, an OpenSpiel game or an .efg file"
+GAME_HELP = f"{GAMES} (default: the game of the first file, or {KUHN})"
 
 Content: TypeAlias = Document | Tables | Network  # of a `.json`, a `.npz` or a model
 

@@ -9,10 +9,11 @@ import torch
 from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer
 
 from algorithms.compiled.jit import compiled
-from algorithms.support.arrays import BoolArray, Float32Array, Int8Array
+from algorithms.support.arrays import BoolArray, Float32Array, Int8Array, Int32Array
 
 # The arrays of `MaskableRolloutBuffer` that are filled before advantages are known.
 _STORED = ("observations", "actions", "values", "log_probs", "action_masks")
+UNKNOWN_NODE = -1  # where hands are not played on a tree
 
 
 class LastStep(NamedTuple):
@@ -22,16 +23,35 @@ class LastStep(NamedTuple):
     returns: Float32Array  # (n, P) the returns where a hand ended, else 0
     ended: BoolArray  # (n,) whether the hand ended
     seats: Int8Array  # (n,) the seat to act next
+    nodes: Int32Array  # (n,) the tree's node at which the seat acted, or UNKNOWN_NODE
 
 
 Steps: TypeAlias = Callable[[], LastStep]  # of an environment
 
 
+class Rollout(NamedTuple):
+    """All decisions of a rollout in the order of play: T steps of n hands with P players.
+
+    A column is one hand after another: where `ended` is true, the next row begins a new hand. The
+    first rows may continue a hand of the rollout before.
+    """
+
+    observations: Float32Array  # (T, n, size)
+    actions: Float32Array  # (T, n)
+    action_masks: Float32Array  # (T, n, A) the legal actions
+    log_probs: Float32Array  # (T, n) of the actions, when they were played
+    values: Float32Array  # (T, n) of the value network
+    acted: Int8Array  # (T, n) the seat that acted
+    returns: Float32Array  # (T, n, P) the returns where a hand ended, else 0; divided by `scale`
+    ended: BoolArray  # (T, n) whether the hand ended with this decision
+    nodes: Int32Array  # (T, n) the tree's node at which the seat acted, or UNKNOWN_NODE
+
+
 class SeatRolloutBuffer(MaskableRolloutBuffer):
     """A `MaskableRolloutBuffer` for environments in which every decision of every seat is a step.
 
-    SB3's buffer treats a slot as one agent, so credit would cross from seat to seat with the wrong
-    sign. Here the k-th decision of a seat in a hand, with value V_k, has the advantage
+    SB3's buffer treats an environment as one agent, so credit would cross from seat to seat with
+    the wrong sign. Here the k-th decision of a seat in a hand, with value V_k, has the advantage
 
         A_k = R_k + gamma V_(k+1) - V_k + gamma lambda A_(k+1)
 
@@ -41,10 +61,19 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     decision is carried over to the next rollout, which continues the hand. The buffer therefore has
     P - 1 more rows than steps; PPO's ratio accounts for the update in between.
 
+    Attributes:
+        rollout: the latest rollout in the order of play, without decisions that were carried over.
+        batch: the latest batch, as PPO has it.
+        batch_indices: the decisions of that batch `(b,)`, as numbers hand * rows + row; `flattened`
+            brings arrays `(rows, n, ...)` into this order.
+
     `last_step` returns the environment's last step; its returns are divided by `scale`.
     """
 
     generator_ready: bool
+    rollout: Rollout
+    batch: Any
+    batch_indices: npt.NDArray[np.intp]
 
     def __init__(
         self,
@@ -55,7 +84,9 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         scale: float = 1,
         **more: Any,
     ) -> None:
-        self._last_step, self._players, self._scale = last_step, players, np.float32(scale)
+        self._last_step = last_step
+        self._players = players
+        self._scale = np.float32(scale)
         self.carried: dict[str, npt.NDArray[Any]] = {}  # decisions that wait for the next rollout
         super().__init__(n_steps + players - 1, *args, **more)
 
@@ -63,7 +94,9 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         """Empty the buffer, except for the decisions that are carried over."""
         super().reset()
         shape = self.buffer_size, self.n_envs
-        self.acted, self.ended = np.zeros(shape, np.int8), np.zeros(shape, np.bool_)
+        self.acted = np.zeros(shape, np.int8)
+        self.ended = np.zeros(shape, np.bool_)
+        self.nodes = np.full(shape, UNKNOWN_NODE, np.int32)
         self.returned = np.zeros((*shape, self._players), np.float32)
         self.included = np.ones(shape, np.bool_)  # whether this update learns from the decision
         self.pos = self._players - 1
@@ -77,7 +110,9 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     def add(self, *args: Any, **kwargs: Any) -> None:
         """Store a step, the seats that acted, and all players' returns."""
         step = self._last_step()
-        self.acted[self.pos], self.ended[self.pos] = step.acted, step.ended
+        self.acted[self.pos] = step.acted
+        self.ended[self.pos] = step.ended
+        self.nodes[self.pos] = step.nodes
         self.returned[self.pos] = step.returns / self._scale
         super().add(*args, **kwargs)
 
@@ -85,6 +120,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         self, last_values: torch.Tensor, dones: npt.NDArray[Any]
     ) -> None:
         """Fill in advantages, and the returns that values are fitted to."""
+        self.rollout = self._played()
         stored = self.included.copy()
         _seat_advantages(
             (self.acted, self.returned, self.ended, self.values),
@@ -101,21 +137,52 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         first = np.searchsorted(hands, hands)  # the index of a hand's first decision
         self.carried |= {"hand": hands, "row": np.arange(len(hands)) - first}
 
+    def _played(self) -> Rollout:
+        """The decisions of this rollout; the rows before them are for those carried over."""
+        played = slice(self._players - 1, None)
+        return Rollout(
+            observations=self.observations[played],
+            actions=self.actions[played, :, 0],
+            action_masks=self.action_masks[played],
+            log_probs=self.log_probs[played],
+            values=self.values[played],
+            acted=self.acted[played],
+            returns=self.returned[played],
+            ended=self.ended[played],
+            nodes=self.nodes[played],
+        )
+
+    def flattened(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """An array with a value per decision `(T, n, ...)`, in the order of `batch_indices`.
+
+        Decisions that were carried over have the value 0.
+        """
+        rows = np.zeros((self.buffer_size, *values.shape[1:]), values.dtype)
+        rows[self._players - 1 :] = values
+        return np.asarray(self.swap_and_flatten(rows))
+
     def get(self, batch_size: int | None = None) -> Iterator[Any]:
         """Batches of about `batch_size` decisions in random order, none of them much smaller."""
         if not self.generator_ready:
             for name in (*_STORED, "advantages", "returns", "included"):
                 setattr(self, name, self.swap_and_flatten(getattr(self, name)))
             self._indices = np.flatnonzero(self.included)
-            self.generator_ready, self.batch = True, None  # `batch` is the latest one
+            self.generator_ready = True
+            self.batch = None
         if batch_size is None:  # all at once, in any order: one batch for all epochs
-            self.batch = self.batch or self._get_samples(self._indices)
+            if self.batch is None:
+                self._choose(self._indices)
             yield self.batch
             return
         batches = max(1, round(len(self._indices) / batch_size))
         for indices in np.array_split(np.random.permutation(self._indices), batches):
-            self.batch = self._get_samples(indices)
+            self._choose(indices)
             yield self.batch
+
+    def _choose(self, indices: npt.NDArray[np.intp]) -> None:
+        """Make these decisions the latest batch."""
+        self.batch_indices = indices
+        self.batch = self._get_samples(indices)
 
 
 @compiled

@@ -2,35 +2,62 @@
 
 One policy plays all seats. What happens in one `model.learn(n, callback=SelfPlay())`:
 
-1. The environment, guarded until now, lets itself be stepped: every decision of every seat is a
-   step (`environments.py`).
-2. PPO plays a rollout into `SeatRolloutBuffer`, which computes advantages along each seat's own
-   decisions (`advantages.py`).
+1. A session begins. The model gets a class of its own until `learn` returns or raises, and nothing
+   else of it is changed (`session.py`).
+2. The environment, guarded otherwise, lets itself be stepped: every decision of every seat is a
+   step (`environments.py`). PPO plays a rollout into `SeatRolloutBuffer`, which computes advantages
+   along each seat's own decisions (`advantages.py`).
 3. PPO's own `train` runs. A learner changes its gradients, so that the policy approaches an
    equilibrium: `TreeLearner` in games with a tree (`tree_learner.py`), `NetworkLearner` in games
    without one (`network_learner.py`). Each of these modules opens with its equations; what the
    callback calls and when is written down in the protocol `Learner` (`learner.py`).
 4. The policies are averaged and measured, which gives the learning curve (`curve.py`).
+
+What outlives a `learn`, so that the next one can go on, is the learner's memory (averages, magnets,
+statistics), and the curve while steps are counted on. It belongs to one model, its policy, its
+game and the way in which that is played: with another of these, the callback starts anew.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import torch
+from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
-from algorithms.games import as_game
+from algorithms.games import Game, as_game
+from algorithms.policies import Policy
 from algorithms.self_play.advantages import SeatRolloutBuffer
 from algorithms.self_play.curve import COLUMNS, Point, Recorder
-from algorithms.self_play.environments import last_step_of, require_self_play, steps_allowed
+from algorithms.self_play.environments import last_step_of, require_self_play
+from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.learner import SCHEDULED, Learner, NetworkMeasure
 from algorithms.self_play.network_learner import NetworkLearner
-from algorithms.self_play.settings import CURVE_POINTS, default_points
+from algorithms.self_play.session import Session, session_of
+from algorithms.self_play.settings import (
+    CURVE_POINTS,
+    Kind,
+    default_points,
+    require_effect,
+    require_possible,
+)
 from algorithms.self_play.tree_learner import TreeLearner
 from algorithms.support.errors import UsageError
+
+QUICK = 1.0  # seconds: a measurement that takes no longer is made after an interruption, too
+
+
+class Subject(NamedTuple):
+    """What a learner learns: if any of it is another object, the learner starts anew."""
+
+    model: Any
+    policy: Any
+    game: str
+    backend: str
 
 
 class SelfPlay(BaseCallback):
@@ -39,9 +66,10 @@ class SelfPlay(BaseCallback):
         model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(1024, "leduc_poker"), n_steps=8)
         model.learn(1_000_000, callback=SelfPlay())
 
-    It installs `SeatRolloutBuffer`, changes PPO's gradients with hooks as in this module's
-    equations, averages the policies, and measures them. PPO's code, loss and optimizer stay the
-    same. Settings that are None have the defaults of `algorithms.train_ppo`.
+    PPO's code, loss and optimizer stay the same; this module says what is added. Settings that are
+    None have the defaults of `algorithms.train_ppo`. One callback can be used again, for the same
+    model or for another one, and after an interruption. A copy of a callback has its settings and
+    its curve, and no model.
 
     Args:
         step_size: step of an information set per update, in games with a tree.
@@ -57,7 +85,6 @@ class SelfPlay(BaseCallback):
     """
 
     model: Any  # a MaskablePPO; SB3 types it as any algorithm
-    learner: Learner  # set when the callback gets its model
 
     def __init__(  # noqa: PLR0913  # keyword options
         self,
@@ -74,49 +101,133 @@ class SelfPlay(BaseCallback):
         watch: Callable[[Point], None] | None = None,
     ) -> None:
         super().__init__()
-        values = step_size, kl, kl_end, magnet_rate, ent_coef_end
-        self._given = dict(zip(SCHEDULED, values, strict=True))
-        self._total_steps, self._points, self._measure = total_steps, points, measure
+        given = {
+            "step_size": step_size,
+            "kl": kl,
+            "kl_end": kl_end,
+            "magnet_rate": magnet_rate,
+            "ent_coef_end": ent_coef_end,
+        }
+        for name, value in {**given, "steps": total_steps, "points": points}.items():
+            if value is not None:
+                require_possible(name, value)
+        self._given = {name: given[name] for name in SCHEDULED}
+        self._total_steps = total_steps
+        self._points = points
+        self._measure = measure
         self.recorder = Recorder(watch, measure=measure_name)
+        self._learner: Learner | None = None
+        self._subject: Subject | None = None
+        self._session: Session | None = None
+        self._curve_points = 0  # how many points the curve of this game has by default
+        self._averaged_at: int | None = None  # the steps at which a policy was last averaged
+        self._carried: dict[str, Any] = {}  # the decisions with which the next buffer begins
 
     @property
     def curve(self) -> list[Point]:
         """NashConv over steps, of the last policy and of the average."""
         return self.recorder.points
 
+    @property
+    def learner(self) -> Learner:
+        """The learner of the latest model."""
+        if self._learner is None:
+            raise UsageError("this SelfPlay() has no model yet: call model.learn with it first")
+        return self._learner
+
+    @property
+    def last_policy(self) -> Policy:
+        """The model's policy, as it is now."""
+        return self.learner.last_policy
+
+    @property
+    def average_policy(self) -> Policy:
+        """The average of the policies so far, which is usually the better one."""
+        return self.learner.average_policy
+
     def _init_callback(self) -> None:
-        if hasattr(self, "learner"):
-            return
-        env, model = self.training_env, self.model
+        """Prepare for the model that SB3 has set, at the start of each `learn`."""
+        model = self.model
+        if not isinstance(model, MaskablePPO):
+            raise UsageError(
+                f"SelfPlay() with {type(model).__name__}: use sb3_contrib.MaskablePPO, which "
+                "knows which actions are legal"
+            )
+        if session_of(model) is not None:
+            raise UsageError("two SelfPlay() callbacks in one learn: want one")
+        env = self.training_env
         require_self_play(env)
-        game, on_tree = as_game(env.get_attr("game")[0]), env.get_attr("on")[0] == "tree"
-        kind = TreeLearner if on_tree else NetworkLearner
-        self.learner = kind(model, game, self._given, self._measure)
-        if self._points is None:
-            self._points = default_points(game) if on_tree or self._measure else CURVE_POINTS
-        options = {
-            name: getattr(model, name) for name in ("device", "gamma", "gae_lambda", "n_envs")
-        }
-        options |= {"players": game.num_players, "scale": self.learner.return_scale}
-        spaces = model.observation_space, model.action_space
-        self._buffer = SeatRolloutBuffer(
-            model.n_steps, *spaces, last_step=lambda: last_step_of(env), **options
-        )
+        game = as_game(env.get_attr("game")[0])
+        backend = env.get_attr("on")[0]
+        subject = Subject(model, model.policy, game.name, backend)
+        known = self._subject
+        if known is None or any(a is not b for a, b in zip(known[:2], subject[:2], strict=True)):
+            same = False
+        else:
+            same = known[2:] == subject[2:]
+        if not same:
+            self._start_anew(subject, game)
+
+    def _start_anew(self, subject: Subject, game: Game) -> None:
+        """Make the learner of another model, policy or game."""
+        on_tree = subject.backend == "tree"
+        kind = _kind_of(subject)
+        for name, value in self._given.items():
+            if value is not None:
+                require_effect(name, value, kind)
+        if on_tree and subject.model.ent_coef:
+            warnings.warn(
+                f"ent_coef={subject.model.ent_coef} has no effect: in a game with a tree "
+                "SelfPlay() sets the weight of the entropy by itself",
+                stacklevel=2,
+            )
+        learner = TreeLearner if on_tree else NetworkLearner
+        self._learner = learner(subject.model, game, self._given, self._measure)
+        self._subject = subject
+        self._curve_points = default_points(game) if on_tree or self._measure else CURVE_POINTS
+        self._averaged_at = None
+        self._carried = {}
+        self.recorder.clear()
 
     def _on_training_start(self) -> None:
-        self._changes = ExitStack()
-        self._changes.enter_context(steps_allowed(self.training_env))
-        self._replaced = self.model.rollout_buffer, self.model.ent_coef
-        self.model.rollout_buffer = self._buffer
-        self.learner.start(self._total_steps or self.model._total_timesteps)
-        self._changes.enter_context(self.learner.changed_gradients())
-        self.recorder.start()
+        model = self.model
+        total = self._total_steps or model._total_timesteps - model._num_timesteps_at_start
+        if self.curve and model.num_timesteps < self.curve[-1].steps:  # steps are counted from 0
+            self.recorder.clear()
+        self.recorder.start(first_point=0 if self._total_steps else len(self.curve))
+        self.learner.start(total)
+        self._buffer = self._new_buffer()
+        self._session = Session(
+            model, self.learner, self._buffer, on_error=self._record_after_an_error
+        )
+
+    def _new_buffer(self) -> SeatRolloutBuffer:
+        """A rollout buffer for this model and its environment as they are now."""
+        model = self.model
+        env = self.training_env
+        buffer = SeatRolloutBuffer(
+            model.n_steps,
+            model.observation_space,
+            model.action_space,
+            device=model.device,
+            gamma=model.gamma,
+            gae_lambda=model.gae_lambda,
+            n_envs=env.num_envs,
+            players=as_game(env.get_attr("game")[0]).num_players,
+            last_step=lambda: last_step_of(env),
+            scale=self.learner.return_scale,
+        )
+        buffer.carried = self._carried
+        self._carried = {}
+        return buffer
 
     def _on_rollout_start(self) -> None:
-        if not all(bool(w.isfinite().all()) for w in self.model.policy.parameters()):
+        if not _is_finite(self.model):
             raise diverged(self.model)
         self._average_and_record()
-        self.model.ent_coef = self.learner.before_rollout(self._progress())
+        ent_coef = self.learner.before_rollout(self._progress())
+        if self._session is not None:
+            self._session.ent_coef = ent_coef
 
     def _on_rollout_end(self) -> None:
         self.learner.after_rollout(self._buffer)
@@ -126,37 +237,85 @@ class SelfPlay(BaseCallback):
 
     def _on_training_end(self) -> None:
         self._average_and_record(final=True)
-        self.model.rollout_buffer, self.model.ent_coef = self._replaced
-        self._changes.close()
+        if self._session is not None:
+            self._session.end()
+            self._session = None
+
+    def _record_after_an_error(self) -> None:
+        """Measure the policy that an interrupted `learn` leaves behind, if that is quick."""
+        self._session = None
+        if self.recorder.latest_measurement <= QUICK and _is_finite(self.model):
+            with suppress(Exception):  # what interrupted `learn` is raised again
+                self._average_and_record(final=True)
 
     def _progress(self) -> float:
         """The fraction of the run that is done, from 0 to 1."""
         if self._total_steps:
             return min(1.0, float(self.model.num_timesteps) / self._total_steps)
-        start, end = self.model._num_timesteps_at_start, self.model._total_timesteps
+        start = self.model._num_timesteps_at_start
+        end = self.model._total_timesteps
         return float((self.model.num_timesteps - start) / max(end - start, 1))
 
     def _average_and_record(self, *, final: bool = False) -> None:
-        self.learner.add_to_average()
-        steps, recorder = self.model.num_timesteps, self.recorder
-        if recorder.is_due(steps, self._progress(), self._points or 0) or final:
+        steps = self.model.num_timesteps
+        if self._averaged_at != steps:
+            self.learner.add_to_average()
+            self._averaged_at = steps
+        recorder = self.recorder
+        points = self._curve_points if self._points is None else self._points
+        if final or recorder.is_due(steps, self._progress(), points):
             recorder.add(steps, self.learner.measures)
-            self.logger.record(f"game/{recorder.measure}", recorder.points[-1].last)
-            self.logger.record(f"game/{recorder.measure}_average", recorder.points[-1].average)
+            latest = recorder.points[-1]
+            self.logger.record(f"game/{recorder.measure}", latest.last)
+            self.logger.record(f"game/{recorder.measure}_average", latest.average)
         else:
             recorder.show(steps)
 
     def get_state(self) -> dict[str, Any]:
         """Everything that later updates and figures depend on."""
         carried = {name: torch.as_tensor(values) for name, values in self._buffer.carried.items()}
-        states = self.learner.get_state(), self.recorder.get_state()
-        return {"learner": states[0], "curve": states[1], "carried": carried}
+        return {
+            "learner": self.learner.get_state(),
+            "curve": self.recorder.get_state(),
+            "carried": carried,
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state of `get_state`."""
+        """Continue from a state of `get_state`, in the next `learn`."""
         self.learner.set_state(state["learner"])
         self.recorder.set_state(state["curve"])
-        self._buffer.carried = {name: values.numpy() for name, values in state["carried"].items()}
+        self._carried = {name: values.numpy() for name, values in state["carried"].items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings and the curve, for copies and pickles."""
+        return {
+            "settings": {
+                **self._given,
+                "total_steps": self._total_steps,
+                "points": self._points,
+                "measure": self._measure,
+                "measure_name": self.recorder.measure,
+                "watch": self.recorder.watch,
+            },
+            "curve": self.recorder.get_state(),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state["settings"])  # type: ignore[misc]
+        self.recorder.set_state(state["curve"])
+
+
+def _kind_of(subject: Subject) -> Kind:
+    """The kind of training, which determines the settings that have an effect."""
+    if subject.backend == "states":
+        return "states"
+    fitted = isinstance(subject.policy, InfosetPolicy) and not subject.policy.tabular
+    return "network" if fitted else "table"
+
+
+def _is_finite(model: Any) -> bool:
+    """Whether all weights of the model are finite."""
+    return all(bool(weights.isfinite().all()) for weights in model.policy.parameters())
 
 
 def diverged(model: Any) -> UsageError:

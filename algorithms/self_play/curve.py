@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.cfr import Solver
+from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import Game
 from algorithms.support import files
@@ -47,19 +47,30 @@ class Recorder:
     def __init__(
         self, watch: Callable[[Point], None] | None = None, *, measure: str = COLUMNS[2]
     ) -> None:
-        self.points, self.measure = list[Point](), measure
-        self._watch = watch or (lambda point: None)
-        self.seconds, self.cpu_seconds, self.measuring_cpu_seconds = 0.0, 0.0, 0.0
+        self.measure = measure
+        self.watch = watch
+        self.clear()
         self.start()
 
-    def start(self) -> None:
-        """Start the clocks."""
+    def clear(self) -> None:
+        """Begin a new curve."""
+        self.points: list[Point] = []
+        self.seconds = 0.0
+        self.cpu_seconds = 0.0
+        self.measuring_cpu_seconds = 0.0
+        self.latest_measurement = 0.0  # seconds that it took
+        self._first_point = 0
+
+    def start(self, *, first_point: int = 0) -> None:
+        """Start the clocks of a run whose first point has this number."""
+        self._first_point = first_point
         self._since = _now()
 
     def is_due(self, steps: int, progress: float, points: int) -> bool:
         """Whether the next of `points` is due: more often at the start, where a curve is steep."""
         fresh = not self.points or self.points[-1].steps < steps
-        return fresh and progress * points**2 >= len(self.points) ** 2
+        recorded = len(self.points) - self._first_point
+        return fresh and progress * points**2 >= recorded**2
 
     def add(self, steps: int, measures: Callable[[], tuple[float, float]]) -> None:
         """Measure the last policy and the average, unless there is a point for these steps."""
@@ -67,16 +78,19 @@ class Recorder:
             return
         self._count_training()
         point = Point(steps, self.seconds, *measures())
-        before, self._since = self._since, _now()
-        self.measuring_cpu_seconds += self._since[1] - before[1]
+        before = self._since
+        self._since = _now()
+        self.latest_measurement = self._since.time - before.time
+        self.measuring_cpu_seconds += self._since.cpu_time - before.cpu_time
         self.points.append(point)
-        self._watch(point)
+        if self.watch is not None:
+            self.watch(point)
 
     def show(self, steps: int) -> None:
         """Report progress between points, with the latest figures."""
-        if self.points:
+        if self.points and self.watch is not None:
             self._count_training()
-            self._watch(self.points[-1]._replace(steps=steps, seconds=self.seconds))
+            self.watch(self.points[-1]._replace(steps=steps, seconds=self.seconds))
 
     def get_state(self) -> dict[str, Any]:
         """The curve and the clocks."""
@@ -91,14 +105,21 @@ class Recorder:
 
     def _count_training(self) -> None:
         """Count the time since the clocks were last read as training."""
-        before, self._since = self._since, _now()
-        self.seconds += self._since[0] - before[0]
-        self.cpu_seconds += self._since[1] - before[1]
+        before = self._since
+        self._since = _now()
+        self.seconds += self._since.time - before.time
+        self.cpu_seconds += self._since.cpu_time - before.cpu_time
 
 
-def _now() -> tuple[float, float]:
+class _Clocks(NamedTuple):
     """The time and this process's CPU time, in seconds."""
-    return time.perf_counter(), time.process_time()
+
+    time: float
+    cpu_time: float
+
+
+def _now() -> _Clocks:
+    return _Clocks(time.perf_counter(), time.process_time())
 
 
 def to_csv(curve: Curve, measure: str = COLUMNS[2]) -> str:
@@ -165,7 +186,7 @@ def _levels(game: Game) -> dict[str, float]:
     uniform = game.measure(game.uniform_table()).nash_conv
     known = game.closed_form.uniform_nash_conv if game.closed_form else f"{uniform:.3f}"
     levels, done = {f"uniform\n{known}": uniform}, 0
-    solver = Solver(game.tree) if game.fits_tree else None
+    solver = ExactSolver(game.tree) if game.fits_tree else None
     for iterations in CFR_ITERATIONS:
         if solver and iterations * game.tree.num_nodes <= MAX_VISITS:
             solver.run(iterations - done)

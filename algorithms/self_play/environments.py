@@ -25,7 +25,7 @@ from algorithms.compiled.jit import draw
 from algorithms.compiled.simulator import Simulator, deal_of, new_stream, rules_of, running_sums
 from algorithms.games import KUHN, Game, as_game
 from algorithms.policies import Policy
-from algorithms.self_play.advantages import LastStep
+from algorithms.self_play.advantages import UNKNOWN_NODE, LastStep
 from algorithms.self_play.states import StatePolicy, StateSimulator
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int64Array
 from algorithms.support.errors import UsageError
@@ -122,6 +122,7 @@ class SelfPlayVecEnv(VecEnv):
         super().__init__(count, space, spaces.Discrete(self.game.num_actions))
         self._indices = np.arange(count)
         self._actions = np.zeros(count, np.int64)
+        self._acted_at = np.full(count, UNKNOWN_NODE, np.int32)
         self.get_state = self.simulator.get_state
         self.set_state = self.simulator.set_state
 
@@ -136,7 +137,11 @@ class SelfPlayVecEnv(VecEnv):
         """The seats that acted in the last step, its results, and the seats to act next."""
         hands = self.simulator
         return LastStep(
-            acted=hands.acted, returns=hands.returns, ended=hands.ended, seats=hands.seats
+            acted=hands.acted,
+            returns=hands.returns,
+            ended=hands.ended,
+            seats=hands.seats,
+            nodes=self._acted_at,
         )
 
     def set_guarded(self, *, guarded: bool) -> bool:
@@ -165,6 +170,8 @@ class SelfPlayVecEnv(VecEnv):
         if self.guarded:
             raise UsageError(GUARD)
         hands = self.simulator
+        if self.on == "tree":
+            self._acted_at = hands.nodes
         hands.step(self._actions)
         rewards = hands.returns[self._indices, hands.acted]
         observations = self._observations()
@@ -372,6 +379,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         self._hand = -1  # the number of the hand, which determines its deal
         self._actions: list[int] = []
         self._acted = 0
+        self._acted_at = UNKNOWN_NODE
         self._returns = [0.0] * self.game.num_players
         self._ended = False
 
@@ -394,6 +402,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         if action not in np.flatnonzero(self.action_masks()):
             raise IllegalActionError(f"action {action} is illegal after {self._actions}")
         self._acted = self._table.actor()
+        self._acted_at = self.game.tree.node_after(self._table.history())
         self._apply(int(action))
         self._ended = self._table.actor() == NOBODY
         self._returns = [0.0] * self.game.num_players
@@ -415,6 +424,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
             returns=np.array([self._returns], np.float32),
             ended=np.array([self._ended]),
             seats=np.array([self._table.actor()], np.int8),
+            nodes=np.array([self._acted_at], np.int32),
         )
 
     def set_guarded(self, *, guarded: bool) -> bool:
@@ -480,17 +490,23 @@ class _Table(Protocol):
     def returns(self) -> list[float]:
         """All players' returns at the end."""
 
+    def history(self) -> Sequence[int]:
+        """The action IDs of the hand so far, chance's included."""
+
 
 class _KuhnTable:
     """The PettingZoo environment of Kuhn poker."""
 
     def __init__(self) -> None:
         self._env = kuhn_env()
+        self._history: list[int] = []
 
     def deal(self, dealt: Sequence[int], stream: Any) -> None:
+        self._history = [*dealt]
         self._env.reset(options={"cards": tuple(dealt)})
 
     def play(self, action: int) -> None:
+        self._history.append(action)
         self._env.step(action)
 
     def actor(self) -> int:
@@ -505,11 +521,19 @@ class _KuhnTable:
     def returns(self) -> list[float]:
         return [float(reward) for reward in self._env.rewards.values()]
 
+    def history(self) -> Sequence[int]:
+        return self._history
+
 
 class _ShimmyTable:
     """Shimmy's PettingZoo environment of an OpenSpiel game."""
 
     def __init__(self, game: Game) -> None:
+        if game.pyspiel_game is None:
+            raise UsageError(
+                f"{game.name} is not a game of OpenSpiel, so it cannot be played in a PettingZoo "
+                "environment; SelfPlayVecEnv plays it on its tree"
+            )
         from kuhn_bridge.shimmy import WholeHands
 
         play_chance = self._play_chance
@@ -543,6 +567,10 @@ class _ShimmyTable:
 
     def returns(self) -> list[float]:
         return list(self._env.game_state.returns())
+
+    def history(self) -> Sequence[int]:
+        history: list[int] = self._env.game_state.history()
+        return history
 
     def _play_chance(self, state: Any) -> None:
         """Apply chance's next move to an OpenSpiel state: first those dealt, then drawn ones."""

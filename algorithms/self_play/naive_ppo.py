@@ -65,8 +65,9 @@ class MeasureOnly(SelfPlay):
     """Averages and measures Kuhn's policies between updates, and leaves PPO alone."""
 
     def _init_callback(self) -> None:
-        if not hasattr(self, "learner"):
-            self.learner, self._points = TreeLearner(self.model, kuhn(), {}, None), CURVE_POINTS
+        if self._learner is None:
+            self._learner = TreeLearner(self.model, kuhn(), {}, None)
+            self._curve_points = CURVE_POINTS
 
     def _on_training_start(self) -> None:
         self.recorder.start()
@@ -74,5 +75,5 @@ class MeasureOnly(SelfPlay):
     def _on_rollout_start(self) -> None:
         self._average_and_record()
 
-    def _on_training_end(self) -> None:
-        self._average_and_record(final=True)
+    def _on_rollout_end(self) -> None:
+        pass

@@ -52,7 +52,6 @@ class NetworkLearner:
         self._game = game
         self._given = given
         self._measure = measure or (lambda network: float("nan"))
-        self._ent_coef = model.ent_coef
         self.return_scale = uniform_return_scale(game)
         self.last = actor_of(model.policy)
         self.average = copy.deepcopy(self.last).requires_grad_(False)
@@ -74,6 +73,7 @@ class NetworkLearner:
 
     def start(self, total_steps: int) -> None:
         """Prepare a `learn` whose schedules span this number of decisions."""
+        self._ent_coef = float(self._model.ent_coef)
         self._schedule = scheduled_values(self._given, "states", total_steps)
         if self._given["ent_coef_end"] is None and self._ent_coef != default("ent_coef", "states"):
             self._schedule["ent_coef_end"] = self._ent_coef  # constant, as the user set it

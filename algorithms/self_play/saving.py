@@ -36,7 +36,7 @@ HIDDEN = (128, 128)
 
 # PPO's settings to continue learning from a saved model: those of our training, with small steps.
 COMMON: dict[str, Any] = {"n_epochs": 1, "gamma": 1.0, "gae_lambda": 1.0}
-TABLE = COMMON | {"learning_rate": 3e-4, "n_steps": 8, "batch_size": None, "ent_coef": 0.1}
+TABLE = COMMON | {"learning_rate": 3e-4, "n_steps": 8, "batch_size": None}
 TABLE |= {"normalize_advantage": False, "max_grad_norm": 0.5}
 # Weights that information sets share need larger rollouts and smaller steps.
 NETWORK = TABLE | {"learning_rate": 1e-5, "n_steps": 64}

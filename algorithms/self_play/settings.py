@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_type_hints
+
+import numpy as np
 
 from algorithms.games import KUHN, Game, load_game
 from algorithms.self_play.states import origin
@@ -179,7 +181,7 @@ def is_bounded(settings: Settings, game: Game) -> bool:
 def configure(given: Mapping[str, Any]) -> Settings:
     """The settings that follow from those that are given."""
     for name, value in given.items():
-        _require_possible(name, value)
+        require_possible(name, value)
     game, recipe = load_game(given.get("game", KUHN)), given.get("recipe", "self-play")
     env, net = given.get("env", AUTO), given.get("net", AUTO)
     if recipe == "usual":
@@ -219,13 +221,25 @@ def configure(given: Mapping[str, Any]) -> Settings:
     return Settings(**{**values, **given, "env": env, "net": net})
 
 
-def _require_possible(name: str, value: Any) -> None:
+def require_effect(name: str, value: Any, kind: Kind) -> None:
+    """Raise an error for a setting that has no effect on this kind of training."""
+    if default(name, kind) is None:
+        raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {KINDS[kind][1]}")
+
+
+def require_possible(name: str, value: Any) -> None:
+    """Raise an error unless the value is one that this setting can have."""
     if name not in FIELDS:
         raise unknown("setting", name, FIELDS)
     if value not in CHOICES.get(name, (value,)):
         raise unknown(name, str(value), CHOICES[name])
     least, most = FIELDS[name].metadata["range"]
-    if not (isinstance(value, str) or least <= value <= most):  # so neither NaN nor infinity
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if get_type_hints(Settings)[name] is str:
+        fits = isinstance(value, str)
+    else:
+        fits = number and least <= value <= most  # so neither NaN nor infinity
+    if not fits:
         span = f"{least} up" if most == UP else f"{least} to {most}"
         raise UsageError(f"{name}={short_repr(value)}: want a number from {span}")
 

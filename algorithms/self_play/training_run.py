@@ -30,7 +30,7 @@ from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.learner import SCHEDULED
 from algorithms.self_play.naive_ppo import MeasureOnly, usual_model
-from algorithms.self_play.settings import Settings, is_bounded, is_measured
+from algorithms.self_play.settings import Settings, default, is_bounded, is_measured
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError, first_line
 from algorithms.support.files import read_checksummed, write_checksummed
@@ -255,7 +255,11 @@ def _callback(settings: Settings, game: Game, watch: Callable[[Point], None] | N
     bounded = is_bounded(settings, game)
     measured = bounded or is_measured(settings, game)
     return SelfPlay(
-        **{name: getattr(settings, name) for name in SCHEDULED},
+        **{
+            name: getattr(settings, name)
+            for name in SCHEDULED
+            if default(name, settings.kind) is not None
+        },
         total_steps=settings.steps,
         points=settings.points if measured else None,
         measure=partial(_measure, game, settings.bound_decisions) if measured else None,

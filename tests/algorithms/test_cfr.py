@@ -6,7 +6,8 @@ import pytest
 from open_spiel.python.algorithms import cfr as python_cfr
 from open_spiel.python.algorithms import discounted_cfr
 
-from algorithms.cfr import VARIANTS, Solver
+from algorithms.cfr import VARIANTS, PlainSolver, counterfactual_regrets
+from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.compiled.nashconv import nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.tree import CHANCE, TERMINAL, TreeBuilder, Visit
@@ -53,7 +54,7 @@ CASES = [
 @pytest.mark.parametrize(("variant", "make", "name", "compared"), CASES)
 def test_every_iterate_is_openspiels(variant, make, name, compared):
     flat = tree(name)
-    ours, theirs = Solver(flat, VARIANTS[variant]), make(game(name))
+    ours, theirs = ExactSolver(flat, VARIANTS[variant]), make(game(name))
     for iteration in range(1, max(compared) + 1):
         theirs.evaluate_and_update_policy()
         if iteration in compared:
@@ -67,10 +68,33 @@ def test_every_iterate_is_openspiels(variant, make, name, compared):
             assert apart(ours.average_policy(), average) <= 1e-12, iteration
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_plain_equations_give_the_exact_iterates(variant):
+    plain = PlainSolver(tree(KUHN3), VARIANTS[variant])
+    exact = ExactSolver(tree(KUHN3), VARIANTS[variant])
+    for _ in range(3):
+        plain.run(1)
+        exact.run(1)
+        assert apart(plain.regrets(), exact.regrets()) <= 1e-12
+        assert apart(plain.current_policy(), exact.current_policy()) <= 1e-12
+        assert apart(plain.average_policy(), exact.average_policy()) <= 1e-12
+
+
+def test_regrets_of_uniform_play_in_kuhn():
+    """player_1 with K calls a bet: it wins 2 instead of losing 1, if player_0 bets (1/6 * 1/2)."""
+    kuhn = kuhn_tree()
+    regrets = kuhn.table_of(counterfactual_regrets(kuhn, kuhn.uniform(), 1))
+    king_facing_a_bet = INFORMATION_STATES.index("2b")
+    # Two cards of player_0, each bet with probability 1/2; uniform play wins 1/2 on average.
+    expected = 2 * (1 / 6) * (1 / 2) * 1.5
+    assert regrets[king_facing_a_bet] == pytest.approx([expected, 0, -expected])
+    assert not regrets[kuhn.owner == 0].any()
+
+
 def test_our_own_tree_gives_the_same_iterates():
     """Information sets and actions are numbered differently there; the numbers are the same."""
     trees = kuhn_tree(), tree("python_kuhn_bridge")
-    ours, theirs = (Solver(flat, VARIANTS["cfr+"]) for flat in trees)
+    ours, theirs = (ExactSolver(flat, VARIANTS["cfr+"]) for flat in trees)
     order = [theirs.tree.keys.index(key) for key in ours.tree.keys]
     for _ in range(100):
         ours.run(1)
@@ -81,7 +105,7 @@ def test_our_own_tree_gives_the_same_iterates():
 def test_a_wrong_variant_would_be_noticed():
     finals = {}
     for name, variant in VARIANTS.items():
-        solver = Solver(kuhn_tree(), variant)
+        solver = ExactSolver(kuhn_tree(), variant)
         solver.run(10)
         finals[name] = solver.average_policy()
     for name, one in finals.items():
@@ -100,7 +124,7 @@ FIGURES = {
 
 @pytest.mark.parametrize(("name", "figures"), FIGURES.items())
 def test_known_figures(name, figures):
-    solver = Solver(kuhn_tree(), VARIANTS[name])
+    solver = ExactSolver(kuhn_tree(), VARIANTS[name])
     for iterations, figure in zip((10, 100, 1000), figures, strict=True):
         solver.run(iterations - solver.iterations)
         found = nash_conv(solver.tree, solver.average_policy())
@@ -174,7 +198,7 @@ PREDICTIVE = {"pcfr+": SlowPredictive(), "pdcfr+": SlowPredictive(alpha=2.3, gam
 
 @pytest.mark.parametrize(("name", "slow"), PREDICTIVE.items())
 def test_predictive_variants_are_their_papers(name, slow):
-    ours = Solver(kuhn_tree(), VARIANTS[name])
+    ours = ExactSolver(kuhn_tree(), VARIANTS[name])
     for t in range(1, 201):
         slow.iterate(t)
         ours.run(1)
@@ -194,6 +218,6 @@ def test_chance_nodes_of_one_depth_keep_their_own_odds():
         walk += [
             Visit(2, TERMINAL, won, p, returns=(won,)) for won, p in ((0, 1 - odds), (1, odds))
         ]
-    solver = Solver(TreeBuilder("coins", 1, 2).build(walk))
+    solver = ExactSolver(TreeBuilder("coins", 1, 2).build(walk))
     solver.run(1)
     assert solver.regrets().tolist() == [[-0.25, 0.25]]

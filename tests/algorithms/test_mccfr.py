@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from algorithms.cfr import VARIANTS, Solver
+from algorithms.cfr import VARIANTS
+from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.compiled.nashconv import nash_conv, reach_probabilities
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.mccfr import SAMPLING, SamplingSolver
@@ -16,7 +17,7 @@ from tests.games import KUHN, KUHN3, LEDUC, tree
 def test_the_first_regrets_are_right_on_average(variant, name):
     """Player 0 samples against uniform play first, where exact CFR says what to expect."""
     flat = kuhn_tree() if name == "kuhn" else tree(name)
-    exact = Solver(flat, VARIANTS["cfr-simultaneous"])
+    exact = ExactSolver(flat, VARIANTS["cfr-simultaneous"])
     exact.run(1)
     rows = flat.owner == 0
     runs = 2_000

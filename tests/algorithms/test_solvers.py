@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from algorithms import cfr
-from algorithms.cfr import VARIANTS, Solver
+from algorithms.cfr import VARIANTS
 from algorithms.compiled.cfr import FastSolver
+from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.compiled.nashconv import evaluate_policy, nash_conv
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.mccfr import SAMPLING
@@ -111,7 +112,7 @@ def test_ctrl_c_is_heard_in_the_middle_of_a_run(name):
 def test_solvers_by_name_mode_and_seed():
     assert type(make_solver(TREE)) is FastSolver
     assert make_solver(TREE).variant == VARIANTS["pdcfr+"]
-    assert type(make_solver(TREE, VARIANTS["cfr+"], mode="exact")) is Solver
+    assert type(make_solver(TREE, VARIANTS["cfr+"], mode="exact")) is ExactSolver
     assert make_solver(TREE, "cfr", discounts=(1.5, 0, 2)).variant == VARIANTS["dcfr"]
     averages = []
     for options in ({}, {"seed": 0}, {"seed": 7}, {"variant": "os-mccfr", "seed": 0}):

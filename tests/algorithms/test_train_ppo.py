@@ -18,7 +18,7 @@ import torch
 from sb3_contrib import MaskablePPO
 
 from algorithms import curves, train_ppo
-from algorithms.cfr import Solver
+from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import load_game, openspiel
 from algorithms.policies import load_policy
@@ -473,7 +473,7 @@ def test_other_files_are_no_curves(tmp_path, capsys, text):
 
 def test_curves_are_drawn_beside_what_cfr_reaches(monkeypatch):
     def after(iterations):
-        solver = Solver(KUHN.tree)
+        solver = ExactSolver(KUHN.tree)
         solver.run(iterations)
         return nash_conv(KUHN.tree, solver.average_policy())
 

@@ -23,7 +23,7 @@ from tests.planted_errors import ALGORITHMS, KUHN_CHECKS, QUICK
 
 DOCS = Path(__file__).parents[2] / "docs"
 # These take most of the time, and the error planted below does not concern them.
-SLOW = {"cfr", "cfr+", "lcfr", "dcfr", "fast"}
+SLOW = {"cfr", "cfr+", "lcfr", "dcfr", "fast", "plain"}
 SLOW |= {"selfplay", "policies", "pettingzoo-api", "policy.js"}
 
 

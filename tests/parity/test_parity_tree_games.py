@@ -16,7 +16,7 @@ from algorithms.linear_program import solve_zero_sum
 from algorithms.policies import Policy
 from algorithms.self_play.environments import SelfPlayVecEnv
 from algorithms.solvers import make_solver
-from parity import check, openspiel_measures, policies, tree_games
+from parity import check, openspiel_measures, plain_code, policies, tree_games
 from parity.registry import CheckSettings, Tally, run
 from tests.games import KUHN3, altered
 from tests.planted_errors import TREE_CHECKS, failures, measured
@@ -154,6 +154,11 @@ def swapped_gains(tree, table):
     return SimpleNamespace(gains=nashconv.evaluate_policy(tree, table).gains[::-1])
 
 
+def swapped_values(tree, table):
+    right = nashconv.evaluation(tree, table)
+    return right._replace(values=right.values[::-1])
+
+
 def solution(**changes):
     return {"solve": lambda tree: solve_zero_sum(tree)._replace(**changes)}
 
@@ -167,6 +172,8 @@ PLANTED = [
     ("dcfr", variant("lcfr"), "current_policy"),
     ("fast", variant("cfr-simultaneous"), "iteration 1, current_policy"),
     ("fast", shifted("average_policy"), "leduc_poker, iteration 1, average_policy"),
+    ("plain", variant("cfr-simultaneous"), "kuhn_poker, cfr, iteration 1"),
+    ("plain", {"evaluate": swapped_values}, "leduc_poker, random policy 0: the compiled code has"),
     ("nashconv", zero_where(len(UNIFORM)), "random policy 0: ours has NashConv 0, "),
     ("nashconv", zero_where(LEDUC_INFOSETS), "leduc_poker, policy 0: ours has NashConv 0, "),
     ("nashconv", off("nash_convs", 1e-9), "policy 0 of a batch: ours has"),
@@ -192,6 +199,8 @@ PLANTED_IN_GAME = [
     ("cfr", variant("lcfr"), "iteration 2, average_policy, '0': ours plays 0"),
     ("cfr+", variant("lcfr"), "ours plays"),
     ("fast", {"make": fast_average_differs}, "dcfr, iteration 2"),
+    ("plain", {"evaluate": swapped_values}, "random policy 0: the compiled code has values["),
+    ("plain", variant("cfr-simultaneous"), "cfr, iteration 1"),
     (
         "policies",
         back(from_document=lambda *args: OTHER),
@@ -272,7 +281,7 @@ def test_another_information_state_is_a_mismatch():
 def test_tolerances_are_strict():
     assert (openspiel_measures.EXACT, openspiel_measures.EXACT_PER_CHIP) == (1e-12, 1e-10)
     assert openspiel_measures.ITERATES == 1e-9
-    assert (tree_games.TIE, policies.SINGLE_PRECISION) == (1e-11, 1e-6)
+    assert (plain_code.TIE, policies.SINGLE_PRECISION) == (1e-11, 1e-6)
 
 
 def test_the_command(capsys):

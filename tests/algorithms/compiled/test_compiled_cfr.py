@@ -6,8 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from algorithms.cfr import VARIANTS, Solver
+from algorithms.cfr import VARIANTS
 from algorithms.compiled.cfr import WIDTHS, FastSolver, make_layout
+from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.compiled.nashconv import expected_values, nash_conv, reach_probabilities
 from algorithms.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from tests.games import DICE, KUHN, KUHN3, LEDUC, apart, tree
@@ -40,7 +41,7 @@ def _many_hands():
 
 def pair(flat, variant="cfr", iterations=0):
     """Both solvers of a game, after some iterations."""
-    solvers = Solver(flat, VARIANTS[variant]), FastSolver(flat, VARIANTS[variant])
+    solvers = ExactSolver(flat, VARIANTS[variant]), FastSolver(flat, VARIANTS[variant])
     for solver in solvers:
         solver.run(iterations)
     return solvers
@@ -90,7 +91,7 @@ def test_nash_conv_is_the_same_on_the_way(name, variant):
         right, found = (_measured(solver, flat, iterations) for solver in (exact, fast))
         if abs(found - right) > 0.02 * right + 1e-9:
             assert (name, variant, iterations) in APART
-            others = [Solver(_rough(flat, seed), VARIANTS[variant]) for seed in range(8)]
+            others = [ExactSolver(_rough(flat, seed), VARIANTS[variant]) for seed in range(8)]
             spread = [right, *(_measured(other, flat, iterations) for other in others)]
             assert 0.98 * min(spread) <= found <= 1.02 * max(spread)
 
@@ -136,20 +137,21 @@ def test_more_hands_than_lanes():
 
 @pytest.mark.parametrize("name", [*LANES, "high card"])
 def test_a_layout_is_the_game(name):
-    """Every slot has a cell of its own, and the blocks pay what the terminals pay."""
+    """Every choice has a row and a lane of its own, and products pay what the terminals pay."""
     flat = _many_hands() if name == "high card" else tree(name)
     layout = make_layout(flat)
-    assert len(np.unique(layout.slot_cell)) == flat.num_choices
+    assert len(np.unique(layout.index)) == flat.num_choices
     policy = flat.random(3)
     reach = reach_probabilities(flat, policy)
-    table = np.zeros((layout.positions, layout.width))
-    table.ravel()[layout.slot_cell] = reach[1:]
+    table = np.zeros((layout.num_rows, layout.width))
+    table.ravel()[layout.index] = reach[1:]
     table[: flat.num_players, 0] = 1
-    _, blocks, matrices, _, first_block = layout.arrays
+    first = layout.arrays.first_product
     for player, value in enumerate(expected_values(flat, policy)):
-        own, which, other, *third = blocks[first_block[player] : first_block[player + 1]].T
+        products = layout.arrays.products[first[player] : first[player + 1]]
+        own, which, other, *third = products.T
         rest = np.prod([table[at, 0] for at in third], axis=0)
-        paid = np.einsum("bji,bj->bi", matrices[which], table[other])
+        paid = np.einsum("bji,bj->bi", layout.arrays.matrices[which], table[other])
         idle = flat.terminal_sequence[player] == 0  # hands that end before the player acts
         early = reach[flat.terminal_sequence[:, idle]].prod(axis=0)
         found = ((paid * table[own]).sum(axis=1) * rest).sum()
@@ -209,7 +211,7 @@ def _crossed():
                 yield Visit(4, TERMINAL, action, returns=(pay, -pay))
 
 
-def test_positions_of_different_depths_are_not_taken_for_each_other(monkeypatch):
+def test_rows_of_different_depths_are_not_taken_for_each_other(monkeypatch):
     monkeypatch.setattr("algorithms.compiled.cfr.MIN_DENSITY", 0)  # lanes, whether they pay or not
     flat = TreeBuilder("crossed", 2, 3).build(_crossed())
     assert make_layout(flat).width == 2

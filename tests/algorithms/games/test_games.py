@@ -166,12 +166,12 @@ def test_the_estimate_of_memory_is_near_what_is_used():
     code = (
         "import re, sys; from pathlib import Path\n"
         "from algorithms.games import openspiel, load_game\n"
-        "from algorithms.cfr import Solver\n"
+        "from algorithms.compiled.cfr_exact import ExactSolver\n"
         "status = Path('/proc/self/status')\n"  # the peak of this process alone
         "used = lambda: 1024 * int(re.search(r'VmHWM:\\s+(\\d+)', status.read_text())[1])\n"
-        "Solver(load_game('kuhn').tree).run(1)\n"
+        "ExactSolver(load_game('kuhn').tree).run(1)\n"
         "theirs = openspiel.load_pyspiel('liars_dice(numdice=1,dice_sides=5)')\n"
-        "before = used(); tree = openspiel.openspiel_tree(theirs); Solver(tree).run(1)\n"
+        "before = used(); tree = openspiel.openspiel_tree(theirs); ExactSolver(tree).run(1)\n"
         "sizes = {'nodes': tree.num_nodes, 'infosets': len(tree.keys)}\n"
         "estimate = openspiel.bytes_needed(theirs, **sizes) + sum(map(sys.getsizeof, tree.keys))\n"
         "print((used() - before) / estimate)"

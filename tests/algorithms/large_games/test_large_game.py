@@ -4,7 +4,8 @@ import numpy as np
 import pyspiel
 import pytest
 
-from algorithms.cfr import VARIANTS, Solver
+from algorithms.cfr import VARIANTS
+from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.games import large_game as find_large_game
 from algorithms.large_games import large_game
@@ -153,7 +154,7 @@ def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
     Hex has ties in the first iterations too, unless they begin with random regrets.
     """
     game, (tree, rows) = native(name), tree_of(name)
-    ours, theirs = game.make_solver(VARIANTS[variant]), Solver(tree, VARIANTS[variant])
+    ours, theirs = game.make_solver(VARIANTS[variant]), ExactSolver(tree, VARIANTS[variant])
     if name in HEX:
         regrets = np.random.default_rng(1).random(tree.num_choices)
         theirs._regret[:] = regrets

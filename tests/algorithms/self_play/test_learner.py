@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
 from algorithms.compiled.nashconv import nash_conv, returns_std
 from algorithms.games import load_game
 from algorithms.policies import load_policy
-from algorithms.self_play.advantages import LastStep, SeatRolloutBuffer
+from algorithms.self_play.advantages import UNKNOWN_NODE, LastStep, SeatRolloutBuffer
 from algorithms.self_play.callback import SelfPlay
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.self_play.infoset_policy import InfosetPolicy
@@ -44,7 +44,13 @@ class Scripted:
         acted, returns = self._script[max(self.at - 1, 0)]
         seat = self._script[self.at][0] if self.at < len(self._script) else 0
         paid = np.array([returns or (0.0,) * self._players], np.float32)
-        return LastStep(np.array([acted]), paid, np.array([returns is not None]), np.array([seat]))
+        return LastStep(
+            acted=np.array([acted]),
+            returns=paid,
+            ended=np.array([returns is not None]),
+            seats=np.array([seat]),
+            nodes=np.array([UNKNOWN_NODE]),
+        )
 
 
 def advantages_of(script, values, n_steps, rollouts=1, **options):
