@@ -57,6 +57,8 @@ from algorithms.tree import Tree
 CRITIC_RATE = 0.02
 # Behaviour policies that explore less than this are taken for 0.001: it bounds all weights.
 LEAST_PROBABILITY = 1e-3
+# The length of a hand whose first decisions were not seen: nothing is learned from it.
+BEGUN_UNSEEN = -1
 
 
 class Decisions(NamedTuple):
@@ -75,7 +77,7 @@ class UnfinishedHands(NamedTuple):
     nodes: Int32Array  # (n, D)
     choices: Int32Array  # (n, D)
     probabilities: Float64Array  # (n, D)
-    lengths: Int64Array  # (n,) how many decisions of each hand are stored
+    lengths: Int64Array  # (n,) how many decisions are stored, or BEGUN_UNSEEN
 
 
 class Critic(NamedTuple):
@@ -85,14 +87,14 @@ class Critic(NamedTuple):
     visits: Int64Array  # (N,)
 
 
-def no_hands(tree: Tree, count: int) -> UnfinishedHands:
-    """Storage for `count` hands, none of which has begun."""
+def unseen_hands(tree: Tree, count: int) -> UnfinishedHands:
+    """Storage for `count` hands, in which any number of decisions may have been played."""
     shape = (count, longest_hand(tree))
     return UnfinishedHands(
         nodes=np.zeros(shape, np.int32),
         choices=np.zeros(shape, np.int32),
         probabilities=np.zeros(shape),
-        lengths=np.zeros(count, np.int64),
+        lengths=np.full(count, BEGUN_UNSEEN, np.int64),
     )
 
 
@@ -134,6 +136,10 @@ def add_hands(
     for hand in range(hands):
         for step in range(steps):
             length = unfinished.lengths[hand]
+            if length == BEGUN_UNSEEN:
+                if decisions.ended[step, hand]:
+                    unfinished.lengths[hand] = 0
+                continue
             unfinished.nodes[hand, length] = decisions.nodes[step, hand]
             unfinished.choices[hand, length] = decisions.choices[step, hand]
             probability = max(decisions.probabilities[step, hand], LEAST_PROBABILITY)

@@ -6,6 +6,7 @@ import numpy as np
 
 from algorithms.compiled.jit import compiled
 from algorithms.sampled_regrets import (
+    BEGUN_UNSEEN,
     CRITIC_RATE,
     LEAST_PROBABILITY,
     Critic,
@@ -74,6 +75,10 @@ def _add_hands(
     for hand in range(hands):
         length = unfinished.lengths[hand]
         for step in range(steps):
+            if length == BEGUN_UNSEEN:
+                if decisions.ended[step, hand]:
+                    length = 0
+                continue
             unfinished.nodes[hand, length] = decisions.nodes[step, hand]
             unfinished.choices[hand, length] = decisions.choices[step, hand]
             probability = max(decisions.probabilities[step, hand], LEAST_PROBABILITY)

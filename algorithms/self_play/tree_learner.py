@@ -36,11 +36,12 @@ WARM_UP * u of the run only the critic learns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from algorithms.compiled.nashconv import nash_conv, nash_convs, reach_probabilities, returns_std
@@ -49,11 +50,17 @@ from algorithms.games import Game
 from algorithms.policies import Policy
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import network_table
-from algorithms.sampled_regrets import Decisions, UnfinishedHands, new_critic, no_hands
-from algorithms.self_play.advantages import Rollout, SeatRolloutBuffer
-from algorithms.self_play.learner import ILLEGAL, Given, NetworkMeasure, change_gradient, is_learning
+from algorithms.sampled_regrets import Decisions, new_critic, unseen_hands
+from algorithms.self_play.advantages import UNKNOWN_NODE, SeatRolloutBuffer
+from algorithms.self_play.learner import (
+    ILLEGAL,
+    Given,
+    NetworkMeasure,
+    change_gradient,
+    is_learning,
+)
 from algorithms.self_play.table_policy import TablePolicy
-from algorithms.support.arrays import Float64Array, Int64Array
+from algorithms.support.arrays import Float64Array, IntpArray
 from algorithms.support.errors import UsageError
 from algorithms.tree import Tree
 
@@ -71,18 +78,231 @@ class TreeLearner:
         self, model: Any, game: Game, given: Given, measure: NetworkMeasure | None
     ) -> None:
         del measure  # on a tree NashConv is exact
+        tree = game.tree
+        exploration = given["exploration"]
         self._model = model
         self._game = game
-        self._tree = game.tree
-        exploration = given["exploration"]
+        self._tree = tree
         self._exploration = EXPLORATION if exploration is None else exploration
-        self._policy = self._tree.uniform()[self._tree.legal]  # (C,) sigma
-        self._regret = np.zeros(self._tree.num_choices)  # R
-        self._latest = np.zeros(self._tree.num_choices)  # r
-        self._critic = new_critic(self._tree)
-        self._unfinished: UnfinishedHands = no_hands(self._tree, model.n_envs)
+        self._policy = tree.uniform()[tree.legal]  # (C,) sigma
+        self._regret = np.zeros(tree.num_choices)  # (C,) R
+        self._latest = np.zeros(tree.num_choices)  # (C,) r
+        self._critic = new_critic(tree)
+        self._unfinished = unseen_hands(tree, model.n_envs)
+        self._resumed = False  # whether the hands in the environment are those in `_unfinished`
         self._updates = 0
-        self._critic_alone_until = -1  # decisions, of the model
-        self._average = AveragePolicy(self._tree)
-        # The action ID's place among the legal actions, (I, A).
-        self._place = np.cumsum(self._tree.legal, axis=1) - 1
+        self._rollouts_of_critic = 0  # rollouts left from which only the critic learns
+        self._average = AveragePolicy(tree)
+        self._place = np.cumsum(tree.legal, axis=1) - 1  # (I, A) of an action among the legal ones
+        self._infosets_of_decisions: IntpArray = np.zeros(0, np.intp)
+        self._start_policy: Float64Array | None = self._policy_of_model()
+
+    def _policy_of_model(self) -> Float64Array | None:
+        """The policy of a stock model `(I, A)`; None for a table, which has no policy yet."""
+        if isinstance(self._model.policy, TablePolicy):
+            return None
+        table: Float64Array = network_table(actor_of(self._model.policy), self._game)
+        return table
+
+    @property
+    def last(self) -> Float64Array:
+        """The policy that is learned, or what a stock network plays instead: `(I, A)`."""
+        of_model = self._policy_of_model()
+        return self._tree.table_of(self._policy) if of_model is None else of_model
+
+    @property
+    def average(self) -> Float64Array:
+        """The average policy, `(I, A)`."""
+        return self._average.table
+
+    @property
+    def last_policy(self) -> Policy:
+        """The policy that is learned, or what a stock network plays instead."""
+        return Policy(self._game, self.last)
+
+    @property
+    def average_policy(self) -> Policy:
+        """The average of the policies so far."""
+        return Policy(self._game, self.average)
+
+    @property
+    def behaviour(self) -> Float64Array:
+        """What should be played: the policy that is learned, with exploration. `(I, A)`."""
+        policy = self._tree.table_of(self._policy)
+        return (1 - self._exploration) * policy + self._exploration * self._tree.uniform()
+
+    def measures(self) -> tuple[float, float]:
+        """NashConv of the last policy and of the average."""
+        both = np.stack([self.last, self.average])
+        last, average = nash_convs(self._tree, both).tolist()
+        return last, average
+
+    def start_from(self, table: Float64Array) -> None:
+        """Let the next `start` begin with a policy `(I, A)`."""
+        self._start_policy = table
+
+    def start(self, total_steps: int) -> None:
+        """Prepare a `learn` of this number of decisions."""
+        if not self._resumed:
+            self._unfinished = unseen_hands(self._tree, self._model.n_envs)
+        self._resumed = False
+        if self._start_policy is not None:
+            self._begin_with(self._start_policy, total_steps)
+            self._start_policy = None
+
+    def _begin_with(self, table: Float64Array, total_steps: int) -> None:
+        """Set the regrets that a policy to start from is worth."""
+        tree = self._tree
+        uniform = tree.uniform()
+        worth = 1 - nash_conv(tree, table) / max(nash_conv(tree, uniform), 1e-300)
+        if worth <= 0:
+            return
+        sigma = returns_std(tree, uniform)
+        scale = START_WEIGHT * worth * total_steps * sigma * others_reach(tree, table)  # (I,)
+        self._policy = table[tree.legal]
+        self._regret = (scale[:, np.newaxis] * table)[tree.legal]
+        rollouts = total_steps / (self._model.n_envs * self._model.n_steps)
+        self._rollouts_of_critic = round(WARM_UP * worth * rollouts)
+
+    def before_rollout(self, progress: float) -> float:
+        """Tell a table what to play; return PPO's entropy coefficient, which is 0."""
+        if isinstance(self._model.policy, TablePolicy):
+            self._model.policy.set_table(self.behaviour)
+        return 0.0
+
+    def after_rollout(self, buffer: SeatRolloutBuffer) -> None:
+        """Learn from a rollout."""
+        tree = self._tree
+        rollout = buffer.rollout
+        if (rollout.nodes == UNKNOWN_NODE).any():
+            raise UsageError("hands that are not played on the game's tree: want on='tree'")
+        infosets = tree.infoset[rollout.nodes]  # (T, n)
+        actions = rollout.actions.astype(np.intp)
+        decisions = Decisions(
+            nodes=rollout.nodes,
+            choices=(tree.first_choice[infosets] + self._place[infosets, actions]).astype(np.int32),
+            probabilities=np.exp(rollout.log_probs.astype(np.float64)),
+            ended=rollout.ended,
+            returns=rollout.returns,
+        )
+        add_hands(tree, self._policy, decisions, self._unfinished, self._critic, self._latest)
+        if self._rollouts_of_critic:
+            self._rollouts_of_critic -= 1
+            self._latest[:] = 0
+        else:
+            player = self._updates % tree.num_players
+            match_regrets(tree, player, self._regret, self._latest, self._policy)
+            self._updates += 1
+        if not isinstance(self._model.policy, TablePolicy):
+            # Decisions that were carried over from the last rollout get the number -1.
+            self._infosets_of_decisions = buffer.flattened(infosets + 1).flatten() - 1
+
+    @contextmanager
+    def changed_gradients(self) -> Iterator[None]:
+        """Fit a stock network to what should be played, inside the block."""
+        if isinstance(self._model.policy, TablePolicy):
+            yield
+            return
+        targets = torch.from_numpy(self.behaviour).float().to(self._model.device)
+
+        def towards_targets(module: Any, inputs: Any, logits: torch.Tensor) -> None:
+            if is_learning(self._model, logits):
+                change_gradient(logits, self._cross_entropy_gradient(logits.detach(), targets))
+
+        hook = self._model.policy.action_net.register_forward_hook(towards_targets)
+        try:
+            yield
+        finally:
+            hook.remove()
+
+    def _cross_entropy_gradient(
+        self, logits: torch.Tensor, targets: torch.Tensor
+    ) -> Callable[[torch.Tensor], torch.Tensor]:
+        """A function that replaces PPO's gradient of the latest batch's logits `(b, A)`.
+
+        `targets` `(I, A)` are the probabilities to be played.
+        """
+        buffer = self._model.rollout_buffer
+        infosets = torch.from_numpy(self._infosets_of_decisions[buffer.batch_indices])
+        infosets = infosets.to(logits.device)
+        known = (infosets >= 0).unsqueeze(1)
+        legal = torch.as_tensor(buffer.batch.action_masks).to(logits.device) > 0
+        policy = logits.masked_fill(~legal.reshape(logits.shape), ILLEGAL).softmax(dim=1)
+        difference = policy - targets[infosets.clamp(min=0)]
+        gradient = torch.where(known, difference, 0.0) / len(logits)
+        return lambda of_ppo: gradient.to(of_ppo.dtype)
+
+    def add_to_average(self) -> None:
+        """Add the policy that is learned to the average."""
+        self._average.add(self._tree.table_of(self._policy))
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that later updates depend on."""
+        arrays = {name: torch.from_numpy(array) for name, array in self._arrays().items()}
+        return {
+            "arrays": arrays,
+            "updates": self._updates,
+            "rollouts_of_critic": self._rollouts_of_critic,
+            "policies": self._average.count,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from a state of `get_state`."""
+        for name, array in self._arrays().items():
+            array[...] = state["arrays"][name].numpy()
+        self._updates = state["updates"]
+        self._rollouts_of_critic = state["rollouts_of_critic"]
+        self._average.count = state["policies"]
+        self._resumed = True
+        self._start_policy = None
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of the state, by name; changing them changes the learner."""
+        return {
+            "policy": self._policy,
+            "regret": self._regret,
+            "latest": self._latest,
+            "average": self._average.total,
+            **{f"critic_{name}": array for name, array in self._critic._asdict().items()},
+            **{f"hands_{name}": array for name, array in self._unfinished._asdict().items()},
+        }
+
+
+class AveragePolicy:
+    """The average of policies `(I, A)`, the t-th with weight t^2, by the reach of their owners.
+
+    Attributes:
+        total: the numerator of the module's equation, `(I, A)`.
+        count: number of policies in it.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self.total = np.zeros(tree.legal.shape)
+        self.count = 0
+
+    def add(self, table: Float64Array) -> None:
+        """Add the next policy `(I, A)`."""
+        self.count += 1
+        own_reach = reach_probabilities(self._tree, table)[self._tree.parent_sequence]  # (I,)
+        self.total += self.count**2 * own_reach[:, np.newaxis] * table
+
+    @property
+    def table(self) -> Float64Array:
+        """The average, `(I, A)`; uniform where no policy ever arrives."""
+        weights = self.total.sum(axis=1, keepdims=True)
+        average = self.total / np.where(weights > 0, weights, 1)
+        return np.where(weights > 0, average, self._tree.uniform())
+
+
+def others_reach(tree: Tree, table: Float64Array) -> Float64Array:
+    """The probability that chance and the other players arrive at each information set: `(I,)`."""
+    reach_of_sequence = reach_probabilities(tree, table)  # (C + 1,)
+    nodes = tree.members  # (decision nodes,) by information set
+    owner = tree.owner[tree.infoset[nodes]]
+    reach = tree.chance_reach[nodes].copy()
+    for player in range(tree.num_players):
+        of_player = reach_of_sequence[tree.sequence[player, nodes]]
+        reach *= np.where(owner == player, 1.0, of_player)
+    sums: Float64Array = np.add.reduceat(reach, tree.first_member[:-1])
+    return sums
