@@ -132,6 +132,13 @@ class ActionValues:
     beliefs: Float64Array  # (decision nodes,) in the order of the nodes
 
 
+class InfosetValues(NamedTuple):
+    """What information sets are worth to their owners when everybody follows a policy."""
+
+    values: Float64Array  # (I,) the owner's expected return; 0 where the hand never arrives
+    reach: Float64Array  # (I,) the probability that a hand arrives
+
+
 # The equations.
 
 
@@ -202,6 +209,38 @@ def action_values(tree: Tree, policy: npt.ArrayLike) -> ActionValues:
     return action_values_from(tree, policy, evaluation(tree, policy))
 
 
+def infoset_values(tree: Tree, policy: npt.ArrayLike) -> InfosetValues:
+    """What information sets are worth to their owners under a joint policy `(I, A)`."""
+    reach = reach_probabilities(tree, policy)
+    # Each player's return times the probability of its end: (P, Z).
+    ends = reach[tree.terminal_sequence].prod(axis=0)
+    won_at_ends = tree.terminal_payoff * ends
+    won = np.zeros(len(tree.keys))
+    for player in range(tree.num_players):
+        # What is won after each of the player's sequences, from the last ones to the first.
+        by_sequence = np.bincount(
+            tree.terminal_sequence[player], won_at_ends[player], tree.num_choices + 1
+        )
+        for infoset in np.flatnonzero(tree.owner == player)[::-1]:
+            first, end = tree.first_choice[infoset : infoset + 2]
+            won[infoset] = by_sequence[first + 1 : end + 1].sum()
+            by_sequence[tree.parent_sequence[infoset]] += won[infoset]
+
+    arrivals = _arrivals(tree, reach)
+    values = np.divide(won, arrivals, out=np.zeros_like(won), where=arrivals > 0)
+    return InfosetValues(values=values, reach=arrivals)
+
+
+def _arrivals(tree: Tree, reach: Float64Array) -> Float64Array:
+    """The probability that a hand arrives at each information set: the sum over its nodes, `(I,)`.
+
+    `reach` `(C + 1,)` are the sequences' probabilities.
+    """
+    nodes = tree.members
+    node_reach = tree.chance_reach[nodes] * reach[tree.sequence[:, nodes]].prod(axis=0)
+    return np.asarray(np.bincount(tree.infoset[nodes], node_reach, len(tree.keys)), np.float64)
+
+
 def returns_std(tree: Tree, policy: npt.ArrayLike) -> float:
     """The standard deviation of a player's return in a hand under `(I, A)`, over all players."""
     return returns_std_from(tree, reach_probabilities(tree, policy))
@@ -236,17 +275,12 @@ def largest_losses(tree: Tree, table: Float64Array, found: Evaluation) -> tuple[
     own_reach = found.reach[tree.parent_sequence]  # (I,)
     lost = own_reach * np.bincount(infosets, regrets)  # (I,)
 
-    # How often a hand arrives: the sum over an information set's nodes.
-    nodes = tree.members
-    node_reach = tree.chance_reach[nodes] * found.reach[tree.sequence[:, nodes]].prod(axis=0)
-    arrivals = np.bincount(tree.infoset[nodes], node_reach)  # (I,)
-
     above_rounding = np.flatnonzero(lost > NO_LOSS)
     largest_first = above_rounding[np.argsort(-lost[above_rounding], kind="stable")]
     columns: dict[str, npt.NDArray[Any]] = {
         "player": tree.owner,
         "infoset": np.arange(len(tree.keys)),
-        "reach": arrivals,
+        "reach": _arrivals(tree, found.reach),
         "played": table.argmax(axis=1),
         "probability": table.max(axis=1),
         "best": best_responses(tree, found.choice_values),

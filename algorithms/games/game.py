@@ -33,9 +33,16 @@ import numpy as np
 
 from algorithms.cfr import Variant
 from algorithms.large_games.solver import Tables
-from algorithms.nashconv import Measure
+from algorithms.nashconv import InfosetValues, Measure
 from algorithms.solvers import DEFAULT_VARIANT, AnySolver
-from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int32Array
+from algorithms.support.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int32Array,
+    IntpArray,
+)
 from kuhn_bridge.errors import GameError
 
 if TYPE_CHECKING:
@@ -75,6 +82,14 @@ class Row(NamedTuple):
     player: int
     actions: tuple[int, ...]  # the legal ones
     probabilities: tuple[float, ...]  # of the legal ones
+
+
+class PolicyRows(NamedTuple):
+    """A policy at n information sets, and what a network sees there."""
+
+    inputs: Float32Array  # (n, size)
+    probabilities: Float64Array | Float32Array  # (n, A)
+    legal: BoolArray  # (n, A)
 
 
 class GameSize(NamedTuple):
@@ -225,6 +240,26 @@ class Game(ABC):
     def seat_policy(self, table: Table) -> SeatPolicy:
         """What plays a seat by a table, in the form that the game's hands are played with."""
         self._raise_no_measure()
+
+    def own_reach(self, table: Table) -> Float64Array:
+        """Each information set's reach probability by its owner's own actions: `(n,)`.
+
+        Here information sets have one numbering for all players: that of the tree, or player 0's
+        first and then player 1's.
+        """
+        self._raise_no_measure()
+
+    def policy_rows(self, table: Table, infosets: IntpArray) -> PolicyRows:
+        """A table at information sets `(n,)`, numbered as by `own_reach`, for a network to fit.
+
+        A `GameError` if networks cannot tell information sets apart.
+        """
+        self._raise_no_measure()
+
+    def infoset_values(self, table: Table) -> InfosetValues | None:
+        """What information sets, numbered as by `own_reach`, are worth; None if not known."""
+        del table
+        return None
 
     # Actions and policies as users write them
 
@@ -394,6 +429,14 @@ class ExactGame(Game):
     @abstractmethod
     def pure(self, actions: Actions) -> Table:
         """The table that always plays these actions, one per information set."""
+
+    @abstractmethod
+    def own_reach(self, table: Table) -> Float64Array:
+        """Each information set's reach probability by its owner's own actions: `(n,)`."""
+
+    @abstractmethod
+    def policy_rows(self, table: Table, infosets: IntpArray) -> PolicyRows:
+        """A table at information sets `(n,)`, numbered as by `own_reach`, for a network to fit."""
 
     @abstractmethod
     def infoset_label(self, infoset: int, player: int = 0) -> str:

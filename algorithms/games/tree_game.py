@@ -12,7 +12,7 @@ import numpy as np
 
 from algorithms import solvers
 from algorithms.cfr import Variant
-from algorithms.compiled.nashconv import evaluate_policy
+from algorithms.compiled.nashconv import evaluate_policy, reach_probabilities
 from algorithms.games.efg_writer import write_efg
 from algorithms.games.game import (
     Actions,
@@ -20,6 +20,7 @@ from algorithms.games.game import (
     ExactGame,
     ExampleInputs,
     GameSize,
+    PolicyRows,
     PyspielGame,
     Row,
     SeatPolicy,
@@ -27,8 +28,8 @@ from algorithms.games.game import (
     Table,
     one_table,
 )
-from algorithms.nashconv import ROW_SUM_TOLERANCE, Measure
-from algorithms.support.arrays import Float32Array, Float64Array
+from algorithms.nashconv import ROW_SUM_TOLERANCE, InfosetValues, Measure, infoset_values
+from algorithms.support.arrays import Float32Array, Float64Array, IntpArray
 from algorithms.support.errors import UsageError
 from algorithms.tree import Tree
 from kuhn_bridge.errors import GameError, PolicyError, short_repr
@@ -177,6 +178,22 @@ class TreeGame(ExactGame):
     def seat_policy(self, table: Table) -> SeatPolicy:
         """The table itself: hands are played on the tree."""
         return one_table(table)
+
+    def own_reach(self, table: Table) -> Float64Array:
+        """Each information set's reach probability by its owner's own actions: `(I,)`."""
+        return reach_probabilities(self.tree, one_table(table))[self.tree.parent_sequence]
+
+    def policy_rows(self, table: Table, infosets: IntpArray) -> PolicyRows:
+        """A table at information sets `(n,)`, and what a network sees there."""
+        return PolicyRows(
+            inputs=self.network_inputs()[infosets],
+            probabilities=one_table(table)[infosets],
+            legal=self.tree.legal[infosets],
+        )
+
+    def infoset_values(self, table: Table) -> InfosetValues:
+        """What information sets are worth to their owners under a table `(I, A)`."""
+        return infoset_values(self.tree, one_table(table))
 
     def measures_curve(self, points: int) -> bool:
         """Always: one measure takes less than a rollout."""

@@ -16,6 +16,7 @@ from algorithms.games.game import (
     Actions,
     ExactGame,
     GameSize,
+    PolicyRows,
     Row,
     StatePolicy,
     Table,
@@ -24,7 +25,14 @@ from algorithms.games.game import (
 from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.nashconv import NO_LOSS, Loss, Measure
 from algorithms.solvers import DEFAULT_VARIANT
-from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
+from algorithms.support.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    IntpArray,
+)
 from kuhn_bridge.errors import GameError, PolicyError
 
 ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 1
@@ -58,6 +66,21 @@ class LargeExactGame(ExactGame):
     @abstractmethod
     def tensors(self, player: int, start: int, stop: int) -> Float32Array:
         """OpenSpiel's information state tensors of those: `(n, observation_size)`."""
+
+    def legal_at(self, player: int, infosets: Int64Array) -> BoolArray:
+        """Which actions are legal at information sets `(n,)`: `(n, A)`."""
+        rows = [self.legal(player, infoset, infoset + 1) for infoset in infosets.tolist()]
+        return np.concatenate(rows)
+
+    def tensors_at(self, player: int, infosets: Int64Array) -> Float32Array:
+        """OpenSpiel's information state tensors of information sets `(n,)`: `(n, size)`."""
+        rows = [self.tensors(player, infoset, infoset + 1) for infoset in infosets.tolist()]
+        return np.concatenate(rows)
+
+    def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
+        """Each information set's reach probability by its owner's own actions: `(I_p,)` each."""
+        del tables
+        raise GameError(f"{self.name}: reach probabilities of a policy are not known")
 
     @abstractmethod
     def find_infosets(self, player: int, tensors: Float32Array) -> Int64Array:
@@ -141,6 +164,29 @@ class LargeExactGame(ExactGame):
             return found
 
         return probabilities
+
+    def own_reach(self, table: Table) -> Float64Array:
+        """Each information set's reach probability by its owner's own actions: `(I_0 + I_1,)`."""
+        return np.concatenate(self._own_reach(require_tables(per_player(table), self._shapes)))
+
+    def policy_rows(self, table: Table, infosets: IntpArray) -> PolicyRows:
+        """Tables at information sets `(n,)`, player 0's before player 1's, in ascending order."""
+        seats = np.eye(self.num_players, dtype=np.float32)
+        inputs = np.empty((len(infosets), self.observation_size + self.num_players), np.float32)
+        probabilities = np.empty((len(infosets), self.num_actions), np.float32)
+        legal = np.empty((len(infosets), self.num_actions), np.bool_)
+        first = 0  # information set of the player, in the numbering of both
+        for player, rows in enumerate(per_player(table)):
+            begin, end = np.searchsorted(infosets, [first, first + len(rows)])
+            own = infosets[begin:end] - first
+            if len(own):
+                inputs[begin:end] = np.hstack(
+                    [self.tensors_at(player, own), seats[[player]].repeat(len(own), axis=0)]
+                )
+                probabilities[begin:end] = rows[own]
+                legal[begin:end] = self.legal_at(player, own)
+            first += len(rows)
+        return PolicyRows(inputs=inputs, probabilities=probabilities, legal=legal)
 
     def measures_curve(self, points: int) -> bool:
         """If any points are wanted: each takes seconds to minutes."""

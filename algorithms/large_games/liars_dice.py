@@ -152,6 +152,33 @@ def ranges(rules: Rules, tables: Tables, code: int) -> Float64Array:
     return reach
 
 
+def own_reach(rules: Rules, tables: Tables) -> tuple[Float64Array, ...]:
+    """Each information set's reach probability by its owner's own actions: `(I_p,)` each.
+
+    It is that at the player's state before, times the probability of the bid made there: of a code
+    the lowest one is the other player's last bid, and the next one the player's own.
+    """
+    bids = len(rules.quantity)
+    n = len(rules.chance)
+    indices = np.arange(1 << (bids - 1))
+    found = []
+    for player, table in enumerate(tables):
+        by_state = table.reshape(len(indices), n, bids + 1)
+        reach = np.ones((len(indices), n))
+        codes = public_codes(player, indices)
+        depths = np.bitwise_count(codes)
+        for depth in range(player + 2, bids + 1, 2):
+            later = codes[depths == depth]
+            without_last = later & (later - 1)
+            before = without_last & (without_last - 1)
+            bid = bids - 1 - np.bitwise_count((without_last ^ before) - 1).astype(np.int64)
+            # (states, n): of each private state.
+            probability = by_state[before >> 1, :, bid]
+            reach[later >> 1] = reach[before >> 1] * probability
+        found.append(reach.reshape(-1))
+    return tuple(found)
+
+
 class _Stack(NamedTuple):
     """The public states from the first to the current one, by depth, as vectors over rolls.
 
@@ -511,11 +538,18 @@ class LiarsDice(LargeExactGame):
 
     def legal(self, player: int, start: int, stop: int) -> BoolArray:
         """Which actions are legal at information sets `start` to `stop - 1`: `(m, A)`."""
-        return legal_actions(self.rules, self._codes(player, np.arange(start, stop)))
+        return self.legal_at(player, np.arange(start, stop))
+
+    def legal_at(self, player: int, infosets: Int64Array) -> BoolArray:
+        """Which actions are legal at information sets `(m,)`: `(m, A)`."""
+        return legal_actions(self.rules, self._codes(player, infosets))
 
     def tensors(self, player: int, start: int, stop: int) -> Float32Array:
         """OpenSpiel's information state tensors of those: `(m, observation_size)`."""
-        infosets = np.arange(start, stop)
+        return self.tensors_at(player, np.arange(start, stop))
+
+    def tensors_at(self, player: int, infosets: Int64Array) -> Float32Array:
+        """OpenSpiel's information state tensors of information sets `(m,)`: `(m, size)`."""
         seen = np.zeros((len(infosets), self.observation_size), np.float32)
         seen[:, player] = 1
         seen[:, 2 : self._dice_end] = self._dice_in[infosets % len(self._dice_in)]
@@ -544,6 +578,9 @@ class LiarsDice(LargeExactGame):
 
     def _measure(self, tables: Tables) -> Measure:
         return evaluate(self.rules, tables)
+
+    def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
+        return own_reach(self.rules, tables)
 
     def _make_solver(self, variant: Variant) -> LiarsDiceSolver:
         return LiarsDiceSolver(self.rules, variant)

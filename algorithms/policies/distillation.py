@@ -26,11 +26,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, IntpArray
+from algorithms.games.game import Game, PolicyRows, Table
+from algorithms.support.arrays import BoolArray, Float64Array, IntpArray
 from algorithms.support.progress import Advance
 
 LEARNING_RATE = 4e-3
 POINTS = 25  # how often the network is measured
+READ_AT_A_TIME = 2**16  # information sets of a large game
+MAX_NUMBERS = 2**26  # of inputs that are kept in memory: 256 MiB
 ILLEGAL = -1e9  # is added to the logits of illegal actions
 
 
@@ -47,6 +50,7 @@ class Source(Protocol):
     """The policy to which a network is fitted, as batches of information sets."""
 
     num_infosets: int
+    num_inputs: int  # of the network
 
     def draw(self, random: np.random.Generator, size: int) -> Batch:
         """Information sets in proportion to the square root of their weights."""
@@ -95,22 +99,19 @@ class StratifiedSampler:
 class TableSource:
     """A policy with one row per information set, all of them in memory."""
 
-    def __init__(
-        self, inputs: Float32Array, table: Float64Array, legal: BoolArray, weights: Float64Array
-    ) -> None:
+    def __init__(self, rows: PolicyRows, weights: Float64Array) -> None:
         # Only information sets where something is decided, and where their owner goes, matter.
-        used = np.flatnonzero((weights > 0) & (legal.sum(axis=1) > 1))
+        used = np.flatnonzero((weights > 0) & (rows.legal.sum(axis=1) > 1))
         if len(used) == 0:
             used = np.flatnonzero(weights > 0)
         self.num_infosets = len(used)
+        self.num_inputs = rows.inputs.shape[1]
         roots = np.sqrt(weights[used])
         self._sampler = StratifiedSampler(roots)
-        self._inputs = torch.from_numpy(np.array(inputs[used], np.float32))
-        self._policy = torch.from_numpy(np.array(table[used], np.float32))
-        self._mask = torch.from_numpy(np.where(legal[used], 0, ILLEGAL).astype(np.float32))
-        # Divided by the mean of a draw, so that the steps of all games are about as long.
-        mean = float((roots * roots).sum() / roots.sum())
-        self._weights = torch.from_numpy((roots / mean).astype(np.float32))
+        self._inputs = torch.from_numpy(np.array(rows.inputs[used], np.float32))
+        self._policy = torch.from_numpy(np.array(rows.probabilities[used], np.float32))
+        self._mask = mask_of(rows.legal[used])
+        self._weights = loss_weights(roots)
 
     def draw(self, random: np.random.Generator, size: int) -> Batch:
         """Information sets in proportion to the square root of their weights."""
@@ -123,43 +124,69 @@ class TableSource:
         )
 
 
-def fit_network(  # noqa: PLR0913  # options by name
-    actor: nn.Module,
-    inputs: Float32Array,
-    table: Float64Array,
-    legal: BoolArray,
-    weights: Float64Array,
-    *,
-    steps: int | None = None,
-    batch_size: int | None = None,
-    seed: int = 0,
-    measure: Callable[[], float] | None = None,
-    progress: Advance | None = None,
-) -> Fit:
-    """Fit a network, float32 `(n, size)` -> logits `(n, A)`, to a table; it is changed in place.
+class GameSource:
+    """A policy of a large game, whose rows are made when they are drawn, many batches at a time."""
 
-    Args:
-        actor: network whose parameters are fitted, starting from what they are.
-        inputs: what the network sees at each information set: `(I, size)`.
-        table: policy to be played there: `(I, A)`.
-        legal: which actions are legal there: `(I, A)`.
-        weights: reach probability of each information set by its owner's own actions: `(I,)`.
-        steps: number of optimizer's steps; by default `default_steps`.
-        batch_size: number of information sets per step; by default `default_batch_size`.
-        seed: random seed of the draws.
-        measure: NashConv of the network as it is now; the best one that was measured is kept.
-        progress: called with the number of steps so far and a note.
-    """
-    source = TableSource(inputs, table, legal, weights)
-    return fit(
-        actor,
-        source,
-        steps=steps,
-        batch_size=batch_size,
-        seed=seed,
-        measure=measure,
-        progress=progress,
-    )
+    def __init__(self, game: Game, table: Table, weights: Float64Array) -> None:
+        self._game = game
+        self._table = table
+        roots = np.sqrt(weights)
+        for start in range(0, len(roots), READ_AT_A_TIME):
+            infosets = np.arange(start, min(start + READ_AT_A_TIME, len(roots)))
+            infosets = infosets[roots[infosets] > 0]
+            rows = game.policy_rows(table, infosets)
+            roots[infosets[rows.legal.sum(axis=1) == 1]] = 0
+        self.num_inputs = rows.inputs.shape[1]
+        self.num_infosets = int(np.count_nonzero(roots))
+        self._sampler = StratifiedSampler(roots)
+        self._weights = loss_weights(roots)
+        self._drawn: list[Batch] = []
+
+    def draw(self, random: np.random.Generator, size: int) -> Batch:
+        """Information sets in proportion to the square root of their weights."""
+        if not self._drawn or len(self._drawn[-1].inputs) != size:
+            self._drawn = self._draw_batches(random, size)
+        return self._drawn.pop()
+
+    def _draw_batches(self, random: np.random.Generator, size: int) -> list[Batch]:
+        """Batches of one large draw: of its shares in order, batch k of n has k, k + n, ..."""
+        count = max(1, READ_AT_A_TIME // size)
+        drawn = self._sampler.draw(random, count * size)
+        rows = self._game.policy_rows(self._table, drawn)
+        inputs = torch.from_numpy(np.asarray(rows.inputs, np.float32))
+        policy = torch.from_numpy(np.asarray(rows.probabilities, np.float32))
+        mask = mask_of(rows.legal)
+        weights = self._weights[torch.from_numpy(drawn)]
+        return [
+            Batch(
+                inputs=inputs[batch::count],
+                policy=policy[batch::count],
+                mask=mask[batch::count],
+                weights=weights[batch::count],
+            )
+            for batch in range(count)
+        ]
+
+
+def mask_of(legal: BoolArray) -> torch.Tensor:
+    """What is added to logits: 0 where an action is legal, else `ILLEGAL`; float32 `(n, A)`."""
+    return torch.from_numpy(np.where(legal, np.float32(0), np.float32(ILLEGAL)))
+
+
+def loss_weights(roots: Float64Array) -> torch.Tensor:
+    """Square roots of weights, divided by the mean of a draw, so all games' steps are as long."""
+    mean = float((roots * roots).sum() / roots.sum())
+    return torch.from_numpy((roots / mean).astype(np.float32))
+
+
+def make_source(game: Game, table: Table) -> Source:
+    """The information sets of a table, in memory if they fit."""
+    weights = game.own_reach(table)
+    reached = np.flatnonzero(weights > 0)
+    size = game.policy_rows(table, reached[:1]).inputs.shape[1]
+    if len(reached) * size > MAX_NUMBERS:
+        return GameSource(game, table, weights)
+    return TableSource(game.policy_rows(table, reached), weights[reached])
 
 
 def fit(  # noqa: PLR0913  # options by name
@@ -173,9 +200,19 @@ def fit(  # noqa: PLR0913  # options by name
     points: int = POINTS,
     progress: Advance | None = None,
 ) -> Fit:
-    """Fit a network to batches of a source, as `fit_network` does; Ctrl-C ends the fit early.
+    """Fit a network, float32 `(n, size)` -> logits `(n, A)`, to batches of a source, in place.
 
-    The network is measured `points` times, the last time after the last step.
+    Ctrl-C ends the fit early.
+
+    Args:
+        actor: network whose parameters are fitted, starting from what they are.
+        source: information sets, and the policy to be played there.
+        steps: number of optimizer's steps; by default `default_steps`.
+        batch_size: number of information sets per step; by default `default_batch_size`.
+        seed: random seed of the draws.
+        measure: NashConv of the network as it is now; the best one that was measured is kept.
+        points: number of measures; the last one is after the last step.
+        progress: called with the number of steps so far and a note.
     """
     if steps is None:
         steps = default_steps(source.num_infosets)

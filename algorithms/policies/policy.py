@@ -29,13 +29,16 @@ from algorithms.policies import json_files, npz_files, openspiel_policies
 from algorithms.policies.network import Network, Output, as_network, uniform_network
 from algorithms.support import budget
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
+from algorithms.support.files import require_writable
 from algorithms.support.progress import Advance
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import as_seed
 
 if TYPE_CHECKING:
     from algorithms.lower_bound import LowerBound
+    from algorithms.policies.distilled_policy import DistilledPolicy
 
+_NETWORK_FILES = (".zip", ".onnx")
 _WRITERS = {".json": json_files.write, ".npz": npz_files.write}
 
 
@@ -214,6 +217,30 @@ class Policy:
             progress=progress,
         )
 
+    def distil(
+        self,
+        *,
+        width: int = 128,
+        steps: int | None = None,
+        seed: int = 0,
+        progress: Advance | None = None,
+    ) -> DistilledPolicy:
+        """A network with two hidden layers that plays this policy as well as it can.
+
+        The result has NashConv before and after, and `save("model.zip")` or `save("model.onnx")`.
+        Ctrl-C keeps the best network so far.
+
+        Args:
+            width: units of each hidden layer.
+            steps: number of optimizer's steps; by default it follows from the number of information
+                sets.
+            seed: random seed; equal seeds give equal networks.
+            progress: function that is called with the number of steps so far and a note.
+        """
+        from algorithms.policies.distilled_policy import distil
+
+        return distil(self, width=width, steps=steps, seed=seed, progress=progress)
+
     # Other forms
 
     def to_openspiel(self) -> Any:
@@ -225,10 +252,15 @@ class Policy:
         return json_files.document_of(self.game, self.table)
 
     def save(self, path: str | Path) -> None:
-        """Write a file that `load_policy` reads back exactly, whole or not at all.
+        """Write a file that `load_policy` reads back, whole or not at all.
 
-        Games with a tree write `.json`, large games that are measured exactly `.npz`.
+        A table is written exactly: in games with a tree as `.json`, in large games that are
+        measured exactly as `.npz`. A `.zip` for SB3 or an `.onnx` file has a network: the policy's
+        own, or one of 2 x 128 that is fitted to it (`distil`).
         """
+        if Path(path).suffix in _NETWORK_FILES:
+            self._save_network(path)
+            return
         suffix = self.game.policy_file
         if suffix is None:
             raise PolicyError(
@@ -236,8 +268,16 @@ class Policy:
                 "policy.onnx that it was loaded from"
             )
         if Path(path).suffix != suffix:
-            raise PolicyError(f"{path}: a policy of {self.game.name} is written as {suffix}")
+            raise PolicyError(
+                f"{path}: a policy of {self.game.name} is written as {suffix}, or as a network in "
+                ".zip or .onnx"
+            )
         _WRITERS[suffix](path, self.game, self.table)
+
+    def _save_network(self, path: str | Path) -> None:
+        """Write a `.zip` or an `.onnx` file of a network that is fitted to the policy."""
+        require_writable(path)
+        self.distil().save(path)
 
     def __getitem__(self, key: str | tuple[int, str]) -> dict[Any, float]:
         """The legal actions and their probabilities at an information state, e.g. `policy["2pb"]`.

@@ -111,15 +111,15 @@ class Recorder:
         self.cpu_seconds += self._since.cpu_time - before.cpu_time
 
 
-class _Clocks(NamedTuple):
+class Clocks(NamedTuple):
     """The time and this process's CPU time, in seconds."""
 
     time: float
     cpu_time: float
 
 
-def _now() -> _Clocks:
-    return _Clocks(time.perf_counter(), time.process_time())
+def _now() -> Clocks:
+    return Clocks(time.perf_counter(), time.process_time())
 
 
 def to_csv(curve: Curve, measure: str = COLUMNS[2]) -> str:

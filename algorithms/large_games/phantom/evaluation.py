@@ -136,7 +136,7 @@ class Evaluator:
     def infoset_reach(self, player: int, infoset: int) -> float:
         """The probability that a game arrives at an information set, by the last evaluation."""
         own, abrupt = self.sequences[player], self.rules.abrupt
-        (actions,), (outcomes,) = histories(own, infoset, infoset + 1)
+        (actions,), (outcomes,) = histories(own, np.array([infoset]))
         taken, failed = action_times(int(outcomes), player, abrupt)
         turns = len(taken) + abrupt * len(failed) + player  # of the other player
         times, clocks = np.full((2, own.cells), _NEVER), (iter(failed), iter(taken))

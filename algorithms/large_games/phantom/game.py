@@ -19,7 +19,14 @@ from algorithms.large_games.phantom.rules import MAX_CELLS, Rules, hex_board, ti
 from algorithms.large_games.phantom.sequences import Sequences, histories, infosets_of
 from algorithms.large_games.solver import Tables
 from algorithms.nashconv import Measure
-from algorithms.support.arrays import BoolArray, Float32Array, Int8Array, Int16Array, Int64Array
+from algorithms.support.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int8Array,
+    Int16Array,
+    Int64Array,
+)
 
 
 def find_phantom_game(game: PyspielGame, name: str) -> "PhantomGame | None":
@@ -134,21 +141,32 @@ class PhantomGame(LargeExactGame):
     def _measure(self, tables: Tables) -> Measure:
         return self.evaluator.measure(tables)
 
+    def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
+        return self.evaluator.own_reach(tables)
+
     def _make_solver(self, variant: Variant) -> PhantomSolver:
         return self.evaluator.make_solver(variant)
 
     def legal(self, player: int, start: int, stop: int) -> BoolArray:
         """Which actions are legal at information sets `start` to `stop - 1`: `(n, A)`."""
+        return self.legal_at(player, np.arange(start, stop))
+
+    def legal_at(self, player: int, infosets: Int64Array) -> BoolArray:
+        """Which actions are legal at information sets `(n,)`: `(n, A)`."""
         sequences = self.sequences[player]
-        found = np.searchsorted(sequences.starts, np.arange(start, stop), side="right") - 1
+        found = np.searchsorted(sequences.starts, infosets, side="right") - 1
         blocks = sequences.decisions[found]
         tried = sequences.taken[blocks] | sequences.failed[blocks]
         return np.asarray(tried[:, np.newaxis] >> np.arange(self.num_actions) & 1 == 0)
 
     def tensors(self, player: int, start: int, stop: int) -> Float32Array:
         """OpenSpiel's information state tensors of those: `(n, observation_size)`."""
-        seen = np.zeros((stop - start, self.observation_size), np.float32)
-        actions, outcomes = histories(self.sequences[player], start, stop)
+        return self.tensors_at(player, np.arange(start, stop))
+
+    def tensors_at(self, player: int, infosets: Int64Array) -> Float32Array:
+        """OpenSpiel's information state tensors of information sets `(n,)`: `(n, size)`."""
+        seen = np.zeros((len(infosets), self.observation_size), np.float32)
+        actions, outcomes = histories(self.sequences[player], infosets)
         _write_observations(actions, outcomes, self._views[player], self._view_size, seen)
         return seen
 
@@ -169,7 +187,7 @@ class PhantomGame(LargeExactGame):
 
     def infoset_label(self, infoset: int, player: int = 0) -> str:
         """An information set in words, e.g. `player_0: took x(1,1), failed at x(0,0)`."""
-        actions, outcomes = histories(self.sequences[player], infoset, infoset + 1)
+        actions, outcomes = histories(self.sequences[player], np.array([infoset]))
         words = [
             f"{'took' if outcomes[0] >> i & 1 else 'failed at'} {self._labels[player][cell]}"
             for i, cell in enumerate(actions[0])

@@ -166,21 +166,20 @@ def block_of(sequences: Sequences, outcomes: int, taken: int, failed: int) -> in
 
 
 @compiled
-def histories(sequences: Sequences, start: int, stop: int) -> tuple[Int8Array, Int16Array]:
-    """The actions of information sets `start` to `stop - 1` `(n, cells)`, -1 after the last one.
+def histories(sequences: Sequences, infosets: Int64Array) -> tuple[Int8Array, Int16Array]:
+    """The actions of information sets `(n,)`: `(n, cells)`, -1 after the last one.
 
     The second array has their outcomes `(n,)`.
     """
-    actions = np.full((stop - start, sequences.cells), -1, np.int8)
-    outcomes = np.empty(stop - start, np.int16)
+    actions = np.full((len(infosets), sequences.cells), -1, np.int8)
+    outcomes = np.empty(len(infosets), np.int16)
     starts = sequences.starts
-    decision = np.searchsorted(starts, start, side="right") - 1
-    for infoset in range(start, stop):
-        while decision + 1 < len(starts) and starts[decision + 1] <= infoset:
-            decision += 1
+    decisions = np.searchsorted(starts, infosets, side="right") - 1
+    for row in range(len(infosets)):
+        decision = decisions[row]
         block = sequences.decisions[decision]
-        outcomes[infoset - start] = sequences.outcomes[block]
-        write_actions(sequences, block, infoset - starts[decision], actions[infoset - start])
+        outcomes[row] = sequences.outcomes[block]
+        write_actions(sequences, block, infosets[row] - starts[decision], actions[row])
     return actions, outcomes
 
 

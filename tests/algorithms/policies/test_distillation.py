@@ -3,95 +3,95 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from sb3_contrib import MaskablePPO
 
 import kuhn_bridge as kb
-from algorithms.compiled.nashconv import nash_conv, reach_probabilities
-from algorithms.policies.distillation import StratifiedSampler, fit_network
+from algorithms.policies.distillation import (
+    GameSource,
+    StratifiedSampler,
+    TableSource,
+    fit,
+    make_source,
+)
+from algorithms.policies.distilled_policy import make_network
 from algorithms.policies.network import network_table
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=3)"
 
 
-def make_actor(inputs, actions, width, seed=0):
-    """An untrained network with two hidden layers."""
-    torch.manual_seed(seed)
-    return nn.Sequential(
-        nn.Linear(inputs, width),
-        nn.ReLU(),
-        nn.Linear(width, width),
-        nn.ReLU(),
-        nn.Linear(width, actions),
-    )
+@pytest.fixture(scope="module")
+def equilibrium():
+    return kb.solve("kuhn", "dcfr", iterations=1000)
 
 
-def fit_to(policy, *, width, weights=None, seed=0, **options):
-    """A network fitted to a policy, and its fit."""
-    game, tree = policy.game, policy.game.tree
-    inputs = game.network_inputs()
-    if weights is None:
-        weights = reach_probabilities(tree, policy.table)[tree.parent_sequence]
-    actor = make_actor(inputs.shape[1], game.num_actions, width, seed)
-
-    def measure():
-        return nash_conv(tree, network_table(actor, game))
-
-    options = {"measure": measure} | options
-    fit = fit_network(actor, inputs, policy.table, tree.legal, weights, seed=seed, **options)
-    return actor, fit
+def untrained(policy, width):
+    torch.manual_seed(0)
+    inputs = policy.game.network_inputs().shape[1]
+    return make_network(inputs, [width, width], policy.game.num_actions)
 
 
-def test_a_small_network_holds_kuhns_equilibrium():
-    policy = kb.solve("kuhn", "dcfr", iterations=1000)
-    actor, fit = fit_to(policy, width=16)
-    assert fit.best <= 1e-3
-    assert fit.best == pytest.approx(nash_conv(policy.game.tree, network_table(actor, policy.game)))
+def test_a_small_network_holds_kuhns_equilibrium(equilibrium):
+    distilled = equilibrium.distil(width=16)
+    assert distilled.nash_conv_after <= 1e-3
+    assert distilled.nash_conv_before == equilibrium.nash_conv()
+    assert distilled.nash_conv_after == distilled.policy.nash_conv()
+    assert distilled.nash_conv_after == min(value for _, value in distilled.curve)
+    lost = distilled.nash_conv_after - distilled.nash_conv_before
+    uniform = kb.Policy.uniform("kuhn").nash_conv()
+    assert distilled.share_lost == pytest.approx(lost / uniform)
 
 
 def test_reach_probabilities_as_weights_keep_more_of_the_policy():
     policy = kb.solve(LIARS_DICE, "dcfr", iterations=300)
-    _, weighted = fit_to(policy, width=8, steps=1500)
-    _, unweighted = fit_to(policy, width=8, steps=1500, weights=np.ones(len(policy.table)))
-    assert weighted.best < unweighted.best / 2
+    game = policy.game
+    every = np.arange(len(policy.table))
+    rows = game.policy_rows(policy.table, every)
+
+    def loss_of_fit(weights):
+        actor = untrained(policy, 8)
+        fitted = fit(
+            actor,
+            TableSource(rows, weights),
+            steps=1500,
+            measure=lambda: game.measure(network_table(actor, game)).nash_conv,
+        )
+        return fitted.best
+
+    weighted = loss_of_fit(game.own_reach(policy.table))
+    unweighted = loss_of_fit(np.ones(len(policy.table)))
+    assert weighted < unweighted / 2
 
 
-def test_equal_seeds_fit_equal_networks():
-    policy = kb.solve("kuhn", "dcfr", iterations=100)
-    tables = [
-        network_table(fit_to(policy, width=8, steps=50, seed=seed)[0], policy.game)
-        for seed in (3, 3, 4)
-    ]
+def test_equal_seeds_fit_equal_networks(equilibrium):
+    tables = [equilibrium.distil(width=8, steps=50, seed=seed).policy.table for seed in (3, 3, 4)]
     assert (tables[0] == tables[1]).all()
     assert (tables[0] != tables[2]).any()
 
 
-def test_the_best_network_is_kept_not_the_last():
-    policy = kb.solve("kuhn", "dcfr", iterations=100)
-    game = policy.game
-    actor = make_actor(game.observation_size, game.num_actions, 8)
+def test_a_fit_leaves_torchs_random_numbers_alone(equilibrium):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    equilibrium.distil(width=8, steps=10).to_sb3()
+    assert torch.rand(1) == expected
+
+
+def test_the_best_network_is_kept_not_the_last(equilibrium):
+    actor = untrained(equilibrium, 8)
     seen = []
 
     def measure_rises():
         seen.append(actor[0].weight.detach().clone())
         return float(len(seen))
 
-    reach = np.ones(len(policy.table))
-    fit = fit_network(
-        actor,
-        game.observations,
-        policy.table,
-        game.tree.legal,
-        reach,
-        steps=100,
-        measure=measure_rises,
-    )
-    assert fit.best == 1.0 < fit.curve[-1][1]
+    source = make_source(equilibrium.game, equilibrium.table)
+    fitted = fit(actor, source, steps=100, measure=measure_rises)
+    assert fitted.best == 1.0 < fitted.curve[-1][1]
     assert torch.equal(actor[0].weight, seen[0])
     assert not torch.equal(actor[0].weight, seen[-1])
 
 
-def test_ctrl_c_keeps_the_best_so_far():
-    policy = kb.solve("kuhn", "dcfr", iterations=100)
+def test_ctrl_c_keeps_the_best_so_far(equilibrium):
     measured = []
 
     def interrupting(step, note):
@@ -100,13 +100,59 @@ def test_ctrl_c_keeps_the_best_so_far():
         if len(measured) == 3:
             raise KeyboardInterrupt
 
-    _, fit = fit_to(policy, width=8, steps=100, progress=interrupting)
-    assert fit.interrupted
-    assert fit.steps == measured[-1] < 100
-    assert fit.best == min(value for _, value in fit.curve)
+    distilled = equilibrium.distil(width=8, steps=100, progress=interrupting)
+    assert distilled.interrupted
+    assert distilled.steps == measured[-1] < 100
+    assert distilled.nash_conv_after == min(value for _, value in distilled.curve)
 
 
 def test_a_stratified_draw_has_everything_as_often_as_it_should():
     weights = np.array([0.5, 0.0, 0.25, 0.25])
     drawn = StratifiedSampler(weights).draw(np.random.default_rng(0), 8)
     assert np.bincount(drawn, minlength=4).tolist() == [4, 0, 2, 2]
+
+
+def test_rows_that_are_made_when_they_are_drawn_are_those_in_memory():
+    game = kb.load_game(LIARS_DICE)
+    policy = kb.solve(game, "dcfr", iterations=20)
+    weights = game.own_reach(policy.table)
+    streamed = GameSource(game, policy.table, weights)
+    stored = TableSource(game.policy_rows(policy.table, np.arange(len(weights))), weights)
+    assert streamed.num_infosets == stored.num_infosets
+    assert streamed.num_inputs == stored.num_inputs
+    # The mean over many draws of inputs times weights, which both draw in their own order.
+    means = []
+    for source in (streamed, stored):
+        random = np.random.default_rng(0)
+        batches = [source.draw(random, 512) for _ in range(40)]
+        weighted = [(b.inputs * b.weights[:, None]).mean(dim=0) for b in batches]
+        means.append(torch.stack(weighted).mean(dim=0))
+    assert torch.allclose(means[0], means[1], atol=0.02)
+
+
+def test_a_model_opens_in_sb3_alone_and_plays_what_was_measured(equilibrium, tmp_path):
+    distilled = equilibrium.distil(width=16)
+    path = tmp_path / "model.zip"
+    distilled.save(path)
+    assert np.abs(kb.load_policy(path).table - distilled.policy.table).max() < 1e-6
+    model = MaskablePPO.load(path, device="cpu")
+    assert type(model.policy).__module__.startswith(("sb3_contrib", "stable_baselines3"))
+    game = equilibrium.game
+    inputs = torch.from_numpy(game.network_inputs().copy())
+    with torch.no_grad():
+        distribution = model.policy.get_distribution(inputs, game.tree.legal.copy())
+    played = distribution.distribution.probs.numpy()
+    assert np.abs(played - distilled.policy.table).max() < 1e-6
+
+
+def test_the_models_critic_knows_what_information_sets_are_worth(equilibrium):
+    distilled = equilibrium.distil(width=16)
+    game = equilibrium.game
+    inputs = torch.from_numpy(game.network_inputs().copy())
+    model = distilled.to_sb3()
+    with torch.no_grad():
+        values = model.policy.predict_values(inputs).numpy()[:, 0]
+    known = game.infoset_values(equilibrium.table)
+    # The first bets with K win 1 or 2, those with J are called: far from 0, and known to 0.1.
+    assert np.abs(known.values[known.reach > 0.01]).max() > 1
+    assert np.abs(values - known.values)[known.reach > 0.01].max() < 0.1

@@ -312,9 +312,9 @@ def test_a_broken_file_is_named_in_the_error(tmp_path):
         load_policy(tmp_path / "none.json")
 
 
-def test_only_json_can_be_written(tmp_path):
-    with pytest.raises(PolicyError, match=r"policy.zip: a policy of kuhn is written as .json"):
-        Policy.uniform("kuhn").save(tmp_path / "policy.zip")
+def test_other_files_are_not_written(tmp_path):
+    with pytest.raises(PolicyError, match=r"policy.npz: a policy of kuhn is written as .json"):
+        Policy.uniform("kuhn").save(tmp_path / "policy.npz")
     assert not list(tmp_path.iterdir())
 
 

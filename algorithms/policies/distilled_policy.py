@@ -1,0 +1,237 @@
+"""Any policy as a network of a chosen width: fitted, measured, and saved as a model.
+
+    policy --fit (distillation.py)--> actor      what the network plays
+                                      critic     what it expects to win, for training that goes on
+
+The critic shares nothing with the actor but its start: its hidden layers are a copy of the actor's,
+and its last layer is the least-squares solution for the values of the information sets under the
+policy, each weighted by how often hands arrive there. In large games these values are not known,
+and the critic says 0, which is harmless: in PPO it only reduces the noise of the feedback.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from algorithms.games import Game
+from algorithms.nashconv import InfosetValues, Loss, Measure
+from algorithms.policies.distillation import fit, make_source
+from algorithms.policies.network import as_network
+from algorithms.policies.policy import Policy
+from algorithms.support.progress import Advance
+from kuhn_bridge.errors import BridgeError, PolicyError
+
+if TYPE_CHECKING:
+    from sb3_contrib import MaskablePPO
+
+WIDTH = 128  # units of each of the two hidden layers
+RIDGE = 1e-6  # of the least-squares solution, relative to the mean square of the features
+
+
+@dataclass(frozen=True, eq=False)
+class DistilledPolicy:
+    """A network that was fitted to a policy, and what the fit cost.
+
+    Attributes:
+        policy: what the network plays.
+        width: units of each of its two hidden layers.
+        actor: the network, float32 `(n, size)` -> logits `(n, A)`.
+        critic: float32 `(n, size)` -> `(n, 1)`, the expected return of the player who acts.
+        before: measure of the policy that was fitted.
+        after: measure of the network.
+        nash_conv_uniform: NashConv of uniform play.
+        curve: numbers of steps, and NashConv after them.
+        steps: number of optimizer's steps.
+        interrupted: whether Ctrl-C ended the fit.
+    """
+
+    policy: Policy
+    width: int
+    actor: nn.Sequential
+    critic: nn.Sequential
+    before: Measure
+    after: Measure
+    nash_conv_uniform: float
+    curve: tuple[tuple[int, float], ...]
+    steps: int
+    interrupted: bool
+
+    @property
+    def game(self) -> Game:
+        """The game of the policy."""
+        return self.policy.game
+
+    @property
+    def nash_conv_before(self) -> float:
+        """NashConv of the policy that was fitted."""
+        return self.before.nash_conv
+
+    @property
+    def nash_conv_after(self) -> float:
+        """NashConv of the network."""
+        return self.after.nash_conv
+
+    @property
+    def share_lost(self) -> float:
+        """How much larger the network's NashConv is, as a share of uniform play's.
+
+        Negative if the network is better, as it may be where the policy is noisy.
+        """
+        return (self.nash_conv_after - self.nash_conv_before) / self.nash_conv_uniform
+
+    @property
+    def num_weights(self) -> int:
+        """The number of the actor's weights."""
+        return sum(weight.numel() for weight in self.actor.parameters())
+
+    def losses(self) -> tuple[Loss, ...]:
+        """The network's losses minus the policy's at the same information sets, largest first."""
+        known = {(loss.player, loss.infoset): loss.lost for loss in self.before.losses}
+        added = [
+            loss._replace(lost=loss.lost - known.get((loss.player, loss.infoset), 0.0))
+            for loss in self.after.losses
+        ]
+        return tuple(sorted(added, key=lambda loss: -loss.lost))
+
+    def to_sb3(self) -> MaskablePPO:
+        """A stock `MaskablePPO` with an `MlpPolicy` that plays like the network."""
+        from algorithms.policies.model_zip_writer import make_model
+
+        return make_model(self.game, actor=self.actor, critic=self.critic)
+
+    def save(self, path: str | Path) -> None:
+        """Write a `.zip`, which `MaskablePPO.load` opens anywhere, or an `.onnx` file."""
+        suffix = Path(path).suffix
+        if suffix == ".zip":
+            from algorithms.policies.model_zip_writer import write_model
+
+            write_model(self.to_sb3(), path)
+        elif suffix == ".onnx":
+            from algorithms.policies.onnx_writer import export
+
+            export(self.actor, self.game, path)
+        else:
+            raise PolicyError(f"{path}: a network is written as .zip or .onnx")
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.game.name} in a network of 2 x {self.width}: NashConv "
+            f"{self.nash_conv_before:.2e} before, {self.nash_conv_after:.2e} after>"
+        )
+
+
+def distil(  # noqa: PLR0913  # options by name
+    policy: Policy,
+    *,
+    width: int = WIDTH,
+    steps: int | None = None,
+    seed: int = 0,
+    points: int | None = None,
+    progress: Advance | None = None,
+) -> DistilledPolicy:
+    """Fit a network with two hidden layers to a policy; Ctrl-C keeps the best network so far.
+
+    Args:
+        policy: policy of a game that is measured exactly and has tensors.
+        width: units of each hidden layer.
+        steps: number of optimizer's steps; by default it follows from the number of information
+            sets.
+        seed: random seed of the first weights and of the draws.
+        points: number of times that NashConv is measured along the way.
+        progress: function that is called with the number of steps so far and a note.
+    """
+    _require_positive("width", width)
+    if steps is not None:
+        _require_positive("steps", steps)
+    game = policy.game
+    game.require_exact()
+    source = make_source(game, policy.table)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        actor = make_network(source.num_inputs, [width, width], game.num_actions)
+    before = policy.measure()
+
+    def nash_conv() -> float:
+        return _policy_of(actor, game).nash_conv()
+
+    fitted = fit(
+        actor,
+        source,
+        steps=steps,
+        seed=seed,
+        measure=nash_conv,
+        points=game.curve_points if points is None else points,
+        progress=progress,
+    )
+    played = _policy_of(actor, game)
+    values = game.infoset_values(policy.table)
+    return DistilledPolicy(
+        policy=played,
+        width=width,
+        actor=actor,
+        critic=_critic_of(actor, width, game, values),
+        before=before,
+        after=played.measure(),
+        nash_conv_uniform=Policy.uniform(game).nash_conv(),
+        curve=fitted.curve,
+        steps=fitted.steps,
+        interrupted=fitted.interrupted,
+    )
+
+
+def make_network(inputs: int, widths: Sequence[int], outputs: int) -> nn.Sequential:
+    """Linear layers with a ReLU after each but the last, as SB3 arranges them in an `MlpPolicy`."""
+    layers: list[nn.Module] = []
+    size = inputs
+    for width in widths:
+        layers += [nn.Linear(size, width), nn.ReLU()]
+        size = width
+    return nn.Sequential(*layers, nn.Linear(size, outputs))
+
+
+def _require_positive(name: str, number: int) -> None:
+    """Raise an error for a number that is not a whole number from 1 up."""
+    if not isinstance(number, int) or number < 1:
+        raise BridgeError(f"{name}={number!r}: want a whole number from 1 up")
+
+
+def _policy_of(actor: nn.Module, game: Game) -> Policy:
+    """What a network plays now."""
+    return Policy(game, network=as_network(actor, game))
+
+
+def _critic_of(
+    actor: nn.Sequential, width: int, game: Game, known: InfosetValues | None
+) -> nn.Sequential:
+    """A network of the actor's hidden layers, and a last layer that fits known values, or is 0."""
+    hidden = nn.Sequential(*copy.deepcopy(list(actor.children())[:-1]))
+    with torch.random.fork_rng(devices=[]):  # the layer draws weights, which are replaced
+        last = nn.Linear(width, 1)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    critic = nn.Sequential(*hidden.children(), last)
+    if known is None:
+        return critic
+    arrives = np.flatnonzero(known.reach > 0)
+    with torch.no_grad():
+        inputs = torch.from_numpy(game.network_inputs()[arrives].copy())
+        # (n, width + 1): the hidden layers' output, and 1 for the bias.
+        features = torch.cat([hidden(inputs), torch.ones(len(inputs), 1)], dim=1).double()
+        weights = torch.from_numpy(known.reach[arrives])[:, None]
+        targets = torch.from_numpy(known.values[arrives])[:, None]
+        # The normal equations of least squares, with a little weight on small coefficients.
+        weighted = features * weights
+        matrix = features.T @ weighted
+        matrix += RIDGE * matrix.diagonal().mean() * torch.eye(len(matrix))
+        solution = torch.linalg.solve(matrix, weighted.T @ targets)
+        last.weight.copy_(solution[:-1].T)
+        last.bias.copy_(solution[-1])
+    return critic
