@@ -71,6 +71,14 @@ class Decisions(NamedTuple):
     returns: Float32Array  # (T, n, P) all players' returns if it ended
 
 
+class Regrets(NamedTuple):
+    """A policy and the regrets that determine it, all by choice: `(C,)`."""
+
+    policy: Float64Array  # sigma
+    sums: Float64Array  # R
+    latest: Float64Array  # r, of the hands since the player's last turn
+
+
 class UnfinishedHands(NamedTuple):
     """The decisions of n hands that are not over yet, at most D per hand."""
 
@@ -85,6 +93,15 @@ class Critic(NamedTuple):
 
     values: Float64Array  # (N, P)
     visits: Int64Array  # (N,)
+
+
+def new_regrets(tree: Tree) -> Regrets:
+    """No regrets, and uniform play."""
+    return Regrets(
+        policy=tree.uniform()[tree.legal],
+        sums=np.zeros(tree.num_choices),
+        latest=np.zeros(tree.num_choices),
+    )
 
 
 def unseen_hands(tree: Tree, count: int) -> UnfinishedHands:
@@ -121,16 +138,15 @@ def longest_hand(tree: Tree) -> int:
 
 def add_hands(
     tree: Tree,
-    policy: Float64Array,
+    regrets: Regrets,
     decisions: Decisions,
     unfinished: UnfinishedHands,
     critic: Critic,
-    regret: Float64Array,
 ) -> None:
-    """Add the regrets of all hands that end in a rollout, and let the critic learn from them.
+    """Add the latest regrets of all hands that end in a rollout; let the critic learn from them.
 
-    `policy` is sigma and `regret` r, both by choice `(C,)`. Hands that do not end are stored in
-    `unfinished`. (The compiled twin is `algorithms.compiled.sampled_regrets.add_hands`.)
+    Hands that do not end are stored in `unfinished`. (This function and `match_regrets` have
+    compiled twins in `algorithms.compiled.sampled_regrets`.)
     """
     steps, hands = decisions.nodes.shape
     for hand in range(hands):
@@ -147,24 +163,35 @@ def add_hands(
             unfinished.lengths[hand] = length + 1
             if decisions.ended[step, hand]:
                 returns = decisions.returns[step, hand].astype(np.float64)
-                _add_hand(tree, policy, unfinished, hand, returns, critic, regret)
+                hand_so_far = _hand(unfinished, hand)
+                _add_hand(tree, regrets, hand_so_far, returns, critic)
                 unfinished.lengths[hand] = 0
 
 
-def _add_hand(  # noqa: PLR0913, PLR0917  # as the compiled twin has it
-    tree: Tree,
-    policy: Float64Array,
-    unfinished: UnfinishedHands,
-    hand: int,
-    returns: Float64Array,
-    critic: Critic,
-    regret: Float64Array,
+class _Hand(NamedTuple):
+    """The k decisions of one hand."""
+
+    nodes: Int32Array  # (k,)
+    choices: Int32Array  # (k,)
+    probabilities: Float64Array  # (k,)
+
+
+def _hand(unfinished: UnfinishedHands, hand: int) -> _Hand:
+    length = int(unfinished.lengths[hand])
+    return _Hand(
+        nodes=unfinished.nodes[hand, :length],
+        choices=unfinished.choices[hand, :length],
+        probabilities=unfinished.probabilities[hand, :length],
+    )
+
+
+def _add_hand(
+    tree: Tree, regrets: Regrets, hand: _Hand, returns: Float64Array, critic: Critic
 ) -> None:
     """Add the regrets of one hand with these returns `(P,)`."""
-    length = int(unfinished.lengths[hand])
-    nodes = unfinished.nodes[hand, :length]
-    choices = unfinished.choices[hand, :length]
-    probabilities = unfinished.probabilities[hand, :length]
+    policy = regrets.policy
+    nodes, choices, probabilities = hand
+    length = len(nodes)
 
     # w of each decision, from the first to the last.
     weights = np.zeros(length)
@@ -197,26 +224,21 @@ def _add_hand(  # noqa: PLR0913, PLR0917  # as the compiled twin has it
             values[chosen] += surprise / probabilities[step]  # q of each action
             mean = float(policy[start:stop] @ values)  # u of the node
             if seat == player:
-                regret[start:stop] += weights[step] * (values - mean)
+                regrets.latest[start:stop] += weights[step] * (values - mean)
             critic.values[child, seat] += rate * surprise
             estimate[seat] = mean
 
 
-def match_regrets(
-    tree: Tree, player: int, regret: Float64Array, latest: Float64Array, policy: Float64Array
-) -> None:
-    """Take one player's turn: add its `latest` regrets, predict that they repeat, and match.
-
-    All arrays are by choice `(C,)`. Sums `regret` and `policy` are changed at the player's choices,
-    where `latest` becomes 0. (The compiled twin is in `algorithms.compiled.sampled_regrets`.)
-    """
+def match_regrets(tree: Tree, player: int, regrets: Regrets) -> None:
+    """Take one player's turn: add its latest regrets, predict that they repeat, and match."""
     for infoset in np.flatnonzero(tree.owner == player):
         choices = slice(tree.first_choice[infoset], tree.first_choice[infoset + 1])
-        regret[choices] = np.maximum(regret[choices] + latest[choices], 0)
-        predicted = np.maximum(regret[choices] + latest[choices], 0)
+        latest = regrets.latest[choices].copy()
+        regrets.sums[choices] = np.maximum(regrets.sums[choices] + latest, 0)
+        predicted = np.maximum(regrets.sums[choices] + latest, 0)
         total = predicted.sum()
         if total > 0:
-            policy[choices] = predicted / total
+            regrets.policy[choices] = predicted / total
         else:
-            policy[choices] = 1 / len(predicted)
-        latest[choices] = 0
+            regrets.policy[choices] = 1 / len(predicted)
+        regrets.latest[choices] = 0

@@ -11,6 +11,7 @@ from algorithms.sampled_regrets import (
     LEAST_PROBABILITY,
     Critic,
     Decisions,
+    Regrets,
     UnfinishedHands,
 )
 from algorithms.support.arrays import Float64Array, Int8Array, Int32Array
@@ -37,41 +38,46 @@ def _nodes(tree: Tree) -> _Nodes:
 
 def add_hands(
     tree: Tree,
-    policy: Float64Array,
+    regrets: Regrets,
     decisions: Decisions,
     unfinished: UnfinishedHands,
     critic: Critic,
-    regret: Float64Array,
 ) -> None:
-    """Add the regrets of all hands that end in a rollout, and let the critic learn from them.
+    """Add the latest regrets of all hands that end in a rollout; let the critic learn from them.
 
-    `policy` is sigma and `regret` r, both by choice `(C,)`. Hands that do not end are stored in
-    `unfinished`.
+    Hands that do not end are stored in `unfinished`.
     """
-    _add_hands(_nodes(tree), policy, decisions, unfinished, critic, regret)
+    _add_hands(_nodes(tree), regrets, decisions, unfinished, critic)
 
 
-def match_regrets(
-    tree: Tree, player: int, regret: Float64Array, latest: Float64Array, policy: Float64Array
-) -> None:
-    """Take one player's turn: add its `latest` regrets, predict that they repeat, and match."""
-    _match_regrets(tree.first_choice, tree.owner, player, regret, latest, policy)
+def match_regrets(tree: Tree, player: int, regrets: Regrets) -> None:
+    """Take one player's turn: add its latest regrets, predict that they repeat, and match."""
+    _match_regrets(tree.first_choice, tree.owner, player, regrets)
+
+
+class _Memory(NamedTuple):
+    """Working memory for one hand."""
+
+    weights: Float64Array  # (D,) w of each decision
+    weight_of_player: Float64Array  # (P,) w that a player's next decision would have
+    estimate: Float64Array  # (P,) u of the node that is looked at; at first the hand's returns
 
 
 @compiled
 def _add_hands(
     tree: _Nodes,
-    policy: Float64Array,
+    regrets: Regrets,
     decisions: Decisions,
     unfinished: UnfinishedHands,
     critic: Critic,
-    regret: Float64Array,
 ) -> None:
     steps, hands = decisions.nodes.shape
-    longest = unfinished.nodes.shape[1]
-    weights = np.empty(longest)
-    weight_of_player = np.empty(critic.values.shape[1])
-    estimate = np.empty(critic.values.shape[1])
+    players = critic.values.shape[1]
+    memory = _Memory(
+        np.empty(unfinished.nodes.shape[1]),
+        np.empty(players),
+        np.empty(players),
+    )
     for hand in range(hands):
         length = unfinished.lengths[hand]
         for step in range(steps):
@@ -85,53 +91,46 @@ def _add_hands(
             unfinished.probabilities[hand, length] = probability
             length += 1
             if decisions.ended[step, hand]:
-                for seat in range(len(estimate)):
-                    estimate[seat] = decisions.returns[step, hand, seat]
+                for seat in range(players):
+                    memory.estimate[seat] = decisions.returns[step, hand, seat]
                 unfinished.lengths[hand] = length
-                _add_hand(
-                    tree,
-                    policy,
-                    unfinished,
-                    hand,
-                    estimate,
-                    critic,
-                    regret,
-                    weights,
-                    weight_of_player,
-                )
+                _weigh_decisions(tree, regrets, unfinished, hand, memory)
+                _add_regrets(tree, regrets, unfinished, hand, memory, critic)
                 length = 0
         unfinished.lengths[hand] = length
 
 
 @compiled
-def _add_hand(  # noqa: PLR0913, PLR0917  # tuples of arrays take longer to pass
-    tree: _Nodes,
-    policy: Float64Array,
-    unfinished: UnfinishedHands,
-    hand: int,
-    estimate: Float64Array,
-    critic: Critic,
-    regret: Float64Array,
-    weights: Float64Array,
-    weight_of_player: Float64Array,
+def _weigh_decisions(
+    tree: _Nodes, regrets: Regrets, unfinished: UnfinishedHands, hand: int, memory: _Memory
 ) -> None:
-    """Add the regrets of one hand; `estimate` `(P,)` has its returns, and is changed.
-
-    `weights` `(D,)` and `weight_of_player` `(P,)` are working memory.
-    """
-    length = unfinished.lengths[hand]
-    weight_of_player[:] = 1.0
-    for step in range(length):
+    """Fill in the weights of a hand's decisions, from the first to the last."""
+    memory.weight_of_player[:] = 1.0
+    for step in range(unfinished.lengths[hand]):
         player = tree.player[unfinished.nodes[hand, step]]
         probability = unfinished.probabilities[hand, step]
-        weights[step] = weight_of_player[player]
-        ratio = policy[unfinished.choices[hand, step]] / probability
-        for other in range(len(weight_of_player)):
+        memory.weights[step] = memory.weight_of_player[player]
+        ratio = regrets.policy[unfinished.choices[hand, step]] / probability
+        for other in range(len(memory.weight_of_player)):
             if other == player:
-                weight_of_player[other] /= probability
+                memory.weight_of_player[other] /= probability
             else:
-                weight_of_player[other] *= ratio
-    for step in range(length - 1, -1, -1):
+                memory.weight_of_player[other] *= ratio
+
+
+@compiled
+def _add_regrets(  # noqa: PLR0913, PLR0917  # a hand is a row of several arrays
+    tree: _Nodes,
+    regrets: Regrets,
+    unfinished: UnfinishedHands,
+    hand: int,
+    memory: _Memory,
+    critic: Critic,
+) -> None:
+    """Estimate a hand's values and add its regrets, from its last decision to its first."""
+    policy = regrets.policy
+    estimate = memory.estimate
+    for step in range(unfinished.lengths[hand] - 1, -1, -1):
         node = unfinished.nodes[hand, step]
         choice = unfinished.choices[hand, step]
         probability = unfinished.probabilities[hand, step]
@@ -140,32 +139,28 @@ def _add_hand(  # noqa: PLR0913, PLR0917  # tuples of arrays take longer to pass
         stop = tree.first_choice[infoset + 1]
         to_child = tree.first_child[node] - start  # from a choice to the node that it leads to
         child = choice + to_child
-        player = tree.player[node]
         critic.visits[child] += 1
         rate = max(1.0 / critic.visits[child], CRITIC_RATE)
         for seat in range(len(estimate)):
             surprise = estimate[seat] - critic.values[child, seat]
-            mean = surprise / probability * policy[choice]
+            mean = policy[choice] * surprise / probability
             for other in range(start, stop):
                 mean += policy[other] * critic.values[other + to_child, seat]
-            if seat == player:
+            if seat == tree.player[node]:
+                weight = memory.weights[step]
                 for other in range(start, stop):
                     advantage = critic.values[other + to_child, seat] - mean
-                    regret[other] += weights[step] * advantage
-                regret[choice] += weights[step] * surprise / probability
+                    regrets.latest[other] += weight * advantage
+                regrets.latest[choice] += weight * surprise / probability
             critic.values[child, seat] += rate * surprise
             estimate[seat] = mean
 
 
 @compiled
 def _match_regrets(
-    first_choice: Int32Array,
-    owner: Int8Array,
-    player: int,
-    regret: Float64Array,
-    latest: Float64Array,
-    policy: Float64Array,
+    first_choice: Int32Array, owner: Int8Array, player: int, regrets: Regrets
 ) -> None:
+    policy = regrets.policy
     for infoset in range(len(owner)):
         if owner[infoset] != player:
             continue
@@ -173,9 +168,10 @@ def _match_regrets(
         stop = first_choice[infoset + 1]
         total = 0.0
         for choice in range(start, stop):
-            regret[choice] = max(regret[choice] + latest[choice], 0.0)
-            policy[choice] = max(regret[choice] + latest[choice], 0.0)
+            latest = regrets.latest[choice]
+            regrets.sums[choice] = max(regrets.sums[choice] + latest, 0.0)
+            policy[choice] = max(regrets.sums[choice] + latest, 0.0)
             total += policy[choice]
-            latest[choice] = 0.0
+            regrets.latest[choice] = 0.0
         for choice in range(start, stop):
             policy[choice] = policy[choice] / total if total > 0 else 1.0 / (stop - start)

@@ -27,8 +27,8 @@ from algorithms.policies import Policy
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import as_network
 from algorithms.self_play.advantages import SeatRolloutBuffer
-from algorithms.self_play.infoset_policy import ILLEGAL
 from algorithms.self_play.learner import (
+    ILLEGAL,
     Given,
     NetworkMeasure,
     between,
@@ -74,7 +74,7 @@ class NetworkLearner:
     def start(self, total_steps: int) -> None:
         """Prepare a `learn` whose schedules span this number of decisions."""
         self._ent_coef = float(self._model.ent_coef)
-        self._schedule = scheduled_values(self._given, "states", total_steps)
+        self._schedule = scheduled_values(self._given, "states")
         if self._given["ent_coef_end"] is None and self._ent_coef != default("ent_coef", "states"):
             self._schedule["ent_coef_end"] = self._ent_coef  # constant, as the user set it
 

@@ -4,8 +4,9 @@ The equations are in `algorithms.sampled_regrets`. This module connects them wit
 Stable-Baselines3: `TreeLearner` takes the rollouts that PPO has played, and tells PPO's policy what
 to play next. It does so in two ways:
 
-**A table** (`TablePolicy`, which `algorithms.train_ppo` trains in games with a tree, also where a
-network is to be saved) plays what the learner tells it. There is nothing left for PPO to fit.
+**A table** (`TableActorPolicy`) plays what the learner tells it, and there is nothing left for PPO
+to fit. `algorithms.train_ppo` does this in all games with a tree, also where a network is wanted:
+it is fitted to the result at the end (`algorithms.policies.distillation`).
 
 **A stock network** is fitted to what the learner tells it. PPO's loss has its gradient of the
 logits z(s, a) replaced by that of a cross-entropy,
@@ -50,7 +51,7 @@ from algorithms.games import Game
 from algorithms.policies import Policy
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import network_table
-from algorithms.sampled_regrets import Decisions, new_critic, unseen_hands
+from algorithms.sampled_regrets import Decisions, new_critic, new_regrets, unseen_hands
 from algorithms.self_play.advantages import UNKNOWN_NODE, SeatRolloutBuffer
 from algorithms.self_play.learner import (
     ILLEGAL,
@@ -59,7 +60,7 @@ from algorithms.self_play.learner import (
     change_gradient,
     is_learning,
 )
-from algorithms.self_play.table_policy import TablePolicy
+from algorithms.self_play.table_ppo import TableActorPolicy
 from algorithms.support.arrays import Float64Array, IntpArray
 from algorithms.support.errors import UsageError
 from algorithms.tree import Tree
@@ -84,9 +85,7 @@ class TreeLearner:
         self._game = game
         self._tree = tree
         self._exploration = EXPLORATION if exploration is None else exploration
-        self._policy = tree.uniform()[tree.legal]  # (C,) sigma
-        self._regret = np.zeros(tree.num_choices)  # (C,) R
-        self._latest = np.zeros(tree.num_choices)  # (C,) r
+        self._regrets = new_regrets(tree)
         self._critic = new_critic(tree)
         self._unfinished = unseen_hands(tree, model.n_envs)
         self._resumed = False  # whether the hands in the environment are those in `_unfinished`
@@ -99,7 +98,7 @@ class TreeLearner:
 
     def _policy_of_model(self) -> Float64Array | None:
         """The policy of a stock model `(I, A)`; None for a table, which has no policy yet."""
-        if isinstance(self._model.policy, TablePolicy):
+        if isinstance(self._model.policy, TableActorPolicy):
             return None
         table: Float64Array = network_table(actor_of(self._model.policy), self._game)
         return table
@@ -108,7 +107,7 @@ class TreeLearner:
     def last(self) -> Float64Array:
         """The policy that is learned, or what a stock network plays instead: `(I, A)`."""
         of_model = self._policy_of_model()
-        return self._tree.table_of(self._policy) if of_model is None else of_model
+        return self._tree.table_of(self._regrets.policy) if of_model is None else of_model
 
     @property
     def average(self) -> Float64Array:
@@ -128,7 +127,7 @@ class TreeLearner:
     @property
     def behaviour(self) -> Float64Array:
         """What should be played: the policy that is learned, with exploration. `(I, A)`."""
-        policy = self._tree.table_of(self._policy)
+        policy = self._tree.table_of(self._regrets.policy)
         return (1 - self._exploration) * policy + self._exploration * self._tree.uniform()
 
     def measures(self) -> tuple[float, float]:
@@ -159,14 +158,14 @@ class TreeLearner:
             return
         sigma = returns_std(tree, uniform)
         scale = START_WEIGHT * worth * total_steps * sigma * others_reach(tree, table)  # (I,)
-        self._policy = table[tree.legal]
-        self._regret = (scale[:, np.newaxis] * table)[tree.legal]
+        self._regrets.policy[:] = table[tree.legal]
+        self._regrets.sums[:] = (scale[:, np.newaxis] * table)[tree.legal]
         rollouts = total_steps / (self._model.n_envs * self._model.n_steps)
         self._rollouts_of_critic = round(WARM_UP * worth * rollouts)
 
     def before_rollout(self, progress: float) -> float:
         """Tell a table what to play; return PPO's entropy coefficient, which is 0."""
-        if isinstance(self._model.policy, TablePolicy):
+        if isinstance(self._model.policy, TableActorPolicy):
             self._model.policy.set_table(self.behaviour)
         return 0.0
 
@@ -185,22 +184,21 @@ class TreeLearner:
             ended=rollout.ended,
             returns=rollout.returns,
         )
-        add_hands(tree, self._policy, decisions, self._unfinished, self._critic, self._latest)
+        add_hands(tree, self._regrets, decisions, self._unfinished, self._critic)
         if self._rollouts_of_critic:
             self._rollouts_of_critic -= 1
-            self._latest[:] = 0
+            self._regrets.latest[:] = 0
         else:
-            player = self._updates % tree.num_players
-            match_regrets(tree, player, self._regret, self._latest, self._policy)
+            match_regrets(tree, self._updates % tree.num_players, self._regrets)
             self._updates += 1
-        if not isinstance(self._model.policy, TablePolicy):
+        if not isinstance(self._model.policy, TableActorPolicy):
             # Decisions that were carried over from the last rollout get the number -1.
             self._infosets_of_decisions = buffer.flattened(infosets + 1).flatten() - 1
 
     @contextmanager
     def changed_gradients(self) -> Iterator[None]:
         """Fit a stock network to what should be played, inside the block."""
-        if isinstance(self._model.policy, TablePolicy):
+        if isinstance(self._model.policy, TableActorPolicy):
             yield
             return
         targets = torch.from_numpy(self.behaviour).float().to(self._model.device)
@@ -234,7 +232,7 @@ class TreeLearner:
 
     def add_to_average(self) -> None:
         """Add the policy that is learned to the average."""
-        self._average.add(self._tree.table_of(self._policy))
+        self._average.add(self._tree.table_of(self._regrets.policy))
 
     def get_state(self) -> dict[str, Any]:
         """Everything that later updates depend on."""
@@ -259,10 +257,8 @@ class TreeLearner:
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays of the state, by name; changing them changes the learner."""
         return {
-            "policy": self._policy,
-            "regret": self._regret,
-            "latest": self._latest,
             "average": self._average.total,
+            **{f"regrets_{name}": array for name, array in self._regrets._asdict().items()},
             **{f"critic_{name}": array for name, array in self._critic._asdict().items()},
             **{f"hands_{name}": array for name, array in self._unfinished._asdict().items()},
         }

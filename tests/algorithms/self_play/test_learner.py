@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from algorithms.self_play.infoset_policy import InfosetPolicy
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
@@ -16,7 +17,6 @@ from algorithms.policies import load_policy
 from algorithms.self_play.advantages import UNKNOWN_NODE, LastStep, SeatRolloutBuffer
 from algorithms.self_play.callback import SelfPlay
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.naive_ppo import TurnsEnv
 from algorithms.self_play.network_learner import uniform_return_scale
 from algorithms.self_play.saving import save_model

@@ -16,7 +16,7 @@ from algorithms.self_play.environments import observation_space
 from algorithms.support.arrays import Float64Array, Int64Array
 
 
-class TablePolicy(MaskableActorCriticPolicy):
+class TableActorPolicy(MaskableActorCriticPolicy):
     """SB3's policy for observations that are numbers of information sets.
 
     It has no weights: actions are drawn from a table `(I, A)` that a `TreeLearner` sets.
@@ -53,7 +53,7 @@ class TablePolicy(MaskableActorCriticPolicy):
 
 
 class TablePPO(MaskablePPO):
-    """`MaskablePPO` with a `TablePolicy`: it collects rollouts, from which a `TreeLearner` learns.
+    """`MaskablePPO` with a `TableActorPolicy`: a `TreeLearner` learns from its rollouts.
 
     PPO's own `train` would differentiate a network, and there is none.
     """
