@@ -34,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--game", help=f"the game of the curves (default: as in the .json beside them, or {KUHN})"
     )
+    parser.add_import()
     parser.add_argument(
         "--out",
         type=Path,

@@ -20,6 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("model", help="a MaskablePPO or PPO zip, e.g. model.zip")
     parser.add_argument("--out", default="policy.onnx", help="the file to write (%(default)s)")
     parser.add_argument("--game", metavar="NAME", help=f"its game (the model's own, or {KUHN})")
+    parser.add_import()
     parser.add_argument("--json", action="store_true", help="print the policy as JSON")
     parser.add_argument(
         "--trust", action="store_true", help="let SB3 load the zip, which runs code from it"

@@ -26,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     defaults = f"default {page.PERFECT}, perfect play; other games: {TreeGame.usual_reference}"
     parser.add_argument("policy", nargs="?", help=f"{load.HELP} ({defaults})")
     parser.add_argument("--game", metavar="NAME", help=load.GAME_HELP)
+    parser.add_import()
     parser.add_argument(
         "--terminal", action="store_true", help="play here instead of in the browser"
     )

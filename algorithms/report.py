@@ -21,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "policies", nargs="+", metavar="POLICY", help=f"{load.HELP}; {load.BEST_RESPONSE}"
     )
     parser.add_argument("--game", metavar="NAME", help=load.GAME_HELP)
+    parser.add_import()
     parser.add_argument(
         "--out", type=Path, default="report.html", metavar="HTML", help="the file (%(default)s)"
     )

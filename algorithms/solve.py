@@ -115,6 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add, number = parser.add_argument, command.number
     games = f"{KUHN}, an OpenSpiel game or an .efg file (%(default)s)"
     add("--game", default=KUHN, metavar="NAME", help=games)
+    parser.add_import()
     variants = f"{', '.join((*NAMES, LP))}, the linear program (%(default)s)"
     add("--variant", default=DEFAULT_VARIANT, help=variants)
     add("--rational", action="store_true", help=f"{LP}: an equilibrium in exact fractions")

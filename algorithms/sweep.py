@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from algorithms.support import command
 from algorithms.support.errors import UsageError
+from algorithms.support.modules import import_modules, imported_modules
 from algorithms.support.progress import progress
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return parser.run(_run, argv)
 
 
-def _add_plan_options(parser: argparse.ArgumentParser) -> None:
+def _add_plan_options(parser: command.Parser) -> None:
     parser.add_argument("--game", help="the game, as for train_ppo")
+    parser.add_import()
     parser.add_argument(
         "--seeds", metavar="SEEDS", help="random seeds: 0-9, or 0,3,7, or a count (10)"
     )
@@ -150,6 +152,8 @@ def _plan(args: argparse.Namespace, folder: Path) -> Plan:
     """A new plan, or the stored one of the folder."""
     from algorithms.sweeps.plan import PLAN_FILE, read_plan
 
+    if args.report or args.resume:
+        import_modules(read_plan(folder).imports)
     if args.report:
         return read_plan(folder)
     if args.resume:
@@ -183,6 +187,7 @@ def _new_plan(args: argparse.Namespace) -> Plan:
         seeds=plan.parse_seeds(args.seeds or "10"),
         storage=storage,
         checkpoint_every=args.checkpoint_every or 1_000_000,
+        imports=imported_modules(),
     )
     new_plan = _with_confirmation(args, without_confirmation)
     configure({"seed": max(new_plan.seeds) + new_plan.fresh_seeds})  # refuses too large ones

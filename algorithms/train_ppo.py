@@ -51,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         options: Any = {"metavar": {int: "N", float: "X"}.get(kind, name.upper()), "type": kind}
         options["default"] = argparse.SUPPRESS  # a setting that is not given follows from others
         add(f"--{name.replace('_', '-')}", help=describe(name), **options)
+    parser.add_import()
     every: Any = {"type": int, "metavar": "STEPS", "default": 1_000_000}
     add("--checkpoint-every", help="steps between checkpoints (1,000,000)", **every)
     add("--html", action="store_true", help="write a report as well: *.html")

@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="NAME",
         help="check this game or .efg file instead of Kuhn poker",
     )
+    parser.add_import()
     parser.add_argument("--model", type=Path, help="a model.zip or policy.onnx to check")
     parser.add_argument(
         "--candidate",

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from algorithms import public_tree
 from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.games import Game, large_game
 from algorithms.large_games.large_game import LargeExactGame
 from algorithms.large_games.liars_dice import LiarsDice, legal_actions
 from algorithms.large_games.phantom.game import PhantomGame
+from algorithms.large_games.poker import PokerEndgame
 from algorithms.large_games.solver import Tables
 from algorithms.nashconv import Measure
 from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
@@ -57,10 +59,7 @@ def check_rules(tally: Tally, settings: CheckSettings) -> None:
     form = exact_form(settings.game)
     for state in _states(settings):
         where = f"after {state.history()}"
-        if isinstance(form, LiarsDice):
-            ours = _dice_position(form, state.history())
-        else:
-            ours = _phantom_position(form, state.history())
+        ours = _position(form, state.history())
         tally.same(where, "lets {} act", ours.player, state.current_player())
         if state.is_terminal():
             tally.same(where, "pays {}", ours.returns, state.returns())
@@ -76,6 +75,16 @@ class Position(NamedTuple):
     player: int  # also CHANCE or TERMINAL
     actions: list[int]  # legal ones, or the outcomes of chance
     returns: list[float]  # empty before the end
+
+
+def _position(form: LargeExactGame, history: Sequence[int]) -> Position:
+    """What the rules of a game say after a history."""
+    if isinstance(form, LiarsDice):
+        return _dice_position(form, history)
+    if isinstance(form, PokerEndgame):
+        return _poker_position(form, history)
+    assert isinstance(form, PhantomGame)  # noqa: S101  # there are no others
+    return _phantom_position(form, history)
 
 
 def _phantom_position(form: PhantomGame, history: Sequence[int]) -> Position:
@@ -121,6 +130,50 @@ def _dice_position(form: LiarsDice, history: Sequence[int]) -> Position:
     winner = bidder if bid_holds else 1 - bidder
     won = 1.0 if winner == 0 else -1.0
     return Position(TERMINAL, [], [won, -won])
+
+
+def _poker_position(form: PokerEndgame, history: Sequence[int]) -> Position:
+    """Chance deals both hands; the public tree says the rest, chance's later cards included."""
+    tree = form.public_tree
+    hole = form.cards.hole
+    dealt = history[: 2 * hole]
+    unseen = [card for card in range(form.deck_size) if card not in (*form.cards.board, *dealt)]
+    if len(dealt) < 2 * hole:
+        return Position(CHANCE, unseen, [])
+    hands = tuple(sorted(dealt[:hole])), tuple(sorted(dealt[hole:]))
+    node = 0
+    for action in history[2 * hole :]:
+        edges = range(tree.first_edge[node], tree.first_edge[node + 1])
+        edge = next((edge for edge in edges if tree.action[edge] == action), None)
+        if edge is None:
+            return Position(TERMINAL, [], [])
+        target = int(tree.target[edge])
+        if target < 0:
+            won = _poker_payoff(form, -1 - target, hands)
+            return Position(TERMINAL, [], [won, -won])
+        node = target
+    actions = tree.action[tree.first_edge[node] : tree.first_edge[node + 1]].tolist()
+    player = int(tree.player[node])
+    if player == public_tree.CHANCE:
+        return Position(CHANCE, [card for card in actions if card in unseen], [])
+    return Position(player, actions, [])
+
+
+def _poker_payoff(form: PokerEndgame, rule: int, hands: Sequence[tuple[int, ...]]) -> float:
+    """Player 0's chips where the game ends by a rule."""
+    tree = form.public_tree
+    board = int(tree.rule_board[rule])
+    known = form.boards[board].hands
+    strength = [int(tree.strength[tree.rule_order[rule], known.index(hand)]) for hand in hands]
+    win, tie, lose = tree.payoff[rule].tolist()
+    paid = win
+    if tree.rule[rule] == public_tree.SHOWDOWN and strength[0] == strength[1]:
+        paid = tie
+    if tree.rule[rule] == public_tree.SHOWDOWN and strength[0] < strength[1]:
+        paid = lose
+    # Rules contain chance's probability of the card that came.
+    probability = form.card_probability if board > 0 else 1.0
+    return float(round(paid / probability, 9)) + 0.0
 
 
 # ---------------------------------------------------------------------------------------------
@@ -169,13 +222,13 @@ def check_infosets(tally: Tally, settings: CheckSettings) -> None:
         tally.same("the whole game", phrase, sum(form.num_infosets), len(knowledge))
 
 
-def _knowledge(form: PhantomGame | LiarsDice, state: Any, player: int) -> Any:
+def _knowledge(form: LargeExactGame, state: Any, player: int) -> Any:
     """A player's observations and actions so far.
 
     In phantom games these are the cells that it tried, each taken or found to be held. OpenSpiel's
     string is not used: in classical dark hex it also has the number of all actions.
     """
-    if isinstance(form, LiarsDice):
+    if not isinstance(form, PhantomGame):
         return state.information_state_string(player)
     tried = []
     cells = state.history()

@@ -19,6 +19,23 @@ def dice(count, sides, rule=""):
     return f"liars_dice(numdice={count},dice_sides={sides}{rule and f',bidding_rule={rule}'})"
 
 
+def poker(
+    *, hole=2, suits=2, ranks=5, board="2c3d4c5d6c", to_come=0, bets="fcpa", limit=False, stack=6
+):
+    """A poker endgame of a small deck, with blinds of one chip."""
+    cards = len(board) // 2
+    rounds = 1 + to_come
+    first = "1 1"
+    raises = f"raiseSize={' 2' * rounds},maxRaises={' 2' * rounds}," if limit else ""
+    shown = f",boardCards={board}" if board else ""
+    return (
+        f"universal_poker(betting={'limit' if limit else 'nolimit'},bettingAbstraction={bets},"
+        f"numPlayers=2,numRounds={rounds},blind=1 1,firstPlayer={first},stack={stack} {stack},"
+        f"{raises}numSuits={suits},numRanks={ranks},numHoleCards={hole},"
+        f"numBoardCards={cards} {to_come}{shown})"
+    )
+
+
 def slow(names):
     return [pytest.param(name, marks=pytest.mark.slow) for name in names]
 
@@ -30,6 +47,23 @@ SMALL_HEX = [
 ]
 DICE = [dice(1, 3), dice(1, 4), dice(2, 2), dice(2, 2, "reset-quantity")]
 SMALL_DICE = [*DICE, *slow([dice(1, 5), dice(1, 6), dice(2, 3), dice(1, 5, "reset-quantity")])]
+POKER = [
+    poker(),  # two cards in a hand and a board of five
+    poker(hole=1, suits=2, ranks=6, bets="fchpa"),
+    poker(board="4d", ranks=3, limit=True),
+    poker(hole=1, board="", to_come=1, ranks=3, stack=4),  # a card to come
+    poker(board="2c3d4c5d", to_come=1, ranks=5, stack=3),
+]
+SMALL_POKER = [
+    *POKER,
+    *slow(
+        [
+            poker(ranks=6, bets="fchpa"),
+            poker(hole=1, board="", bets="fullgame", ranks=4, stack=5),
+            poker(board="4d", ranks=3, to_come=1, stack=4),
+        ]
+    ),
+]
 ALTERNATING = [name for name, variant in VARIANTS.items() if variant.alternating]
 
 

@@ -12,6 +12,7 @@ SAID = {
     "own_training": ["NashConv: 0.917 playing at random"],
     "large_game": ["; uniform play 1.143", "at least 0.", "  player_0: "],
     "openspiel_policy": ["NashConv 0.3473", "loses 0.0"],
+    "gambit": ["solved: Fred wins 0.3333", "(Fred) at 'black card': Raise 0.333", "trained: "],
     "own_game": ["value +0.3333", "'king': bet 0.333", "'faces a bet': call 0.667"],
     "check_candidate": [
         "  pp with J against Q: pays -2, OpenSpiel pays -1",
@@ -19,7 +20,11 @@ SAID = {
         "Corrected: exit 0",
     ],
 }
-TRAINED = {"own_training": r"([\d.]+) now", "own_game": r"([\d.]+) after"}
+TRAINED = {
+    "gambit": r"([\d.]+) after",
+    "own_training": r"([\d.]+) now",
+    "own_game": r"([\d.]+) after",
+}
 
 
 def test_every_example_is_run():

@@ -21,6 +21,7 @@ LAYERS = (
     ("algorithms.compiled.lanes", "algorithms.tree"),
     ("algorithms.nashconv",),
     ("algorithms.cfr",),
+    ("algorithms.public_tree",),
     ("algorithms.compiled", "algorithms.mccfr"),
     ("algorithms.linear_program",),
     ("algorithms.dominance", "algorithms.kuhn_equilibria"),

@@ -50,7 +50,8 @@ class Simulator:
     """n hands of a tree game, one decision each per step.
 
     The number of a hand determines its deal: over many hands each deal occurs as often as its
-    probability says, with less noise than random deals. Chance later in a hand is random.
+    probability says, with less noise than random deals. The seed determines the number of the first
+    hand. Chance later in a hand is random.
     `opponents` are tables `(I, A)` that play some seats, but not all.
     """
 
@@ -102,10 +103,11 @@ class Simulator:
     def seed(self, seed: int) -> None:
         """Restart the random stream."""
         self._hands.counters[0] = new_stream(seed)[0]
+        self._first_hand = first_hand(seed)
 
     def deal(self) -> None:
         """Deal the first n hands."""
-        self._hands.counters[1] = 0
+        self._hands.counters[1] = self._first_hand
         _deal(self._rules, self._hands, everywhere=True)
 
     def step(self, actions: npt.NDArray[np.integer[Any]]) -> None:
@@ -133,6 +135,12 @@ class Simulator:
 def new_stream(seed: int) -> arrays.UInt64Array:
     """The state `(1,)` of the random stream of a `Simulator` with that seed, for `draw`."""
     return np.random.default_rng(seed).integers(2**63, size=1, dtype=np.uint64)
+
+
+def first_hand(seed: int) -> np.uint64:
+    """The number of the first hand of a `Simulator` with that seed."""
+    number: np.uint64 = np.random.default_rng(seed).integers(2**63, size=2, dtype=np.uint64)[1]
+    return number
 
 
 def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:

@@ -30,6 +30,7 @@ from algorithms.games.openspiel import (
     identity,
     load_pyspiel,
 )
+from algorithms.games.short_names import is_short_name
 from algorithms.games.tree_game import TreeGame
 from kuhn_bridge.errors import GameError
 
@@ -96,6 +97,10 @@ def openspiel_game(
         name = f"turn_based_simultaneous_game(game={inner})"
         game = turn_based
     _require_playable(game, name)
+    if openspiel.deals_all_at_once(game):
+        found = large_game(game, name)
+        if found is not None:
+            return found
     estimate = openspiel.estimate_tree(game, name, max_nodes=max_nodes)
     less = Estimate(estimate.nodes / _HOPELESS_FACTOR, estimate.bytes / _HOPELESS_FACTOR)
     if _fits(less, max_nodes) and not openspiel.lacks_perfect_recall(game):
@@ -144,9 +149,15 @@ def large_game(game: PyspielGame, name: str) -> LargeExactGame | None:
     # Here, so that other games do not wait for these modules.
     from algorithms.large_games.liars_dice import find_liars_dice
     from algorithms.large_games.phantom.game import find_phantom_game
+    from algorithms.large_games.poker import BettingTooLargeError, find_poker_endgame
 
-    for find in (find_phantom_game, find_liars_dice):
-        found = find(game, name)
+    for find in (find_phantom_game, find_liars_dice, find_poker_endgame):
+        try:
+            found = find(game, name)
+        except BettingTooLargeError:
+            if is_short_name(name):  # whoever uses one expects an exact measure
+                raise
+            found = None
         if found is not None:
             return found
     return None

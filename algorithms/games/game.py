@@ -40,9 +40,11 @@ from algorithms.support.arrays import (
     Float32Array,
     Float64Array,
     Int8Array,
+    Int16Array,
     Int32Array,
     IntpArray,
 )
+from algorithms.support.modules import import_modules, imported_modules
 from kuhn_bridge.errors import GameError
 
 if TYPE_CHECKING:
@@ -51,7 +53,9 @@ if TYPE_CHECKING:
 PyspielGame: TypeAlias = Any  # a `pyspiel.Game`: OpenSpiel is optional, and has no types
 PyspielState: TypeAlias = Any
 Table: TypeAlias = Float64Array | Tables  # a joint policy
-Actions: TypeAlias = Int32Array | tuple[Int8Array, ...]  # one per information set: (I,), (I_p,)
+Actions: TypeAlias = (
+    Int32Array | tuple[Int8Array | Int16Array, ...]
+)  # one per information set: (I,), (I_p,)
 Backend: TypeAlias = Literal["tree", "states"]  # what hands are played on
 # Probabilities (n, A) from observations float32 (n, size) and legal actions bool (n, A).
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Float64Array]
@@ -372,10 +376,16 @@ class Game(ABC):
             "there is no exact measure; Policy.lower_bound gives a lower bound of NashConv"
         )
 
-    def __reduce__(self) -> tuple[Callable[[str], Game], tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[[str, Sequence[str]], Game], tuple[str, Sequence[str]]]:
+        return Game._load_again, (self.name, imported_modules())
+
+    @staticmethod
+    def _load_again(name: str, imports: Sequence[str]) -> Game:
+        """The game of a name in a process that may not have imported what registers it."""
         from algorithms.games import load_game  # here, because that module imports this one
 
-        return load_game, (self.name,)
+        import_modules(imports)
+        return load_game(name)
 
     def __repr__(self) -> str:
         return f"<Game {self.name}>"

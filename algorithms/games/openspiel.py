@@ -11,6 +11,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from algorithms.games import short_names
 from algorithms.games.game import GameArguments, PyspielGame, PyspielState
 from algorithms.games.tree_cache import find_tree, keep_tree
 from algorithms.games.tree_game import TreeGame
@@ -23,7 +24,8 @@ from kuhn_bridge.errors import BridgeError, GameError, short_repr
 
 MAX_NODES = 10_000_000
 MAX_BYTES = 4 * 2**30  # that a tree and a solver may take, by the estimate of `_bytes_of`
-LONGEST_NAME = 1_000  # characters; OpenSpiel's parser overflows the stack on deeply nested names
+LONGEST_NAME = 100_000  # characters: `handReaches` are thousands of numbers
+DEEPEST_NAME = 50  # brackets; OpenSpiel's parser overflows the stack on deeply nested names
 _REPORT_EVERY = 10_000
 _CHECK_EVERY = 1_000
 _PROBES = 200
@@ -98,6 +100,11 @@ def lacks_perfect_recall(game: PyspielGame) -> bool:
     )
 
 
+def deals_all_at_once(game: PyspielGame) -> bool:
+    """Whether one chance event deals all hands, which takes a second to list: 1.6 million deals."""
+    return bool(game.get_parameters().get("handReaches"))
+
+
 def identity(game: PyspielGame) -> tuple[str, str]:
     """Short name and parameters: equal for the same game, however its string is written."""
     game = sequential(game)
@@ -115,17 +122,21 @@ def load_pyspiel(name: str) -> PyspielGame:
             f"{name}: every game but 'kuhn' needs OpenSpiel, which is not installed "
             f"({error}); pip install 'kuhn-bridge[openspiel]'"
         ) from None
-    if len(name) > LONGEST_NAME:
+    if len(name) > LONGEST_NAME or name.count("(") > DEEPEST_NAME:
         raise UsageError(f"{short_repr(name)} is not the name of a game")
-    short = name.partition("(")[0]
+    full_name = short_names.full_name(name)
+    short = full_name.partition("(")[0]
     if short.startswith("python_") and short not in pyspiel.registered_names():
         from open_spiel.python import games  # noqa: F401  # registers OpenSpiel's Python games
     known = pyspiel.registered_names()
     if short not in known:
-        raise unknown("game", name, ["kuhn", *known], kind=GameError)
+        not_found = unknown("game", name, ["kuhn", *short_names.ENDGAMES, *known], kind=GameError)
+        if short.startswith("python_"):
+            raise GameError(f"{not_found}; a game of your own is known once its module is imported")
+        raise not_found
     try:
         with silent_stderr():  # OpenSpiel prints there what it also raises
-            return pyspiel.load_game(name)
+            return pyspiel.load_game(full_name)
     except Exception as error:  # not only SpielError: nfg_game raises an IndexError
         raise UsageError(f"{name}: OpenSpiel cannot load it ({first_line(error)})") from None
 

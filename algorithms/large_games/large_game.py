@@ -30,6 +30,7 @@ from algorithms.support.arrays import (
     Float32Array,
     Float64Array,
     Int8Array,
+    Int16Array,
     Int64Array,
     IntpArray,
 )
@@ -60,27 +61,12 @@ class LargeExactGame(ExactGame):
         """The number of information sets of each player."""
 
     @abstractmethod
-    def legal(self, player: int, start: int, stop: int) -> BoolArray:
-        """Which actions are legal at information sets `start` to `stop - 1`: `(n, A)`."""
-
-    @abstractmethod
-    def tensors(self, player: int, start: int, stop: int) -> Float32Array:
-        """OpenSpiel's information state tensors of those: `(n, observation_size)`."""
-
     def legal_at(self, player: int, infosets: Int64Array) -> BoolArray:
         """Which actions are legal at information sets `(n,)`: `(n, A)`."""
-        rows = [self.legal(player, infoset, infoset + 1) for infoset in infosets.tolist()]
-        return np.concatenate(rows)
 
+    @abstractmethod
     def tensors_at(self, player: int, infosets: Int64Array) -> Float32Array:
-        """OpenSpiel's information state tensors of information sets `(n,)`: `(n, size)`."""
-        rows = [self.tensors(player, infoset, infoset + 1) for infoset in infosets.tolist()]
-        return np.concatenate(rows)
-
-    def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
-        """Each information set's reach probability by its owner's own actions: `(I_p,)` each."""
-        del tables
-        raise GameError(f"{self.name}: reach probabilities of a policy are not known")
+        """OpenSpiel's information state tensors at information sets `(n,)`: `(n, size)`."""
 
     @abstractmethod
     def find_infosets(self, player: int, tensors: Float32Array) -> Int64Array:
@@ -91,12 +77,24 @@ class LargeExactGame(ExactGame):
         """A policy drawn uniformly from all policies."""
 
     @abstractmethod
+    def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
+        """Each information set's reach probability by its owner's own actions: `(I_p,)` each."""
+
+    @abstractmethod
     def _measure(self, tables: Tables) -> Measure:
         """Exact values, best responses and the largest losses of a joint policy."""
 
     @abstractmethod
     def _make_solver(self, variant: Variant) -> LargeGameSolver:
         """A solver that alternates between the players."""
+
+    def legal(self, player: int, start: int, stop: int) -> BoolArray:
+        """Which actions are legal at information sets `start` to `stop - 1`: `(n, A)`."""
+        return self.legal_at(player, np.arange(start, stop))
+
+    def tensors(self, player: int, start: int, stop: int) -> Float32Array:
+        """OpenSpiel's information state tensors of those: `(n, observation_size)`."""
+        return self.tensors_at(player, np.arange(start, stop))
 
     def uniform(self) -> Tables:
         """The policy that plays every legal action equally often: a solver's before it starts."""
@@ -253,7 +251,7 @@ def invalid_row(tables: Tables, player: int, infoset: int) -> PolicyError:
 
 def largest_losses(
     tables: Tables,
-    best_responses: Sequence[Int8Array],
+    best_responses: Sequence[Int8Array | Int16Array],
     lost: Sequence[Float64Array],
     reach: Callable[[int, int], float],
 ) -> tuple[Loss, ...]:

@@ -536,17 +536,9 @@ class LiarsDice(LargeExactGame):
         """Both players have equally many."""
         return self._infosets, self._infosets
 
-    def legal(self, player: int, start: int, stop: int) -> BoolArray:
-        """Which actions are legal at information sets `start` to `stop - 1`: `(m, A)`."""
-        return self.legal_at(player, np.arange(start, stop))
-
     def legal_at(self, player: int, infosets: Int64Array) -> BoolArray:
         """Which actions are legal at information sets `(m,)`: `(m, A)`."""
         return legal_actions(self.rules, self._codes(player, infosets))
-
-    def tensors(self, player: int, start: int, stop: int) -> Float32Array:
-        """OpenSpiel's information state tensors of those: `(m, observation_size)`."""
-        return self.tensors_at(player, np.arange(start, stop))
 
     def tensors_at(self, player: int, infosets: Int64Array) -> Float32Array:
         """OpenSpiel's information state tensors of information sets `(m,)`: `(m, size)`."""

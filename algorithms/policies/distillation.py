@@ -58,7 +58,7 @@ class Source(Protocol):
 
 def default_steps(infosets: int) -> int:
     """The number of optimizer's steps for a policy of that many information sets."""
-    return int(np.clip(250 * np.sqrt(infosets), 1_000, 8_000))
+    return round(np.interp(np.sqrt(infosets), [4, 32, 100], [1_000, 8_000, 12_000]))
 
 
 def default_batch_size(infosets: int) -> int:
@@ -223,6 +223,7 @@ def fit(  # noqa: PLR0913  # options by name
     device = parameters[0].device
     optimizer = torch.optim.Adam(parameters, lr=LEARNING_RATE, fused=True)
     measured_steps = {round(steps * (point + 1) / points) for point in range(points)}
+    shown_every = max(1, steps // 100)
     curve: list[tuple[int, float]] = []
     best = _copied(actor)
     step = 0
@@ -250,8 +251,8 @@ def fit(  # noqa: PLR0913  # options by name
             step = done + 1
             if step in measured_steps:
                 measure_now()
-                if progress:
-                    progress(step, f"NashConv {curve[-1][1]:.2e}" if curve else "")
+            if progress and step % shown_every == 0:
+                progress(step, f"NashConv {curve[-1][1]:.2e}" if curve else "")
     except KeyboardInterrupt:
         interrupted = True
         if not curve or curve[-1][0] < step:

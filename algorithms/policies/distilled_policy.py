@@ -23,7 +23,7 @@ from torch import nn
 
 from algorithms.games import Game
 from algorithms.nashconv import InfosetValues, Loss, Measure
-from algorithms.policies.distillation import fit, make_source
+from algorithms.policies.distillation import default_steps, fit, make_source
 from algorithms.policies.network import as_network
 from algorithms.policies.policy import Policy
 from algorithms.support.progress import Advance
@@ -103,9 +103,11 @@ class DistilledPolicy:
 
     def to_sb3(self) -> MaskablePPO:
         """A stock `MaskablePPO` with an `MlpPolicy` that plays like the network."""
-        from algorithms.policies.model_zip_writer import make_model
+        from algorithms.policies.model_zip_writer import layers_of, make_model
 
-        return make_model(self.game, actor=self.actor, critic=self.critic)
+        actor = layers_of(self.actor)
+        assert actor is not None  # noqa: S101  # `make_network` makes plain layers
+        return make_model(self.game, actor=actor, critic=layers_of(self.critic))
 
     def save(self, path: str | Path) -> None:
         """Write a `.zip`, which `MaskablePPO.load` opens anywhere, or an `.onnx` file."""
@@ -153,6 +155,8 @@ def distil(  # noqa: PLR0913  # options by name
         _require_positive("steps", steps)
     game = policy.game
     game.require_exact()
+    if steps is None:
+        steps = steps_for(game)
     source = make_source(game, policy.table)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -185,6 +189,11 @@ def distil(  # noqa: PLR0913  # options by name
         steps=fitted.steps,
         interrupted=fitted.interrupted,
     )
+
+
+def steps_for(game: Game) -> int:
+    """The default number of optimizer's steps for policies of a game."""
+    return default_steps(game.size.infosets or 0)
 
 
 def make_network(inputs: int, widths: Sequence[int], outputs: int) -> nn.Sequential:

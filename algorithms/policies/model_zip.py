@@ -41,7 +41,7 @@ _POLICY_MODULES = (
     "stable_baselines3.common.policies",
 )
 _FLATTEN = "<class 'stable_baselines3.common.torch_layers.FlattenExtractor'>"
-_ACTIVATIONS = {
+ACTIVATIONS = {
     f"<class 'torch.nn.modules.activation.{name}'>": getattr(nn, name)
     for name in (
         *("Tanh", "ReLU", "LeakyReLU", "PReLU", "ReLU6", "ELU", "CELU", "SELU", "GELU", "SiLU"),
@@ -100,18 +100,18 @@ def _rebuilt(path: Path) -> tuple[Any, Network]:
     )
     module = str(kind.get("__module__"))[:100]
     extractor = str(kwargs.get("features_extractor_class", _FLATTEN))[:100]
-    activation = str(kwargs.get("activation_fn", next(iter(_ACTIVATIONS))))[:100]  # Tanh
+    activation = str(kwargs.get("activation_fn", next(iter(ACTIVATIONS))))[:100]  # Tanh
     other = ", ".join(key for key in tensors if not key.startswith(_PARTS))[:200]
     for is_known, what in (
         (module.startswith(_POLICY_MODULES), f"a policy class from {module!r}"),
         (extractor == _FLATTEN, f"the features extractor {extractor}"),
-        (activation in _ACTIVATIONS, f"the activation {activation}"),
+        (activation in ACTIVATIONS, f"the activation {activation}"),
         (not other, f"a network with parameters {other}"),
     ):
         if not is_known:
             raise _needs_trust(what)
     try:
-        network = _actor(tensors, _ACTIVATIONS[activation])
+        network = _actor(tensors, ACTIVATIONS[activation])
         network.evaluate(np.zeros((1, network.input_size), np.float32), np.ones((1, 1), np.bool_))
     except (IndexError, KeyError, RuntimeError, TypeError, ValueError):
         raise _needs_trust("a network whose layers do not follow from its tensors") from None

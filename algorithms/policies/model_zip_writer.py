@@ -6,16 +6,19 @@ anywhere. What it adds is the name of the game, `model.game`, by which commands 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from gymnasium import spaces
 from sb3_contrib import MaskablePPO
+from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import nn
 
 from algorithms.games import Game
+from algorithms.policies.model_zip import ACTIVATIONS
 from algorithms.support.files import replacing
 
 # PPO's settings to continue learning from the model: those of our training, with small steps.
@@ -42,36 +45,83 @@ STATES_SETTINGS: dict[str, Any] = _COMMON | {
 NOT_SAVED = ["_last_obs", "_last_episode_starts"]
 
 
-def make_model(game: Game, *, actor: nn.Sequential, critic: nn.Sequential) -> MaskablePPO:
-    """A model whose policy has the weights of two networks of equal hidden layers with ReLU."""
-    widths = [layer.out_features for layer in actor if isinstance(layer, nn.Linear)][:-1]
+class Layers(NamedTuple):
+    """A network as SB3's `MlpPolicy` arranges one: linear layers, and one kind of activation."""
+
+    linear: tuple[nn.Linear, ...]
+    activation: type[nn.Module]
+
+
+def layers_of(network: nn.Module) -> Layers | None:
+    """The layers of a plain network; None if an `MlpPolicy` cannot have its form."""
+    linear: list[nn.Linear] = []
+    activations: list[nn.Module] = []
+    for part in _parts(network):
+        if isinstance(part, nn.Flatten | nn.Identity | FlattenExtractor):
+            continue
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            linear.append(part)
+        else:
+            activations.append(part)
+        # Linear layers and activations take turns.
+        if len(linear) - len(activations) not in (0, 1):
+            return None
+    if len(linear) != len(activations) + 1:
+        return None
+    kinds = {type(part) for part in activations} or {nn.ReLU}
+    # SB3 makes an activation without arguments: one that prints alike has none.
+    if len(kinds) > 1 or not all(repr(part) == repr(type(part)()) for part in activations):
+        return None
+    activation = kinds.pop()
+    has_weights = any(list(part.parameters()) for part in activations)
+    if has_weights or activation not in ACTIVATIONS.values():
+        return None
+    return Layers(linear=tuple(linear), activation=activation)
+
+
+def _parts(network: nn.Module) -> Iterator[nn.Module]:
+    """The modules of nested `Sequential`s, in order."""
+    if isinstance(network, nn.Sequential):
+        for part in network:
+            yield from _parts(part)
+    else:
+        yield network
+
+
+def make_model(game: Game, *, actor: Layers, critic: Layers | None = None) -> MaskablePPO:
+    """A model that plays like the actor; its critic has as many units, and says 0 if it is None."""
+    widths = [layer.out_features for layer in actor.linear[:-1]]
+    inputs = actor.linear[0].in_features
     model: Any = MaskablePPO(
         "MlpPolicy",
         None,
-        policy_kwargs={"net_arch": widths, "activation_fn": nn.ReLU},
+        policy_kwargs={"net_arch": widths, "activation_fn": actor.activation},
         device="cpu",
         _init_setup_model=False,
         **(TREE_SETTINGS if game.backend == "tree" else STATES_SETTINGS),
     )
     # Without an environment, its spaces are set before the layers are made.
-    model.observation_space = observation_space(game)
+    model.observation_space = observation_space(game, inputs)
     model.action_space = spaces.Discrete(game.num_actions)
     model.n_envs = 1
     with torch.random.fork_rng(devices=[]):  # the first weights are replaced
         model._setup_model()
     policy = model.policy
-    _copy_linear_layers(actor, [*policy.mlp_extractor.policy_net, policy.action_net])
-    _copy_linear_layers(critic, [*policy.mlp_extractor.value_net, policy.value_net])
+    _copy_layers(actor, [*policy.mlp_extractor.policy_net, policy.action_net])
+    if critic is None:
+        nn.init.zeros_(policy.value_net.weight)
+        nn.init.zeros_(policy.value_net.bias)
+    else:
+        _copy_layers(critic, [*policy.mlp_extractor.value_net, policy.value_net])
     model.game = game.name
     return model
 
 
-def observation_space(game: Game) -> spaces.Box:
-    """The space of the inputs of a network that plays a game in the form that it is trained in."""
+def observation_space(game: Game, size: int) -> spaces.Box:
+    """The space of a network's inputs, as the environments of the game have it."""
     if game.backend != "tree":
-        size = game.observation_size + game.num_players
         return spaces.Box(-np.inf, np.inf, (size,), np.float32)
-    inputs = game.network_inputs()
+    inputs = game.network_inputs(size)
     low = min(0.0, float(inputs.min()))
     high = max(1.0, float(inputs.max()))
     return spaces.Box(low, high, inputs.shape[1:], np.float32)
@@ -83,9 +133,8 @@ def write_model(model: MaskablePPO, path: str | Path) -> None:
         model.save(temporary, exclude=NOT_SAVED)
 
 
-def _copy_linear_layers(source: nn.Sequential, target: list[nn.Module]) -> None:
+def _copy_layers(source: Layers, target: list[nn.Module]) -> None:
     """Copy the weights of the linear layers, in order."""
     linear = [layer for layer in target if isinstance(layer, nn.Linear)]
-    weights = [layer.state_dict() for layer in source if isinstance(layer, nn.Linear)]
-    for layer, state in zip(linear, weights, strict=True):
-        layer.load_state_dict(state)
+    for layer, weights in zip(linear, source.linear, strict=True):
+        layer.load_state_dict(weights.state_dict())

@@ -175,7 +175,7 @@ def _array(output: Any) -> npt.NDArray[Any]:
             "(n, A); for a model of SB3 use Policy.from_sb3(model)"
         )
     if hasattr(output, "detach"):
-        return np.asarray(output.detach().double().cpu())
+        return np.asarray(output.detach().cpu().double())
     return np.asarray(output)
 
 

@@ -375,6 +375,24 @@ class NetworkPolicy(Policy):
         """The function `probabilities`."""
         return self.probabilities
 
+    def _save_network(self, path: str | Path) -> None:
+        """Write the network itself; one that no file of this form can hold is distilled first."""
+        require_writable(path)
+        module = self.network.module
+        if module is not None and Path(path).suffix == ".onnx":
+            from algorithms.policies.onnx_writer import export
+
+            export(self.network, self.game, path)
+            return
+        if module is not None:
+            from algorithms.policies.model_zip_writer import layers_of, make_model, write_model
+
+            layers = layers_of(module)
+            if layers is not None:
+                write_model(make_model(self.game, actor=layers), path)
+                return
+        super()._save_network(path)
+
     def greedy(self) -> Policy:
         """The policy that always plays the most probable action, the lowest ID in a tie."""
         return Policy(self.game, network=self.network.greedy())

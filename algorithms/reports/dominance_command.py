@@ -26,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command.Parser(prog="python -m algorithms.dominance", description=__doc__)
     parser.add_argument("policy", nargs="?", metavar="POLICY", help=load.HELP)
     parser.add_argument("--game", metavar="NAME", help=load.GAME_HELP)
+    parser.add_import()
     parser.add_argument(
         "--strict", action="store_true", help="remove only strategies that are always worse"
     )

@@ -32,11 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return parser.run(_run, argv)
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: command.Parser) -> None:
     parser.add_argument(
         "policies", nargs="+", metavar="POLICY", help=f"{load.HELP}; {load.BEST_RESPONSE}"
     )
     parser.add_argument("--game", metavar="NAME", help=load.GAME_HELP)
+    parser.add_import()
     parser.add_argument(
         "--max",
         type=command.number(0, kind=float),

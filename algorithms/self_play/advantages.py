@@ -13,6 +13,7 @@ from algorithms.support.arrays import BoolArray, Float32Array, Int8Array, Int32A
 
 # The arrays of `MaskableRolloutBuffer` that are filled before advantages are known.
 _STORED = ("observations", "actions", "values", "log_probs", "action_masks")
+_CARRIED = (*_STORED, "acted", "nodes")
 UNKNOWN_NODE = -1  # where hands are not played on a tree
 
 
@@ -64,6 +65,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     Attributes:
         rollout: the latest rollout in the order of play, without decisions that were carried over.
         batch: the latest batch, as PPO has it.
+        batch_nodes: the tree's node of each decision of that batch `(b,)`.
         batch_indices: the decisions of that batch `(b,)`, as numbers hand * rows + row; `flattened`
             brings arrays `(rows, n, ...)` into this order.
 
@@ -74,6 +76,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     rollout: Rollout
     batch: Any
     batch_indices: npt.NDArray[np.intp]
+    batch_nodes: Int32Array
 
     def __init__(
         self,
@@ -104,7 +107,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         if self.carried:
             place = self.carried["row"], self.carried["hand"]
             self.included[place] = True
-            for name in (*_STORED, "acted"):
+            for name in _CARRIED:
                 getattr(self, name)[place] = self.carried[name]
 
     def add(self, *args: Any, **kwargs: Any) -> None:
@@ -133,7 +136,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
             self.included = stored
         self.returns = self.advantages + self.values
         hands, rows = np.nonzero((stored & ~self.included).T)  # sorted by hand
-        self.carried = {name: getattr(self, name)[rows, hands] for name in (*_STORED, "acted")}
+        self.carried = {name: getattr(self, name)[rows, hands] for name in _CARRIED}
         first = np.searchsorted(hands, hands)  # the index of a hand's first decision
         self.carried |= {"hand": hands, "row": np.arange(len(hands)) - first}
 
@@ -164,7 +167,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     def get(self, batch_size: int | None = None) -> Iterator[Any]:
         """Batches of about `batch_size` decisions in random order, none of them much smaller."""
         if not self.generator_ready:
-            for name in (*_STORED, "advantages", "returns", "included"):
+            for name in (*_STORED, "nodes", "advantages", "returns", "included"):
                 setattr(self, name, self.swap_and_flatten(getattr(self, name)))
             self._indices = np.flatnonzero(self.included)
             self.generator_ready = True
@@ -182,6 +185,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     def _choose(self, indices: npt.NDArray[np.intp]) -> None:
         """Make these decisions the latest batch."""
         self.batch_indices = indices
+        self.batch_nodes = self.nodes[indices, 0]
         self.batch = self._get_samples(indices)
 
 

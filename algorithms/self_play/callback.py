@@ -25,6 +25,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
@@ -193,8 +194,15 @@ class SelfPlay(BaseCallback):
         self.recorder.start(first_point=0 if self._total_steps else len(self.curve))
         self.learner.start(total)
         self._buffer = self._new_buffer()
+        self._observations_are_known = False
+        env = self.training_env
+        on_tree = env.get_attr("on")[0] == "tree"
         self._session = Session(
-            model, self.learner, self._buffer, on_error=self._record_after_an_error
+            model,
+            self.learner,
+            self._buffer,
+            tree=as_game(env.get_attr("game")[0]).tree if on_tree else None,
+            on_error=self._record_after_an_error,
         )
 
     def _new_buffer(self) -> SeatRolloutBuffer:
@@ -226,7 +234,27 @@ class SelfPlay(BaseCallback):
             self._session.ent_coef = ent_coef
 
     def _on_rollout_end(self) -> None:
+        if not self._observations_are_known:
+            self._require_known_observations()
+            self._observations_are_known = True
         self.learner.after_rollout(self._buffer)
+
+    def _require_known_observations(self) -> None:
+        """Raise an error if the policy sees something else than the game's own observations."""
+        rollout = self._buffer.rollout
+        if self._session is None or self._session.tree is None:
+            return
+        size = rollout.observations.shape[-1]
+        if size == 1:  # numbers of information sets
+            return
+        game = as_game(self.training_env.get_attr("game")[0])
+        infosets = self._session.tree.infoset[rollout.nodes]  # (T, n)
+        if not np.array_equal(rollout.observations, game.network_inputs(size)[infosets]):
+            raise UsageError(
+                "the policy sees an observation that no decision of this game has: a wrapper of "
+                "the environment changes observations, so what is learned would not be a policy of "
+                "the game"
+            )
 
     def _on_step(self) -> bool:
         return True

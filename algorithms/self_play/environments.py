@@ -22,7 +22,14 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecNormalize
 
 from algorithms.compiled.jit import draw
-from algorithms.compiled.simulator import Simulator, deal_of, new_stream, rules_of, running_sums
+from algorithms.compiled.simulator import (
+    Simulator,
+    deal_of,
+    first_hand,
+    new_stream,
+    rules_of,
+    running_sums,
+)
 from algorithms.games import KUHN, Game, as_game
 from algorithms.policies import Policy
 from algorithms.self_play.advantages import UNKNOWN_NODE, LastStep
@@ -352,6 +359,8 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         numbered: whether observations are numbers of information sets, float32 `(1,)`.
     """
 
+    _hand: int  # the number of the hand, which determines its deal
+
     def __init__(
         self,
         game: Game | str = KUHN,
@@ -374,9 +383,8 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
             )
         }
         self._table: _Table = _KuhnTable() if self.game.name == KUHN else _ShimmyTable(self.game)
-        self._stream = new_stream(seed)
+        self._seed_draws(seed)
         self._stream_at_deal = int(self._stream[0])
-        self._hand = -1  # the number of the hand, which determines its deal
         self._actions: list[int] = []
         self._acted = 0
         self._acted_at = UNKNOWN_NODE
@@ -386,12 +394,12 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float32Array, dict[str, Any]]:
-        """Deal the next hand; `options={"hand": k}` deals hand k."""
+        """Deal the next hand; `options={"hand": k}` deals hand k of the seed, from 0."""
         super().reset(seed=seed)
         if seed is not None:
-            self._stream = new_stream(seed)
-            self._hand = -1
-        self._hand = (options or {}).get("hand", self._hand + 1)
+            self._seed_draws(seed)
+        chosen = (options or {}).get("hand")
+        self._hand = self._hand + 1 if chosen is None else self._first_hand + chosen
         self._deal()
         return self._observation(), {}
 
@@ -449,11 +457,17 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
         for action in state["actions"]:  # replayed with the same draws of chance
             self._apply(action)
 
+    def _seed_draws(self, seed: int) -> None:
+        """Restart the draws, and number the hands as a `Simulator` with this seed does."""
+        self._stream = new_stream(seed)
+        self._first_hand = int(first_hand(seed))
+        self._hand = self._first_hand - 1
+
     def _deal(self) -> None:
         """Deal the hand of this number."""
         self._actions = []
         self._stream_at_deal = int(self._stream[0])
-        node = int(deal_of(self._rules, np.uint64(self._hand)))
+        node = int(deal_of(self._rules, np.uint64(self._hand % 2**64)))
         self._table.deal(self.game.tree.history(node), self._stream)
 
     def _apply(self, action: int) -> None:

@@ -7,7 +7,6 @@ difference of their returns is therefore unbiased, and has a smaller variance th
 hands.
 """
 
-import argparse
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
@@ -18,12 +17,13 @@ import numpy as np
 from algorithms.compiled.jit import STEP, mixed
 from algorithms.compiled.nashconv import expected_values
 from algorithms.compiled.simulator import new_stream, play_hands, play_out, rules_of
-from algorithms.games import Game
+from algorithms.games import ExactGame, Game, TreeGame
 from algorithms.nashconv import joint_policy
 from algorithms.policies import Policy, load
 from algorithms.self_play.states import Observer, StatePolicy, draw_actions, draw_outcome, origin
 from algorithms.support import command
 from algorithms.support.arrays import Float64Array, UInt64Array
+from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance, progress
 from algorithms.tree import CHANCE, Tree
 
@@ -34,6 +34,7 @@ AT_ONCE = 4096  # hands played at a time on states: enough for a network's batch
 CHUNK = 1 << 20  # hands played at a time on a tree
 MIN_HANDS = 30  # fewer do not give a usable standard error
 MAX_HANDS = 10**12
+MAX_HANDS_ON_STATES = 10**8  # 8 bytes each per seat, and hours of playing
 MAX_ERRORS = 5.0  # a correct mean differs by more in one of two million matches
 
 
@@ -61,10 +62,11 @@ class Sample:
         return gap / self.standard_error if self.standard_error else math.inf
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: command.Parser) -> None:
     """Add the options of a command that plays matches."""
     add = parser.add_argument
     add("--game", metavar="NAME", help=load.GAME_HELP)
+    parser.add_import()
     hands = command.number(MIN_HANDS, MAX_HANDS)
     add("--hands", type=hands, default=100_000, help="number of hands per seat (%(default)s)")
     seed = "random seed of deals and draws (%(default)s)"
@@ -92,46 +94,77 @@ def play_match(one: Policy, other: Policy, *, hands: int, seed: int = 0) -> tupl
     On the tree, where hands cost almost nothing, they play different hands. `hands` is the number
     in each seat.
     """
-    game, players = one.game, range(one.game.num_players)
-    with progress("playing", len(players) * hands) as show:
-        if game.fits_tree:
+    game = one.game
+    with progress("playing", game.num_players * hands) as show:
+        if isinstance(game, TreeGame):
             tables = [one.table, other.table]
             samples = simulate(game.tree, tables, hands=hands, seed=seed, progress=show)
             return (*samples, all_seats(samples))
-        seatings = [[one if player == seat else other for player in players] for seat in players]
-        streams, won = hand_streams(seed, hands), np.empty((len(players), hands))
-        for first in range(0, hands, AT_ONCE):
-            part = slice(first, first + AT_ONCE)
-            for seat, seated in enumerate(seatings):
-                play = [policy.probabilities for policy in seated]
-                won[seat, part] = hand_returns(game, play, streams[part])[:, seat]
-            show(first * len(players), "hands")
-    exact: list[Any] = [None] * (len(players) + 1)
-    if game.is_exact:
-        tables = [tuple(policy.table[p] for p, policy in enumerate(seated)) for seated in seatings]
-        values = [game.measure(table).values[seat] for seat, table in enumerate(tables)]
-        exact = [*values, sum(values) / len(players)]
-    *seats, together = map(_sample, (*won, won.mean(axis=0)), exact)
-    return (*seats, replace(together, hands=won.size))
+        return _play_match_on_states(one, other, hands=hands, seed=seed, progress=show)
+
+
+def _play_match_on_states(
+    one: Policy, other: Policy, *, hands: int, seed: int, progress: Advance
+) -> tuple[Sample, ...]:
+    """`play_match` in a game without a tree."""
+    if hands > MAX_HANDS_ON_STATES:
+        raise UsageError(
+            f"{hands:,} hands: in a game without a tree, where they are kept in memory, a match "
+            f"has at most {MAX_HANDS_ON_STATES:,} per seat"
+        )
+    game = one.game
+    players = range(game.num_players)
+    seatings = [[one if player == seat else other for player in players] for seat in players]
+    streams = hand_streams(seed, hands)
+    won = np.empty((len(players), hands))  # by the seat of `one`
+    for first in range(0, hands, AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        for seat, seated in enumerate(seatings):
+            functions = [policy.probabilities for policy in seated]
+            won[seat, part] = hand_returns(game, functions, streams[part])[:, seat]
+        progress(first * len(players), "hands")
+    if isinstance(game, ExactGame):
+        exact = [_exact_value(game, seated, seat) for seat, seated in enumerate(seatings)]
+        samples = [_sample(won[seat], exact[seat]) for seat in players]
+        together = _sample(won.mean(axis=0), sum(exact) / len(players))
+    else:
+        samples = [_sample(won[seat], None) for seat in players]
+        together = _sample(won.mean(axis=0), None)
+    return (*samples, replace(together, hands=won.size))
+
+
+def _exact_value(game: ExactGame, seated: Sequence[Policy], seat: int) -> float:
+    """What the policy in a seat wins, of a large game with one policy per seat."""
+    table = tuple(policy.table[player] for player, policy in enumerate(seated))
+    return game.measure(table).values[seat]
 
 
 def simulate(
     tree: Tree, policies: Sequence[Float64Array], *, hands: int, seed: int, progress: Advance
 ) -> list[Sample]:
     """The returns of `policies[0]` in each seat against `policies[1]` in all others, per seat."""
-    stream, samples, players = new_stream(seed), [], range(tree.num_players)
+    one, other = policies
+    players = range(tree.num_players)
+    stream = new_stream(seed)
+    samples = []
     for seat in players:
-        policy = joint_policy(tree, [policies[player != seat] for player in players])
+        seated = [one if player == seat else other for player in players]
+        policy = joint_policy(tree, seated)
         rules = rules_of(tree, dict.fromkeys(players, policy))
-        count = np.zeros(tree.num_nodes, np.int64)
+        count = np.zeros(tree.num_nodes, np.int64)  # (N,) how many hands end at each node
         for start in range(0, hands, CHUNK):
             count += play_out(rules, min(CHUNK, hands - start), stream)
             progress(seat * hands + start, "hands")
-        won = tree.returns[seat]
+        won = tree.returns[seat]  # (N,)
         mean = float(count @ won) / hands
         variance = float(count @ (won - mean) ** 2) / max(hands - 1, 1)
-        error = math.sqrt(variance / hands)
-        samples.append(Sample(hands, mean, error, expected_values(tree, policy)[seat]))
+        sample = Sample(
+            hands=hands,
+            mean=mean,
+            standard_error=math.sqrt(variance / hands),
+            exact=expected_values(tree, policy)[seat],
+        )
+        samples.append(sample)
     return samples
 
 
@@ -139,13 +172,22 @@ def all_seats(samples: Sequence[Sample]) -> Sample:
     """The mean over all seats of a tree, with equal weights."""
     hands, means, errors, exact = zip(*map(astuple, samples), strict=True)
     seats = len(samples)
-    return Sample(sum(hands), sum(means) / seats, math.hypot(*errors) / seats, sum(exact) / seats)
+    return Sample(
+        hands=sum(hands),
+        mean=sum(means) / seats,
+        standard_error=math.hypot(*errors) / seats,
+        exact=sum(exact) / seats,
+    )
 
 
 def _sample(won: Float64Array, exact: float | None) -> Sample:
     """The mean over independent hands `(n,)`, and its standard error."""
-    error = float(won.std(ddof=1)) / math.sqrt(len(won))
-    return Sample(len(won), float(won.mean()), error, exact)
+    return Sample(
+        hands=len(won),
+        mean=float(won.mean()),
+        standard_error=float(won.std(ddof=1)) / math.sqrt(len(won)),
+        exact=exact,
+    )
 
 
 def hand_streams(seed: int | Sequence[int], hands: int) -> UInt64Array:
@@ -164,23 +206,29 @@ def hand_returns(game: Game, policies: Sequence[Any], streams: UInt64Array) -> F
 
 def _play_states(game: Game, policies: Sequence[Any], streams: UInt64Array) -> Float64Array:
     """The returns `(n, P)` of n hands that are played move by move, in parallel."""
-    new_state, observe = origin(game).new_initial_state, Observer(game)
+    new_state = origin(game).new_initial_state
+    observe = Observer(game)
     states = [new_state() for _ in streams]
-    waiting, streams = np.arange(len(states)), streams.copy()
-    while len(waiting):
+    streams = streams.copy()
+    unfinished = np.arange(len(states))
+    while len(unfinished):
         streams += STEP
-        bits: Any = mixed(streams[waiting])  # type: ignore[arg-type]  # compiled for arrays too
-        numbers = (bits >> np.uint64(11)) * 2.0**-53  # in [0, 1)
-        players = np.array([states[hand].current_player() for hand in waiting])
+        bits: Any = mixed(streams[unfinished])  # type: ignore[arg-type]  # compiled for arrays too
+        numbers = (bits >> np.uint64(11)) * 2.0**-53  # (unfinished,) in [0, 1)
+        players = np.array([states[hand].current_player() for hand in unfinished])
         for player in np.unique(players).tolist():
-            turn = players == player
-            hands, drawn = [states[hand] for hand in waiting[turn]], numbers[turn]
+            acts = players == player
+            hands = [states[hand] for hand in unfinished[acts]]
+            drawn = numbers[acts]
             if player == CHANCE:
-                outcomes = [state.chance_outcomes() for state in hands]
-                actions = [draw_outcome(*pair) for pair in zip(outcomes, drawn, strict=True)]
+                actions = [
+                    draw_outcome(state.chance_outcomes(), number)
+                    for state, number in zip(hands, drawn, strict=True)
+                ]
             else:
-                actions = draw_actions(policies[player], *observe(hands, players[turn]), drawn)
+                observations, legal = observe(hands, players[acts])
+                actions = draw_actions(policies[player], observations, legal, drawn)
             for state, action in zip(hands, actions, strict=True):
                 state.apply_action(action)
-        waiting = waiting[[not states[hand].is_terminal() for hand in waiting]]
+        unfinished = unfinished[[not states[hand].is_terminal() for hand in unfinished]]
     return np.array([state.returns() for state in states])

@@ -24,16 +24,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any, ClassVar
 
 from sb3_contrib import MaskablePPO
 
 from algorithms.self_play.advantages import SeatRolloutBuffer
+from algorithms.self_play.distinct_observations import evaluated_once_per_infoset
 from algorithms.self_play.environments import steps_allowed
 from algorithms.self_play.learner import Learner
 from algorithms.support.errors import UsageError
+from algorithms.tree import Tree
 
 
 class Session:
@@ -43,6 +45,7 @@ class Session:
         model: model that learns.
         learner: learner that changes its gradients.
         buffer: rollout buffer that it plays into.
+        tree: the game's tree if hands are played on it.
         ent_coef: weight of the entropy in PPO's loss.
         is_over: whether the session has ended.
     """
@@ -53,6 +56,7 @@ class Session:
         learner: Learner,
         buffer: SeatRolloutBuffer,
         *,
+        tree: Tree | None,
         on_error: Callable[[], None],
     ) -> None:
         """Begin; `on_error` is called when an exception ends the session."""
@@ -61,6 +65,7 @@ class Session:
         self.model = model
         self.learner = learner
         self.buffer = buffer
+        self.tree = tree
         self.ent_coef = float(model.ent_coef)
         self.is_over = False
         self._on_error = on_error
@@ -141,7 +146,9 @@ class SelfPlayingPPO(MaskablePPO):
         if session is None:
             self.train()
             return
-        with session.ended_by_errors(), session.learner.changed_gradients():
+        with session.ended_by_errors(), session.learner.changed_gradients(), ExitStack() as faster:
+            if session.tree is not None:
+                faster.enter_context(evaluated_once_per_infoset(self, session.buffer, session.tree))
             super().train()
 
     def dump_logs(self, iteration: int = 0) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from algorithms.support.modules import import_modules
 from kuhn_bridge.errors import BridgeError
 
 EXIT_OK, EXIT_FAILED, EXIT_ERROR = 0, 1, 2
@@ -29,6 +30,17 @@ class Parser(argparse.ArgumentParser):
         first_line = (description or "").partition("\n")[0]
         super().__init__(prog=as_called(prog), description=first_line, **options)
 
+    def add_import(self) -> None:
+        """Add the option `--import`, which every command has that takes the name of a game."""
+        self.add_argument(
+            "--import",
+            action="append",
+            default=[],
+            dest="imports",
+            metavar="MODULE",
+            help="import this module or .py file first, e.g. to register a game; repeatable",
+        )
+
     def error(self, message: str) -> NoReturn:
         """Exit 2 with one line that says what is wrong."""
         self.exit(EXIT_ERROR, f"{self.prog}: {_one_line(message)} (see --help)\n")
@@ -36,7 +48,12 @@ class Parser(argparse.ArgumentParser):
     def run(self, body: Callable[[argparse.Namespace], int], argv: Sequence[str] | None) -> int:
         """The exit code of `body` with the parsed arguments; errors are those of `run`."""
         args = self.parse_args(argv)
-        return run(lambda: body(args), self.prog)
+
+        def import_and_run() -> int:
+            import_modules(getattr(args, "imports", ()))
+            return body(args)
+
+        return run(import_and_run, self.prog)
 
 
 def number(

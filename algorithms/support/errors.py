@@ -12,7 +12,7 @@ class UsageError(BridgeError):
     """The user asked for something that cannot be done."""
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of another library's error, or the name of its class if it has no text."""
     return (str(error) or type(error).__name__).strip().splitlines()[0][:MAX_CHARS]
 

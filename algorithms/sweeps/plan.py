@@ -52,6 +52,7 @@ class Plan:
     storage: str = ""  # Ray's; "" is a folder in the sweep's own
     checkpoint_every: int = 1_000_000
     chosen: tuple[str, ...] = ()  # the best settings, once known
+    imports: tuple[str, ...] = ()  # modules that register games; workers import them too
 
     def trials(self) -> list[Trial]:
         """The trials that settings are chosen by: every setting with every seed."""
@@ -92,6 +93,7 @@ def read_plan(folder: Path) -> Plan:
             settings={name: Settings(**config) for name, config in settings.items()},
             seeds=tuple(stored.pop("seeds")),
             chosen=tuple(stored.pop("chosen")),
+            imports=tuple(stored.pop("imports", ())),
             **stored,
         )
     except (FileNotFoundError, NotADirectoryError):

@@ -35,6 +35,7 @@ from algorithms.self_play.curve import Point
 from algorithms.self_play.settings import Settings
 from algorithms.support import files
 from algorithms.support.command import collect_seldom
+from algorithms.support.modules import import_modules, imported_modules
 from algorithms.sweeps.plan import FAILURE_FILE, MODEL_FILE, TRIAL_FILE, Trial
 from algorithms.sweeps.running import Progress, TrialEvent
 from kuhn_bridge.errors import BridgeError
@@ -66,6 +67,7 @@ def run_stage(  # noqa: PLR0913  # options by name
             "folder": trial.folder,
             "config": asdict(trial.config),
             "checkpoint_every": checkpoint_every,
+            "imports": imported_modules(),
         }
         for trial in trials
     ]
@@ -120,6 +122,7 @@ def run_trial(config: dict[str, Any], finished: frozenset[str]) -> None:
             "node": ray.get_runtime_context().get_node_id(),
         }
         try:
+            import_modules(task["imports"])
             about["cpu_seconds"] = _train(
                 Settings(**task["config"]),
                 task["checkpoint_every"],

@@ -86,7 +86,14 @@ def test_fresh_seeds_are_fresh():
 
 def test_a_plan_is_read_back(tmp_path):
     grid = settings_grid(parse_choices(["steps=1,2"]))
-    made = Plan(settings=grid, seeds=(0, 4), confirm=1, fresh_seeds=3, chosen=("steps=2",))
+    made = Plan(
+        settings=grid,
+        seeds=(0, 4),
+        confirm=1,
+        fresh_seeds=3,
+        chosen=("steps=2",),
+        imports=("a", "b"),
+    )
     made.write(tmp_path)
     assert planning.read_plan(tmp_path) == made
     for wrong in ("", "[]", "{}", '{"format": "kuhn-bridge-sweep", "version": 2}'):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from itertools import chain, count
 from pathlib import Path
 
@@ -260,3 +262,11 @@ def test_growth_with_a_coarse_clock(monkeypatch):
     measurement = growth.measure("Kuhn", "kuhn_poker", 100)
     assert measurement.nodes == 58
     assert all(0 < figure < np.inf for figure in measurement.nanoseconds.values())
+
+
+def test_the_checks_of_kuhn_do_not_load_the_large_games():
+    code = (
+        "import sys; from parity.check import main; main(['--list']); "
+        "assert not [name for name in sys.modules if 'phantom' in name or 'large_games.l' in name]"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

@@ -10,9 +10,12 @@ In iteration t of CFR each player p in turn, with the other player's current pol
 and the next policy is proportional to the positive part of R (of R + r if predictive). Discounts
 are those of `algorithms.cfr`, and so are the iterates, up to rounding: regrets and averages
 are float32. The factored products give the sum over terminal histories.
+
+An action at a node leads to two nodes: one if it succeeds and one if it fails. Either may not
+exist (see `Evaluator`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -40,25 +43,38 @@ from algorithms.support.arrays import Float32Array, Float64Array, Int8Array, Int
 
 Index: TypeAlias = np.uint64  # compiled code tests whether signed indices are negative
 _Responses: TypeAlias = tuple[Int8Array, ...]
-_NEVER = 99  # later than all times
+_NEVER = 99  # a time later than all times
 
 
 class Evaluator:
     """A phantom game's sequences and products, with arrays that all evaluations share.
 
     `reach[p]` has the probability of each node of player p by its own choices, `values[p]` its
-    counterfactual values. Both end with two spare blocks: products find a block that cannot occur
-    in the first of them, and actions lead to the second where an outcome is impossible. So the
-    first one of `reach` and the second one of `values` are only read and stay 0.
+    counterfactual values. They take GiB on nine cells, so there is one of each, and
+    `_holds_numbers_of` says whose numbers they have: those of the tables that were measured last,
+    or those of the solver that ran last. None means that they are out of date.
+
+    Behind its nodes each array has room for two blocks, as large as the largest block:
+
+    from `num_nodes`          the *absent* block. Products read and write every block of a pattern,
+                              also those that are no nodes. Reading gives reach 0; what is written
+                              into values is never read.
+    `_impossible_node(...)`   the *impossible* block. An action leads there if it cannot succeed, or
+                              cannot fail. Reading gives value 0; the reach that is written is never
+                              read.
+
+    One block could not be both: what products write into values would be read there.
     """
 
     def __init__(self, rules: Rules) -> None:
-        self.rules, self.num_actions = rules, rules.cells
-        self.sequences = make_sequences(rules, 0), make_sequences(rules, 1)
-        self.num_infosets: tuple[int, ...] = tuple(x.num_infosets for x in self.sequences)
-        self.holder: object = None  # the tables or the solver whose numbers the arrays hold
-        sizes = [x.num_nodes + 2 * x.factorials[-1] for x in self.sequences]
-        self.reach, self.values = ([np.zeros(size) for size in sizes] for _ in range(2))
+        self.rules = rules
+        self.num_actions = rules.cells
+        self.sequences = (make_sequences(rules, 0), make_sequences(rules, 1))
+        self.num_infosets: tuple[int, ...] = tuple(own.num_infosets for own in self.sequences)
+        sizes = [own.num_nodes + 2 * own.factorials[-1] for own in self.sequences]
+        self.reach = [np.zeros(size) for size in sizes]
+        self.values = [np.zeros(size) for size in sizes]
+        self._holds_numbers_of: Tables | PhantomSolver | None = None
 
     @cached_property
     def products(self) -> list[list[Product]]:
@@ -67,11 +83,14 @@ class Evaluator:
 
     def random(self, seed: int) -> Tables:
         """A policy drawn uniformly from all policies."""
-        draw = np.random.default_rng(seed).standard_exponential
-        tables = tuple(draw((count, self.num_actions), np.float32) for count in self.num_infosets)
+        generator = np.random.default_rng(seed)
+        tables = []
+        for count in self.num_infosets:
+            shape = (count, self.num_actions)
+            tables.append(generator.standard_exponential(shape, np.float32))
         for sequences, table in zip(self.sequences, tables, strict=True):
             _normalise(sequences, table)
-        return tables
+        return tuple(tables)
 
     def make_solver(self, variant: Variant) -> "PhantomSolver":
         """A solver of the CFR family; its updates and the measures share their arrays."""
@@ -80,47 +99,66 @@ class Evaluator:
     def measure(self, tables: Tables) -> Measure:
         """Values, best responses and losses of a joint policy; rows are normalised in float64."""
         for player, sequences in enumerate(self.sequences):
-            if (invalid := _first_invalid(sequences, tables[player])) >= 0:
+            invalid = _first_invalid(sequences, tables[player])
+            if invalid >= 0:
                 raise large_game.invalid_row(tables, player, invalid)
-        best = tuple(np.empty(count, np.int8) for count in self.num_infosets)
-        value, best_values = self._respond(tables, best)
+        best_responses = tuple(np.empty(count, np.int8) for count in self.num_infosets)
+        value, best_values = self._respond(tables, best_responses)
         return Measure(
-            (value, -value), best_values, lambda: best, lambda: self._largest_losses(tables, best)
+            values=(value, -value),
+            best_values=best_values,
+            compute_best_responses=lambda: best_responses,
+            compute_losses=lambda: self._largest_losses(tables, best_responses),
         )
 
-    def _respond(self, tables: Tables, best: _Responses) -> tuple[float, tuple[float, ...]]:
-        """Player 0's value and those of the best responses, whose actions are written to `best`."""
-        self.holder = None
+    def _respond(
+        self, tables: Tables, best_responses: _Responses
+    ) -> tuple[float, tuple[float, ...]]:
+        """Player 0's value and those of the best responses, whose actions are written."""
+        self._holds_numbers_of = None
         for player in (0, 1):
             _write_reach(self.sequences[player], tables[player], self.reach[player])
         self.set_terminal_values(0)
         self.set_terminal_values(1)
         nodes = self.sequences[0].num_nodes
         value = float(self.reach[0][:nodes] @ self.values[0][:nodes])
-        best_values = [_best_response(self.sequences[p], self.values[p], best[p]) for p in (0, 1)]
-        self.holder = tables
+        best_values = []
+        for player in (0, 1):
+            best_value = _best_response(
+                self.sequences[player], self.values[player], best_responses[player]
+            )
+            best_values.append(best_value)
+        self._holds_numbers_of = tables
         return value, tuple(best_values)
 
     def set_terminal_values(self, player: int) -> None:
         """Write the counterfactual values of terminal histories, by the player's last node."""
-        sequences = self.sequences[1 - player], self.sequences[player]
-        reach, values = self.reach[1 - player], self.values[player]
+        other = 1 - player
+        source_and_target = (self.sequences[other], self.sequences[player])
+        values = self.values[player]
         values[:] = 0.0
         for product in self.products[player]:
-            add_terminal_values(product, sequences, reach, values)
+            add_terminal_values(product, source_and_target, self.reach[other], values)
 
-    def _largest_losses(self, tables: Tables, best: _Responses) -> tuple[Loss, ...]:
-        if self.holder is not tables:
-            self._respond(tables, best)
-        lost = [np.empty(count) for count in self.num_infosets]
-        for p, sequences in enumerate(self.sequences):
-            _write_losses(sequences, (tables[p], self.reach[p], self.values[p], lost[p]))
-        return large_game.largest_losses(tables, best, lost, self.infoset_reach)
+    def _largest_losses(self, tables: Tables, best_responses: _Responses) -> tuple[Loss, ...]:
+        if self._holds_numbers_of is not tables:
+            self._respond(tables, best_responses)
+        lost = []
+        for player, sequences in enumerate(self.sequences):
+            arrays = _LossArrays(
+                table=tables[player],
+                reach=self.reach[player],
+                values=self.values[player],
+                lost=np.empty(sequences.num_infosets),
+            )
+            _write_losses(sequences, arrays)
+            lost.append(arrays.lost)
+        return large_game.largest_losses(tables, best_responses, lost, self.infoset_reach)
 
     def own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
         """The probability of each information set by its owner's own actions: `(I_p,)` each."""
-        self.holder = None
-        found = []
+        self._holds_numbers_of = None
+        reach_of_infosets = []
         for sequences, table, reach in zip(self.sequences, tables, self.reach, strict=True):
             _write_reach(sequences, table, reach)
             by_infoset = np.empty(sequences.num_infosets)
@@ -130,22 +168,31 @@ class Evaluator:
             nodes = sequences.first_node[sequences.decisions]
             for start, stop, node in zip(starts, stops, nodes, strict=True):
                 by_infoset[start:stop] = reach[node : node + stop - start]
-            found.append(by_infoset)
-        return tuple(found)
+            reach_of_infosets.append(by_infoset)
+        return tuple(reach_of_infosets)
 
     def infoset_reach(self, player: int, infoset: int) -> float:
         """The probability that a game arrives at an information set, by the last evaluation."""
-        own, abrupt = self.sequences[player], self.rules.abrupt
-        (actions,), (outcomes,) = histories(own, np.array([infoset]))
-        taken, failed = action_times(int(outcomes), player, abrupt)
-        turns = len(taken) + abrupt * len(failed) + player  # of the other player
-        times, clocks = np.full((2, own.cells), _NEVER), (iter(failed), iter(taken))
-        for i, cell in enumerate(actions[actions >= 0]):
-            success = outcomes >> i & 1
-            times[success, cell] = next(clocks[success])
-        others, reach = self.sequences[1 - player], self.reach[1 - player]
-        arrival = _consistent_reach(self.rules, others, reach, times, turns)
-        block = own.decisions[np.searchsorted(own.starts, infoset, side="right") - 1]
+        own = self.sequences[player]
+        others = self.sequences[1 - player]
+        actions, outcomes = histories(own, np.array([infoset]))
+        times = action_times(int(outcomes[0]), player, self.rules.abrupt)
+        own_turns = len(times.taken)
+        if self.rules.abrupt:
+            own_turns += len(times.failed)
+
+        # When this player fails at each cell, and when it takes it.
+        cell_times = np.full((2, own.cells), _NEVER)
+        times_of: tuple[Iterator[int], Iterator[int]] = (iter(times.failed), iter(times.taken))
+        for i, cell in enumerate(actions[0][actions[0] >= 0]):
+            success = outcomes[0] >> i & 1
+            cell_times[success, cell] = next(times_of[success])
+        others_turns = own_turns + player
+        others_reach = self.reach[1 - player]
+        arrival = _consistent_reach(self.rules, others, others_reach, cell_times, others_turns)
+
+        decision = np.searchsorted(own.starts, infoset, side="right") - 1
+        block = own.decisions[decision]
         node = own.first_node[block] + infoset - own.first_infoset[block]
         return float(self.reach[player][node]) * arrival
 
@@ -154,21 +201,29 @@ class PhantomSolver(LargeGameSolver):
     """A solver of a phantom game; its updates and evaluations share the evaluator's arrays."""
 
     def __init__(self, evaluator: Evaluator, variant: Variant) -> None:
-        shapes = {f"_{x.player}": (x.num_infosets, x.cells) for x in evaluator.sequences}
+        shapes = {f"_{own.player}": (own.num_infosets, own.cells) for own in evaluator.sequences}
         super().__init__(variant, shapes)
         self._evaluator = evaluator
 
     def _update(self, player: int, weights: Weights) -> None:
-        evaluator, arrays = self._evaluator, self._arrays(f"_{player}")
-        if evaluator.holder is not self:
+        evaluator = self._evaluator
+        if evaluator._holds_numbers_of is not self:
             self._write_reach(0)
             self._write_reach(1)
         evaluator.set_terminal_values(player)
-        evaluator.holder = None
-        numbers = evaluator.reach[player], evaluator.values[player], weights
-        _update_regrets(evaluator.sequences[player], (*arrays, *numbers), self._updates)
+        evaluator._holds_numbers_of = None  # until the update is complete, which Ctrl-C may prevent
+        regrets, predicted, average = self._arrays(f"_{player}")
+        arrays = _UpdateArrays(
+            regrets=regrets,
+            predicted=predicted,
+            average=average,
+            reach=evaluator.reach[player],
+            values=evaluator.values[player],
+            weights=weights,
+        )
+        _update_regrets(evaluator.sequences[player], arrays, self._updates)
         self._write_reach(player)
-        evaluator.holder = self
+        evaluator._holds_numbers_of = self
 
     def _write_reach(self, player: int) -> None:
         _, predicted, _ = self._arrays(f"_{player}")
@@ -184,7 +239,12 @@ class PhantomSolver(LargeGameSolver):
     def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a state of `get_state`, with the same results to the last bit."""
         super().set_state(state)
-        self._evaluator.holder = None
+        self._evaluator._holds_numbers_of = None
+
+
+# ---------------------------------------------------------------------------------------------
+# A walk over all information sets of a player
+# ---------------------------------------------------------------------------------------------
 
 
 class Children(NamedTuple):
@@ -204,14 +264,19 @@ def _for_each_infoset(
     """Call `visit(arrays, node, infoset, children, i)` at every information set of a player.
 
     Parents come first, or last if `last_first`. Action k leads to the nodes
-    `children.success[k] + i` and `children.failure[k] + i`.
+    `children.success[k] + i` and `children.failure[k] + i`. `arrays` is what `visit` reads and
+    writes: a NamedTuple of its own, or one array.
     """
-    actions, success, failure = every = np.empty((3, sequences.cells), np.uint64)
-    for d in range(len(sequences.decisions)):
-        block = sequences.decisions[len(sequences.decisions) - 1 - d if last_first else d]
-        node, infoset = Index(sequences.first_node[block]), Index(sequences.first_infoset[block])
-        count, orders, failed_orders, step = _find_children(sequences, block, every)
+    memory = np.empty((3, sequences.cells), np.uint64)
+    actions, success, failure = memory
+    num_decisions = len(sequences.decisions)
+    for d in range(num_decisions):
+        block = sequences.decisions[num_decisions - 1 - d if last_first else d]
+        node = Index(sequences.first_node[block])
+        infoset = Index(sequences.first_infoset[block])
+        count, orders, failed_orders, step = _find_children(sequences, block, memory)
         children = Children(Index(count), actions, success, failure)
+        # All orders of the failed cells, and for each of them all orders of the taken ones.
         for _ in range(failed_orders):
             for i in range(Index(orders)):
                 visit(arrays, node, infoset, children, i)
@@ -230,35 +295,53 @@ def _find_children(
     Returns how many actions there are, the number of orders of the taken and of the failed cells,
     and how far apart the children of consecutive orders of the failed cells are upon success.
     """
-    taken, failed, outcomes = (
-        sequences.taken[block],
-        sequences.failed[block],
-        sequences.outcomes[block],
-    )
-    held, lost, more = size_of(taken), size_of(failed), 1 << length_of(outcomes)
-    orders, failed_orders = sequences.factorials[held], sequences.factorials[lost]
+    taken = sequences.taken[block]
+    failed = sequences.failed[block]
+    outcomes = sequences.outcomes[block]
+    num_taken = size_of(taken)
+    orders = sequences.factorials[num_taken]
+    failed_orders = sequences.factorials[size_of(failed)]
+    # The outcomes with one more failure or success: the 1 above them moves up by one bit.
+    mark = 1 << length_of(outcomes)
+    with_failure = outcomes + mark
+    with_success = outcomes + 2 * mark
     count = 0
     for cell in range(sequences.cells):
         bit = 1 << cell
         if not (taken | failed) & bit:
             # The new cell is the last of its order: it moves the run by its place in the set.
-            in_taken, in_failed = size_of(taken & (bit - 1)), size_of(failed & (bit - 1))
-            success = _first_node(sequences, outcomes + 2 * more, taken | bit, failed)
-            failure = _first_node(sequences, outcomes + more, taken, failed | bit)
-            children[0, count], children[1, count] = cell, success + in_taken * orders
+            smaller = bit - 1  # the set of all smaller cells
+            in_taken = size_of(taken & smaller)
+            in_failed = size_of(failed & smaller)
+            success = _first_node(sequences, with_success, taken | bit, failed)
+            failure = _first_node(sequences, with_failure, taken, failed | bit)
+            children[0, count] = cell
+            children[1, count] = success + in_taken * orders
             children[2, count] = failure + in_failed * failed_orders * orders
             count += 1
-    return count, orders, failed_orders, orders * (held + 1)
+    return count, orders, failed_orders, orders * (num_taken + 1)
 
 
 @part
 def _first_node(sequences: Sequences, outcomes: int, taken: int, failed: int) -> int:
-    """The first node of a block, or the second spare block if it cannot occur."""
+    """The first node of a block, or that of the impossible block if it cannot occur."""
     if sequences.first_block[outcomes] >= 0:
         node = sequences.first_node[block_of(sequences, outcomes, taken, failed)]
         if node < sequences.num_nodes:
             return int(node)
+    return _impossible_node(sequences)
+
+
+@part
+def _impossible_node(sequences: Sequences) -> int:
+    """The first node of the impossible block (see `Evaluator`)."""
     return int(sequences.num_nodes + sequences.factorials[-1])
+
+
+# ---------------------------------------------------------------------------------------------
+# What is done at an information set. In each walk the first function starts it, and the second is
+# called at every information set.
+# ---------------------------------------------------------------------------------------------
 
 
 @part
@@ -270,6 +353,13 @@ def _sum_positive(weights: Float32Array, infoset: Index, children: Children) -> 
     return total
 
 
+class _ReachArrays(NamedTuple):
+    """What `_reach_children` reads and writes."""
+
+    weights: Float32Array  # (I, A)
+    reach: Float64Array  # by node
+
+
 @compiled
 def _write_reach(sequences: Sequences, weights: Float32Array, reach: Float64Array) -> None:
     """Write the probability of each node by its owner's choices.
@@ -277,56 +367,88 @@ def _write_reach(sequences: Sequences, weights: Float32Array, reach: Float64Arra
     The policy is proportional to the weights `(I, A)` above 0, and uniform where there are none.
     """
     reach[0] = 1.0
-    _for_each_infoset(sequences, _reach_children, (weights, reach), False)
+    _for_each_infoset(sequences, _reach_children, _ReachArrays(weights, reach), False)
 
 
 @inlined
-def _reach_children(arrays: Any, node: Index, infoset: Index, children: Children, i: Index) -> None:
-    weights, reach = arrays
+def _reach_children(
+    arrays: _ReachArrays, node: Index, infoset: Index, children: Children, i: Index
+) -> None:
+    """Write the reach of the nodes that follow an information set."""
+    weights = arrays.weights
+    reach = arrays.reach
+    # The reach of a child is `slope * weight + offset`: one of the two is 0.
     total = _sum_positive(weights, infoset, children)
     slope = reach[node] / total if total > 0 else 0.0
     offset = 0.0 if total > 0 else reach[node] / np.int64(children.num_actions)
     for k in range(children.num_actions):
         weight = max(np.float64(weights[infoset, children.actions[k]]), 0.0)
-        probability = slope * weight + offset
-        reach[children.success[k] + i] = reach[children.failure[k] + i] = probability
+        child_reach = slope * weight + offset
+        reach[children.success[k] + i] = child_reach
+        reach[children.failure[k] + i] = child_reach
+
+
+class _BestArrays(NamedTuple):
+    """What `_add_best` reads and writes."""
+
+    values: Float64Array  # by node
+    best: Int8Array  # (I,)
 
 
 @compiled
 def _best_response(sequences: Sequences, values: Float64Array, best: Int8Array) -> float:
     """Add the values of best play to the nodes' values; write best actions `(I,)`."""
-    _for_each_infoset(sequences, _add_best, (values, best), True)
+    _for_each_infoset(sequences, _add_best, _BestArrays(values, best), True)
     return float(values[0])
 
 
 @inlined
-def _add_best(arrays: Any, node: Index, infoset: Index, children: Children, i: Index) -> None:
-    values, best = arrays
-    highest, action = -np.inf, Index(0)
+def _add_best(
+    arrays: _BestArrays, node: Index, infoset: Index, children: Children, i: Index
+) -> None:
+    """Add the best action's value to a node's, and write that action."""
+    values = arrays.values
+    highest = -np.inf
+    action = Index(0)
     for k in range(children.num_actions):
         value = values[children.success[k] + i] + values[children.failure[k] + i]
         if value > highest:
-            highest, action = value, children.actions[k]
+            highest = value
+            action = children.actions[k]
     values[node] += highest
-    best[infoset] = action
+    arrays.best[infoset] = action
+
+
+class _LossArrays(NamedTuple):
+    """What `_write_loss` reads and writes."""
+
+    table: Float32Array  # (I, A)
+    reach: Float64Array  # by node
+    values: Float64Array  # of best play, by node
+    lost: Float64Array  # (I,)
 
 
 @compiled
-def _write_losses(sequences: Sequences, arrays: tuple[Any, ...]) -> None:
-    """Write losses `(I,)`, given table, reach and values of best play; `arrays` are these four."""
+def _write_losses(sequences: Sequences, arrays: _LossArrays) -> None:
+    """Write losses, given a table, reach and values of best play."""
     _for_each_infoset(sequences, _write_loss, arrays, False)
 
 
 @inlined
-def _write_loss(arrays: Any, node: Index, infoset: Index, children: Children, i: Index) -> None:
-    table, reach, values, lost = arrays
+def _write_loss(
+    arrays: _LossArrays, node: Index, infoset: Index, children: Children, i: Index
+) -> None:
+    """Write what a policy loses at an information set: the best value less the mean."""
+    table = arrays.table
+    values = arrays.values
     total = _sum_positive(table, infoset, children)
-    highest, mean = -np.inf, 0.0
+    highest = -np.inf
+    mean = 0.0
     for k in range(children.num_actions):
         value = values[children.success[k] + i] + values[children.failure[k] + i]
         highest = max(highest, value)
         mean += value * max(np.float64(table[infoset, children.actions[k]]), 0.0) / total
-    lost[infoset] = reach[node] * (highest - mean)
+    arrays.lost[infoset] = arrays.reach[node] * (highest - mean)
 
 
 @compiled
@@ -336,8 +458,12 @@ def _normalise(sequences: Sequences, table: Float32Array) -> None:
 
 
 @inlined
-def _normalise_row(table: Any, node: Index, infoset: Index, children: Children, i: Index) -> None:
-    total, k = _sum_positive(table, infoset, children), Index(0)
+def _normalise_row(
+    table: Float32Array, node: Index, infoset: Index, children: Children, i: Index
+) -> None:
+    """Make a row of weights probabilities: uniform if none is above 0, and 0 if illegal."""
+    total = _sum_positive(table, infoset, children)
+    k = Index(0)  # number of the next legal action
     for action in range(Index(table.shape[1])):
         if k < children.num_actions and children.actions[k] == action:
             weight = max(np.float64(table[infoset, action]), 0.0)
@@ -354,12 +480,15 @@ def _first_invalid(sequences: Sequences, table: Float32Array) -> int:
     starts = sequences.starts
     for d, block in enumerate(sequences.decisions):
         tried = sequences.taken[block] | sequences.failed[block]
-        for row in range(starts[d], starts[d + 1] if d + 1 < len(starts) else len(table)):
-            legal = every = 0.0
+        stop = starts[d + 1] if d + 1 < len(starts) else len(table)
+        for row in range(starts[d], stop):
+            legal_sum = 0.0
+            absolute_sum = 0.0  # over all actions: larger if one is negative or illegal
             for action in range(sequences.cells):
-                every += abs(table[row, action])
-                legal += 0.0 if tried >> action & 1 else table[row, action]
-            if not (abs(legal - 1) <= large_game.ROW_SUM_TOLERANCE and every == legal):
+                absolute_sum += abs(table[row, action])
+                legal_sum += 0.0 if tried >> action & 1 else table[row, action]
+            sums_to_1 = abs(legal_sum - 1) <= large_game.ROW_SUM_TOLERANCE
+            if not (sums_to_1 and absolute_sum == legal_sum):  # also if it has NaN
                 return row
     return -1
 
@@ -374,54 +503,77 @@ def _consistent_reach(
     other player has completed `turns` turns. This tests one sequence after another, which takes
     milliseconds.
     """
-    own_failed = own_taken = 0
+    own_failed = 0
+    own_taken = 0
     for cell in range(rules.cells):
         own_failed |= (times[0, cell] < _NEVER) << cell
         own_taken |= (times[1, cell] < _NEVER) << cell
-    total, actions = 0.0, np.empty(rules.cells, np.int8)
+    total = 0.0
+    actions = np.empty(rules.cells, np.int8)
     for block in range(len(others.taken)):
-        taken, failed, outcomes = others.taken[block], others.failed[block], others.outcomes[block]
+        taken = others.taken[block]
+        failed = others.failed[block]
+        outcomes = others.outcomes[block]
         length = length_of(outcomes)
-        if (
-            (length if rules.abrupt else size_of(taken)) != turns
-            or not (length == 0 or rules.abrupt or outcomes >> (length - 1) & 1)
-            or taken & own_taken
-            or own_failed & ~taken
-            or failed & ~own_taken
-            or rules.wins[others.player, taken]
-            or size_of(taken | own_taken) == rules.cells
-        ):
+
+        # The sets of cells are consistent, and the game goes on.
+        other_turns = length if rules.abrupt else size_of(taken)
+        ends_turn = length == 0 or rules.abrupt or outcomes >> (length - 1) & 1
+        if other_turns != turns or not ends_turn:
             continue
+        if taken & own_taken or own_failed & ~taken or failed & ~own_taken:
+            continue
+        if rules.wins[others.player, taken] or size_of(taken | own_taken) == rules.cells:
+            continue
+
+        # So are the times: each failure comes after the cell was taken.
         size = others.factorials[size_of(taken)] * others.factorials[size_of(failed)]
         for number in range(size):
             write_actions(others, block, number, actions)
-            consistent, turn = True, 0
+            consistent = True
+            turn = 0
             for i in range(length):
-                # Each failure comes after the other player has taken the cell.
-                success, time = outcomes >> i & 1, 2 * turn + 1 + others.player
-                own = times[1 - success, actions[i]]
-                consistent &= own > time if success else own < time
+                success = outcomes >> i & 1
+                time = 2 * turn + 1 + others.player
+                if success:  # this player may have failed at the cell, later
+                    consistent &= times[0, actions[i]] > time
+                else:
+                    consistent &= times[1, actions[i]] < time
                 turn += 1 if rules.abrupt else success
             if consistent:
                 total += reach[others.first_node[block] + number]
     return total
 
 
-@compiled
-def _update_regrets(sequences: Sequences, arrays: tuple[Any, ...], updates: Int64Array) -> None:
-    """Update regrets, predicted regrets and averages from the last decisions to the first.
+class _UpdateArrays(NamedTuple):
+    """What `_update_row` reads and writes."""
 
-    `arrays` are these three, reach, the values of terminal histories, to which the values of the
-    current policy are added, and the weights of the iteration.
-    """
+    regrets: Float32Array  # (I, A), as are the next two
+    predicted: Float32Array  # `regrets` itself without prediction
+    average: Float32Array
+    reach: Float64Array  # by node
+    values: Float64Array  # by node: of terminal histories, to which those of the policy are added
+    weights: Weights
+
+
+@compiled
+def _update_regrets(sequences: Sequences, arrays: _UpdateArrays, updates: Int64Array) -> None:
+    """Update regrets, predicted regrets and averages from the last decisions to the first."""
     _for_each_infoset(sequences, _update_row, arrays, True)
     updates[0] += 1
 
 
 @inlined
-def _update_row(arrays: Any, node: Index, infoset: Index, children: Children, i: Index) -> None:
-    regrets, predicted, average, reach, values, weights = arrays
-    discount_positive, discount_negative, weight, prediction = weights
+def _update_row(
+    arrays: _UpdateArrays, node: Index, infoset: Index, children: Children, i: Index
+) -> None:
+    """Update the numbers of one information set, and add its value to its node's."""
+    regrets = arrays.regrets
+    predicted = arrays.predicted
+    values = arrays.values
+    weights = arrays.weights
+
+    # The policy: `slope * regret + offset`, of which one is 0.
     total = _sum_positive(predicted, infoset, children)
     slope = 1.0 / total if total > 0 else 0.0
     offset = 0.0 if total > 0 else 1.0 / np.int64(children.num_actions)
@@ -431,12 +583,14 @@ def _update_row(arrays: Any, node: Index, infoset: Index, children: Children, i:
         value = values[children.success[k] + i] + values[children.failure[k] + i]
         probability = slope * max(predicted[infoset, action], 0.0) + offset
         mean += probability * value
-        average[infoset, action] += weight * reach[node] * probability
+        arrays.average[infoset, action] += weights.average * arrays.reach[node] * probability
+
     for k in range(children.num_actions):
         action = children.actions[k]
-        new = values[children.success[k] + i] + values[children.failure[k] + i] - mean
-        regret = regrets[infoset, action] + new
-        regret *= discount_positive if regret >= 0 else discount_negative
+        value = values[children.success[k] + i] + values[children.failure[k] + i]
+        newest = value - mean
+        regret = regrets[infoset, action] + newest
+        regret *= weights.discount_positive if regret >= 0 else weights.discount_negative
         regrets[infoset, action] = regret
-        predicted[infoset, action] = regret + prediction * new
+        predicted[infoset, action] = regret + weights.prediction * newest
     values[node] += mean

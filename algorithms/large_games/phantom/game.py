@@ -147,10 +147,6 @@ class PhantomGame(LargeExactGame):
     def _make_solver(self, variant: Variant) -> PhantomSolver:
         return self.evaluator.make_solver(variant)
 
-    def legal(self, player: int, start: int, stop: int) -> BoolArray:
-        """Which actions are legal at information sets `start` to `stop - 1`: `(n, A)`."""
-        return self.legal_at(player, np.arange(start, stop))
-
     def legal_at(self, player: int, infosets: Int64Array) -> BoolArray:
         """Which actions are legal at information sets `(n,)`: `(n, A)`."""
         sequences = self.sequences[player]
@@ -158,10 +154,6 @@ class PhantomGame(LargeExactGame):
         blocks = sequences.decisions[found]
         tried = sequences.taken[blocks] | sequences.failed[blocks]
         return np.asarray(tried[:, np.newaxis] >> np.arange(self.num_actions) & 1 == 0)
-
-    def tensors(self, player: int, start: int, stop: int) -> Float32Array:
-        """OpenSpiel's information state tensors of those: `(n, observation_size)`."""
-        return self.tensors_at(player, np.arange(start, stop))
 
     def tensors_at(self, player: int, infosets: Int64Array) -> Float32Array:
         """OpenSpiel's information state tensors of information sets `(n,)`: `(n, size)`."""

@@ -68,14 +68,45 @@ NARROW = 6  # rows of at most this many numbers are summed in a register
 
 _Times: TypeAlias = tuple[int, ...]
 _Thresholds: TypeAlias = tuple[int, ...]
-# The times of the failures and the outcomes of patterns, by the times at which cells are taken.
-_Patterns: TypeAlias = dict[_Times, list[tuple[_Times, int]]]
-# The outcomes of patterns with the same times of taken cells, and the thresholds of their failures
-# in the order of the other player's set.
-_Group: TypeAlias = tuple[tuple[int, _Thresholds], ...]
+
+
+class _Pattern(NamedTuple):
+    """The times at which a player fails, beside known times at which it takes cells."""
+
+    failed_times: _Times
+    outcomes: int
+
+
+class _Member(NamedTuple):
+    """A pattern beside known times of both players' taken cells."""
+
+    outcomes: int
+    thresholds: _Thresholds  # of its failures, in the order of the other player's set
+
+
+# Patterns by the times at which cells are taken.
+_Patterns: TypeAlias = dict[_Times, list[_Pattern]]
+# The patterns of a player with the same times of taken cells.
+_Group: TypeAlias = tuple[_Member, ...]
 # Consistent groups of player 0 and of player 1.
 _Link: TypeAlias = tuple[_Group, _Group]
-_Key: TypeAlias = tuple[int, _Thresholds, _Thresholds, bool]  # arguments of `_consistent_failures`
+
+
+class _ListsKey(NamedTuple):
+    """The arguments of `_consistent_failures`."""
+
+    size: int
+    distinct: _Thresholds
+    thresholds: _Thresholds
+    by_class: bool
+
+
+class _ListsPlace(NamedTuple):
+    """Where the lists of a pattern are in `Product.lists`."""
+
+    start: int
+    num_lists: int
+    length: int  # of each
 
 
 class Side(NamedTuple):
@@ -90,7 +121,7 @@ class Side(NamedTuple):
     first_pattern: Int64Array  # (G + 1,): the patterns of each group
     outcomes: Int64Array  # (P,)
     failures: Int64Array  # (P,): how many
-    lists: Int64Array  # (P, 3): where they begin in `Product.lists`, how many, the length of each
+    lists: Int64Array  # (P, 3): `_ListsPlace` of each pattern
     classes: Int64Array  # (G,): how many
     class_of: UInt16Array  # (G, orders of the other player's set)
     first_row: Int64Array  # (G + 1,): the number of classes of all groups before
@@ -110,140 +141,202 @@ class Product(NamedTuple):
     lists: UInt16Array
 
 
+# ---------------------------------------------------------------------------------------------
+# Which sequences are consistent
+# ---------------------------------------------------------------------------------------------
+
+
 def make_products(rules: Rules, sequences: tuple[Sequences, Sequences]) -> list[list[Product]]:
     """The products of a game, with player 0 and with player 1 as the target."""
-    found: tuple[list[Product], list[Product]] = [], []
-    lists = _Lists()
+    products: tuple[list[Product], list[Product]] = ([], [])
+    lists = _FailureLists()
     for turn, winner in product(range(1, rules.cells + 1), (0, 1)):
-        turns = turn, turn - (winner == 0)  # player 0 has moved once more if it moved last
-        first, second = (
-            _patterns(sequences[p], rules.abrupt, turns[p], wins=p == winner) for p in (0, 1)
+        # The winner has moved last. Player 1 has had a turn less if that was player 0.
+        turns = (turn, turn - 1) if winner == 0 else (turn, turn)
+        patterns_of_0, patterns_of_1 = (
+            _patterns_by_size(sequences[p], rules.abrupt, turns[p], wins=p == winner)
+            for p in (0, 1)
         )
-        for sizes in product(first, second):
-            pairs = _pairs(rules, winner, sizes)
-            links = _links(first[sizes[0]], second[sizes[1]]) if len(pairs) else []
-            for target, products in enumerate(found if links else ()):
+        for size_0, size_1 in product(patterns_of_0, patterns_of_1):
+            pairs = _pairs(rules, winner, (size_0, size_1))
+            if not len(pairs):
+                continue
+            links = _links(patterns_of_0[size_0], patterns_of_1[size_1])
+            if not links:
+                continue
+            for target in (0, 1):
                 sign = 1.0 if target == winner else -1.0
-                products.append(_product(sign, pairs, links, target, lists))
-    every = np.concatenate(lists.tables)
-    return [[x._replace(lists=every) for x in products] for products in found]
+                products[target].append(_product(sign, pairs, links, target, lists))
+    all_lists = np.concatenate(lists.tables)
+    return [[one._replace(lists=all_lists) for one in of_target] for of_target in products]
 
 
-def _patterns(
+def _patterns_by_size(
     sequences: Sequences, abrupt: bool, turns: int, *, wins: bool
 ) -> dict[int, _Patterns]:
     """The patterns of sequences that complete `turns` turns, by the number of cells taken."""
-    found: dict[int, _Patterns] = defaultdict(lambda: defaultdict(list))
+    by_size: dict[int, _Patterns] = defaultdict(lambda: defaultdict(list))
     for outcomes in np.flatnonzero(sequences.first_block >= 0).tolist():
-        taken, failed = action_times(outcomes, sequences.player, abrupt)
-        length = len(taken) + len(failed)
-        last_succeeds = bool(outcomes >> (length - 1) & 1) if length else not wins
-        if (length if abrupt else len(taken)) == turns and (last_succeeds or (abrupt and not wins)):
-            found[len(taken)][tuple(taken)].append((tuple(failed), outcomes))
-    return found
+        times = action_times(outcomes, sequences.player, abrupt)
+        length = len(times.taken) + len(times.failed)
+        if turns != (length if abrupt else len(times.taken)):
+            continue
+        # The winner's last action takes a cell. So does the loser's, which ends its turn, unless a
+        # failure ends turns too.
+        if length:
+            last_succeeds = bool(outcomes >> (length - 1) & 1)
+        else:
+            last_succeeds = not wins
+        if last_succeeds or (abrupt and not wins):
+            pattern = _Pattern(tuple(times.failed), outcomes)
+            by_size[len(times.taken)][tuple(times.taken)].append(pattern)
+    return by_size
 
 
 def _pairs(rules: Rules, winner: int, sizes: tuple[int, int]) -> Int64Array:
     """Pairs of disjoint sets of these sizes with which the winner has just won: `(N, 2)`."""
     sets = set_pairs(rules.cells, *sizes)
-    possible = [rules.just_won(p) if p == winner else ~rules.wins[p] for p in (0, 1)]
-    return np.stack(sets, axis=1)[possible[0][sets[0]] & possible[1][sets[1]]]
+    has_just_won = rules.just_won(winner)[sets[winner]]
+    has_not_won = ~rules.wins[1 - winner][sets[1 - winner]]
+    return np.asarray(np.stack(sets, axis=1)[has_just_won & has_not_won])
 
 
-def _links(*patterns: _Patterns) -> list[_Link]:
+def _links(patterns_of_0: _Patterns, patterns_of_1: _Patterns) -> list[_Link]:
     """The consistent groups of both players' patterns."""
-    both = product(*(by_times.items() for by_times in patterns))
-    links = [
-        (_group(some0, times1), _group(some1, times0)) for (times0, some0), (times1, some1) in both
-    ]
-    return [link for link in links if all(link)]
+    links = []
+    for (times_0, some_0), (times_1, some_1) in product(
+        patterns_of_0.items(), patterns_of_1.items()
+    ):
+        link = (_group(some_0, times_1), _group(some_1, times_0))
+        if all(link):
+            links.append(link)
+    return links
 
 
-def _group(patterns: list[tuple[_Times, int]], times: _Times) -> _Group:
-    """The patterns whose failures can be at cells that the other player takes at `times`."""
-    found = [
-        (outcomes, tuple([bisect(times, failure) for failure in failed]))
-        for failed, outcomes in patterns
-    ]
-    return tuple(x for x in found if all(count > i for i, count in enumerate(x[1])))
+def _group(patterns: list[_Pattern], times: _Times) -> _Group:
+    """The patterns whose failures can be at cells that the other player takes at `times`.
+
+    A failure's threshold is the number of cells taken before it. The i-th failure is at a cell
+    other than those before, so it needs a threshold above i.
+    """
+    members = []
+    for pattern in patterns:
+        thresholds = tuple(bisect(times, failure) for failure in pattern.failed_times)
+        if all(threshold > i for i, threshold in enumerate(thresholds)):
+            members.append(_Member(pattern.outcomes, thresholds))
+    return tuple(members)
 
 
-class _Lists(dict[_Key, tuple[int, int, int]]):
-    """Where each table of `Product.lists` begins, how many lists it has, and their length."""
+# ---------------------------------------------------------------------------------------------
+# Products as arrays
+# ---------------------------------------------------------------------------------------------
+
+
+class _FailureLists:
+    """All tables of `_consistent_failures` one after the other, each once."""
 
     def __init__(self) -> None:
-        self.tables: list[UInt16Array] = []
+        self.tables: list[UInt16Array] = []  # flattened
+        self._places: dict[_ListsKey, _ListsPlace] = {}
 
-    def __missing__(self, key: _Key) -> tuple[int, int, int]:
-        table = _consistent_failures(*key)
-        self[key] = sum(map(len, self.tables)), *table.shape
-        self.tables.append(table.ravel())
-        return self[key]
+    def place(self, key: _ListsKey) -> _ListsPlace:
+        """Where the table of these arguments is; it is made when it is first asked for."""
+        if key not in self._places:
+            table = _consistent_failures(
+                key.size, key.distinct, key.thresholds, by_class=key.by_class
+            )
+            start = sum(len(known) for known in self.tables)
+            num_lists, length = table.shape
+            self._places[key] = _ListsPlace(start, num_lists, length)
+            self.tables.append(table.ravel())
+        return self._places[key]
 
 
 def _product(
-    sign: float, pairs: Int64Array, links: list[_Link], target: int, lists: _Lists
+    sign: float, pairs: Int64Array, links: list[_Link], target: int, lists: _FailureLists
 ) -> Product:
-    groups = [list(dict.fromkeys(link[player] for link in links)) for player in (0, 1)]
-    sizes = [int(cells).bit_count() for cells in pairs[0]]
     source = 1 - target
-    number = {group: i for i, group in enumerate(groups[target])}
-    links_of: dict[_Group, list[int]] = {group: [] for group in groups[source]}
+    source_groups = list(dict.fromkeys(link[source] for link in links))  # each once
+    target_groups = list(dict.fromkeys(link[target] for link in links))
+    number_of = {group: number for number, group in enumerate(target_groups)}
+    links_of: dict[_Group, list[int]] = {group: [] for group in source_groups}
     for link in links:
-        links_of[link[source]].append(number[link[target]])
+        links_of[link[source]].append(number_of[link[target]])
+    sizes = [int(cells).bit_count() for cells in pairs[0]]  # the same in all pairs
     return Product(
-        sign,
-        np.ascontiguousarray(pairs[:, [target, source]]),
-        _side(groups[source], sizes[source], sizes[target], lists, by_class=True),
-        _side(groups[target], sizes[target], sizes[source], lists, by_class=False),
-        np.cumsum([0, *map(len, links_of.values())]),
-        np.concatenate(list(links_of.values())),
-        np.empty(0, np.uint16),  # until all are known
+        sign=sign,
+        pairs=np.ascontiguousarray(pairs[:, [target, source]]),
+        source=_side(source_groups, sizes[source], sizes[target], lists, by_class=True),
+        target=_side(target_groups, sizes[target], sizes[source], lists, by_class=False),
+        first_link=np.cumsum([0, *map(len, links_of.values())]),
+        links=np.concatenate(list(links_of.values())),
+        lists=np.empty(0, np.uint16),  # until all are known
     )
 
 
 def _side(
-    groups: list[_Group], size: int, other_size: int, lists: _Lists, *, by_class: bool
+    groups: list[_Group], size: int, other_size: int, lists: _FailureLists, *, by_class: bool
 ) -> Side:
-    every = [member for group in groups for member in group]
-    distinct = [
-        tuple(sorted({count for _, counts in group for count in counts})) for group in groups
-    ]
-    classes = [_classes(other_size, x) for x in distinct]
-    counts = [len(firsts) for _, firsts in classes]
-    places = [
-        lists[other_size, x, thresholds, by_class]
-        for x, group in zip(distinct, groups, strict=True)
-        for _, thresholds in group
-    ]
-    failures = np.array([len(thresholds) for _, thresholds in every])
-    patterns = np.array([outcomes for outcomes, _ in every]), failures, np.array(places)
-    of_classes = np.array(counts), np.array([x for x, _ in classes]), np.cumsum([0, *counts])
-    row_starts = np.arange(max(counts), dtype=np.uint64) * np.uint64(factorial(size))
-    first_pattern = np.cumsum([0, *map(len, groups)])
-    return Side(size, other_size, first_pattern, *patterns, *of_classes, row_starts)
+    """One player's groups as arrays; `by_class` as in `_consistent_failures`."""
+    outcomes = []  # by pattern, as are the next two
+    failures = []
+    places = []
+    num_classes = []  # by group, as is the next one
+    class_of = []
+    for group in groups:
+        all_thresholds = {threshold for member in group for threshold in member.thresholds}
+        distinct = tuple(sorted(all_thresholds))
+        classes = _classes(other_size, distinct)
+        num_classes.append(len(classes.first_order))
+        class_of.append(classes.of_order)
+        for member in group:
+            key = _ListsKey(other_size, distinct, member.thresholds, by_class)
+            outcomes.append(member.outcomes)
+            failures.append(len(member.thresholds))
+            places.append(lists.place(key))
+    return Side(
+        size=size,
+        other_size=other_size,
+        first_pattern=np.cumsum([0, *map(len, groups)]),
+        outcomes=np.array(outcomes),
+        failures=np.array(failures),
+        lists=np.array(places),
+        classes=np.array(num_classes),
+        class_of=np.array(class_of),
+        first_row=np.cumsum([0, *num_classes]),
+        row_starts=np.arange(max(num_classes), dtype=np.uint64) * np.uint64(factorial(size)),
+    )
 
 
 def _consistent_failures(
-    size: int, distinct: _Thresholds, thresholds: _Thresholds, by_class: bool
+    size: int, distinct: _Thresholds, thresholds: _Thresholds, *, by_class: bool
 ) -> UInt16Array:
     """Per class of orders of `size` cells, the sequences of failures that satisfy the thresholds.
 
     `(classes, prod_i (thresholds[i] - i))`, numbered as in `_failure_numbers`. Unless `by_class`,
     per sequence of failures the classes: by symmetry each sequence is in equally many lists.
     """
-    places = np.zeros((1, 0), np.int64)  # of the failures in the order
+    # All lists of different places in the order, the i-th below thresholds[i]: `(n, failures)`.
+    # With thresholds (1, 3) they are (0, 1) and (0, 2).
+    places = np.zeros((1, 0), np.int64)
     for threshold in thresholds:
-        old = np.repeat(places, threshold, axis=0)
-        new = np.tile(np.arange(threshold), len(places))[:, np.newaxis]
-        places = np.hstack([old, new])[(old != new).all(axis=1)]
-    orders = _orders(size)[_classes(size, distinct)[1]]
-    codes = orders[:, places] @ size ** np.arange(len(thresholds))
-    lists = np.asarray(_failure_numbers(size, len(thresholds))[codes])
+        before = np.repeat(places, threshold, axis=0)
+        last = np.tile(np.arange(threshold), len(places))[:, np.newaxis]
+        is_new = (before != last).all(axis=1)
+        places = np.hstack([before, last])[is_new]
+
+    # The cells at these places, in one order of each class, and the numbers of such sequences.
+    orders = _orders(size)[_classes(size, distinct).first_order]  # (classes, size)
+    cells = orders[:, places]  # (classes, n, failures)
+    codes = cells @ size ** np.arange(len(thresholds))  # (classes, n)
+    lists = np.asarray(_failure_numbers(size, len(thresholds))[codes])  # (classes, n)
     if by_class:
         return lists
+
+    # The other way round: sorted by sequence of failures, entry / n is the class.
     containing = np.argsort(lists.ravel(), kind="stable") // lists.shape[1]
-    return np.asarray(containing.reshape(perm(size, len(thresholds)), -1), np.uint16)
+    num_sequences = perm(size, len(thresholds))
+    return np.asarray(containing.reshape(num_sequences, -1), np.uint16)
 
 
 @cache
@@ -258,15 +351,26 @@ def _orders(size: int) -> Int64Array:
     return orders
 
 
+class _Classes(NamedTuple):
+    """Classes of the orders of a set."""
+
+    of_order: UInt16Array  # (size!,): the class of each order
+    first_order: Int64Array  # (classes,): the first order of each class
+
+
 @cache
-def _classes(size: int, distinct: _Thresholds) -> tuple[UInt16Array, Int64Array]:
-    """The class of each order `(size!,)`, and the first order of each class."""
+def _classes(size: int, distinct: _Thresholds) -> _Classes:
+    """The orders of `size` cells, by the sets of their first `threshold` cells for each threshold.
+
+    For example, with size 3 and the threshold 1 there are three classes of two orders each.
+    """
     orders = _orders(size)
-    key = np.zeros(len(orders), np.int64)
+    key = np.zeros(len(orders), np.int64)  # the sets, `size` bits each
     for threshold in distinct:
-        key = key << size | (1 << orders[:, :threshold]).sum(axis=1)
-    _, firsts, classes = np.unique(key, return_index=True, return_inverse=True)
-    return classes.astype(np.uint16), firsts
+        first_cells = (1 << orders[:, :threshold]).sum(axis=1)
+        key = key << size | first_cells
+    _, first_order, of_order = np.unique(key, return_index=True, return_inverse=True)
+    return _Classes(of_order=of_order.astype(np.uint16), first_order=first_order)
 
 
 @cache
@@ -277,11 +381,16 @@ def _failure_numbers(size: int, failures: int) -> UInt16Array:
     """
     numbers = np.zeros(size**failures, np.uint16)
     sets = [cells for cells in range(2**size) if cells.bit_count() == failures]
-    for i, subset in enumerate(sets):
+    for set_rank, subset in enumerate(sets):
         cells = np.flatnonzero(subset >> np.arange(size) & 1)
-        codes = cells[_orders(failures)] @ size ** np.arange(failures)
-        numbers[codes] = i * len(codes) + np.arange(len(codes))
+        codes = cells[_orders(failures)] @ size ** np.arange(failures)  # (failures!,)
+        numbers[codes] = set_rank * len(codes) + np.arange(len(codes))
     return numbers
+
+
+# ---------------------------------------------------------------------------------------------
+# Sums over all pairs of sequences
+# ---------------------------------------------------------------------------------------------
 
 
 class _Rows(NamedTuple):
@@ -300,73 +409,97 @@ def add_terminal_values(
 ) -> None:
     """Add a product to the target's counterfactual values by node, given the source's reach.
 
-    `sequences` are those of the source and of the target.
+    `sequences` are those of the source and of the target. The arrays are those of the module's
+    equations, for one pair of sets: `gathered` is Y of a group of the source by its own classes and
+    all orders of its own set; `folded` the same by classes of both; `sums` has all groups of the
+    target, by its own classes and all orders of its own set.
     """
-    ours, theirs = product.source, product.target
-    rows, columns = theirs.class_of.shape[1], ours.class_of.shape[1]
-    first_row, most = theirs.first_row, ours.classes.max()
-    nodes = np.empty(max(rows, columns), np.uint64)  # the first with each sequence of failures
-    # Y of a group of the source, by its own orders and by their classes, and of all of the target.
-    every_gathered, every_folded = np.empty(most * rows), np.empty(most * theirs.classes.max())
-    every_sums = np.empty(first_row[-1] * columns)
+    source = product.source
+    target = product.target
+    source_sequences, target_sequences = sequences
+    source_orders = target.class_of.shape[1]  # of the set that the source takes
+    target_orders = source.class_of.shape[1]
+    most_classes = source.classes.max()
+    # The first node with each sequence of failures.
+    nodes = np.empty(max(source_orders, target_orders), np.uint64)
+    gathered_memory = np.empty(most_classes * source_orders)
+    folded_memory = np.empty(most_classes * target.classes.max())
+    sums_memory = np.empty(target.first_row[-1] * target_orders)
     for pair in range(len(product.pairs)):
         target_set, source_set = product.pairs[pair]
-        every_sums[:] = 0.0
-        for group in range(len(ours.classes)):
-            gathered = every_gathered[: ours.classes[group] * rows]
+        sums_memory[:] = 0.0
+        for group in range(len(source.classes)):
+            # Y: sum over the failures F1 that satisfy (A).
+            gathered = gathered_memory[: source.classes[group] * source_orders]
             gathered[:] = 0.0
-            for pattern in range(ours.first_pattern[group], ours.first_pattern[group + 1]):
-                lists = _lists(ours, pattern, product.lists)
-                _locate(ours, pattern, sequences[0], (source_set, target_set), nodes)
-                _add_lists(lists, rows, _Rows(reach, nodes), _Rows(gathered, ours.row_starts))
+            for pattern in range(source.first_pattern[group], source.first_pattern[group + 1]):
+                lists = _lists(source, pattern, product.lists)
+                _locate(source, pattern, source_sequences, (source_set, target_set), nodes)
+                reach_rows = _Rows(reach, nodes)
+                gathered_rows = _Rows(gathered, source.row_starts)
+                _add_lists(lists, source_orders, reach_rows, gathered_rows)
+            # Orders of the source's set that (B) does not tell apart are summed once.
             for link in range(product.first_link[group], product.first_link[group + 1]):
                 other = product.links[link]
-                folded = every_folded[: theirs.classes[other] * ours.classes[group]]
-                _fold(gathered, theirs.class_of[other], folded)
-                sums = every_sums[first_row[other] * columns : first_row[other + 1] * columns]
-                _unfold(folded, ours.class_of[group], sums)
-        for group in range(len(theirs.classes)):
-            sums = every_sums[first_row[group] * columns : first_row[group + 1] * columns]
+                folded = folded_memory[: target.classes[other] * source.classes[group]]
+                _fold(gathered, target.class_of[other], folded)
+                first = target.first_row[other] * target_orders
+                end = target.first_row[other + 1] * target_orders
+                _unfold(folded, source.class_of[group], sums_memory[first:end])
+        for group in range(len(target.classes)):
+            # value0: sum over the orders of the source's set that satisfy (B).
+            first = target.first_row[group] * target_orders
+            end = target.first_row[group + 1] * target_orders
+            sums = sums_memory[first:end]
             sums *= product.sign
-            for pattern in range(theirs.first_pattern[group], theirs.first_pattern[group + 1]):
-                lists = _lists(theirs, pattern, product.lists)
-                _locate(theirs, pattern, sequences[1], (target_set, source_set), nodes)
-                _add_lists(lists, columns, _Rows(sums, theirs.row_starts), _Rows(values, nodes))
+            for pattern in range(target.first_pattern[group], target.first_pattern[group + 1]):
+                lists = _lists(target, pattern, product.lists)
+                _locate(target, pattern, target_sequences, (target_set, source_set), nodes)
+                sums_rows = _Rows(sums, target.row_starts)
+                _add_lists(lists, target_orders, sums_rows, _Rows(values, nodes))
 
 
 @part
 def _locate(
     side: Side, pattern: int, sequences: Sequences, sets: tuple[int, int], nodes: UInt64Array
 ) -> None:
-    """Write the first node of each sequence of failures at cells of the other player's set."""
-    failures, length = side.failures[pattern], sequences.factorials[side.size]
-    orders, failed, i = sequences.factorials[failures], 0, np.uint64(0)
-    while True:  # over the subsets of the other player's set, in ascending order
+    """Write the first node of each sequence of failures at cells of the other player's set.
+
+    `sets` are the player's own set and the other player's. The subsets of the latter come in
+    ascending order, as in `_failure_numbers`.
+    """
+    own_set, other_set = sets
+    failures = side.failures[pattern]
+    outcomes = side.outcomes[pattern]
+    taken_orders = sequences.factorials[side.size]
+    failed_orders = sequences.factorials[failures]
+    failed = 0
+    i = np.uint64(0)
+    while True:
         if size_of(failed) == failures:
-            node = sequences.first_node[
-                block_of(sequences, side.outcomes[pattern], sets[0], failed)
-            ]
-            for _ in range(orders):
+            node = sequences.first_node[block_of(sequences, outcomes, own_set, failed)]
+            for _ in range(failed_orders):
                 nodes[i] = node
-                node += length
+                node += taken_orders
                 i += np.uint64(1)
-        if failed == sets[1]:
+        if failed == other_set:
             break
-        failed = (failed - sets[1]) & sets[1]
+        failed = (failed - other_set) & other_set  # the next subset
 
 
 @part
 def _lists(side: Side, pattern: int, lists: UInt16Array) -> UInt16Array:
     """The lists of a pattern: `(lists, length)`."""
-    first, count, length = side.lists[pattern]
-    return lists[first : first + count * length].reshape((count, length))
+    start, num_lists, length = side.lists[pattern]
+    return lists[start : start + num_lists * length].reshape((num_lists, length))
 
 
 # From here on indices are unsigned: compiled code tests whether signed ones are negative.
 @part
 def _add_lists(lists: UInt16Array, width: int, sources: _Rows, targets: _Rows) -> None:
-    """Add to row i of the targets the rows of the sources in list i."""
-    columns, length = np.uint64(width), np.uint64(lists.shape[1])
+    """Add to row i of the targets the rows of the sources in list i; all rows have this width."""
+    columns = np.uint64(width)
+    length = np.uint64(lists.shape[1])
     for i in range(np.uint64(len(lists))):
         target = targets.starts[i]
         if columns <= NARROW:
@@ -386,11 +519,12 @@ def _add_lists(lists: UInt16Array, width: int, sources: _Rows, targets: _Rows) -
 def _fold(gathered: Float64Array, class_of: UInt16Array, folded: Float64Array) -> None:
     """Sum over the orders of each class: (classes, orders) to (classes of orders, classes)."""
     folded[:] = 0.0
-    rows, entry = np.uint64(len(class_of)), np.uint64(0)
-    classes = np.uint64(len(gathered)) // rows
+    orders = np.uint64(len(class_of))
+    classes = np.uint64(len(gathered)) // orders
+    entry = np.uint64(0)
     for c in range(classes):
-        for row in range(rows):
-            folded[class_of[row] * classes + c] += gathered[entry]
+        for order in range(orders):
+            folded[class_of[order] * classes + c] += gathered[entry]
             entry += np.uint64(1)
 
 

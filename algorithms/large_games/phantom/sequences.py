@@ -16,6 +16,18 @@ the same cell are a contiguous run of another block.
 the length. For example 0b110 is one failure and then one success. Blocks are numbered by outcomes,
 hence by depth, then by taken and by failed cells.
 
+For example, in tic-tac-toe let a player's first action succeed, its second fail and its third
+succeed. The outcomes are 0b1101. Take the block of the taken cells {2, 6} and the failed cell {5};
+it has 2! * 1! sequences, the only possible ones with these sets:
+
+    actions                           order of taken    rank    node
+    took 2, failed at 5, took 6       2, 6              0       first node of the block
+    took 6, failed at 5, took 2       6, 2              1       first node of the block + 1
+
+If either goes on to take cell 0, it is in the block of the outcomes 0b11101 and the taken cells
+{0, 2, 6}. There 0 is the last cell of the order. Two cells are larger, none is smaller, so it adds
+2! * 0 to the rank: the two sequences have the ranks 0 and 1 again, and follow each other.
+
 *Nodes* are the sequences after which the player acts again or the game may end with a winner.
 *Information sets* are those nodes after which the player acts again; they have numbers of their own
 in the same order.
@@ -51,93 +63,173 @@ class Sequences(NamedTuple):
     factorials: Int64Array  # (cells + 1,)
 
 
+class ActionTimes(NamedTuple):
+    """When a player acts: turn j of player p is time 2j - 1 + p."""
+
+    taken: list[int]  # times at which it takes a cell
+    failed: list[int]  # times at which it fails
+
+
+class _Blocks(NamedTuple):
+    """Blocks with the same outcomes: `(n,)` each."""
+
+    outcomes: Int64Array
+    taken: Int64Array
+    failed: Int64Array
+    is_node: BoolArray  # whether the player acts again or the game may end with a winner
+    acts: BoolArray  # whether the player acts again
+
+
 def make_sequences(rules: Rules, player: int) -> Sequences:
     """All blocks of a player."""
-    cells, most = rules.cells, _largest_sets(rules.wins[1 - player], rules.cells)
-    first_block, place = np.full(2 ** (cells + 1), -1), np.full((2**cells, 2**cells), -1, np.int16)
-    found, total = [], 0
-    for outcomes in range(1, len(first_block)):
-        held, failures = outcomes.bit_count() - 1, action_times(outcomes, player, rules.abrupt)[1]
-        # Each failure comes when the other player may already hold a cell for it.
-        if all(time // 2 > i for i, time in enumerate(failures)):
-            taken, failed = set_pairs(cells, held, len(failures))
-            first_block[outcomes], place[taken, failed] = total, np.arange(len(taken))
-            total += len(taken)
-            roles = _roles(rules, player, outcomes, taken, most[taken, failed])
-            found.append(np.stack([np.full_like(taken, outcomes), taken, failed, *roles]))
-    codes, taken, failed, is_node, acts = np.concatenate(found, axis=1)
+    cells = rules.cells
+    most_stones = _largest_sets(rules.wins[1 - player], cells)
+    first_block = np.full(2 ** (cells + 1), -1)
+    place = np.full((2**cells, 2**cells), -1, np.int16)
+    parts: list[_Blocks] = []
+    num_blocks = 0
+    for outcomes in range(1, 2 ** (cells + 1)):
+        times = action_times(outcomes, player, rules.abrupt)
+        # By a failure's time the other player has had time // 2 turns, so it holds at most that
+        # many cells, and each failure is at another one of them.
+        if any(earlier >= time // 2 for earlier, time in enumerate(times.failed)):
+            continue
+        taken, failed = set_pairs(cells, len(times.taken), len(times.failed))
+        first_block[outcomes] = num_blocks
+        place[taken, failed] = np.arange(len(taken))
+        num_blocks += len(taken)
+        parts.append(_make_blocks(rules, player, outcomes, taken, failed, most_stones))
+    blocks = _Blocks(*(np.concatenate(column) for column in zip(*parts, strict=True)))  # (B,)
+
+    # The numbers of nodes and of information sets follow from the sizes of the blocks.
     factorials = np.array([factorial(i) for i in range(cells + 1)])
-    sizes = factorials[np.bitwise_count(taken)] * factorials[np.bitwise_count(failed)]
-    node_ends, infoset_ends = np.cumsum(sizes * is_node), np.cumsum(sizes * acts)
-    decisions, first_infoset = np.flatnonzero(acts), np.where(acts, infoset_ends - sizes, -1)
-    numbers = player, cells, int(node_ends[-1]), int(infoset_ends[-1])
-    firsts = np.where(is_node, node_ends - sizes, node_ends[-1]), first_infoset
-    acts_in = decisions, first_infoset[decisions]
-    sets = codes, taken, failed
-    return Sequences(*numbers, *sets, *firsts, *acts_in, first_block, place, factorials)
+    taken_orders = factorials[np.bitwise_count(blocks.taken)]
+    failed_orders = factorials[np.bitwise_count(blocks.failed)]
+    sizes = taken_orders * failed_orders
+    node_ends = np.cumsum(sizes * blocks.is_node)
+    infoset_ends = np.cumsum(sizes * blocks.acts)
+    num_nodes = int(node_ends[-1])
+    first_infoset = np.where(blocks.acts, infoset_ends - sizes, -1)
+    decisions = np.flatnonzero(blocks.acts)
+    return Sequences(
+        player=player,
+        cells=cells,
+        num_nodes=num_nodes,
+        num_infosets=int(infoset_ends[-1]),
+        outcomes=blocks.outcomes,
+        taken=blocks.taken,
+        failed=blocks.failed,
+        first_node=np.where(blocks.is_node, node_ends - sizes, num_nodes),
+        first_infoset=first_infoset,
+        decisions=decisions,
+        starts=first_infoset[decisions],
+        first_block=first_block,
+        place=place,
+        factorials=factorials,
+    )
 
 
-def action_times(outcomes: int, player: int, abrupt: bool) -> tuple[list[int], list[int]]:
-    """The times at which a player takes cells and fails; turn j of player p is time 2j - 1 + p."""
-    taken: list[int] = []
-    failed: list[int] = []
+def action_times(outcomes: int, player: int, abrupt: bool) -> ActionTimes:
+    """When a player with these outcomes has acted."""
+    times = ActionTimes(taken=[], failed=[])
     for action in range(outcomes.bit_length() - 1):
-        turn = action if abrupt else len(taken)
-        (taken if outcomes >> action & 1 else failed).append(2 * turn + 1 + player)
-    return taken, failed
+        turn = action if abrupt else len(times.taken)  # its number, from 0
+        succeeds = outcomes >> action & 1
+        (times.taken if succeeds else times.failed).append(2 * turn + 1 + player)
+    return times
 
 
 @cache
 def set_pairs(cells: int, size: int, other_size: int) -> tuple[Int64Array, Int64Array]:
-    """All pairs of disjoint sets of cells of these sizes."""
+    """All pairs of disjoint sets of cells of these sizes: `(n,)` each."""
     sets = np.arange(2**cells)
     sizes = np.bitwise_count(sets)
-    fit = (sizes == size)[:, np.newaxis] & (sizes == other_size)
-    taken, failed = np.nonzero(fit & (sets[:, np.newaxis] & sets == 0))
+    have_sizes = (sizes == size)[:, np.newaxis] & (sizes == other_size)  # (2**cells, 2**cells)
+    are_disjoint = sets[:, np.newaxis] & sets == 0
+    taken, failed = np.nonzero(have_sizes & are_disjoint)
     return taken, failed
 
 
 def _largest_sets(wins: BoolArray, cells: int) -> Int64Array:
     """The size of the largest set that does not win, avoids one set and includes another.
 
-    `(2**cells, 2**cells)`; -1 if there is none.
+    `[avoided, included]`, `(2**cells, 2**cells)`; -1 if there is none.
     """
     sets = np.arange(2**cells)
     sizes = np.bitwise_count(sets).astype(np.int64)
-    most = np.where(wins | (sets[:, np.newaxis] & sets > 0), -1, sizes)
+    # At first exactly the included set: its size, unless it wins or has an avoided cell.
+    has_avoided_cell = sets[:, np.newaxis] & sets > 0  # [avoided, included]
+    most = np.where(wins | has_avoided_cell, -1, sizes)
+    # Then one more cell may be added after the other.
     for cell in range(cells):
-        included = sets[sets >> cell & 1 == 0]
-        most[:, included] = np.maximum(most[:, included], most[:, included | 1 << cell])
+        without = sets[sets >> cell & 1 == 0]
+        most[:, without] = np.maximum(most[:, without], most[:, without | 1 << cell])
     return most
 
 
-def _roles(
-    rules: Rules, player: int, outcomes: int, taken: Int64Array, limit: Int64Array
-) -> tuple[BoolArray, BoolArray]:
-    """Whether blocks `(n,)` with these outcomes are nodes, and whether the player acts there.
+def _make_blocks(  # noqa: PLR0913, PLR0917  # the arguments of one loop
+    rules: Rules,
+    player: int,
+    outcomes: int,
+    taken: Int64Array,
+    failed: Int64Array,
+    most_stones: Int64Array,
+) -> _Blocks:
+    """The blocks with these outcomes, and which of them are nodes.
 
-    `limit` is the largest number of stones that the other player may hold in each.
+    A block is possible if the other player can have had its turns in between: it takes a cell in
+    each, or in abrupt games fails at a cell that this player has taken before. Let it then hold s
+    stones. They include the cells at which this player has failed, avoid those that it has taken,
+    do not win, and leave a cell empty.
     """
-    length, held = outcomes.bit_length() - 1, outcomes.bit_count() - 1
-    turns = (length if rules.abrupt else held) + player  # of the other player
-    room = rules.cells - 1 - held  # for the other player's stones on a board that is not full
-    wins = rules.wins[player, taken]
+    length = outcomes.bit_length() - 1
+    num_taken = outcomes.bit_count() - 1
+    num_failed = length - num_taken
+    own_turns = length if rules.abrupt else num_taken
+    others_turns = own_turns + player  # before this player's next action
+    room = rules.cells - 1 - num_taken  # for the other's stones: one cell is empty
+    wins = rules.wins[player, taken]  # (n,)
+    most = most_stones[taken, failed]  # (n,)
 
-    def fits(turns: int, room: int | Int64Array) -> BoolArray:
+    def is_possible(turns: int, room: int | Int64Array) -> BoolArray:
         """Whether the other player can have had these turns, with stones that fit into the room."""
-        fewest = turns
-        if rules.abrupt:  # it fails in turn t only at cells that this player has taken before
-            before = [outcomes & ((1 << min(t - player, length)) - 1) for t in range(1, turns + 1)]
-            fewest = max((t - own.bit_count() for t, own in enumerate(before, 1)), default=0)
-        stones = np.minimum(turns, np.minimum(limit, room))
-        return np.asarray(max(fewest, length - held) <= stones)
+        fewest = _fewest_stones(outcomes, player, turns) if rules.abrupt else turns
+        stones = np.minimum(turns, np.minimum(most, room))
+        return np.asarray(max(fewest, num_failed) <= stones)
 
-    acts = ~wins & fits(turns, room)
-    succeeds = bool(outcomes << 1 >> length & 1)  # the last action does, if there is one
-    if not succeeds and not (rules.abrupt and length):
-        return acts, acts  # the turn goes on
-    ends = fits(turns - 1, room + wins) & (~wins | (succeeds & rules.just_won(player)[taken]))
-    return acts | ends, acts
+    acts = ~wins & is_possible(others_turns, room)
+    last_succeeds = length > 0 and bool(outcomes >> (length - 1) & 1)
+    ends_turn = last_succeeds or (rules.abrupt and length > 0)
+    if ends_turn:
+        # The game may end here: this player has just won, perhaps with the last empty cell, or the
+        # other one wins in its next turn. Either way the other one has had a turn less.
+        room_at_end = room + wins
+        has_just_won = last_succeeds & rules.just_won(player)[taken]
+        may_end = is_possible(others_turns - 1, room_at_end) & (~wins | has_just_won)
+    else:
+        may_end = np.zeros(len(taken), np.bool_)
+    return _Blocks(
+        outcomes=np.full_like(taken, outcomes),
+        taken=taken,
+        failed=failed,
+        is_node=acts | may_end,
+        acts=acts,
+    )
+
+
+def _fewest_stones(outcomes: int, player: int, turns: int) -> int:
+    """The fewest stones that the other player of an abrupt game holds after so many turns.
+
+    In turn t it can only have failed as often as this player, whose outcomes these are, had taken
+    cells before.
+    """
+    length = outcomes.bit_length() - 1
+    fewest = 0
+    for turn in range(1, turns + 1):
+        own_actions = min(turn - player, length)  # before that turn
+        own_taken = (outcomes & ((1 << own_actions) - 1)).bit_count()
+        fewest = max(fewest, turn - own_taken)
+    return fewest
 
 
 @part
@@ -186,49 +278,51 @@ def histories(sequences: Sequences, infosets: Int64Array) -> tuple[Int8Array, In
 @part
 def write_actions(sequences: Sequences, block: int, number: int, actions: Int8Array) -> None:
     """Write the actions of a sequence, given by its number in its block."""
-    taken, failed, factorials = (
-        sequences.taken[block],
-        sequences.failed[block],
-        sequences.factorials,
-    )
+    factorials = sequences.factorials
     outcomes = sequences.outcomes[block]
-    by_failed, by_taken = divmod(number, factorials[size_of(taken)])
-    for i in range(length_of(outcomes) - 1, -1, -1):
+    taken = sequences.taken[block]
+    failed = sequences.failed[block]
+    failed_rank, taken_rank = divmod(number, factorials[size_of(taken)])
+    for i in range(length_of(outcomes) - 1, -1, -1):  # the last action first
         if outcomes >> i & 1:
-            actions[i], taken, by_taken = _last_cell(factorials, taken, by_taken)
+            actions[i], taken, taken_rank = _last_cell(factorials, taken, taken_rank)
         else:
-            actions[i], failed, by_failed = _last_cell(factorials, failed, by_failed)
+            actions[i], failed, failed_rank = _last_cell(factorials, failed, failed_rank)
 
 
 @part
 def _last_cell(factorials: Int64Array, cells: int, rank: int) -> tuple[int, int, int]:
     """The last cell in the order of that rank, the set of those before, and the rank of theirs."""
-    place, rank = divmod(rank, factorials[size_of(cells) - 1])
-    rest = cells
-    for _ in range(place):
-        rest &= rest - 1
-    cell = rest & -rest
-    return length_of(cell), cells ^ cell, rank
+    num_smaller, rank_before = divmod(rank, factorials[size_of(cells) - 1])
+    larger = cells
+    for _ in range(num_smaller):
+        larger &= larger - 1  # without its smallest cell
+    last = larger & -larger  # the smallest cell that is left, as a set
+    return length_of(last), cells ^ last, rank_before
 
 
 @compiled
 def infosets_of(sequences: Sequences, actions: Int8Array, outcomes: Int16Array) -> Int64Array:
     """The information sets `(n,)` of histories as `histories` gives them; -1: there is none."""
-    found = np.full(len(actions), -1)
+    infosets = np.full(len(actions), -1)
+    factorials = sequences.factorials
     for row in range(len(actions)):
         code = int(outcomes[row])
-        taken, failed, by_taken, by_failed = 0, 0, 0, 0
+        taken = 0
+        failed = 0
+        taken_rank = 0
+        failed_rank = 0
         for i in range(length_of(code)):
-            bit = 1 << actions[row, i]
+            cell = 1 << actions[row, i]
+            smaller = cell - 1  # the set of all smaller cells
             if code >> i & 1:
-                by_taken += sequences.factorials[size_of(taken)] * size_of(taken & (bit - 1))
-                taken |= bit
+                taken_rank += factorials[size_of(taken)] * size_of(taken & smaller)
+                taken |= cell
             else:
-                by_failed += sequences.factorials[size_of(failed)] * size_of(failed & (bit - 1))
-                failed |= bit
+                failed_rank += factorials[size_of(failed)] * size_of(failed & smaller)
+                failed |= cell
         if sequences.first_block[code] >= 0:
             first = sequences.first_infoset[block_of(sequences, code, taken, failed)]
             if first >= 0:
-                orders = sequences.factorials[size_of(taken)]
-                found[row] = first + by_failed * orders + by_taken
-    return found
+                infosets[row] = first + failed_rank * factorials[size_of(taken)] + taken_rank
+    return infosets

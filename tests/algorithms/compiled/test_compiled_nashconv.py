@@ -1,12 +1,14 @@
 """The compiled twin of `algorithms.nashconv` computes the same as the plain functions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from algorithms import nashconv as plain
 from algorithms.compiled import nashconv as compiled
 from algorithms.games import load_game
-from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.errors import GameError, PolicyError
 from tests.games import GAMES
 
 FUNCTIONS = (
@@ -61,3 +63,12 @@ def test_both_refuse_what_is_not_a_policy_in_the_same_words(table):
             module.evaluate_policy(tree, table)
         words.append(str(error.value))
     assert words[0] == words[1]
+
+
+def test_returns_that_are_not_finite_are_named():
+    tree = load_game("kuhn").tree
+    broken = replace(tree, terminal_payoff=np.full_like(tree.terminal_payoff, np.nan))
+    with pytest.raises(GameError, match="returns are not finite"):
+        compiled.nash_conv(broken, tree.uniform())
+    with pytest.raises(GameError, match="returns are not finite"):
+        compiled.evaluate_policy(broken, tree.uniform())

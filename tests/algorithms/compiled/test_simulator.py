@@ -81,6 +81,13 @@ def test_a_seed_repeats_everything() -> None:
     assert play(1) == play(1) != play(2)
 
 
+def test_another_seed_deals_other_hands() -> None:
+    dealt = [Simulator(tree(LEDUC), 50, seed=seed).nodes.tolist() for seed in range(4)]
+    for i, one in enumerate(dealt):
+        for other in dealt[:i]:
+            assert np.mean(np.equal(one, other)) < 0.5
+
+
 def test_a_state_continues_as_the_original() -> None:
     original = Simulator(tree(LEDUC), 9, seed=1)
     copy = Simulator(tree(LEDUC), 9, seed=2)

@@ -8,7 +8,8 @@ import numpy as np
 import pyspiel
 import pytest
 
-from algorithms.games import as_game, kuhn, load_game, openspiel, same_game
+from algorithms.games import SampledGame, TreeGame, as_game, kuhn, load_game, openspiel, same_game
+from algorithms.tree import TreeBuilder
 from kuhn_bridge import BridgeError, kuhn_v0
 from kuhn_bridge.bridge import INFORMATION_STATES, information_state
 from kuhn_bridge.errors import GameError
@@ -178,6 +179,22 @@ def test_the_estimate_of_memory_is_near_what_is_used():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 0.3 < float(done.stdout) < 1.5
+
+
+@pytest.mark.parametrize(("name", "nodes"), [("kuhn_poker", 58), (LEDUC, 9_457)])
+def test_a_game_with_one_node_too_many_has_no_tree(name, nodes):
+    """Although its size is only estimated at first."""
+    assert isinstance(load_game(name, max_nodes=nodes), TreeGame)
+    assert isinstance(load_game(name, max_nodes=nodes - 1), SampledGame)
+
+
+def test_an_error_in_our_own_code_is_not_called_the_games(monkeypatch):
+    def broken(self, node):
+        raise TypeError("ours")
+
+    monkeypatch.setattr(TreeBuilder, "add", broken)
+    with pytest.raises(TypeError, match="ours"):
+        openspiel.openspiel_tree(pyspiel.load_game("kuhn_poker"))
 
 
 @pytest.mark.parametrize(("name", "nodes"), [("kuhn_poker", 58), (LEDUC, 9_457)])

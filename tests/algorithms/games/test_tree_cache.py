@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 from dataclasses import fields
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pyspiel
@@ -53,6 +54,18 @@ def test_the_second_time_nothing_is_walked(folder, monkeypatch):
     monkeypatch.setattr("algorithms.games.openspiel.openspiel_tree", None)
     assert_same(load(LEDUC), first)
     assert [path] == list(folder.iterdir())
+
+
+def test_openspiel_built_from_source_has_a_cache_too(folder, monkeypatch):
+    """It is found by PYTHONPATH, and no package of that name is installed."""
+
+    def not_installed(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(cache, "version", not_installed)
+    first = load(LEDUC)
+    monkeypatch.setattr("algorithms.games.openspiel.openspiel_tree", None)
+    assert_same(load(LEDUC), first)
 
 
 @pytest.mark.parametrize("place", [0, 500, 0.5, 0.9])

@@ -6,17 +6,20 @@ import pytest
 
 from algorithms.cfr import VARIANTS
 from algorithms.compiled.cfr_exact import ExactSolver
-from algorithms.compiled.nashconv import evaluate_policy
+from algorithms.compiled.nashconv import evaluate_policy, reach_probabilities
 from algorithms.games import large_game as find_large_game
 from algorithms.large_games import large_game
+from algorithms.policies import Policy, load_policy
 from kuhn_bridge.errors import BridgeError, PolicyError
 from tests.native_games import (
     ALTERNATING,
     DICE,
     HEX,
+    POKER,
     POLICIES,
     SMALL_DICE,
     SMALL_HEX,
+    SMALL_POKER,
     dice,
     native,
     on_tree,
@@ -24,7 +27,7 @@ from tests.native_games import (
     tree_of,
 )
 
-ONE_OF_EACH = [HEX[0], DICE[2]]
+ONE_OF_EACH = [HEX[0], DICE[2], POKER[4]]
 MAIN_VARIANTS = ["cfr+", "dcfr", "pcfr+"]
 
 
@@ -34,7 +37,7 @@ def all_losses(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", POLICIES)
-@pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE])
+@pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE, *SMALL_POKER])
 def test_the_measure_and_the_losses_are_those_of_openspiels_states(name, kind, all_losses):
     game, (tree, rows) = native(name), tree_of(name)
     tables = POLICIES[kind](game)
@@ -54,7 +57,7 @@ def test_the_measure_and_the_losses_are_those_of_openspiels_states(name, kind, a
         assert loss.best == measure.best_responses[loss.player][loss.infoset]
 
 
-@pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE])
+@pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE, *SMALL_POKER])
 def test_best_responses_win_their_values_and_losses_sum_to_the_gains(name, all_losses):
     game = native(name)
     tables = game.random(6)
@@ -91,8 +94,58 @@ def test_a_batch_is_a_part_of_the_whole(name, start, stop):
     assert (game.legal(1, start, stop) == whole[1][start:stop]).all()
 
 
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_some_information_sets_are_rows_of_the_whole(name):
+    game = native(name)
+    count = game.num_infosets[1]
+    infosets = np.array([0, 3, 4, count - 1])
+    whole = game.tensors(1, 0, count), game.legal(1, 0, count)
+    assert (game.tensors_at(1, infosets) == whole[0][infosets]).all()
+    assert (game.legal_at(1, infosets) == whole[1][infosets]).all()
+    # The numbering of both players has player 1's after player 0's.
+    tables = game.random(2)
+    rows = game.policy_rows(tables, np.array([1, *(game.num_infosets[0] + infosets)]))
+    assert (rows.probabilities[1:] == tables[1][infosets]).all()
+    assert (rows.probabilities[0] == tables[0][1]).all()
+    assert (rows.legal[1:] == whole[1][infosets]).all()
+    seats = rows.inputs[:, game.observation_size :]
+    assert seats.tolist() == [[1, 0], *([0, 1] for _ in infosets)]
+    assert (rows.inputs[1:, : game.observation_size] == whole[0][infosets]).all()
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize("name", [*HEX, *DICE, *POKER])
+def test_own_reach_is_that_of_openspiels_states(name, kind):
+    game = native(name)
+    tree, rows = tree_of(name)
+    tables = POLICIES[kind](game)
+    reach = reach_probabilities(tree, on_tree(name, tables))[tree.parent_sequence]
+    expected = np.concatenate([reach[row] for row in rows])
+    np.testing.assert_allclose(game.own_reach(tables), expected, rtol=1e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_a_policy_goes_into_a_network_and_its_file(name, tmp_path):
+    game = native(name)
+    policy = Policy(game, game.make_solver("dcfr").average_policy())
+    distilled = policy.distil(width=8, steps=300)
+    assert distilled.nash_conv_after == pytest.approx(distilled.nash_conv_before, abs=0.05)
+    assert distilled.nash_conv_after == min(value for _, value in distilled.curve)
+    path = tmp_path / "model.zip"
+    distilled.save(path)
+    again = load_policy(path, game)
+    assert again.nash_conv() == pytest.approx(distilled.nash_conv_after, abs=1e-6)
+    # A network's own file, and a copy of it.
+    for copy in (tmp_path / "copy.zip", tmp_path / "copy.onnx"):
+        again.save(copy)
+        tables = load_policy(copy, game).table
+        assert all(
+            np.abs(one - other).max() < 1e-6 for one, other in zip(tables, again.table, strict=True)
+        )
+
+
 @pytest.mark.parametrize("kind", ["uniform", "random"])
-@pytest.mark.parametrize("name", [*HEX, *DICE])
+@pytest.mark.parametrize("name", [*HEX, *DICE, *POKER])
 def test_tables_are_distributions_over_the_legal_actions(name, kind):
     game = native(name)
     for player, table in enumerate(POLICIES[kind](game)):
@@ -111,7 +164,7 @@ def test_a_random_policy_is_drawn_from_its_seed(name):
 
 
 @pytest.mark.parametrize("kind", ["sum", "negative", "nan", "illegal action", "nothing"])
-@pytest.mark.parametrize("name", [HEX[0], DICE[0]])
+@pytest.mark.parametrize("name", [HEX[0], DICE[0], POKER[0]])
 def test_a_row_that_is_not_a_distribution_is_refused(name, kind):
     game = native(name)
     tables = game.uniform()

@@ -81,6 +81,8 @@ def test_deterministic_takes_the_most_probable_actions():
         ("nash:0.5", r"a number in \[0, 1/3\]"),
         ("random:", "random:<seed>"),
         ("random:-1", "random:<seed>"),
+        ("nash:1/3-legal", "nash:<alpha>"),
+        ("heuristic-legal", "heuristic"),
         ("nowhere.json", "No such file"),
         ("nowhere.zip", "nowhere.zip"),
         ("nowhere.onnx", "nowhere.onnx"),

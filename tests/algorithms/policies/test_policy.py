@@ -14,6 +14,7 @@ from open_spiel.python.algorithms import cfr
 
 from algorithms.games.kuhn_policies import to_percentages
 from algorithms.policies import json_files
+from algorithms.policies.network import Network
 from algorithms.policies.openspiel_policies import (
     measured_by_openspiel,
     to_pyspiel_tabular,
@@ -92,6 +93,22 @@ def test_a_policy_is_a_frozen_value(name):
             change()
     with pytest.raises(ValueError, match="read-only"):
         policy.table[0] = 0
+
+
+def test_networks_are_compared_without_evaluating_them():
+    """In a game without any table, and in one where a table takes minutes."""
+    for name in ("dark_hex(num_rows=2,num_cols=4,obstype=reveal-numturns)", "phantom_ttt"):
+
+        def never(observations):
+            raise AssertionError("the network was evaluated")
+
+        game = load_game(name)
+        network = Network(never, game.observation_size, game.num_actions)
+        policy = Policy(game, network=network)
+        assert policy == Policy(game, network=network)
+        assert hash(policy) == hash(Policy(game, network=network))
+        assert policy != Policy(game, network=Network(never, game.observation_size, 9))
+        assert policy not in (Policy.uniform(game), Policy.uniform("kuhn"), "policy")
 
 
 def test_a_policy_copies_its_table_of_any_real_type():

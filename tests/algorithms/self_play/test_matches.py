@@ -52,6 +52,15 @@ def test_tables_win_what_is_exact(random_policies):
     assert together.hands == 8_000
 
 
+def test_too_many_hands_for_memory_are_one_line(capsys):
+    arguments = ["uniform", "uniform", "--game", UNMEASURED, "--hands", str(10**12)]
+    assert simulate.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert "1,000,000,000,000 hands" in error
+    assert "at most 100,000,000 per seat" in error
+    assert error.count("\n") == 1
+
+
 def test_both_seats_play_the_same_hands(random_policies):
     first, second, together = play_match(random_policies[0], random_policies[0], hands=500)
     assert together.mean == together.standard_error == 0

@@ -1,0 +1,650 @@
+"""Two-player endgames of poker: OpenSpiel's `universal_poker` with at most one card to come.
+
+Rules are not written twice. The public tree is read from OpenSpiel's own states, and so are the
+payoffs and the order of the hands:
+
+- A few deals are played through all public actions at once. Legal actions, players to act and the
+  ends must be the same for all of them, since the public tree does not depend on the cards. The
+  deals are chosen so that in one of them player 0 wins the showdown, in one it loses, and in one
+  they tie; returns at the ends are the payoffs.
+- Hands are sorted by showdowns. Two hands that share a card cannot meet, so that card is put on the
+  board of another game, in which each player holds one card: all cards of a player and the board
+  together make its poker hand, and who holds them does not matter.
+
+OpenSpiel's deals are uniform over all pairs of hands that share no card, or have the weights
+`handReaches`.
+"""
+
+import random
+from collections.abc import Sequence
+from functools import cached_property, cmp_to_key
+from itertools import combinations, pairwise, product
+from typing import NamedTuple
+
+import numpy as np
+
+from algorithms.games.game import PyspielGame, PyspielState
+from algorithms.large_games.private_hands import PrivateHandsGame
+from algorithms.public_tree import CHANCE, FOLD, SHOWDOWN, PublicTree
+from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
+from kuhn_bridge.errors import GameError
+
+FOLD_ID, CALL_ID, BET_ID, ALL_IN_ID, HALF_POT_ID = range(5)  # OpenSpiel's action IDs
+SUIT_SYMBOLS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
+MAX_BYTES = 4 * 2**30  # bytes of a solver's arrays
+MAX_NODES = 100_000  # of the public tree
+_PROBES = 100
+_BYTES_PER_NUMBER = 40  # of one action with one hand: tables, a predictive solver, the walk
+
+Hand = tuple[int, ...]  # cards in ascending order, numbered as in OpenSpiel's deck
+
+
+class BettingTooLargeError(GameError):
+    """The public tree is larger than is allowed."""
+
+
+class Cards(NamedTuple):
+    """The cards of a game."""
+
+    suits: int
+    ranks: int
+    hole: int  # cards in a hand
+    board: tuple[int, ...]  # cards on the board at the start
+    to_come: int  # public cards that are dealt later: 0 or 1
+
+
+class Board(NamedTuple):
+    """A board and the hands that are possible on it."""
+
+    cards: tuple[int, ...]
+    hands: tuple[Hand, ...]
+    strength: Int64Array  # (n,) equal for hands that tie; empty while a card is to come
+    deals: tuple[tuple[Hand, Hand], ...]  # of player 0 and player 1: a win, a loss, a tie
+
+
+class PublicNode(NamedTuple):
+    """What players see at a node of the public tree, in OpenSpiel's terms."""
+
+    actions: tuple[int, ...]  # since the deal, public cards included
+    contributions: tuple[int, ...]  # each player's chips in the pot
+
+
+def find_poker_endgame(game: PyspielGame, name: str) -> "PokerEndgame | None":
+    """`universal_poker` of two players with at most one card to come; None for other games.
+
+    Raises a `BettingTooLargeError` if the public tree is too large.
+    """
+    cards = endgame_cards(game)
+    if cards is None:
+        return None
+    return PokerEndgame(game, cards, name=name)
+
+
+def endgame_cards(game: PyspielGame) -> Cards | None:
+    """The cards of an endgame that can be measured; None for any other game."""
+    if game.get_type().short_name != "universal_poker" or game.num_players() != 2:
+        return None
+    settings = game.get_parameters()
+    in_all = sum(int(number) for number in str(settings["numBoardCards"]).split())
+    _require_possible(game)
+    cards = Cards(
+        suits=settings["numSuits"],
+        ranks=settings["numRanks"],
+        hole=settings["numHoleCards"],
+        board=board_of(game),
+        to_come=in_all - len(board_of(game)),
+    )
+    if cards.hole not in (1, 2) or cards.to_come not in (0, 1):
+        return None
+    return cards
+
+
+def _require_possible(game: PyspielGame) -> None:
+    """Raise a `GameError` for a board or a pot that OpenSpiel takes, but cannot play."""
+    settings = game.get_parameters()
+    text = str(settings["boardCards"])
+    names = card_names(game)
+    cards = [text[i : i + 2] for i in range(0, len(text), 2)]
+    for card in cards:
+        if card not in names:
+            raise GameError(f"unknown card {card!r} in boardCards={text}; want {' '.join(names)}")
+        if cards.count(card) > 1:
+            raise GameError(f"{card} is twice in boardCards={text}")
+    chips = sum(int(stack) for stack in str(settings["stack"]).split())
+    if settings["betting"] == "nolimit" and settings["potSize"] > chips:
+        raise GameError(
+            f"a pot of {settings['potSize']} is more than both players have: {chips} in all"
+        )
+
+
+def board_of(game: PyspielGame) -> tuple[int, ...]:
+    """The cards on the board at the start, in ascending order."""
+    text = str(game.get_parameters()["boardCards"])
+    names = card_names(game)
+    return tuple(sorted(names.index(text[i : i + 2]) for i in range(0, len(text), 2)))
+
+
+def card_names(game: PyspielGame) -> tuple[str, ...]:
+    """The names of the cards of the deck, e.g. `Ah`, by OpenSpiel's number."""
+    settings = game.get_parameters()
+    ranks = "23456789TJQKA"[: settings["numRanks"]]
+    suits = "cdhs"[: settings["numSuits"]]
+    return tuple(rank + suit for rank in ranks for suit in suits)
+
+
+# ---------------------------------------------------------------------------------------------
+# OpenSpiel's states
+# ---------------------------------------------------------------------------------------------
+
+
+class Dealer:
+    """Makes OpenSpiel's states in which both hands are dealt."""
+
+    def __init__(self, game: PyspielGame) -> None:
+        self._game = game
+        self._by_pairs = bool(game.get_parameters()["handReaches"])
+
+    def state(self, hands: Sequence[Hand], actions: Sequence[int] = ()) -> PyspielState:
+        """The state after a deal, and after public actions."""
+        state = self._game.new_initial_state()
+        if self._by_pairs:
+            state.apply_action(pair_action(hands))
+        else:
+            for hand in hands:
+                for card in hand:
+                    state.apply_action(card)
+        for action in actions:
+            state.apply_action(action)
+        return state
+
+
+def pair_action(hands: Sequence[Hand]) -> int:
+    """The chance action that deals both hands at once, in games with `handReaches`."""
+    action = 0
+    for hand in hands:
+        for card in hand:
+            action = 52 * action + card
+    return action
+
+
+class Showdowns:
+    """Compares hands on a board by OpenSpiel's showdowns."""
+
+    def __init__(self, game: PyspielGame, board: Sequence[int], hole: int) -> None:
+        self._board = tuple(board)
+        self._games = {
+            size: _showdown_game(game, hole=size, board=len(board) + hole - size)
+            for size in range(1, hole + 1)
+        }
+
+    def __call__(self, hand: Hand, other: Hand) -> int:
+        """1, 0 or -1: whether a hand wins against another, ties or loses."""
+        shared = set(hand) & set(other)
+        if len(shared) == len(hand):
+            return 0
+        # Cards of both hands go to the board: it is the same poker hand.
+        state = self._games[len(hand) - len(shared)].new_initial_state()
+        for cards in (hand, other):
+            for card in cards:
+                if card not in shared:
+                    state.apply_action(card)
+        for card in (*self._board, *shared):
+            state.apply_action(card)
+        while not state.is_terminal():
+            state.apply_action(CALL_ID)
+        return int(np.sign(state.returns()[0]))
+
+
+def _showdown_game(game: PyspielGame, *, hole: int, board: int) -> PyspielGame:
+    """A game of hands of `hole` cards and `board` public cards, without bets."""
+    import pyspiel
+
+    settings = game.get_parameters()
+    return pyspiel.load_game(
+        "universal_poker(betting=nolimit,bettingAbstraction=fc,numPlayers=2,numRounds=1,"
+        f"blind=100 100,firstPlayer=1 1,stack=200 200,numSuits={settings['numSuits']},"
+        f"numRanks={settings['numRanks']},numHoleCards={hole},numBoardCards={board} 0)"
+    )
+
+
+def possible_hands(cards: Cards, board: Sequence[int]) -> tuple[Hand, ...]:
+    """All hands that share no card with a board, in the order of the deck."""
+    deck = [card for card in range(cards.suits * cards.ranks) if card not in board]
+    return tuple(combinations(deck, cards.hole))
+
+
+def strengths(game: PyspielGame, board: Sequence[int], hands: Sequence[Hand]) -> Int64Array:
+    """Numbers `(n,)` in the order of the hands' strengths, equal for hands that tie."""
+    compare = Showdowns(game, board, len(hands[0]))
+
+    def compare_numbers(one: int, other: int) -> int:
+        return compare(hands[one], hands[other])
+
+    order = sorted(range(len(hands)), key=cmp_to_key(compare_numbers))
+    strength = np.zeros(len(hands), np.int64)
+    for weaker, stronger in pairwise(order):
+        step = compare(hands[stronger], hands[weaker])
+        strength[stronger] = strength[weaker] + step
+    return strength
+
+
+def typical_deals(hands: Sequence[Hand], strength: Int64Array) -> tuple[tuple[Hand, Hand], ...]:
+    """Deals in which player 0 wins, loses and ties, as far as there are such deals."""
+    order = np.argsort(strength, kind="stable").tolist()
+    deals = []
+    for low, high in product(order, reversed(order)):
+        if strength[low] < strength[high] and not set(hands[low]) & set(hands[high]):
+            deals += [(hands[high], hands[low]), (hands[low], hands[high])]
+            break
+    for i, low in enumerate(order):
+        equals = (j for j in order[i + 1 :] if strength[j] == strength[low])
+        tie = next((j for j in equals if not set(hands[low]) & set(hands[j])), None)
+        if tie is not None:
+            deals.append((hands[low], hands[tie]))
+            break
+    return tuple(deals)
+
+
+# ---------------------------------------------------------------------------------------------
+# The public tree
+# ---------------------------------------------------------------------------------------------
+
+
+class _Rule(NamedTuple):
+    """A payoff rule of the public tree."""
+
+    kind: int
+    board: int
+    payoff: tuple[float, float, float]
+
+
+class _Betting:
+    """The public tree while it is read, depth first, from OpenSpiel's states."""
+
+    def __init__(self, game: PyspielGame, cards: Cards, boards: Sequence[Board]) -> None:
+        self._dealer = Dealer(game)
+        self._cards = cards
+        self._boards = boards
+        unknown = cards.suits * cards.ranks - len(cards.board) - 2 * cards.hole
+        self._card_probability = 1 / unknown if cards.to_come else 1.0
+        hands = len(boards[0].hands)
+        self._most_edges = MAX_BYTES // (_BYTES_PER_NUMBER * hands)
+        self.nodes: list[PublicNode] = []
+        self.player: list[int] = []
+        self.depth: list[int] = []
+        self.level: list[tuple[int, int]] = []
+        self.board: list[int] = []
+        self.edges: list[dict[int, int]] = []  # by node: action to target
+        self.tensors: list[Float32Array] = []
+        self.rules: dict[_Rule, int] = {}
+        self.num_edges = 0
+        deals = boards[-1].deals if cards.to_come else boards[0].deals
+        self._visit([self._dealer.state(deal) for deal in deals], (), 0, (0, 0), 0)
+
+    def _visit(
+        self,
+        states: Sequence[PyspielState],
+        actions: tuple[int, ...],
+        depth: int,
+        level: tuple[int, int],
+        board: int,
+    ) -> int:
+        """Add the node of these states, one per deal, and all nodes behind it; its number."""
+        number = len(self.nodes)
+        state = states[0]
+        is_chance = state.is_chance_node()
+        player = CHANCE if is_chance else int(state.current_player())
+        legal = self._cards_to_come() if is_chance else state.legal_actions()
+        self.num_edges += len(legal)
+        if self.num_edges > self._most_edges or number > MAX_NODES:
+            hands = len(self._boards[0].hands)
+            estimate = estimated_public_nodes(self._dealer.state(self._boards[-1].deals[0]))
+            raise BettingTooLargeError(
+                f"the betting tree is too large: random play suggests {estimate:.0e} public states "
+                f"with {hands:,} hands each, and {self._most_edges:,} actions in all are possible"
+            )
+        contributions = tuple(state.to_struct().player_contributions)
+        self.nodes.append(PublicNode(actions, contributions))
+        self.player.append(player)
+        self.depth.append(depth)
+        self.level.append(level)
+        self.board.append(board)
+        self.tensors.append(self._public_tensor(states, player))
+        targets: dict[int, int] = {}
+        self.edges.append(targets)
+        for action in legal:
+            if is_chance:
+                next_board = 1 + legal.index(action)
+                deals = self._boards[next_board].deals
+                after = [self._dealer.state(deal, (*actions, action)) for deal in deals]
+                next_level = level[0] + 1, level[1] + 1
+            else:
+                next_board = board
+                after = [state.child(action) for state in states]
+                next_level = level[0] + (player == 0), level[1] + (player == 1)
+            _require_same(after)
+            next_actions = (*actions, action)
+            if after[0].is_terminal():
+                ends_by_fold = player != CHANCE and action == FOLD_ID
+                targets[action] = self._rule(after, next_board, ends_by_fold)
+            else:
+                targets[action] = self._visit(
+                    after, next_actions, depth + 1, next_level, next_board
+                )
+        return number
+
+    def _cards_to_come(self) -> list[int]:
+        """The public cards that can be dealt, whatever the hands."""
+        deck = range(self._cards.suits * self._cards.ranks)
+        return [card for card in deck if card not in self._cards.board]
+
+    def _public_tensor(self, states: Sequence[PyspielState], player: int) -> Float32Array:
+        """The information state tensor of the player to act, without its hand."""
+        found = []
+        for state in states:
+            tensor = np.array(state.information_state_tensor(max(player, 0)), np.float32)
+            tensor[2 : 2 + self._cards.suits * self._cards.ranks] = 0
+            found.append(tensor)
+        if any(not np.array_equal(tensor, found[0]) for tensor in found):
+            raise GameError("players see more of the deal than their own cards and the board")
+        return found[0]
+
+    def _rule(self, states: Sequence[PyspielState], board: int, ends_by_fold: bool) -> int:
+        """The target of an edge behind which the game ends."""
+        returns = [float(state.returns()[0]) for state in states]
+        win = max(returns)
+        lose = min(returns)
+        tie = 0.0
+        if ends_by_fold and win != lose:
+            raise GameError("a fold pays differently for different hands")
+        if ends_by_fold:
+            tie = win
+        elif len(returns) in (1, 3):  # the last deal is a tie
+            tie = returns[-1]
+        scale = self._card_probability if board > 0 else 1.0
+        kind = FOLD if ends_by_fold else SHOWDOWN
+        rule = _Rule(kind, board, (scale * win, scale * tie, scale * lose))
+        return -1 - self.rules.setdefault(rule, len(self.rules))
+
+
+def estimated_public_nodes(dealt: PyspielState) -> float:
+    """An estimate of the number of public states: the mean of products of branches (Knuth 1975)."""
+    random_play = random.Random(0)
+    total = 0.0
+    for _ in range(_PROBES):
+        state = dealt.clone()
+        width = 1.0
+        while not state.is_terminal():
+            total += width
+            actions = state.legal_actions()
+            width *= len(actions)
+            state.apply_action(random_play.choice(actions))
+    return total / _PROBES
+
+
+def _require_same(states: Sequence[PyspielState]) -> None:
+    """Raise an error unless the same happens in all of these states, one per deal."""
+    kinds = {
+        (
+            int(state.current_player()),
+            () if state.current_player() < 0 else tuple(state.legal_actions()),
+        )
+        for state in states
+    }
+    if len(kinds) > 1:
+        raise GameError("the betting depends on the cards")
+
+
+def read_boards(game: PyspielGame, cards: Cards) -> list[Board]:
+    """The board at the start, and behind it one board per card that can come."""
+    if not cards.to_come:
+        return [_full_board(game, cards, cards.board)]
+    boards = [
+        Board(cards.board, possible_hands(cards, cards.board), np.empty(0, np.int64), deals=())
+    ]
+    for card in range(cards.suits * cards.ranks):
+        if card not in cards.board:
+            boards.append(_full_board(game, cards, (*cards.board, card)))
+    return boards
+
+
+def _full_board(game: PyspielGame, cards: Cards, board: tuple[int, ...]) -> Board:
+    hands = possible_hands(cards, board)
+    strength = strengths(game, board, hands)
+    return Board(board, hands, strength, typical_deals(hands, strength))
+
+
+def hand_weights(game: PyspielGame, cards: Cards, hands: Sequence[Hand]) -> Float64Array:
+    """The weights of both players' hands, whose products are the probabilities of deals: `(2, n)`.
+
+    `handReaches` numbers pairs of cards by rank, and by suit from spades to clubs.
+    """
+    weight = np.ones((2, len(hands)))
+    reaches = [float(number) for number in str(game.get_parameters()["handReaches"]).split()]
+    if reaches:
+        order = [4 * rank + 3 - suit for rank in range(13) for suit in range(4)]
+        number = {pair: i for i, pair in enumerate(combinations(range(52), 2))}
+        place = {card: i for i, card in enumerate(order)}
+        for player in range(2):
+            for i, (one, other) in enumerate(hands):
+                low, high = sorted((place[one], place[other]))
+                weight[player, i] = reaches[len(number) * player + number[low, high]]
+    shared = np.zeros((len(hands), cards.suits * cards.ranks))
+    for i, hand in enumerate(hands):
+        shared[i, list(hand)] = 1
+    apart = shared @ shared.T == 0  # (n, n)
+    total = float(weight[0] @ apart @ weight[1])
+    if total <= 0:
+        raise GameError("handReaches leave no pair of hands that can be dealt")
+    weight[0] /= total
+    return weight
+
+
+def make_public_tree(
+    betting: _Betting, boards: Sequence[Board], weight: Float64Array
+) -> PublicTree:
+    """The arrays of a public tree that has been read."""
+    most = len(boards[0].hands)
+    hole = len(boards[0].hands[0])
+    numbers = {hand: i for i, hand in enumerate(boards[0].hands)}
+    cards = np.zeros((len(boards), most, hole), np.int32)
+    old_hand = np.zeros((len(boards), most), np.int32)
+    strength = np.zeros((len(boards), most), np.int32)
+    by_strength = np.zeros((len(boards), most), np.int32)
+    for i, board in enumerate(boards):
+        count = len(board.hands)
+        cards[i, :count] = board.hands
+        old_hand[i, :count] = [numbers[hand] for hand in board.hands]
+        if len(board.strength):
+            strength[i, :count] = board.strength
+            by_strength[i, :count] = np.argsort(board.strength, kind="stable")
+    first_edge = np.cumsum([0, *(len(targets) for targets in betting.edges)])
+    actions = [action for targets in betting.edges for action in targets]
+    target = np.array([end for targets in betting.edges for end in targets.values()], np.int32)
+    parent_edge = np.full(len(betting.nodes), -1, np.int32)
+    inner = np.flatnonzero(target >= 0)
+    parent_edge[target[inner]] = inner
+    # Information sets are numbered by node, in the order of the walk.
+    player = np.array(betting.player, np.int8)
+    num_hands = np.array([len(board.hands) for board in boards], np.int32)
+    first_infoset = np.full(len(player), -1, np.int64)
+    hands_at = num_hands[betting.board]
+    for seat in range(2):
+        own = np.flatnonzero(player == seat)
+        first_infoset[own] = np.cumsum(hands_at[own]) - hands_at[own]
+    rules = list(betting.rules)
+    return PublicTree(
+        player=player,
+        depth=np.array(betting.depth, np.int16),
+        level=np.array(betting.level, np.int16),
+        board=np.array(betting.board, np.int32),
+        first_edge=first_edge.astype(np.int32),
+        first_infoset=first_infoset,
+        parent_edge=parent_edge,
+        action=np.array(actions, np.int32),
+        target=target,
+        num_hands=num_hands,
+        cards=cards,
+        old_hand=old_hand,
+        weight=weight,
+        rule=np.array([rule.kind for rule in rules], np.int8),
+        rule_order=np.array([rule.board for rule in rules], np.int32),
+        rule_board=np.array([rule.board for rule in rules], np.int32),
+        rule_quantity=np.zeros(len(rules), np.int32),
+        payoff=np.array([rule.payoff for rule in rules]),
+        strength=strength,
+        by_strength=by_strength,
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The game
+# ---------------------------------------------------------------------------------------------
+
+
+class PokerEndgame(PrivateHandsGame):
+    """A poker endgame; hands are numbered in the order of OpenSpiel's deck.
+
+    Observation, for a deck of C cards and a longest game of L actions:
+
+    | index | meaning |
+    |---|---|
+    | 0, 1 | one-hot of the player |
+    | then C | 1 for each own card |
+    | then C | 1 for each card on the board |
+    | then 2 L | two bits per action: call 10, bet 01, all-in 11, fold and deals 00 |
+    | then L | the size of each bet, in chips |
+    """
+
+    def __init__(self, game: PyspielGame, cards: Cards, *, name: str) -> None:
+        boards = read_boards(game, cards)
+        betting = _Betting(game, cards, boards)
+        weight = hand_weights(game, cards, boards[0].hands)
+        self.cards = cards
+        self.boards = boards
+        self.nodes = betting.nodes
+        self.card_names = card_names(game)
+        self.card_probability = 1 / (cards.suits * cards.ranks - len(cards.board) - 2 * cards.hole)
+        self._is_limit = game.get_parameters()["betting"] == "limit"
+        self._sizes_are_actions = game.get_parameters()["bettingAbstraction"] == "fullgame"
+        self._public_tensors = np.array(betting.tensors)  # (N, size)
+        super().__init__(
+            make_public_tree(betting, boards, weight),
+            name=name,
+            num_actions=game.num_distinct_actions(),
+            observation_size=game.information_state_tensor_size(),
+            pyspiel_game=game,
+        )
+
+    @property
+    def pot(self) -> int:
+        """The chips in the pot at the start."""
+        return sum(self.nodes[0].contributions)
+
+    @property
+    def deck_size(self) -> int:
+        """The number of cards in the deck."""
+        return self.cards.suits * self.cards.ranks
+
+    def chance_probability(self, node: int) -> float:
+        """The probability of the public cards before a node, given the hands."""
+        return self.card_probability if self.public_tree.board[node] > 0 else 1.0
+
+    def tensors_at(self, player: int, infosets: Int64Array) -> Float32Array:
+        """OpenSpiel's information state tensors at information sets `(m,)`: `(m, size)`."""
+        nodes, hands = self.nodes_and_hands(player, infosets)
+        seen = self._public_tensors[nodes]  # a copy
+        cards = self.public_tree.cards[self.public_tree.board[nodes], hands]  # (m, H)
+        np.put_along_axis(seen, 2 + cards.astype(np.int64), 1, axis=1)
+        return seen
+
+    @cached_property
+    def _node_keys(self) -> tuple[Float64Array, Int64Array, Float64Array]:
+        """A number for each decision's tensor, ascending; its node; and how to compute it."""
+        factors = np.random.default_rng(0).random(self.observation_size)
+        nodes = np.flatnonzero(self.public_tree.player != CHANCE)
+        keys = self._public_tensors[nodes].astype(np.float64) @ factors
+        order = np.argsort(keys)
+        return keys[order], nodes[order], factors
+
+    @cached_property
+    def _hand_numbers(self) -> Int64Array:
+        """The number of each hand by board and cards, -1 if it is impossible: `(B, C ** H)`."""
+        powers = self.deck_size ** np.arange(self.cards.hole)
+        numbers = np.full((len(self.boards), self.deck_size**self.cards.hole), -1)
+        for i, board in enumerate(self.boards):
+            numbers[i, np.array(board.hands) @ powers] = np.arange(len(board.hands))
+        return numbers
+
+    def find_infosets(self, player: int, tensors: Float32Array) -> Int64Array:
+        """The information sets that have these tensors, `(m, observation_size)`: `(m,)`."""
+        own = slice(2, 2 + self.deck_size)
+        public = np.array(tensors, np.float32)
+        public[:, own] = 0
+        keys, nodes, factors = self._node_keys
+        wanted = public.astype(np.float64) @ factors
+        # Sums are the same up to rounding: the nearest number is the node's.
+        after = np.clip(np.searchsorted(keys, wanted), 1, len(keys) - 1) if len(keys) > 1 else 0
+        before = np.maximum(after - 1, 0)
+        closer = np.abs(keys[before] - wanted) < np.abs(keys[after] - wanted)
+        found = nodes[np.where(closer, before, after)]
+        if not np.array_equal(self._public_tensors[found], public):
+            raise GameError(f"not the observations of player_{player} in {self.name}")
+        # The cards of each hand in ascending order, (m, H).
+        cards = np.argsort(tensors[:, own] <= 0, axis=1, kind="stable")[:, : self.cards.hole]
+        powers = self.deck_size ** np.arange(self.cards.hole)
+        hands = self._hand_numbers[self.public_tree.board[found], cards @ powers]
+        return np.asarray(self.public_tree.first_infoset[found] + hands)
+
+    # Words
+
+    def card_label(self, card: int) -> str:
+        """A card, e.g. `A♥`."""
+        name = self.card_names[card]
+        return name[0] + SUIT_SYMBOLS[name[1]]
+
+    def hand_label(self, player: int, node: int, hand: int) -> str:
+        """A hand, the highest card first, e.g. `A♥9♠`."""
+        del player
+        cards = self.public_tree.cards[self.public_tree.board[node], hand]
+        return "".join(self.card_label(int(card)) for card in sorted(cards, reverse=True))
+
+    def public_label(self, node: int) -> str:
+        """What has happened before a node, e.g. `after check, pot bet`."""
+        words = []
+        at = 0
+        for action in self.nodes[node].actions:
+            words.append(self._edge_label(at, action))
+            first, stop = self.public_tree.first_edge[at : at + 2]
+            edge = first + self.public_tree.action[first:stop].tolist().index(action)
+            at = int(self.public_tree.target[edge])
+        return f"after {', '.join(words)}" if words else "to start"
+
+    def _edge_label(self, node: int, action: int) -> str:
+        """An action, or a public card, at a node."""
+        player = int(self.public_tree.player[node])
+        if player == CHANCE:
+            return f"{self.card_label(action)} comes"
+        return self.public_action_label(node, action)
+
+    def public_action_label(self, node: int, action: int) -> str:
+        """An action at a node of the public tree, e.g. `pot bet`."""
+        contributions = self.nodes[node].contributions
+        player = int(self.public_tree.player[node])
+        faces_bet = contributions[player] < max(contributions)
+        if action == FOLD_ID:
+            return "fold"
+        if action == CALL_ID:
+            return "call" if faces_bet else "check"
+        if self._sizes_are_actions:
+            return f"raise to {action}" if faces_bet else f"bet {action}"
+        raises = "raise" if faces_bet else "bet"
+        if self._is_limit:
+            return raises
+        words = {BET_ID: f"pot {raises}", ALL_IN_ID: "all-in", HALF_POT_ID: f"half-pot {raises}"}
+        return words.get(action, f"{raises} {action}")
+
+    def action_label(self, infoset: int, action: int, player: int = 0) -> str:
+        """An action at an information set in words, e.g. `pot bet`."""
+        node, _ = self.node_and_hand(player, infoset)
+        return self.public_action_label(node, action)

@@ -1,0 +1,54 @@
+"""Models on a device that is not the CPU: they learn, and are measured."""
+
+import pytest
+import torch
+from sb3_contrib import MaskablePPO
+
+import kuhn_bridge as kb
+from kuhn_bridge.sb3 import SelfPlay, SelfPlayVecEnv
+from tests.pretended_device import DEVICE, PretendedDevice
+
+
+def test_the_pretended_device_refuses_what_a_real_one_refuses() -> None:
+    with PretendedDevice():
+        there = torch.ones(3, device=DEVICE)
+        here = torch.ones(3)
+        assert there.device == DEVICE
+        assert (there + there.to(DEVICE)).device == DEVICE
+        assert (there.cpu() + here).device.type == "cpu"
+        with pytest.raises(RuntimeError, match="on the CPU"):
+            there + here
+        with pytest.raises(TypeError, match="numpy"):
+            there.numpy()
+        with pytest.raises(TypeError, match="float64"):
+            there.double()
+        module = torch.nn.Linear(3, 2).to(DEVICE)
+        module(there).sum().backward()
+        assert module.weight.grad is not None
+        assert module.weight.grad.device == DEVICE
+        with pytest.raises(RuntimeError, match="on the CPU"):
+            module(here)
+
+
+@pytest.mark.parametrize(("game", "on"), [("leduc_poker", "states")])
+def test_a_model_on_another_device_learns_and_is_measured(game: str, on: str) -> None:
+    with PretendedDevice():
+        env = SelfPlayVecEnv(32, game, on=on)
+        model = MaskablePPO("MlpPolicy", env, n_steps=4, batch_size=64, n_epochs=2, device=DEVICE)
+        before = [weights.detach().cpu() for weights in model.policy.parameters()]
+        callback = SelfPlay()
+        model.learn(256, callback=callback)
+        after = [weights.detach().cpu() for weights in model.policy.parameters()]
+        assert all(weights.device == DEVICE for weights in model.policy.parameters())
+        assert any(not torch.equal(one, other) for one, other in zip(before, after, strict=True))
+        if on == "tree":
+            policy = callback.last_policy
+            assert policy.nash_conv() == pytest.approx(callback.curve[-1].last)
+
+
+def test_a_module_on_another_device_is_measured() -> None:
+    network = torch.nn.Linear(10, 3)
+    here = kb.Policy.from_network(network, "kuhn").nash_conv()
+    with PretendedDevice():
+        there = kb.Policy.from_network(network.to(DEVICE), "kuhn").nash_conv()
+    assert here == pytest.approx(there, abs=1e-6)
