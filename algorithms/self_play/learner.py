@@ -34,6 +34,7 @@ class Learner(Protocol):
     |---|---|
     | at the start of each `learn` | `start(total_steps)` |
     | before each rollout | `add_to_average()`, `measures()` if due, `before_rollout(progress)` |
+    | around each rollout | `with exploring():` |
     | after each rollout | `after_rollout(buffer)`: advantages are known, PPO has not learned yet |
     | around PPO's `train` | `with changed_gradients():` |
     | at the end of each `learn` | `add_to_average()`, `measures()` |
@@ -62,6 +63,9 @@ class Learner(Protocol):
 
     def after_rollout(self, buffer: SeatRolloutBuffer) -> None:
         """Look at a rollout before PPO learns from it."""
+
+    def exploring(self) -> AbstractContextManager[None]:
+        """Change how actions are drawn, inside the block."""
 
     def changed_gradients(self) -> AbstractContextManager[None]:
         """Change PPO's gradients inside the block."""

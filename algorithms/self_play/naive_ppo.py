@@ -116,6 +116,10 @@ class MeasuredPolicy:
     def after_rollout(self, buffer: SeatRolloutBuffer) -> None:
         """Nothing is learned here."""
 
+    def exploring(self) -> AbstractContextManager[None]:
+        """Draw actions as the policy does."""
+        return nullcontext()
+
     def changed_gradients(self) -> AbstractContextManager[None]:
         """Change nothing."""
         return nullcontext()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,10 @@ class NetworkLearner:
 
     def after_rollout(self, buffer: SeatRolloutBuffer) -> None:
         """Nothing: what is learned from comes in PPO's batches."""
+
+    def exploring(self) -> AbstractContextManager[None]:
+        """Draw actions as the policy does."""
+        return nullcontext()
 
     @contextmanager
     def changed_gradients(self) -> Iterator[None]:

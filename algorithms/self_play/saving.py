@@ -20,7 +20,7 @@ from algorithms.games import Game
 from algorithms.policies import load_policy
 from algorithms.policies.distilled_policy import distil
 from algorithms.policies.model_zip import actor_of
-from algorithms.policies.model_zip_writer import STATES_SETTINGS, make_model, write_model
+from algorithms.policies.model_zip_writer import STATES_SETTINGS, Layers, make_model, write_model
 from algorithms.policies.policy import Policy
 from algorithms.self_play.curve import BOUND, draw, to_csv
 from algorithms.self_play.environments import SelfPlayVecEnv
@@ -87,15 +87,15 @@ def _model_of_table(training: Training, table: Float64Array) -> Any:
         critic = np.zeros(len(table)) if values is None else values.values
         return make_model(
             game,
-            actor=_look_up_network(inputs, np.log(np.maximum(table, NEVER))),
-            critic=_look_up_network(inputs, critic[:, np.newaxis]),
+            actor=_look_up_layers(inputs, np.log(np.maximum(table, NEVER))),
+            critic=_look_up_layers(inputs, critic[:, np.newaxis]),
         )
     settings = training.settings
     return distil(Policy(game, table), width=settings.width, seed=settings.seed).to_sb3()
 
 
-def _look_up_network(inputs: Float32Array, outputs: Float64Array) -> nn.Sequential:
-    """A network that gives each of the binary inputs `(I, size)` its row of `outputs` `(I, n)`.
+def _look_up_layers(inputs: Float32Array, outputs: Float64Array) -> Layers:
+    """The layers that give each of the binary inputs `(I, size)` its row of `outputs` `(I, n)`.
 
     Each input has a hidden unit that is active there alone. For binary `x` and `y`, `(2y - 1) x` is
     `sum(y)` if they are equal, and less by at least 1 otherwise. With the bias `1 - sum(y)` and a
@@ -111,7 +111,7 @@ def _look_up_network(inputs: Float32Array, outputs: Float64Array) -> nn.Sequenti
         hidden.bias.copy_(1 - rows.sum(dim=1))
         last.weight.copy_(torch.from_numpy(outputs.T))
         last.bias.zero_()
-    return nn.Sequential(hidden, nn.ReLU(), last)
+    return Layers(linear=(hidden, last), activation=nn.ReLU)
 
 
 def save_results(

@@ -8,21 +8,21 @@ to play next. It does so in two ways:
 to fit. `algorithms.train_ppo` does this in all games with a tree, also where a network is wanted:
 it is fitted to the result at the end (`algorithms.policies.distillation`).
 
-**A stock network** is fitted to what the learner tells it. PPO's loss has its gradient of the
-logits z(s, a) replaced by that of a cross-entropy,
+**A stock network** is fitted to the average policy, the one that approaches an equilibrium.
+PPO's loss has its gradient of the logits z(s, a) replaced by that of a cross-entropy,
 
-    dL/dz(s, a)  =  (f(a|s) - b(a|s)) / decisions in the batch
+    dL/dz(s, a)  =  (f(a|s) - average(a|s)) / decisions in the batch
 
-with f the network's policy and b the learner's, exploration included. PPO's epochs, batches,
-optimizer and value loss stay what they are. The network may lag behind: the learner corrects for
-the difference, because it knows with which probability every action was played.
+with f the network's policy. PPO's epochs, batches, optimizer and value loss stay what they are.
+Rollouts are played by f, with exploration: the learner corrects for the difference between f and
+what it learns, because it knows the probability of every action that was played.
 
 **The average policy** of the policies p_1, p_2, ... that were learned is
 
     average(a|s)  =  sum_t t^2 r_t(s) p_t(a|s) / sum_t t^2 r_t(s)
 
 where r_t(s) is the player's own reach probability of s under p_t: the average plays like one p_t
-that is drawn for the whole hand. It is the average that approaches an equilibrium.
+that is drawn for the whole hand.
 
 **A policy to start from** (a loaded model, `--init`) is worth as much as its NashConv is below
 uniform play's. With u the share by which it is below, T the decisions of the run, sigma the
@@ -37,7 +37,7 @@ WARM_UP * u of the run only the critic learns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,7 +61,7 @@ from algorithms.self_play.learner import (
     is_learning,
 )
 from algorithms.self_play.table_ppo import TableActorPolicy
-from algorithms.support.arrays import Float64Array, IntpArray
+from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 from algorithms.tree import Tree
 
@@ -93,7 +93,6 @@ class TreeLearner:
         self._rollouts_of_critic = 0  # rollouts left from which only the critic learns
         self._average = AveragePolicy(tree)
         self._place = np.cumsum(tree.legal, axis=1) - 1  # (I, A) of an action among the legal ones
-        self._infosets_of_decisions: IntpArray = np.zeros(0, np.intp)
         self._start_policy: Float64Array | None = self._policy_of_model()
 
     def _policy_of_model(self) -> Float64Array | None:
@@ -191,21 +190,45 @@ class TreeLearner:
         else:
             match_regrets(tree, self._updates % tree.num_players, self._regrets)
             self._updates += 1
-        if not isinstance(self._model.policy, TableActorPolicy):
-            # Decisions that were carried over from the last rollout get the number -1.
-            self._infosets_of_decisions = buffer.flattened(infosets + 1).flatten() - 1
+
+    @contextmanager
+    def exploring(self) -> Iterator[None]:
+        """Let a stock policy play random actions now and then, inside the block."""
+        policy = self._model.policy
+        if isinstance(policy, TableActorPolicy):  # its table has the exploration
+            yield
+            return
+
+        def forward(
+            obs: torch.Tensor, deterministic: bool = False, action_masks: Any = None
+        ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+            """Actions, values and log-probabilities, as `MaskableActorCriticPolicy.forward`."""
+            probabilities = policy.get_distribution(obs, action_masks).distribution.probs  # (n, A)
+            legal = torch.as_tensor(action_masks, device=obs.device).reshape(probabilities.shape)
+            uniform = legal / legal.sum(dim=1, keepdim=True)
+            played = (1 - self._exploration) * probabilities + self._exploration * uniform
+            actions = torch.multinomial(played, 1)
+            log_probabilities = played.gather(1, actions).log()[:, 0]
+            return actions[:, 0], policy.predict_values(obs), log_probabilities
+
+        policy.forward = forward
+        try:
+            yield
+        finally:
+            del policy.forward  # the method of the class is back
 
     @contextmanager
     def changed_gradients(self) -> Iterator[None]:
-        """Fit a stock network to what should be played, inside the block."""
+        """Fit a stock network to the average policy, inside the block."""
         if isinstance(self._model.policy, TableActorPolicy):
             yield
             return
-        targets = torch.from_numpy(self.behaviour).float().to(self._model.device)
+        targets = torch.from_numpy(self.average).float().to(self._model.device)
 
         def towards_targets(module: Any, inputs: Any, logits: torch.Tensor) -> None:
             if is_learning(self._model, logits):
-                change_gradient(logits, self._cross_entropy_gradient(logits.detach(), targets))
+                gradient = self._cross_entropy_gradient(logits.detach(), targets)
+                change_gradient(logits, lambda of_ppo: gradient.to(of_ppo.dtype))
 
         hook = self._model.policy.action_net.register_forward_hook(towards_targets)
         try:
@@ -213,22 +236,14 @@ class TreeLearner:
         finally:
             hook.remove()
 
-    def _cross_entropy_gradient(
-        self, logits: torch.Tensor, targets: torch.Tensor
-    ) -> Callable[[torch.Tensor], torch.Tensor]:
-        """A function that replaces PPO's gradient of the latest batch's logits `(b, A)`.
-
-        `targets` `(I, A)` are the probabilities to be played.
-        """
+    def _cross_entropy_gradient(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """The gradient for the latest batch's logits `(b, A)`, with `targets` `(I, A)`."""
         buffer = self._model.rollout_buffer
-        infosets = torch.from_numpy(self._infosets_of_decisions[buffer.batch_indices])
-        infosets = infosets.to(logits.device)
-        known = (infosets >= 0).unsqueeze(1)
-        legal = torch.as_tensor(buffer.batch.action_masks).to(logits.device) > 0
+        infosets = self._tree.infoset[buffer.batch_nodes].astype(np.int64)  # (b,)
+        legal = torch.as_tensor(buffer.batch.action_masks, device=logits.device) > 0
         policy = logits.masked_fill(~legal.reshape(logits.shape), ILLEGAL).softmax(dim=1)
-        difference = policy - targets[infosets.clamp(min=0)]
-        gradient = torch.where(known, difference, 0.0) / len(logits)
-        return lambda of_ppo: gradient.to(of_ppo.dtype)
+        target = targets[torch.from_numpy(infosets).to(logits.device)]
+        return (policy - target) / len(logits)
 
     def add_to_average(self) -> None:
         """Add the policy that is learned to the average."""
