@@ -57,6 +57,7 @@ def eliminate(tree: Tree, *, strict: bool = False) -> Elimination:
     if tree.num_players != 2:
         raise GameError(f"{tree.name} has {tree.num_players} players; elimination needs two")
     plans = [reduced_strategies(tree, player) for player in PLAYERS]
+    # By player: what each own strategy wins against each of the opponent's.
     payoffs = [plans[p] @ payoff_matrix(tree, p) @ plans[1 - p].T for p in PLAYERS]
     slacks = [PAYOFF_TOLERANCE * max(1.0, np.abs(payoff).max()) for payoff in payoffs]
     removals: list[Removal] = []
@@ -66,32 +67,36 @@ def eliminate(tree: Tree, *, strict: bool = False) -> Elimination:
         if all(mask.all() for mask in undominated):
             return Elimination(tuple(removals), tuple(sizes))
         for player in PLAYERS:
-            played, plans[player] = plans[player].any(axis=0), plans[player][undominated[player]]
-            removed = np.flatnonzero(played & ~plans[player].any(axis=0)) - 1
-            removals += [
-                Removal(
+            played_before = plans[player].any(axis=0)  # (C + 1,) by sequence
+            plans[player] = plans[player][undominated[player]]
+            played_after = plans[player].any(axis=0)
+            for sequence in np.flatnonzero(played_before & ~played_after):
+                choice = sequence - 1
+                removal = Removal(
                     round=len(sizes),
                     infoset=int(tree.choice_infoset[choice]),
                     action=int(tree.choice_action[choice]),
                 )
-                for choice in removed
-            ]
+                removals.append(removal)
             payoffs[player] = payoffs[player][np.ix_(undominated[player], undominated[1 - player])]
         sizes.append((len(plans[0]), len(plans[1])))
 
 
 def reduced_strategies(tree: Tree, player: int) -> Float64Array:
-    """All pure strategies of a player as realization plans of 0 and 1: `(strategies, S + 1)`."""
+    """All pure strategies of a player as realization plans of 0 and 1: `(strategies, C + 1)`.
+
+    A plan has a 1 at every sequence that the strategy plays if chance and the opponent let it.
+    """
     plans = np.zeros((1, tree.num_choices + 1))
     plans[0, 0] = 1
     for infoset in np.flatnonzero(tree.owner == player):  # parents first
         arrives = plans[:, tree.parent_sequence[infoset]] > 0
-        choices = []
-        for slot in range(tree.first_choice[infoset], tree.first_choice[infoset + 1]):
-            choice = plans[arrives]
-            choice[:, slot + 1] = 1
-            choices.append(choice)
-        plans = np.concatenate([plans[~arrives], *choices])
+        continued = []  # the plans that arrive, once with each choice
+        for choice in range(tree.first_choice[infoset], tree.first_choice[infoset + 1]):
+            with_choice = plans[arrives]
+            with_choice[:, choice + 1] = 1
+            continued.append(with_choice)
+        plans = np.concatenate([plans[~arrives], *continued])
         if len(plans) > MAX_STRATEGIES:
             raise GameError(f"{tree.name} has more than {MAX_STRATEGIES:,} strategies per player")
     return plans
@@ -105,21 +110,30 @@ def exposures(
     Information sets where all actions were removed are left out: the mistake is to get there.
     """
     cleaned = without_dominated(tree, policy, elimination)
-    surviving, reach = _surviving_actions(tree, elimination), reach_probabilities(tree, policy)
-    found = []
+    surviving = _surviving_actions(tree, elimination)
+    reach = reach_probabilities(tree, policy)  # (C + 1,) by sequence
+    dominated = []
     for removal in elimination.removals:
-        infoset, action = removal.infoset, removal.action
-        if surviving[infoset].any() and policy[infoset, action] > above:
-            owner = int(tree.owner[infoset])
-            better = policy.copy()
-            better[infoset] = cleaned[infoset]
-            # The owner's gain, by the opponent's sequence.
-            gained = (reach_probabilities(tree, better) - reach) @ payoff_matrix(tree, owner)
-            cost = float(gained @ reach)
-            worst = float((reduced_strategies(tree, 1 - owner) @ gained).max())
-            probability = float(policy[infoset, action])
-            found.append(Exposure(removal.round, infoset, action, probability, cost, worst))
-    return tuple(found)
+        infoset = removal.infoset
+        probability = float(policy[infoset, removal.action])
+        if not surviving[infoset].any() or probability <= above:
+            continue
+        owner = int(tree.owner[infoset])
+        better = policy.copy()
+        better[infoset] = cleaned[infoset]
+        more_reach = reach_probabilities(tree, better) - reach
+        gained = more_reach @ payoff_matrix(tree, owner)  # (C + 1,) by the opponent's sequence
+        against_strategies = reduced_strategies(tree, 1 - owner) @ gained
+        exposure = Exposure(
+            round=removal.round,
+            infoset=infoset,
+            action=removal.action,
+            probability=probability,
+            cost=float(gained @ reach),
+            worst=float(against_strategies.max()),
+        )
+        dominated.append(exposure)
+    return tuple(dominated)
 
 
 def without_dominated(tree: Tree, policy: Float64Array, elimination: Elimination) -> Float64Array:
@@ -127,30 +141,31 @@ def without_dominated(tree: Tree, policy: Float64Array, elimination: Elimination
 
     Unchanged where all actions were removed, because no surviving strategy arrives there.
     """
-    left = _surviving_actions(tree, elimination)
-    left |= tree.legal & ~left.any(axis=1, keepdims=True)
-    weights = policy * left
-    unplayed = weights.sum(axis=1) == 0
-    weights[unplayed] = left[unplayed]
+    allowed = _surviving_actions(tree, elimination)
+    allowed |= tree.legal & ~allowed.any(axis=1, keepdims=True)
+    weights = policy * allowed
+    is_unplayed = weights.sum(axis=1) == 0  # rows with dominated actions alone become uniform
+    weights[is_unplayed] = allowed[is_unplayed]
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _surviving_actions(tree: Tree, elimination: Elimination) -> BoolArray:
     """Which actions some surviving strategy plays: `(I, A)`."""
-    left = tree.legal.copy()
+    surviving = tree.legal.copy()
     for removal in elimination.removals:
-        left[removal.infoset, removal.action] = False
-    return left
+        surviving[removal.infoset, removal.action] = False
+    return surviving
 
 
 @compiled
 def dominated_rows(payoff: Float64Array, slack: float, strict: bool) -> BoolArray:
     """Which rows of payoffs `(own strategies, opponent's)` another row dominates."""
     rows, columns = payoff.shape
-    found = np.zeros(rows, np.bool_)
+    dominated = np.zeros(rows, np.bool_)
     for row in range(rows):
         for other in range(rows):
-            never_worse, better = other != row, strict
+            never_worse = other != row
+            better = strict
             for column in range(columns):
                 margin = payoff[other, column] - payoff[row, column]
                 if margin < -slack or (strict and margin <= slack):
@@ -158,9 +173,9 @@ def dominated_rows(payoff: Float64Array, slack: float, strict: bool) -> BoolArra
                     break
                 better = better or margin > slack
             if never_worse and better:
-                found[row] = True
+                dominated[row] = True
                 break
-    return found
+    return dominated
 
 
 def main(argv: Sequence[str] | None = None) -> int:

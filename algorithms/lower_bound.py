@@ -215,6 +215,8 @@ def lower_bound(  # noqa: PLR0913  # options by name
     for name, (value, low) in least.items():
         if value < low:
             raise UsageError(f"{name}={value}: want at least {low:,}")
+    if not isinstance(seeds, Sequence) or not all(isinstance(seed, int) for seed in seeds):
+        raise UsageError(f"seeds={seeds!r}: want a list of whole numbers such as [0, 1]")
     if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
         raise UsageError(f"seeds={list(seeds)}: want different whole numbers from 0 up")
     target, show = Target(game, policy), progress or (lambda done, note: None)
@@ -359,9 +361,13 @@ def _play_mixture(
     For n decisions: observations `(n, size)`, masks `(n, A)`, probabilities of the mixture
     `(n, A)`, and the returns of their hands `(n,)`, divided by the standard deviation of returns.
     """
-    rng, observations, history = np.random.default_rng(0), hands.reset(), []
+    rng = np.random.default_rng(0)
+    observations = hands.reset()
+    history: list[tuple[Any, ...]] = []
     at: Any = hands.simulator
-    for _ in range(-(-decisions // hands.num_envs)):
+    steps = -(-decisions // hands.num_envs)
+    any_ended = False
+    while len(history) < steps or not any_ended:  # at least one hand has a return
         masks = hands.action_masks()
         own = policy(at.observations, masks) if callable(policy) else policy[at.infosets]
         uniform = masks / masks.sum(axis=1, keepdims=True)
@@ -370,6 +376,7 @@ def _play_mixture(
         hands.step_async(drawn.sum(axis=1))
         before, (observations, rewards, ended, _) = observations, hands.step_wait()
         history.append((before, masks, mixture.astype(np.float32), rewards, ended))
+        any_ended = any_ended or bool(ended.any())
     *decided, returns, ends = (np.stack(part) for part in zip(*history, strict=True))
     spread = float(returns[ends].std()) or 1.0
     finished = np.logical_or.accumulate(ends[::-1])[::-1]

@@ -44,14 +44,19 @@ class Sums(NamedTuple):
     policy: Float64Array  # up to date only where it was last used
 
 
-class Scratch(NamedTuple):
-    """Memory of one sample, of as many numbers as the tree has nodes."""
+class Visited(NamedTuple):
+    """What external sampling visits, in arrays of as many numbers as the tree has nodes."""
 
-    decisions: Int64Array  # external sampling: the player's decisions, in the order of their visits
+    decisions: Int64Array  # the player's decisions, in the order of their visits
     successor: Int64Array  # by child of such a decision: the player's next decision, or the end
     values: Float64Array  # sampled counterfactual values of these
-    path_infosets: Int64Array  # outcome sampling: the player's information sets
-    path_choices: Int64Array  # and the choices that were drawn there
+
+
+class Path(NamedTuple):
+    """The player's decisions in a hand of outcome sampling, in arrays as long as the tree."""
+
+    infosets: Int64Array
+    choices: Int64Array  # that were drawn there
 
 
 class SamplingSolver(BaseSolver):
@@ -88,34 +93,34 @@ class SamplingSolver(BaseSolver):
 def _sample(external: bool, nodes: Nodes, sums: Sums, random: UInt64Array, span: Span) -> None:
     """Run iterations up to the last one, each with a sample per player."""
     num_nodes = len(nodes.player)
-    scratch = Scratch(
-        np.empty(num_nodes, np.int64),
-        np.empty(num_nodes, np.int64),
-        np.empty(num_nodes),
-        np.empty(num_nodes, np.int64),
-        np.empty(num_nodes, np.int64),
+    visited = Visited(
+        decisions=np.empty(num_nodes, np.int64),
+        successor=np.empty(num_nodes, np.int64),
+        values=np.empty(num_nodes),
     )
+    path = Path(infosets=np.empty(num_nodes, np.int64), choices=np.empty(num_nodes, np.int64))
+    players = len(nodes.returns)
     while span.done[0] < span.last:
-        for player in range(len(nodes.returns)):
+        for player in range(players):
             if external:
-                _sample_external(player, nodes, sums, scratch, random)
+                _sample_external(player, nodes, sums, visited, random)
             else:
-                _sample_outcome(player, nodes, sums, scratch, random)
+                _sample_outcome(player, nodes, sums, path, random)
         span.done[0] += 1
 
 
 @compiled
 def _sample_external(
-    player: int, nodes: Nodes, sums: Sums, scratch: Scratch, random: UInt64Array
+    player: int, nodes: Nodes, sums: Sums, visited: Visited, random: UInt64Array
 ) -> None:
     """Add the player's regrets: all of its actions, one sample of everything else.
 
     First downwards, from each of its decisions to the next ones, which `_next_decision` samples
     after each action; then upwards, the last decision first.
     """
-    decisions = scratch.decisions
-    successor = scratch.successor
-    values = scratch.values
+    decisions = visited.decisions
+    successor = visited.successor
+    values = visited.values
 
     # Downwards. `first` to `end` are the nodes that follow the decision `expanded`.
     num_decisions = 0
@@ -140,8 +145,9 @@ def _sample_external(
     # Upwards.
     for index in range(num_decisions - 1, -1, -1):
         node = decisions[index]
-        start = nodes.first_choice[nodes.infoset[node]]
-        stop = nodes.first_choice[nodes.infoset[node] + 1]
+        infoset = nodes.infoset[node]
+        start = nodes.first_choice[infoset]
+        stop = nodes.first_choice[infoset + 1]
         offset = nodes.first_child[node] - start  # from a choice to its child
         _match_regrets(sums.regret, start, stop, sums.policy)
         mean = 0.0
@@ -162,8 +168,9 @@ def _next_decision(node: int, player: int, nodes: Nodes, sums: Sums, random: UIn
             end = nodes.first_child[node + 1]
             node = child + _draw(nodes.chance_probability, child, end, random)
             continue
-        start = nodes.first_choice[nodes.infoset[node]]
-        stop = nodes.first_choice[nodes.infoset[node] + 1]
+        infoset = nodes.infoset[node]
+        start = nodes.first_choice[infoset]
+        stop = nodes.first_choice[infoset + 1]
         _match_regrets(sums.regret, start, stop, sums.policy)
         if nodes.player[node] == averaged:
             for choice in range(start, stop):
@@ -173,9 +180,7 @@ def _next_decision(node: int, player: int, nodes: Nodes, sums: Sums, random: UIn
 
 
 @compiled
-def _sample_outcome(
-    player: int, nodes: Nodes, sums: Sums, scratch: Scratch, random: UInt64Array
-) -> None:
+def _sample_outcome(player: int, nodes: Nodes, sums: Sums, path: Path, random: UInt64Array) -> None:
     """Play one hand; add the player's regrets and the next player's policy.
 
     Everybody explores but the player whose policy is averaged. Its own probability cancels out of
@@ -198,8 +203,9 @@ def _sample_outcome(
             node = child + _draw(nodes.chance_probability, child, end, random)
             chance_reach *= nodes.chance_probability[node]
             continue
-        start = nodes.first_choice[nodes.infoset[node]]
-        stop = nodes.first_choice[nodes.infoset[node] + 1]
+        infoset = nodes.infoset[node]
+        start = nodes.first_choice[infoset]
+        stop = nodes.first_choice[infoset + 1]
         _match_regrets(regret, start, stop, policy)
         k = _draw(policy, start, stop, random)
         if nodes.player[node] == averaged:
@@ -210,19 +216,19 @@ def _sample_outcome(
                 k = int(draw(random) * (stop - start))
             sampled *= EXPLORATION / (stop - start) + (1 - EXPLORATION) * policy[start + k]
             if nodes.player[node] == player:
-                scratch.path_infosets[steps] = nodes.infoset[node]
-                scratch.path_choices[steps] = start + k
+                path.infosets[steps] = infoset
+                path.choices[steps] = start + k
                 steps += 1
             else:
                 others *= policy[start + k]
         node = child + k
     value = nodes.returns[player, node] * others / sampled  # sampled counterfactual value
     for step in range(steps - 1, -1, -1):
-        infoset = scratch.path_infosets[step]
-        chosen = scratch.path_choices[step]
+        at = path.infosets[step]
+        chosen = path.choices[step]
         regret[chosen] += value
         value *= policy[chosen]
-        for choice in range(nodes.first_choice[infoset], nodes.first_choice[infoset + 1]):
+        for choice in range(nodes.first_choice[at], nodes.first_choice[at + 1]):
             regret[choice] -= value
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from algorithms.games import KUHN, Game, TreeGame
 from algorithms.playing import page, terminal
 from algorithms.playing.page import Description
-from algorithms.policies import load
+from algorithms.policies import Policy, load
 from algorithms.policies.load import Source, open_source
 from algorithms.reports import html_page, writing
 from algorithms.reports.document import MAX_NODES
@@ -39,6 +39,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-open", action="store_true", help="do not open the browser")
     parser.add_argument("--trust", action="store_true", help="let a model's file run code")
     return parser.run(_run, argv)
+
+
+def play(policy: Policy, *, in_terminal: bool = False, open_browser: bool = True) -> None:
+    """Play against a policy until the person leaves: `Policy.play`."""
+    opponent = load.in_memory("the policy", policy)
+    _require_playable(policy.game, opponent, in_terminal=in_terminal)
+    if in_terminal:
+        _play_in_terminal(policy.game, opponent, seed=None)
+    else:
+        _serve(policy.game, opponent, port=None, open_browser=open_browser)
 
 
 def _run(args: argparse.Namespace) -> int:

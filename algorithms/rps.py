@@ -37,15 +37,19 @@ def average_policy(
     Best against a fixed opponent `(3,)`; by default, in self-play, against the average itself.
     """
     random = Random(seed)
-    regrets, total = np.zeros((2, 3)), np.zeros(3)
+    regrets = np.zeros((2, 3))  # by player and action
+    total = np.zeros(3)
     for _ in range(rounds):
-        first, second = (regret_matching(regret) for regret in regrets)
+        first = regret_matching(regrets[0])
+        second = regret_matching(regrets[1])
         total += first
-        mine, yours = _draw_move(first, random), _draw_move(opponent or second, random)
-        regrets[0] += PAYOFF[:, yours] - PAYOFF[mine, yours]
-        regrets[1] += PAYOFF[:, mine] - PAYOFF[yours, mine]
+        own_move = _draw_move(first, random)
+        other_move = _draw_move(opponent or second, random)
+        # What each action would have won more than the one that was played.
+        regrets[0] += PAYOFF[:, other_move] - PAYOFF[own_move, other_move]
+        regrets[1] += PAYOFF[:, own_move] - PAYOFF[other_move, own_move]
     average = total / rounds
-    wins = PAYOFF @ (opponent or average)
+    wins = PAYOFF @ (opponent or average)  # (3,) of each action per round
     return average, float(wins.max() - average @ wins)
 
 
@@ -56,35 +60,44 @@ def _draw_move(policy: Sequence[float] | Float64Array, random: Random) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if an average policy falls short by more than the tolerance."""
     parser = command.Parser(prog="python -m algorithms.rps", description=__doc__)
-    add, number = parser.add_argument, command.number
-    add("--rounds", type=number(1), default=20_000, help="number of rounds (%(default)s)")
-    fixed, usual = "probabilities of the fixed opponent (%(default)s)", (0.4, 0.3, 0.3)
-    add("--opponent", type=float, nargs=3, default=usual, metavar=("R", "P", "S"), help=fixed)
-    add("--seed", type=number(0), default=0, help="random seed (%(default)s)")
-    add("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--rounds", type=command.number(1), default=20_000, help="number of rounds (%(default)s)"
+    )
+    parser.add_argument(
+        "--opponent",
+        type=float,
+        nargs=3,
+        default=(0.4, 0.3, 0.3),
+        metavar=("R", "P", "S"),
+        help="probabilities of the fixed opponent (%(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=command.number(0), default=0, help="random seed (%(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser.run(_run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:
     if min(args.opponent) < 0 or not abs(sum(args.opponent) - 1) < 1e-9:
         raise UsageError(f"--opponent {args.opponent}: want three probabilities that sum to 1")
-    found = {
+    results = {
         "self-play": average_policy(args.rounds, seed=args.seed),
         "against the opponent": average_policy(args.rounds, args.opponent, seed=args.seed),
     }
     if args.json:
         result = {
             name: {"average": average.tolist(), "shortfall": shortfall}
-            for name, (average, shortfall) in found.items()
+            for name, (average, shortfall) in results.items()
         }
         print(json.dumps({"rounds": args.rounds, "seed": args.seed} | result))
     else:
-        rows = [
-            (name, *(f"{p:.4f}" for p in (*average, shortfall)))
-            for name, (average, shortfall) in found.items()
-        ]
+        rows = []
+        for name, (average, shortfall) in results.items():
+            numbers = (*average, shortfall)
+            rows.append((name, *(f"{number:.4f}" for number in numbers)))
         print(command.table((f"average of {args.rounds:,} rounds", *NAMES, "shortfall"), rows))
-    close = all(shortfall <= TOLERANCE for _, shortfall in found.values())
+    close = all(shortfall <= TOLERANCE for _, shortfall in results.values())
     return command.EXIT_OK if close else command.EXIT_FAILED
 
 

@@ -25,13 +25,17 @@ from kuhn_bridge.state import State
 
 if TYPE_CHECKING:
     from algorithms.games import Game, load_game
+    from algorithms.lower_bound import LowerBound
+    from algorithms.nashconv import Loss, Measure
     from algorithms.policies import Policy, load_policy
+    from algorithms.self_play.matches import Match
     from algorithms.solve import solve
     from kuhn_bridge.kuhn_v0 import env, raw_env
 
 __version__ = "0.2.0"
 __all__ = ["INFORMATION_STATES", "Action", "Card", "KuhnPoker", "Phase", "State"]
 __all__ += ["Game", "Policy", "env", "load_game", "load_policy", "raw_env", "solve"]
+__all__ += ["Loss", "LowerBound", "Match", "Measure"]
 __all__ += ["from_openspiel", "to_openspiel"]
 __all__ += ["ActionError", "BridgeError", "CardError", "GameError", "HistoryError"]
 __all__ += ["IllegalActionError", "PolicyError", "SeatError"]
@@ -42,7 +46,10 @@ if not TYPE_CHECKING:  # a type checker should report unknown names
         {
             "kuhn_bridge.kuhn_v0": "env raw_env",
             "algorithms.games": "Game load_game",
+            "algorithms.lower_bound": "LowerBound",
+            "algorithms.nashconv": "Loss Measure",
             "algorithms.policies": "Policy load_policy",
+            "algorithms.self_play.matches": "Match",
             "algorithms.solve": "solve",
         },
     )

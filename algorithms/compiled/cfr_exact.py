@@ -177,7 +177,9 @@ def _fill_values(nodes: UInt32Array, policy: Policy, player: int) -> None:
 def _add_regrets(arrays: Arrays, policy: Policy, regret: Float64Array, player: int) -> None:
     """Add one iteration's regrets of a player."""
     members = arrays.members
+    chance_reach = arrays.chance_reach
     infosets = arrays.infosets
+    reach = policy.reach
     first_infoset = np.uint64(arrays.first_infoset[player])
     end_infoset = np.uint64(arrays.first_infoset[player + 1])
     value = policy.values[player]
@@ -188,10 +190,10 @@ def _add_regrets(arrays: Arrays, policy: Policy, regret: Float64Array, player: i
             others_reach = 1.0
             for other in range(len(policy.values)):
                 if other != player:
-                    others_reach *= policy.reach[np.uint64(members[m, SEQUENCES + other])]
+                    others_reach *= reach[np.uint64(members[m, SEQUENCES + other])]
             if others_reach == 0:
                 continue
-            others_reach *= arrays.chance_reach[m]
+            others_reach *= chance_reach[m]
             child = np.uint64(members[m, FIRST_CHILD])
             mean = value[np.uint64(members[m, NODE])]
             for k in range(count):
@@ -207,21 +209,23 @@ def _update_policy(
     probability = policy.probability
     reach = policy.reach
     regret = sums.regret
+    last_regret = sums.last_regret
+    policy_sum = sums.policy
     for i in range(arrays.first_infoset[player], arrays.first_infoset[player + 1]):
         first = infosets[i, FIRST_CHOICE]
         end = infosets[i, END_CHOICE]
         total = 0.0
         for choice in range(first, end):
-            sums.policy[choice] += weights.average * reach[choice + 1]
-            newest = regret[choice] - sums.last_regret[choice]
-            if regret[choice] >= 0:
-                regret[choice] *= weights.discount_positive
-            else:
-                regret[choice] *= weights.discount_negative
-            sums.last_regret[choice] = regret[choice]
+            policy_sum[choice] += weights.average * reach[choice + 1]
+            newest = regret[choice] - last_regret[choice]
+            is_positive = regret[choice] >= 0
+            regret[choice] *= (
+                weights.discount_positive if is_positive else weights.discount_negative
+            )
+            last_regret[choice] = regret[choice]
             probability[choice] = max(regret[choice] + weights.prediction * newest, 0.0)
             total += probability[choice]
-        parent_reach = reach[infosets[i, PARENT_SEQUENCE]]
+        parent = infosets[i, PARENT_SEQUENCE]
         for choice in range(first, end):
             probability[choice] = probability[choice] / total if total > 0 else 1.0 / (end - first)
-            reach[choice + 1] = parent_reach * probability[choice]
+            reach[choice + 1] = reach[parent] * probability[choice]

@@ -17,8 +17,12 @@ from kuhn_bridge.errors import IllegalActionError
 
 # The golden ratio times 2^64: its multiples modulo 2^64 fill the range more evenly than any draws.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MOVES, _WAITS, _ENDED = 0, 1, 2  # what happens at a node: see `Rules.state`
-_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+# What happens at a node: see `Rules.state`.
+_MOVES = 0
+_WAITS = 1
+_ENDED = 2
+_HALF = np.uint64(32)  # bits
+_LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 class Rules(NamedTuple):
@@ -65,8 +69,12 @@ class Simulator:
     ) -> None:
         self.tree = tree
         self._rules = rules_of(tree, opponents or {})
-        node, reached = np.zeros((2, hands), np.int32)
-        self._hands = Hands(node, np.zeros(hands, np.int8), reached, np.zeros(2, np.uint64))
+        self._hands = Hands(
+            node=np.zeros(hands, np.int32),
+            acted=np.zeros(hands, np.int8),
+            reached=np.zeros(hands, np.int32),
+            counters=np.zeros(2, np.uint64),
+        )
         self.seed(seed)
         self.deal()
 
@@ -116,7 +124,8 @@ class Simulator:
             raise IllegalActionError(
                 f"{len(self._hands.node):,} hands need as many actions; got {np.shape(actions)}"
             )
-        if (hand := _first_illegal(self._rules, self._hands.node, actions)) < len(actions):
+        hand = _first_illegal(self._rules, self._hands.node, actions)
+        if hand < len(actions):
             raise IllegalActionError(f"action {actions[hand]} is illegal in hand {hand}")
         _step(self._rules, self._hands, actions)
         if not self._rules.first_acts:
@@ -149,27 +158,31 @@ def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
     for seat, table in opponents.items():
         own = tree.owner == seat
         policy[own] = np.asarray(table, np.float64)[own]
-    inside = (tree.player == CHANCE) | np.isin(tree.player, list(opponents))
-    state = np.select([tree.player == TERMINAL, inside], [_ENDED, _MOVES], _WAITS)
+    moves_by_itself = (tree.player == CHANCE) | np.isin(tree.player, list(opponents))
+    state = np.full(tree.num_nodes, _WAITS, np.uint8)
+    state[moves_by_itself] = _MOVES
+    state[tree.player == TERMINAL] = _ENDED
     # The nodes after chance's first moves, where no player has acted.
     deals = np.flatnonzero((tree.player != CHANCE) & ~tree.sequence.any(axis=0)).astype(np.int32)
     own_share, alias = _alias_table(tree.chance_reach[deals])
+    # Which child an action leads to: how many legal actions come before it.
+    child = np.cumsum(tree.legal, axis=1) - 1
     chance = np.zeros(tree.num_nodes)
     for node in np.flatnonzero(tree.player == CHANCE):
         children = slice(tree.first_child[node], tree.first_child[node + 1])
         chance[children] = running_sums(tree.chance_probability[None, children])[0]
     return Rules(
-        state.astype(np.uint8),
-        tree.player,
-        tree.infoset,
-        tree.first_child,
-        np.where(tree.legal, np.cumsum(tree.legal, axis=1) - 1, -1).astype(np.int16),
-        chance,
-        running_sums(policy),
-        np.ascontiguousarray(tree.returns.T, np.float32),
-        np.column_stack([deals, deals[alias]]),
-        np.rint(own_share * 2**32).astype(np.uint64),
-        bool((state[deals] == _WAITS).all()),
+        state=state,
+        player=tree.player,
+        infoset=tree.infoset,
+        first_child=tree.first_child,
+        child=np.where(tree.legal, child, -1).astype(np.int16),
+        chance=chance,
+        policy=running_sums(policy),
+        returns=np.ascontiguousarray(tree.returns.T, np.float32),
+        deals=np.column_stack([deals, deals[alias]]),
+        own_share=np.rint(own_share * 2**32).astype(np.uint64),
+        first_acts=bool((state[deals] == _WAITS).all()),
     )
 
 
@@ -182,16 +195,24 @@ def running_sums(probabilities: npt.ArrayLike) -> arrays.Float64Array:
 def _alias_table(
     probabilities: arrays.Float64Array,
 ) -> tuple[arrays.Float64Array, arrays.IntpArray]:
-    """D cells of equal size: the share of each that is its own, and the index that has the rest."""
+    """D cells of equal size: the share of each that is its own, and the index that has the rest.
+
+    Then one draws from D outcomes by drawing a cell, and a number: below the share it is the cell's
+    own outcome, above it the other one. Outcomes with less than a cell are filled up from those
+    with more. For probabilities 3/4 and 1/4, cell 0 is all its own; cell 1 is half its own, and the
+    rest belongs to outcome 0.
+    """
     count = len(probabilities)
-    share, alias = probabilities * count / probabilities.sum(), np.arange(count)
-    small = [i for i in range(count) if share[i] < 1]
-    large = [i for i in range(count) if share[i] >= 1]
+    share = probabilities * count / probabilities.sum()
+    alias = np.arange(count)
+    small = [index for index in range(count) if share[index] < 1]
+    large = [index for index in range(count) if share[index] >= 1]
     while small and large:
-        i, j = small.pop(), large[-1]
-        alias[i] = j
-        share[j] -= 1 - share[i]
-        if share[j] < 1:
+        receiver = small.pop()
+        giver = large[-1]
+        alias[receiver] = giver
+        share[giver] -= 1 - share[receiver]
+        if share[giver] < 1:
             small.append(large.pop())
     share[small + large] = 1.0  # up to rounding
     return share, alias
@@ -200,7 +221,8 @@ def _alias_table(
 @compiled
 def _first_illegal(rules: Rules, node: arrays.Int32Array, actions: npt.NDArray[Any]) -> int:
     """The first hand whose action is illegal, or the number of hands."""
-    first, width = len(node), np.uint64(rules.child.shape[1])
+    first = len(node)
+    width = np.uint64(rules.child.shape[1])
     for i in range(len(node)):
         action = np.uint64(actions[i])  # a negative number becomes far larger than `width`
         known = min(action, width - np.uint64(1))
@@ -214,12 +236,14 @@ def _first_illegal(rules: Rules, node: arrays.Int32Array, actions: npt.NDArray[A
 def _advance(rules: Rules, node: Any, stream: arrays.UInt64Array) -> Any:
     """The next node at which an action is given or the hand ends, after chance and opponents."""
     while rules.state[node] == _MOVES:
-        number, next_node = draw(stream), rules.first_child[node]
+        number = draw(stream)
+        next_node = rules.first_child[node]
         if rules.player[node] == CHANCE:
             while rules.chance[next_node] <= number:
                 next_node += 1
         else:
-            infoset, action = rules.infoset[node], 0
+            infoset = rules.infoset[node]
+            action = 0
             while rules.policy[infoset, action] <= number:
                 action += 1
             next_node += rules.child[infoset, action]
@@ -232,7 +256,7 @@ def deal_of(rules: Rules, hand: np.uint64) -> int:
     """The node after the deal of a hand, given by its number."""
     place = ((hand * GOLDEN) >> _HALF) * np.uint64(len(rules.deals))
     cell = place >> _HALF
-    return int(rules.deals[cell, np.uint64(place & _LOW >= rules.own_share[cell])])
+    return int(rules.deals[cell, np.uint64(place & _LOW_HALF >= rules.own_share[cell])])
 
 
 @compiled
@@ -248,6 +272,7 @@ def _next_hand(rules: Rules, counters: arrays.UInt64Array) -> Any:
 
 @compiled
 def _deal(rules: Rules, hands: Hands, everywhere: bool) -> None:
+    """Deal new hands, either everywhere or where a hand has ended."""
     for i in range(len(hands.node)):
         if everywhere or rules.state[hands.reached[i]] == _ENDED:
             hands.node[i] = _next_hand(rules, hands.counters)
@@ -256,18 +281,23 @@ def _deal(rules: Rules, hands: Hands, everywhere: bool) -> None:
 @compiled
 def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
     """Play legal actions, and deal new hands where no opponent would act first in them."""
-    hand, dealing = hands.counters[1], np.uint64(rules.first_acts)
+    hand = hands.counters[1]  # the number of the next hand that is dealt
+    deals_here = np.uint64(rules.first_acts)  # 1 or 0
     for i in range(len(actions)):
         here = np.uint64(hands.node[i])  # unsigned: no test whether it counts from the end
         child = rules.child[np.uint64(rules.infoset[here]), np.uint64(actions[i])]
         node = np.uint64(rules.first_child[here] + child)
         if rules.state[node] == _MOVES:
             node = np.uint64(_advance(rules, np.int64(node), hands.counters))
-        hands.acted[i], hands.reached[i] = rules.player[here], node
-        # Without a branch, which would be mispredicted too often: `_ENDED` has the bit 2.
-        dealt = (np.uint64(rules.state[node]) >> np.uint64(1)) & dealing
-        hands.node[i] = node ^ ((node ^ np.uint64(deal_of(rules, hand))) & (np.uint64(0) - dealt))
-        hand += dealt
+        hands.acted[i] = rules.player[here]
+        hands.reached[i] = node
+        # `if the hand ended: node = the next deal`, without a branch, because the processor would
+        # guess it wrong too often. `ended` is 1 or 0, since only `_ENDED` has the bit 2. Then
+        # `0 - ended` has all bits or none, and so `node ^ (node ^ deal)` is the deal or the node.
+        ended = (np.uint64(rules.state[node]) >> np.uint64(1)) & deals_here
+        deal = np.uint64(deal_of(rules, hand))
+        hands.node[i] = node ^ ((node ^ deal) & (np.uint64(0) - ended))
+        hand += ended
     hands.counters[1] = hand
 
 
@@ -287,7 +317,8 @@ def play_hands(rules: Rules, streams: arrays.UInt64Array) -> arrays.Int64Array:
     The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
     first states. So two policies play the same hand until they choose different actions.
     """
-    nodes, stream = np.zeros(len(streams), np.int64), np.zeros(1, np.uint64)
+    nodes = np.zeros(len(streams), np.int64)
+    stream = np.zeros(1, np.uint64)
     for hand in range(len(streams)):
         stream[0] = streams[hand]
         nodes[hand] = _advance(rules, 0, stream)

@@ -31,7 +31,8 @@ HELP = (
 GAMES = f"{KUHN}, an OpenSpiel game or an .efg file"
 GAME_HELP = f"{GAMES} (default: the game of the first file, or {KUHN})"
 
-Content: TypeAlias = Document | Tables | Network  # of a `.json`, a `.npz` or a model
+# Of a `.json`, a `.npz` or a model, or a policy in memory.
+Content: TypeAlias = Document | Tables | Network | Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Source:
         """The policy of `game`; `best-response` is that to `against`."""
         if self.content is None:
             return _named(self.name, game, against)
+        if isinstance(self.content, Policy):
+            return self.content
         with _naming(self.name):
             if isinstance(self.content, Network):
                 return Policy(game, network=self.network(game))
@@ -65,6 +68,11 @@ class Source:
             json_files.require_same_game(self.game, game)
             require_fits(self.content, game)
         return self.content
+
+
+def in_memory(name: str, policy: Policy) -> Source:
+    """The source of a policy that is not in a file."""
+    return Source(name, policy.game.name, policy)
 
 
 def load_policy(

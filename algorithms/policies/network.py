@@ -135,21 +135,21 @@ def function_network(
     """The `Network` of a torch module or another function of the inputs alone."""
     torch = sys.modules.get("torch")  # nothing needs it before it is imported
     if torch is None:
-        return Network(lambda inputs, legal: _array(function(inputs)), size, num_actions, output)
+        return Network(lambda inputs, legal: to_array(function(inputs)), size, num_actions, output)
     module = function if isinstance(function, torch.nn.Module) else None
 
     def evaluate(inputs: Float32Array, legal: BoolArray) -> npt.ArrayLike:
         with torch.no_grad():
             if module is None:
-                return _array(function(inputs))
-            with _evaluating(module):
-                return _array(module(torch.from_numpy(inputs).to(_device_of(module))))
+                return to_array(function(inputs))
+            with evaluating(module):
+                return to_array(module(torch.from_numpy(inputs).to(_device_of(module))))
 
     return Network(evaluate, size, num_actions, output, module)
 
 
 @contextmanager
-def _evaluating(module: nn.Module) -> Iterator[None]:
+def evaluating(module: nn.Module) -> Iterator[None]:
     """Switch dropout and the like off; afterwards the module is as it was."""
     training = [part for part in module.modules() if part.training]
     for part in training:
@@ -167,7 +167,7 @@ def _device_of(module: nn.Module) -> Any:
     return "cpu" if weights is None else weights.device
 
 
-def _array(output: Any) -> npt.NDArray[Any]:
+def to_array(output: Any) -> npt.NDArray[Any]:
     """What a function returned, as an array; a tensor may be on any device."""
     if isinstance(output, tuple):
         raise PolicyError(

@@ -37,6 +37,7 @@ from kuhn_bridge.rules import as_seed
 if TYPE_CHECKING:
     from algorithms.lower_bound import LowerBound
     from algorithms.policies.distilled_policy import DistilledPolicy
+    from algorithms.self_play.matches import Match
 
 _NETWORK_FILES = (".zip", ".onnx")
 _WRITERS = {".json": json_files.write, ".npz": npz_files.write}
@@ -145,6 +146,21 @@ class Policy:
         return cls(loaded, network=as_network(network, loaded, output=output))
 
     @classmethod
+    def from_sb3(cls, model: Any, game: Game | str | None = None) -> Policy:
+        """The policy that a live `MaskablePPO` or `PPO` plays now.
+
+        In a game with a tree it is a table, so it stays as it is when the model learns on.
+
+        Args:
+            model: model of Stable-Baselines3.
+            game: its game; by default that of its environment, or the one that its file names.
+        """
+        from algorithms.policies.sb3_models import network_of_model
+
+        loaded, network = network_of_model(model, game)
+        return cls(loaded, network=network)
+
+    @classmethod
     def from_percentages(cls, percentages: npt.ArrayLike) -> Policy:
         """A Kuhn policy from percentages as hand-written CFR programs print them.
 
@@ -240,6 +256,51 @@ class Policy:
         from algorithms.policies.distilled_policy import distil
 
         return distil(self, width=width, steps=steps, seed=seed, progress=progress)
+
+    def best_response(self, player: int) -> Policy:
+        """The same policy with a best response in one seat, which wins the most there.
+
+        In games that are measured exactly; elsewhere `lower_bound` trains responses.
+        """
+        from algorithms.self_play.matches import with_best_response
+
+        return with_best_response(self, player)
+
+    def versus(self, other: Policy, *, hands: int = budget.MATCH_HANDS, seed: int = 0) -> Match:
+        """What this policy wins against another one, in chips per hand.
+
+        Exact in games that are measured exactly; elsewhere an estimate from simulated hands.
+
+        Args:
+            other: policy of all other seats.
+            hands: number of simulated hands in each seat (100,000 by default).
+            seed: random seed of these hands.
+        """
+        from algorithms.self_play.matches import match
+
+        return match(self, other, hands=hands, seed=seed)
+
+    def report(self, path: str | Path, *others: Policy) -> None:
+        """Write one HTML file about this policy and others: how good they are, where they lose.
+
+        Args:
+            path: the file, whose name ends in `.html`.
+            others: policies of the same game that the file shows as well.
+        """
+        from algorithms.reports.writing import write_report
+
+        write_report(path, [self, *others])
+
+    def play(self, *, in_terminal: bool = False, open_browser: bool = True) -> None:
+        """Open a table to play against this policy, and serve it until Ctrl-C.
+
+        Args:
+            in_terminal: whether to play here instead of in the browser.
+            open_browser: whether to open the page in the browser.
+        """
+        from algorithms.play import play
+
+        play(self, in_terminal=in_terminal, open_browser=open_browser)
 
     # Other forms
 

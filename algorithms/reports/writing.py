@@ -8,7 +8,7 @@ from typing import Any
 
 from algorithms.games import ExactGame, Game
 from algorithms.policies import Policy, load_policies, load_policy
-from algorithms.policies.load import Source, is_file, open_source
+from algorithms.policies.load import Source, in_memory, is_file, open_source
 from algorithms.reports.document import MAX_NODES, Json, Mode, ReportedPolicy, game_document
 from algorithms.reports.html_page import page_html
 from algorithms.self_play.curve import Curve, from_csv
@@ -69,6 +69,24 @@ def report_document(  # noqa: PLR0913  # options by name
     ]
     shown_reference = None if reference == NO_REFERENCE else reported[-1]
     return game_document(game, reported, shown_reference, mode=mode)
+
+
+def write_report(path: str | Path, policies: Sequence[Policy]) -> None:
+    """Write policies of one game as one HTML file: `Policy.report`."""
+    if Path(path).suffix != ".html":
+        raise UsageError(f"{path}: want a file whose name ends in .html")
+    game = policies[0].game
+    for policy in policies:
+        if not isinstance(policy, Policy):
+            raise UsageError(f"a {type(policy).__name__} cannot be reported: want a Policy")
+        if policy.game.name != game.name:
+            raise UsageError(f"a policy of {policy.game.name} beside one of {game.name}")
+    files.require_writable(Path(path))
+    names = (
+        ["the policy"] if len(policies) == 1 else [f"policy {i + 1}" for i in range(len(policies))]
+    )
+    sources = [in_memory(name, policy) for name, policy in zip(names, policies, strict=True)]
+    write_document(path, report_document(sources, game))
 
 
 def write_document(path: str | Path, document: Json) -> int:

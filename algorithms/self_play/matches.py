@@ -8,7 +8,7 @@ hands.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, TypeAlias
 
@@ -60,6 +60,79 @@ class Sample:
         if gap < 1e-9:
             return 0.0
         return gap / self.standard_error if self.standard_error else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a policy wins in each seat with another one in all others, in chips per hand.
+
+    As a sequence it has one number per seat.
+
+    Attributes:
+        values: mean returns by seat.
+        mean: mean over all seats.
+        interval: 95% interval of the mean; both ends are the mean if it is exact.
+        is_exact: whether the values are exact, and not estimates from simulated hands.
+    """
+
+    values: tuple[float, ...]
+    mean: float
+    interval: tuple[float, float]
+    is_exact: bool
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.values)
+
+    def __getitem__(self, seat: int) -> float:
+        return self.values[seat]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def match(one: Policy, other: Policy, *, hands: int, seed: int = 0) -> Match:
+    """The results of `one` in each seat with `other` in all others: `Policy.versus`."""
+    game = one.game
+    if not isinstance(other, Policy):
+        kind = type(other).__name__
+        raise UsageError(f"a {kind} cannot play: want a Policy of {game.name}")
+    if other.game.name != game.name:
+        raise UsageError(f"a policy of {other.game.name} cannot play {game.name}")
+    if isinstance(game, ExactGame):
+        values = tuple(
+            float(game.measure(seated(one, other, seat)).values[seat])
+            for seat in range(game.num_players)
+        )
+        mean = sum(values) / len(values)
+        return Match(values=values, mean=mean, interval=(mean, mean), is_exact=True)
+    if hands < MIN_HANDS:
+        raise UsageError(f"hands={hands}: want at least {MIN_HANDS}")
+    *seats, together = play_match(one, other, hands=hands, seed=seed)
+    return Match(
+        values=tuple(sample.mean for sample in seats),
+        mean=together.mean,
+        interval=together.interval,
+        is_exact=False,
+    )
+
+
+def seated(one: Policy, other: Policy, seat: int) -> Any:
+    """The table of a game that is measured exactly with `one` in a seat, `other` elsewhere."""
+    game = one.game
+    policies = [one if player == seat else other for player in range(game.num_players)]
+    if isinstance(game, TreeGame):
+        return joint_policy(game.tree, [policy.table for policy in policies])
+    return tuple(policy.table[player] for player, policy in enumerate(policies))
+
+
+def with_best_response(policy: Policy, player: int) -> Policy:
+    """A policy with a best response in one seat: `Policy.best_response`."""
+    game = policy.game
+    if player not in range(game.num_players):
+        raise UsageError(f"player={player!r}: want a seat from 0 to {game.num_players - 1}")
+    game.require_exact()
+    responses = Policy(game, game.pure(policy.measure().best_responses))
+    return Policy(game, seated(responses, policy, player))
 
 
 def add_options(parser: command.Parser) -> None:

@@ -23,10 +23,12 @@ from algorithms.lower_bound import (
     to_text,
 )
 from algorithms.nashconv import joint_policy, pure_policy
+from algorithms.policies import Policy
 from algorithms.policies.network import uniform_network
 from algorithms.self_play.matches import hand_returns, hand_streams
 from algorithms.support import budget
 from algorithms.support.errors import UsageError
+from kuhn_bridge.errors import BridgeError
 
 KUHN_UNIFORM = 11 / 12
 REPEATS = 400
@@ -235,3 +237,12 @@ def test_a_bound_as_json_is_never_called_nash_conv():
     assert found["uniform_interval"] == pytest.approx([0, 0.00096], abs=1e-6)
     assert [response["player"] for response in found["responses"]] == [0, 1]
     assert "nash_conv" not in found
+
+
+def test_few_decisions_are_enough_for_a_bound_and_seeds_are_a_list():
+    """Fewer than a hand of this game has: responses are trained on what there is."""
+    policy = Policy.uniform("dark_hex(num_rows=4,num_cols=3)")
+    bound = policy.lower_bound(decisions=20, hands=1_000)
+    assert all(np.isfinite(gain) for gain in bound.gains)
+    with pytest.raises(BridgeError, match="want a list of whole numbers"):
+        policy.lower_bound(seeds=3)

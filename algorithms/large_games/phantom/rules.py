@@ -6,6 +6,7 @@ learns that, and either moves again (classical) or loses the turn (abrupt). The 
 winning set of cells wins 1 chip; a full board without one is a draw. Sets of cells are bit masks.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,37 +28,56 @@ class Rules(NamedTuple):
 
     def just_won(self, player: int) -> BoolArray:
         """Whether sets win `(2**cells,)` but would not without one of their stones."""
-        sets, wins = np.arange(2**self.cells), self.wins[player]
-        without = [(sets >> i & 1 == 1) & ~wins[sets & ~(1 << i)] for i in range(self.cells)]
-        return np.asarray(wins & np.any(without, axis=0))
+        sets = np.arange(2**self.cells)
+        wins = self.wins[player]
+        could_be_last = np.zeros(len(sets), np.bool_)
+        for cell in range(self.cells):
+            has_cell = sets >> cell & 1 == 1
+            without_cell = sets & ~(1 << cell)
+            could_be_last |= has_cell & ~wins[without_cell]
+        return np.asarray(wins & could_be_last)
 
 
 def tic_tac_toe(*, abrupt: bool = False) -> Rules:
     """Three in a row on 3x3 cells, for either player."""
     held = np.arange(2**9)
     wins = np.any([held & line == line for line in _LINES], axis=0)
-    return Rules(9, np.stack([wins, wins]), abrupt)
+    return Rules(cells=9, wins=np.stack([wins, wins]), abrupt=abrupt)
 
 
 def hex_board(rows: int, cols: int, *, abrupt: bool = False) -> Rules:
     """Player 0 connects the first row with the last, player 1 the first column with the last."""
-    cells = [divmod(cell, cols) for cell in range(rows * cols)]
-    adjacent = [
-        sum(1 << i for i, (r, c) in enumerate(cells) if (r - row, c - col) in _NEIGHBOURS)
-        for row, col in cells
+    cells = [(row, col) for row in range(rows) for col in range(cols)]
+    neighbours = []
+    for row, col in cells:
+        adjacent = [(row + down, col + right) for down, right in _NEIGHBOURS]
+        neighbours.append(_set_of(cell in adjacent for cell in cells))
+    first_row = _set_of(row == 0 for row, _ in cells)
+    last_row = _set_of(row == rows - 1 for row, _ in cells)
+    first_col = _set_of(col == 0 for _, col in cells)
+    last_col = _set_of(col == cols - 1 for _, col in cells)
+    sets = range(2 ** len(cells))
+    wins = [
+        [_connects(held, first_row, last_row, neighbours) for held in sets],
+        [_connects(held, first_col, last_col, neighbours) for held in sets],
     ]
-    edges = [
-        tuple(sum(1 << i for i, cell in enumerate(cells) if cell[axis] == end) for end in (0, last))
-        for axis, last in enumerate((rows - 1, cols - 1))
-    ]
-    wins = [[_connects(held, ends, adjacent) for held in range(2 ** len(cells))] for ends in edges]
-    return Rules(len(cells), np.array(wins), abrupt)
+    return Rules(cells=len(cells), wins=np.array(wins), abrupt=abrupt)
 
 
-def _connects(held: int, edges: tuple[int, ...], adjacent: list[int]) -> bool:
+def _set_of(members: Iterable[bool]) -> int:
+    """The set of the cells for which this is true, as a bit mask."""
+    return sum(1 << cell for cell, is_member in enumerate(members) if is_member)
+
+
+def _connects(held: int, edge: int, other_edge: int, neighbours: Sequence[int]) -> bool:
     """Whether a set of cells connects one edge of the board with the other."""
-    reached, near = 0, edges[0]
-    while fresh := held & near & ~reached:
-        reached |= fresh
-        near = sum(1 << i for i, cells in enumerate(adjacent) if cells & fresh)
-    return bool(reached & edges[1])
+    reached = 0
+    newest = held & edge
+    while newest:
+        reached |= newest
+        adjacent = 0
+        for cell, around in enumerate(neighbours):
+            if around & newest:
+                adjacent |= 1 << cell
+        newest = held & adjacent & ~reached
+    return bool(reached & other_edge)

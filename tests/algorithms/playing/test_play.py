@@ -25,7 +25,7 @@ from algorithms.kuhn_equilibria import nash
 from algorithms.playing import page
 from algorithms.policies import json_files
 from algorithms.support.server import Server
-from kuhn_bridge import INFORMATION_STATES, Policy
+from kuhn_bridge import INFORMATION_STATES, BridgeError, Policy
 from tests.games import LEDUC, from_names
 
 # Headers of every response: nothing is loaded from anywhere but the page itself.
@@ -111,6 +111,31 @@ def test_the_browser_is_opened_unless_no_open_is_given(
     capsys.readouterr()
     assert play.main(["uniform"]) == 0
     assert opened.get(timeout=10) == capsys.readouterr().out.split("uniform: ")[1].split()[0]
+
+
+@pytest.mark.usefixtures("stopped")
+@pytest.mark.parametrize("game", ["kuhn", LEDUC])
+def test_a_policy_in_memory_is_played_as_a_file_would_be(
+    game: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = Policy.random(game, 1)
+    served: list[dict[str, bytes]] = []
+    monkeypatch.setattr(play, "_server", lambda files, port: served.append(files) or Server(files))
+    policy.play(open_browser=False)
+    assert capsys.readouterr().out.startswith("Play against the policy: http://127.0.0.1:")
+    if game == "kuhn":
+        first = json.loads(served[0]["/game.json"])["opponents"][0]
+        assert from_names(first["policy"]).table == pytest.approx(policy.table)
+    with pytest.raises(BridgeError, match="too large to play"):
+        Policy.uniform("phantom_ttt").play(open_browser=False)
+
+
+def test_a_policy_in_memory_is_played_in_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda question="": "q")
+    Policy.uniform("kuhn").play(in_terminal=True)
+    assert "the policy" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("stopped")

@@ -430,3 +430,17 @@ def test_names_in_colour_stand_out(scheme, ground, ink):
     for name, *pair in re.findall(r"\.([\w-]+) \{\n  --own: light-dark\((#\w+), (#\w+)\)", own):
         colours[name] = pair[scheme == "dark"]
     assert contrast(colours[ink], colours[ground], 0.0) >= 4.5
+
+
+def test_policies_in_memory_are_reported(tmp_path):
+    policy, other = Policy.random(LEDUC, 1), Policy.uniform(LEDUC)
+    policy.report(tmp_path / "x.html", other)
+    text = (tmp_path / "x.html").read_text(encoding="utf-8")
+    found = report_document(["random:1", "uniform"], LEDUC)
+    for reported in found["policies"]:
+        assert str(reported["nash_conv"])[:12] in text
+    assert "the policy" in text
+    with pytest.raises(ValueError, match=r"ends in \.html"):
+        policy.report(tmp_path / "x.txt")
+    with pytest.raises(ValueError, match="a policy of kuhn beside one of leduc_poker"):
+        policy.report(tmp_path / "x.html", Policy.uniform("kuhn"))

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+import kuhn_bridge as kb
 from algorithms import evaluate, simulate
 from algorithms.games import load_game
 from algorithms.self_play.matches import Sample, exit_code, play_match
@@ -120,3 +121,55 @@ def test_a_network_is_pickled_without_its_table(tmp_path):
 )
 def test_what_a_game_without_exact_measure_lacks(argv, words, refused):
     assert words.format(game=UNMEASURED) in refused(evaluate.main, [*argv, "--game", UNMEASURED])
+
+
+def test_a_match_is_exact_on_a_tree():
+    solved = kb.solve("leduc_poker", iterations=100)
+    uniform = kb.Policy.uniform("leduc_poker")
+    played = solved.versus(uniform)
+    assert played.is_exact
+    assert sum(played) == pytest.approx(2 * played.mean)
+    assert played.interval == (played.mean, played.mean)
+    # player_0's value with the solved policy against player_1's with uniform play, by OpenSpiel
+    assert played[0] == pytest.approx(openspiel_value(solved, uniform), abs=1e-9)
+    assert solved.versus(solved).mean == pytest.approx(0, abs=1e-12)
+
+
+def openspiel_value(first, second):
+    from open_spiel.python.algorithms import expected_game_score
+
+    state = first.game.pyspiel_game.new_initial_state()
+    policies = [first.to_openspiel(), second.to_openspiel()]
+    return expected_game_score.policy_value(state, policies)[0]
+
+
+def test_a_match_is_an_estimate_in_a_game_without_an_exact_measure():
+    uniform = kb.Policy.uniform("dark_hex(num_rows=4,num_cols=3)")
+    played = uniform.versus(uniform, hands=200)
+    assert not played.is_exact
+    assert len(played) == 2
+    assert played.interval[0] <= played.mean <= played.interval[1]
+
+
+@pytest.mark.parametrize("game", ["leduc_poker", "kuhn_poker(players=3)"])
+def test_a_best_response_wins_what_the_measure_says(game):
+    policy = kb.Policy.random(game, 1)
+    measure = policy.measure()
+    for player in range(policy.game.num_players):
+        response = policy.best_response(player)
+        assert response.measure().values[player] == pytest.approx(measure.best_values[player])
+        others = policy.game.tree.owner != player
+        assert (response.table[others] == policy.table[others]).all()
+
+
+def test_what_cannot_play_each_other_is_refused():
+    kuhn = kb.Policy.uniform("kuhn")
+    with pytest.raises(kb.BridgeError, match="a policy of leduc_poker cannot play kuhn"):
+        kuhn.versus(kb.Policy.uniform("leduc_poker"))
+    with pytest.raises(kb.BridgeError, match="want a Policy"):
+        kuhn.versus("uniform")
+    with pytest.raises(kb.BridgeError, match="player=2: want a seat from 0 to 1"):
+        kuhn.best_response(2)
+    large = kb.Policy.uniform("dark_hex(num_rows=4,num_cols=3)")
+    with pytest.raises(kb.BridgeError, match="no exact measure"):
+        large.best_response(0)
