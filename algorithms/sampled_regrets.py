@@ -152,6 +152,9 @@ def add_hands(
     for hand in range(hands):
         for step in range(steps):
             length = unfinished.lengths[hand]
+            if length == unfinished.nodes.shape[1]:  # more decisions than a hand has: not one hand
+                length = BEGUN_UNSEEN
+                unfinished.lengths[hand] = length
             if length == BEGUN_UNSEEN:
                 if decisions.ended[step, hand]:
                     unfinished.lengths[hand] = 0

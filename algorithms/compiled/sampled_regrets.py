@@ -81,6 +81,8 @@ def _add_hands(
     for hand in range(hands):
         length = unfinished.lengths[hand]
         for step in range(steps):
+            if length == len(memory.weights):  # more decisions than a hand has: not one hand
+                length = BEGUN_UNSEEN
             if length == BEGUN_UNSEEN:
                 if decisions.ended[step, hand]:
                     length = 0

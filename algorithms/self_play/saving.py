@@ -76,13 +76,15 @@ def _model_of_network(training: Training, actor: nn.Module) -> Any:
 def _model_of_table(training: Training, table: Float64Array) -> Any:
     """A stock model that plays a table `(I, A)`.
 
-    A network of the settings' width is fitted to it. A table that is to be saved as it is has one
-    hidden unit per information set instead, if these are not too many and observations are binary.
+    It has one hidden unit per information set, and plays the table exactly, if these are not too
+    many and observations are binary. Otherwise, and if a network was asked for (`net=mlp`), a
+    network of the settings' width is fitted to the table.
     """
     game = training.game
     inputs = game.network_inputs()
     binary = bool(np.isin(inputs, (0, 1)).all())
-    if training.settings.net == "table" and inputs.size <= MAX_PLACED_WEIGHTS and binary:
+    exactly = training.settings.kind != "network"
+    if exactly and inputs.size <= MAX_PLACED_WEIGHTS and binary:
         values = game.infoset_values(table)
         critic = np.zeros(len(table)) if values is None else values.values
         return make_model(
