@@ -94,11 +94,11 @@ def _report(args: argparse.Namespace, distilled: DistilledPolicy) -> Iterator[st
     size = f"2 x {distilled.width}, {distilled.num_weights:,} weights"
     yield f"{args.policy} in a network of {size}, after {distilled.steps:,} steps"
     yield ""
-    lost = distilled.nash_conv_after - distilled.nash_conv_before
-    uniform = f"{distilled.share_lost:.3%} of uniform play's {distilled.nash_conv_uniform:.4g}"
+    share = "-" if distilled.share_lost is None else f"{distilled.share_lost:.3%}"
+    uniform = f"{share} of uniform play's {distilled.nash_conv_uniform:.4g}"
     yield f"NashConv before      {distilled.nash_conv_before:.4e}"
     yield f"NashConv after       {distilled.nash_conv_after:.4e}"
-    yield f"lost                 {lost:.4e}  ({uniform})"
+    yield f"lost                 {distilled.lost:.4e}  ({uniform})"
     yield from _loss_lines(distilled, args.losses)
     yield ""
     yield f"{args.out}: {Path(args.out).stat().st_size:,} bytes"

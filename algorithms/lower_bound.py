@@ -34,7 +34,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -53,19 +53,19 @@ from algorithms.self_play.learner import ILLEGAL
 from algorithms.self_play.matches import SeatPolicy, hand_returns, hand_streams
 from algorithms.self_play.training_run import fast_torch
 from algorithms.support import budget, command
-from algorithms.support.arrays import Float64Array, UInt64Array
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, UInt64Array
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance, progress
-
-Trained: TypeAlias = tuple[nn.Module, float]  # a network of logits, and the CPU seconds it took
 
 QUANTILE = 1.959964  # standard deviations around the mean that hold 95% of a normal distribution
 ITSELF = "the policy itself"  # the candidate that gains nothing
 
 STARTS = ("imitation", "scratch")  # a network's start: after imitating p, or with random weights
-N_ENVS, MIN_ENVS = 1024, 64  # fewer than N_ENVS in a short run, to reach MIN_UPDATES
+N_ENVS = 1024
+MIN_ENVS = 64  # in a short run, which plays fewer hands at a time to reach MIN_UPDATES
 MIN_UPDATES = 32
-N_STEPS, BATCH_SIZE = 8, 1024
+N_STEPS = 8
+BATCH_SIZE = 1024
 LEARNING_RATE = 3e-3  # falls to 0
 ENT_COEF = 0.2  # keeps all actions in play until their values are known
 ENT_COEF_END = 0.002  # falls geometrically
@@ -165,8 +165,12 @@ class Target:
     def response(self, network: nn.Module, *, greedy: bool) -> SeatPolicy:
         """The policy of a network of logits, as a table or a function like `policy`."""
         player = as_network(network, self.game)
-        player = player.greedy() if greedy else player
-        return player.probabilities if callable(self.policy) else network_table(player, self.game)
+        if greedy:
+            player = player.greedy()
+        if callable(self.policy):
+            return player.probabilities
+        table: Float64Array = network_table(player, self.game)
+        return table
 
     def returns(self, seat: int, response: SeatPolicy, streams: UInt64Array) -> Float64Array:
         """A seat's return in each hand with a response, or with the policy: `(hands,)`."""
@@ -191,6 +195,14 @@ class Run:
         return f"{self.start}, seed {self.seed}"
 
 
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training run returns."""
+
+    network: nn.Module  # observations `(n, size)` to logits `(n, A)`
+    cpu_seconds: float
+
+
 @fast_torch()
 def lower_bound(  # noqa: PLR0913  # options by name
     game: Game,
@@ -211,6 +223,40 @@ def lower_bound(  # noqa: PLR0913  # options by name
     """
     if hands is None:
         hands = budget.HANDS if callable(policy) else budget.TREE_HANDS
+    _require_possible(decisions=decisions, hands=hands, cpus=cpus, seeds=seeds)
+    target = Target(game, policy)
+    players = range(game.num_players)
+    runs = [
+        Run(target=target, seat=seat, start=start, seed=seed, decisions=decisions)
+        for seat, seed, start in itertools.product(players, seeds, STARTS)
+    ]
+    show = progress or (lambda done, note: None)
+    if cpus == 1 and address is None:
+        trained = _train_in_turn(runs, show)
+    else:
+        trained = _train_on_ray(runs, show, cpus=cpus, address=address)
+    bounds = []
+    for seat in players:
+        of_seat = {
+            run.name: result for run, result in zip(runs, trained, strict=True) if run.seat == seat
+        }
+        responses = {}
+        for name, result in of_seat.items():
+            for manner in ("greedy", "sampled"):
+                response = target.response(result.network, greedy=manner == "greedy")
+                responses[f"{name}, {manner}"] = response
+        bound = SeatBound(
+            seat=seat,
+            chosen=choose_and_measure(target, seat, responses, hands=hands, seed=seeds[0]),
+            runs=len(of_seat),
+            cpu_seconds=sum(result.cpu_seconds for result in of_seat.values()),
+        )
+        bounds.append(bound)
+    return LowerBound(game=game.name, seats=tuple(bounds), hands=hands, decisions=decisions)
+
+
+def _require_possible(*, decisions: int, hands: int, cpus: int, seeds: Sequence[int]) -> None:
+    """Raise an error for options that cannot be used."""
     least = {"decisions": (decisions, 1), "hands": (hands, budget.MIN_HANDS), "cpus": (cpus, 1)}
     for name, (value, low) in least.items():
         if value < low:
@@ -219,44 +265,28 @@ def lower_bound(  # noqa: PLR0913  # options by name
         raise UsageError(f"seeds={seeds!r}: want a list of whole numbers such as [0, 1]")
     if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
         raise UsageError(f"seeds={list(seeds)}: want different whole numbers from 0 up")
-    target, show = Target(game, policy), progress or (lambda done, note: None)
-    bounds, players = [], range(game.num_players)
-    order = itertools.product(players, seeds, STARTS)
-    runs = [Run(target, seat, start, seed, decisions) for seat, seed, start in order]
-    if cpus == 1 and address is None:
-        trained = _train_in_turn(runs, show)
-    else:
-        trained = _train_on_ray(runs, show, cpus=cpus, address=address)
-    for seat in players:
-        own = {
-            run.name: found for run, found in zip(runs, trained, strict=True) if run.seat == seat
-        }
-        responses = {
-            f"{name}, {manner}": target.response(network, greedy=manner == "greedy")
-            for name, (network, _) in own.items()
-            for manner in ("greedy", "sampled")
-        }
-        chosen = choose_and_measure(target, seat, responses, hands=hands, seed=seeds[0])
-        bounds.append(SeatBound(seat, chosen, len(own), sum(cpu for _, cpu in own.values())))
-    return LowerBound(game.name, tuple(bounds), hands, decisions)
 
 
 def bound_with_bar(name: str, policy: Policy, **options: Any) -> LowerBound:
     """The lower bound of a policy by the options of `Policy.lower_bound`, with a progress bar."""
-    usual: dict[str, Any] = {"decisions": budget.DECISIONS, "seeds": budget.SEEDS} | options
-    total = policy.game.num_players * len(usual["seeds"]) * len(STARTS) * usual["decisions"]
-    with progress(f"responding to {name}", total) as bar:
+    decisions = options.get("decisions", budget.DECISIONS)
+    seeds = options.get("seeds", budget.SEEDS)
+    num_runs = policy.game.num_players * len(seeds) * len(STARTS)
+    with progress(f"responding to {name}", num_runs * decisions) as bar:
         return policy.lower_bound(progress=bar, **options)
 
 
 def _train_in_turn(runs: Sequence[Run], progress: Advance) -> list[Trained]:
+    """Train one after the other, and report progress all the time."""
+    trained: list[Trained] = []
+
     def watch(done: int) -> None:
-        run, before = runs[len(trained)], len(trained) * runs[0].decisions
+        run = runs[len(trained)]
+        before = len(trained) * run.decisions
         progress(before + min(done, run.decisions), f"player_{run.seat}, {run.name}")
 
-    trained: list[Trained] = []
     for run in runs:
-        trained += [train_response(run, watch)]
+        trained.append(train_response(run, watch))
     return trained
 
 
@@ -288,19 +318,17 @@ def _train_on_ray(
 
 @fast_torch()
 def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: None) -> Trained:
-    """A network, observations `(n, size)` to logits `(n, A)`, and the CPU seconds of its training.
-
-    `watch` is called with the number of decisions so far.
-    """
+    """The result of a run; `watch` is called with the number of decisions so far."""
     began = time.process_time()
     n_envs = min(N_ENVS, max(MIN_ENVS, run.decisions // (MIN_UPDATES * N_STEPS)))
-    game, policy = run.target.game, run.target.policy
+    game = run.target.game
+    policy = run.target.policy
     others = {seat: policy for seat in range(game.num_players) if seat != run.seat}
     hands = SelfPlayVecEnv(n_envs, game, seed=run.seed, opponents=others)
-    played, spread = _play_mixture(policy, hands, min(IMITATED_DECISIONS, run.decisions))
+    played = _play_mixture(policy, hands, min(IMITATED_DECISIONS, run.decisions))
     model: Any = MaskablePPO(
         "MlpPolicy",
-        _ScaledRewards(hands, spread),
+        _ScaledRewards(hands, played.spread),
         n_steps=N_STEPS,
         batch_size=min(BATCH_SIZE, n_envs * N_STEPS),
         n_epochs=1,
@@ -315,7 +343,7 @@ def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: No
     if run.start == "imitation":
         _imitate(model.policy, played)
     model.learn(run.decisions, callback=_EntropySchedule(watch))
-    return actor_of(model.policy), time.process_time() - began
+    return Trained(actor_of(model.policy), time.process_time() - began)
 
 
 class _ScaledRewards(VecEnvWrapper):
@@ -353,53 +381,80 @@ class _EntropySchedule(BaseCallback):
         return True
 
 
-def _play_mixture(
-    policy: SeatPolicy, hands: SelfPlayVecEnv, decisions: int
-) -> tuple[list[torch.Tensor], float]:
-    """Finished hands in which a seat mixes the policy with uniform play, and their spread.
+class _Played(NamedTuple):
+    """n decisions of finished hands."""
 
-    For n decisions: observations `(n, size)`, masks `(n, A)`, probabilities of the mixture
-    `(n, A)`, and the returns of their hands `(n,)`, divided by the standard deviation of returns.
-    """
+    observations: torch.Tensor  # (n, size)
+    masks: torch.Tensor  # (n, A)
+    probabilities: torch.Tensor  # (n, A) of the mixture that was played
+    returns: torch.Tensor  # (n,) of their hands, divided by `spread`
+    spread: float  # the standard deviation of returns
+
+
+def _play_mixture(policy: SeatPolicy, hands: SelfPlayVecEnv, decisions: int) -> _Played:
+    """Play hands in which a seat mixes the policy with uniform play."""
     rng = np.random.default_rng(0)
-    observations = hands.reset()
-    history: list[tuple[Any, ...]] = []
-    at: Any = hands.simulator
-    steps = -(-decisions // hands.num_envs)
+    simulator: Any = hands.simulator
+    # One array `(hands, ...)` per step.
+    observations: list[Float32Array] = []
+    masks: list[BoolArray] = []
+    mixtures: list[Float32Array] = []
+    rewards: list[Float32Array] = []
+    ended: list[BoolArray] = []
+    steps = math.ceil(decisions / hands.num_envs)
     any_ended = False
-    while len(history) < steps or not any_ended:  # at least one hand has a return
-        masks = hands.action_masks()
-        own = policy(at.observations, masks) if callable(policy) else policy[at.infosets]
-        uniform = masks / masks.sum(axis=1, keepdims=True)
+    observation: Any = hands.reset()
+    while len(ended) < steps or not any_ended:  # at least one hand has a return
+        mask = hands.action_masks()
+        if callable(policy):
+            own = policy(simulator.observations, mask)
+        else:
+            own = policy[simulator.infosets]
+        uniform = mask / mask.sum(axis=1, keepdims=True)
         mixture = IMITATED_SHARE * np.asarray(own, np.float64) + (1 - IMITATED_SHARE) * uniform
-        drawn = running_sums(mixture) <= rng.random((len(mixture), 1))
-        hands.step_async(drawn.sum(axis=1))
-        before, (observations, rewards, ended, _) = observations, hands.step_wait()
-        history.append((before, masks, mixture.astype(np.float32), rewards, ended))
-        any_ended = any_ended or bool(ended.any())
-    *decided, returns, ends = (np.stack(part) for part in zip(*history, strict=True))
+        is_passed = running_sums(mixture) <= rng.random((len(mixture), 1))
+        hands.step_async(is_passed.sum(axis=1))
+        observations.append(observation)
+        masks.append(mask)
+        mixtures.append(mixture.astype(np.float32))
+        observation, reward, has_ended, _ = hands.step_wait()
+        rewards.append(reward)
+        ended.append(has_ended)
+        any_ended = any_ended or bool(has_ended.any())
+
+    ends = np.stack(ended)  # (steps, hands)
+    returns = np.stack(rewards)  # (steps, hands)
     spread = float(returns[ends].std()) or 1.0
-    finished = np.logical_or.accumulate(ends[::-1])[::-1]
-    for step in reversed(range(len(returns) - 1)):  # a hand's return belongs to all its decisions
+    # A hand's return belongs to all its decisions, of which only the last was paid.
+    for step in reversed(range(len(returns) - 1)):
         returns[step] = np.where(ends[step], returns[step], returns[step + 1])
-    parts = (*decided, returns / np.float32(spread))
-    return [torch.as_tensor(part[finished]) for part in parts], spread
+    # A decision belongs to a finished hand if one ends at its step or later.
+    finished = np.logical_or.accumulate(ends[::-1])[::-1]
+    return _Played(
+        observations=torch.as_tensor(np.stack(observations)[finished]),
+        masks=torch.as_tensor(np.stack(masks)[finished]),
+        probabilities=torch.as_tensor(np.stack(mixtures)[finished]),
+        returns=torch.as_tensor((returns / np.float32(spread))[finished]),
+        spread=spread,
+    )
 
 
-def _imitate(policy: Any, played: Sequence[torch.Tensor]) -> None:
+def _imitate(policy: Any, played: _Played) -> None:
     """Fit an SB3 policy's actor to the mixture, and its critic to the returns."""
-    observations, masks, probabilities, returns = played
+    returns = played.returns
     actor = actor_of(policy)
-    critic_parts = (policy.vf_features_extractor, policy.mlp_extractor.value_net, policy.value_net)
-    critic = nn.Sequential(*critic_parts)
+    critic = nn.Sequential(
+        policy.vf_features_extractor, policy.mlp_extractor.value_net, policy.value_net
+    )
     optimizer = torch.optim.Adam(policy.parameters())
     steps = -(-IMITATION_EPOCHS * len(returns) // BATCH_SIZE)
-    for left in np.linspace(1, 0.01, steps):
-        optimizer.param_groups[0]["lr"] = IMITATION_RATE * left
+    for share in np.linspace(1, 0.01, steps):
+        optimizer.param_groups[0]["lr"] = IMITATION_RATE * share
         batch = torch.randint(len(returns), (BATCH_SIZE,))
-        seen = observations[batch]
-        logits = actor(seen).masked_fill(~masks[batch], ILLEGAL)
-        cross_entropy = -(probabilities[batch] * logits.log_softmax(1)).sum(1).mean()
+        seen = played.observations[batch]
+        logits = actor(seen).masked_fill(~played.masks[batch], ILLEGAL)
+        log_probabilities = logits.log_softmax(1)
+        cross_entropy = -(played.probabilities[batch] * log_probabilities).sum(1).mean()
         value_loss = nn.functional.mse_loss(critic(seen)[:, 0], returns[batch])
         optimizer.zero_grad()
         (cross_entropy + value_loss).backward()
@@ -417,7 +472,8 @@ def choose_and_measure(
     """Choose the response that gains most, on a quarter as many hands; measure it on fresh ones."""
     choosing = hand_streams((seed, seat, 0), hands // 4)
     fresh = hand_streams((seed, seat, 1), hands)
-    best = max(response_gains(target, seat, responses, choosing), key=lambda found: found.gain)
+    gains = response_gains(target, seat, responses, choosing)
+    best = max(gains, key=lambda response: response.gain)
     if best.gain <= 0:
         return NO_GAIN
     chosen = {best.candidate: responses[best.candidate]}
@@ -428,12 +484,17 @@ def response_gains(
     target: Target, seat: int, responses: Mapping[str, SeatPolicy], streams: UInt64Array
 ) -> list[Gain]:
     """The gain of each response over the policy itself, on the hands of these random streams."""
-    own, found = target.returns(seat, target.policy, streams), []
+    own_returns = target.returns(seat, target.policy, streams)
+    gains = []
     for name, response in responses.items():
-        difference = target.returns(seat, response, streams) - own
-        error = difference.std(ddof=1) / math.sqrt(len(difference))
-        found.append(Gain(name, float(difference.mean()), float(error)))
-    return found
+        difference = target.returns(seat, response, streams) - own_returns
+        gain = Gain(
+            candidate=name,
+            gain=float(difference.mean()),
+            standard_error=float(difference.std(ddof=1)) / math.sqrt(len(difference)),
+        )
+        gains.append(gain)
+    return gains
 
 
 # ---------------------------------------------------------------------------------------------

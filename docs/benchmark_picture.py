@@ -22,7 +22,7 @@ def main() -> None:
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log")
     for label, curve in curves.items():
-        marker = "s" if label.startswith("train_ppo") else "o"
+        marker = "s" if label.startswith(("train_ppo", "distil")) else "o"
         axes.plot(*zip(*curve, strict=True), marker=marker, label=label)
     axes.set(xlabel="CPU seconds", ylabel="NashConv (chips per hand)")
     axes.grid(which="major", alpha=0.3)

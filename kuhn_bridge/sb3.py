@@ -1,4 +1,4 @@
-"""The Stable-Baselines3 face: self-play environments and the callback that trains on them.
+"""The adapter to Stable-Baselines3: self-play environments and the callback that trains on them.
 
 ```python
 model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(1024, "leduc_poker"), n_steps=2)

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from algorithms.games import ExactGame, TreeGame, load_game
-from algorithms.policies import load_policy
+from algorithms.policies import Policy, load_policy
 from algorithms.support import files
 from algorithms.support.command import EXIT_OK, Parser, table
 from algorithms.support.errors import UsageError, unknown
@@ -35,6 +35,7 @@ GAMES = {
 }
 TRAINED = (("PTTT", 10), ("PTTT", 40), ("DH3", 10), ("LD2D5", 10))  # millions of decisions
 SOLVED = (("cfr+", "PTTT"), ("dcfr", "PTTT"), ("cfr+", "DH3"))
+DISTILLED = (("PTTT", 100), ("DH3", 100), ("LD2D5", 300))  # iterations of DCFR
 MEASURED_AFTER = (10, 30, 100, 300)  # iterations
 SEEDS = range(5)
 T_97_5 = 2.776  # the 97.5% quantile of Student's t with four degrees of freedom
@@ -168,6 +169,27 @@ def solved(
         )
 
 
+def distilled(
+    short: str, iterations: int, game: ExactGame | None = None, *, steps: int | None = None
+) -> Iterator[Row]:
+    """DCFR's policy in a network; CPU seconds are those of the iterations and of the fit."""
+    game = game or load_game(GAMES[short]).require_exact()
+    start = time.process_time()
+    solver = game.make_solver("dcfr")
+    solver.run(iterations)
+    policy = Policy(game, solver.average_policy())
+    network = policy.distil(steps=steps, seed=0)
+    seconds = time.process_time() - start
+    yield Row(
+        what=f"distil of DCFR, {iterations} iterations",
+        game=short,
+        nash_conv=network.nash_conv_after,
+        cpu_seconds=seconds,
+        gib=_peak_gib(),
+        remarks=f"2 x {network.width}, seed 0; {network.nash_conv_before:.6f} before",
+    )
+
+
 def trained(short: str, steps: int, *, seeds: Sequence[int] = SEEDS) -> Iterator[Row]:
     """`train_ppo` without measures, once per seed; then the models as they were saved."""
     with tempfile.TemporaryDirectory() as folder:
@@ -200,6 +222,7 @@ def _train(short: str, steps: int, seed: int, folder: Path) -> Path:
 BENCHMARKS = (
     {f"uniform {short}": partial(uniform, short) for short in GAMES}
     | {f"{variant} {short}": partial(solved, variant, short) for variant, short in SOLVED}
+    | {f"distil {short}": partial(distilled, short, count) for short, count in DISTILLED}
     | {f"train_ppo {short} {n}M": partial(trained, short, n * 10**6) for short, n in TRAINED}
 )
 

@@ -119,7 +119,9 @@ class Check:
     body: CheckBody
 
 
-TREE_GAMES, LARGE_GAMES = "game", "native"  # names of groups of `--game`
+# Names of groups of `--game`.
+TREE_GAMES = "game"
+LARGE_GAMES = "large game"
 
 
 @dataclass(frozen=True, slots=True)

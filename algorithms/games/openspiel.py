@@ -24,6 +24,7 @@ from kuhn_bridge.errors import BridgeError, GameError, short_repr
 
 MAX_NODES = 10_000_000
 MAX_BYTES = 4 * 2**30  # that a tree and a solver may take, by the estimate of `_bytes_of`
+QUICK_NODES = 50_000  # estimated; such a tree is built within a second
 LONGEST_NAME = 100_000  # characters: `handReaches` are thousands of numbers
 DEEPEST_NAME = 50  # brackets; OpenSpiel's parser overflows the stack on deeply nested names
 _REPORT_EVERY = 10_000
@@ -61,6 +62,11 @@ class OpenSpielGame(TreeGame):
         if self._cached:
             keep_tree(self.pyspiel_game, tree)
         return tree
+
+    @property
+    def tree_is_quick(self) -> bool:
+        """Whether the tree has been built, or an estimate says that it is small."""
+        return "tree" in vars(self) or estimated_nodes(self.pyspiel_game) <= QUICK_NODES
 
     def _observations(self) -> Float32Array:
         if not self.observation_size:
@@ -126,7 +132,7 @@ def load_pyspiel(name: str) -> PyspielGame:
         raise UsageError(f"{short_repr(name)} is not the name of a game")
     full_name = short_names.full_name(name)
     short = full_name.partition("(")[0]
-    if short.startswith("python_") and short not in pyspiel.registered_names():
+    if short not in pyspiel.registered_names():
         from open_spiel.python import games  # noqa: F401  # registers OpenSpiel's Python games
     known = pyspiel.registered_names()
     if short not in known:

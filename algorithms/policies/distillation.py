@@ -31,7 +31,6 @@ from algorithms.support.arrays import BoolArray, Float64Array, IntpArray
 from algorithms.support.progress import Advance
 
 LEARNING_RATE = 4e-3
-POINTS = 25  # how often the network is measured
 READ_AT_A_TIME = 2**16  # information sets of a large game
 MAX_NUMBERS = 2**26  # of inputs that are kept in memory: 256 MiB
 ILLEGAL = -1e9  # is added to the logits of illegal actions
@@ -197,7 +196,7 @@ def fit(  # noqa: PLR0913  # options by name
     batch_size: int | None = None,
     seed: int = 0,
     measure: Callable[[], float] | None = None,
-    points: int = POINTS,
+    points: int = 25,
     progress: Advance | None = None,
 ) -> Fit:
     """Fit a network, float32 `(n, size)` -> logits `(n, A)`, to batches of a source, in place.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ from kuhn_bridge.errors import BridgeError, PolicyError
 if TYPE_CHECKING:
     from sb3_contrib import MaskablePPO
 
+POINTS = 25  # how often NashConv is measured
+LARGE_POINTS = 2  # the same in a large game, where that takes seconds to a minute
 WIDTH = 128  # units of each of the two hidden layers
 RIDGE = 1e-6  # of the least-squares solution, relative to the mean square of the features
 
@@ -46,8 +49,7 @@ class DistilledPolicy:
         actor: the network, float32 `(n, size)` -> logits `(n, A)`.
         critic: float32 `(n, size)` -> `(n, 1)`, the expected return of the player who acts.
         before: measure of the policy that was fitted.
-        after: measure of the network.
-        nash_conv_uniform: NashConv of uniform play.
+        nash_conv_after: NashConv of the network.
         curve: numbers of steps, and NashConv after them.
         steps: number of optimizer's steps.
         interrupted: whether Ctrl-C ended the fit.
@@ -58,8 +60,7 @@ class DistilledPolicy:
     actor: nn.Sequential
     critic: nn.Sequential
     before: Measure
-    after: Measure
-    nash_conv_uniform: float
+    nash_conv_after: float
     curve: tuple[tuple[int, float], ...]
     steps: int
     interrupted: bool
@@ -74,18 +75,25 @@ class DistilledPolicy:
         """NashConv of the policy that was fitted."""
         return self.before.nash_conv
 
-    @property
-    def nash_conv_after(self) -> float:
-        """NashConv of the network."""
-        return self.after.nash_conv
+    @cached_property
+    def nash_conv_uniform(self) -> float:
+        """NashConv of uniform play."""
+        return Policy.uniform(self.game).nash_conv()
 
     @property
-    def share_lost(self) -> float:
-        """How much larger the network's NashConv is, as a share of uniform play's.
+    def lost(self) -> float:
+        """How much larger the network's NashConv is; negative where it is better than a noisy one.
 
-        Negative if the network is better, as it may be where the policy is noisy.
+        The network with the smallest NashConv is kept, so a fit may smooth noise away.
         """
-        return (self.nash_conv_after - self.nash_conv_before) / self.nash_conv_uniform
+        return self.nash_conv_after - self.nash_conv_before
+
+    @property
+    def share_lost(self) -> float | None:
+        """What is lost, as a share of uniform play's NashConv; None where that is 0."""
+        if self.nash_conv_uniform == 0:
+            return None
+        return self.lost / self.nash_conv_uniform
 
     @property
     def num_weights(self) -> int:
@@ -97,7 +105,7 @@ class DistilledPolicy:
         known = {(loss.player, loss.infoset): loss.lost for loss in self.before.losses}
         added = [
             loss._replace(lost=loss.lost - known.get((loss.player, loss.infoset), 0.0))
-            for loss in self.after.losses
+            for loss in self.policy.measure().losses
         ]
         return tuple(sorted(added, key=lambda loss: -loss.lost))
 
@@ -162,29 +170,26 @@ def distil(  # noqa: PLR0913  # options by name
         torch.manual_seed(seed)
         actor = make_network(source.num_inputs, [width, width], game.num_actions)
     before = policy.measure()
-
-    def nash_conv() -> float:
-        return _policy_of(actor, game).nash_conv()
-
+    if points is None:
+        points = POINTS if game.measures_at_once else LARGE_POINTS
     fitted = fit(
         actor,
         source,
         steps=steps,
         seed=seed,
-        measure=nash_conv,
-        points=game.curve_points if points is None else points,
+        measure=lambda: _policy_of(actor, game).nash_conv(),
+        points=points,
         progress=progress,
     )
-    played = _policy_of(actor, game)
+    assert fitted.best is not None  # noqa: S101  # it was measured at the end
     values = game.infoset_values(policy.table)
     return DistilledPolicy(
-        policy=played,
+        policy=_policy_of(actor, game),
         width=width,
         actor=actor,
         critic=_critic_of(actor, width, game, values),
         before=before,
-        after=played.measure(),
-        nash_conv_uniform=Policy.uniform(game).nash_conv(),
+        nash_conv_after=fitted.best,
         curve=fitted.curve,
         steps=fitted.steps,
         interrupted=fitted.interrupted,

@@ -15,7 +15,7 @@ from algorithms.policies.json_files import Document
 from algorithms.policies.network import Network, require_fits
 from algorithms.policies.policy import Policy
 from algorithms.solvers import NAMES as VARIANTS
-from algorithms.solvers import run_solver
+from algorithms.solvers import Save, run_solver
 from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
@@ -23,7 +23,12 @@ FILES = (".json", ".npz", ".zip", ".onnx")
 BEST_RESPONSE = "best-response"
 MAX_ITERATIONS = 10_000_000  # of a variant that is solved when it is named
 MAX_SEED = 2**64 - 1
-FORMS = ("uniform", "random:<seed>", "<variant>:<iterations>", *(f"policy{end}" for end in FILES))
+FORMS = (
+    "uniform",
+    "random:<seed>",
+    "<variant>:<iterations>[:average|:last]",
+    *(f"policy{end}" for end in FILES),
+)
 HELP = (
     f"one of {', '.join(FORMS)}, where a variant is {', '.join(VARIANTS)}; "
     f"for {KUHN} also {', '.join(kuhn().own_policies)}"
@@ -190,11 +195,7 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
     if kind in VARIANTS or kind == "random":
         _require_table(name, game)
     if kind in VARIANTS:
-        want = f"{kind}:<iterations>, from 1 to {MAX_ITERATIONS:,}: {kind}:1000"
-        iterations = _number(argument, 1, MAX_ITERATIONS, want)
-        solver = game.make_solver(kind)
-        solved = run_solver(solver, game.measure, iterations=iterations, along=False)
-        return Policy(game, solved.policy)
+        return _solved(kind, argument, game)
     if kind == "random":
         want = f"random:<seed>, a whole number from 0 to {MAX_SEED:,}"
         return Policy.random(game, _number(argument, 0, MAX_SEED, want))
@@ -206,6 +207,24 @@ def _named(name: str, game: Game, other: Policy | None) -> Policy:
     forms = (*FORMS, *game.own_policies, BEST_RESPONSE)
     names = (*forms, *(f"{variant}:1000" for variant in VARIANTS))
     raise unknown("policy", name, names, kind=PolicyError)
+
+
+def _solved(variant: str, argument: str, game: Game) -> Policy:
+    """The policy of a variant after `iterations`, or `iterations:average`, `iterations:last`."""
+    count, colon, kind = argument.partition(":")
+    want = f"{variant}:<iterations>, from 1 to {MAX_ITERATIONS:,}: {variant}:1000"
+    iterations = _number(count, 1, MAX_ITERATIONS, want)
+    kinds: dict[str, Save] = {"average": "average", "last": "last"}
+    if colon and kind not in kinds:
+        raise unknown("policy of a solver", kind, kinds)
+    solved = run_solver(
+        game.make_solver(variant),
+        game.measure,
+        iterations=iterations,
+        save=kinds.get(kind, "best"),
+        along=False,
+    )
+    return Policy(game, solved.policy)
 
 
 def _require_table(name: str, game: Game) -> None:

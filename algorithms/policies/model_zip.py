@@ -32,8 +32,12 @@ MAX_PICKLE_BYTES = 2**20
 MAX_OPCODES = 10_000  # of the pickle; a tensor takes about 35
 
 _PICKLED_NAMES = {
-    *("collections OrderedDict", "torch._utils _rebuild_tensor_v2", "torch FloatStorage"),
-    *("torch DoubleStorage", "torch HalfStorage", "torch BFloat16Storage"),
+    "collections OrderedDict",
+    "torch._utils _rebuild_tensor_v2",
+    "torch FloatStorage",
+    "torch DoubleStorage",
+    "torch HalfStorage",
+    "torch BFloat16Storage",
 }
 _POLICY_MODULES = (
     "algorithms.",
@@ -41,20 +45,38 @@ _POLICY_MODULES = (
     "stable_baselines3.common.policies",
 )
 _FLATTEN = "<class 'stable_baselines3.common.torch_layers.FlattenExtractor'>"
-ACTIVATIONS = {
-    f"<class 'torch.nn.modules.activation.{name}'>": getattr(nn, name)
-    for name in (
-        *("Tanh", "ReLU", "LeakyReLU", "PReLU", "ReLU6", "ELU", "CELU", "SELU", "GELU", "SiLU"),
-        *("Mish", "Sigmoid", "Softplus", "Softsign", "Hardtanh", "Hardswish"),
-    )
-}
+_DEFAULT_ACTIVATION = nn.Tanh
+_ACTIVATION_CLASSES: tuple[type[nn.Module], ...] = (
+    nn.Tanh,
+    nn.ReLU,
+    nn.LeakyReLU,
+    nn.PReLU,
+    nn.ReLU6,
+    nn.ELU,
+    nn.CELU,
+    nn.SELU,
+    nn.GELU,
+    nn.SiLU,
+    nn.Mish,
+    nn.Sigmoid,
+    nn.Softplus,
+    nn.Softsign,
+    nn.Hardtanh,
+    nn.Hardswish,
+)
+ACTIVATIONS = {str(activation): activation for activation in _ACTIVATION_CLASSES}  # by SB3's text
+# How the names of a policy's tensors begin.
 _HIDDEN = "mlp_extractor.policy_net."
 _PARTS = (_HIDDEN, "mlp_extractor.value_net.", "action_net.", "value_net.")
+MAX_SHOWN = 200  # characters of a file's own text in an error
 
 
 def read_sb3(path: Path, *, trust: bool = False) -> tuple[str | None, Network]:
     """The game that a MaskablePPO or PPO zip names, and its actor; errors do not name the file."""
-    game, network = _trusted(path) if trust else _rebuilt(path)
+    if trust:
+        game, network = _loaded_by_sb3(path)
+    else:
+        game, network = _rebuilt(path)
     if not isinstance(game, str | None):
         raise PolicyError(f"{short_repr(game)} is not the name of a game")
     return game, network
@@ -62,11 +84,12 @@ def read_sb3(path: Path, *, trust: bool = False) -> tuple[str | None, Network]:
 
 def actor_of(policy: Any) -> nn.Module:
     """The part of an SB3 policy that plays: `(N, size)` -> `(N, A)` logits, sharing its weights."""
-    parts = (policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net)
-    return nn.Sequential(*parts)
+    return nn.Sequential(
+        policy.pi_features_extractor, policy.mlp_extractor.policy_net, policy.action_net
+    )
 
 
-def _trusted(path: Path) -> tuple[Any, Network]:
+def _loaded_by_sb3(path: Path) -> tuple[Any, Network]:
     """The game and the actor by SB3's own loader, which runs code from the file."""
     from sb3_contrib import MaskablePPO
     from stable_baselines3 import PPO
@@ -75,7 +98,8 @@ def _trusted(path: Path) -> tuple[Any, Network]:
     for algorithm in (MaskablePPO, PPO):
         try:
             model: Any = algorithm.load(path, device="cpu")
-            size, actor = int(model.observation_space.shape[0]), actor_of(model.policy).eval()
+            size = int(model.observation_space.shape[0])
+            actor = actor_of(model.policy).eval()
             actor(torch.zeros(1, size))
             network = function_network(actor, size, int(model.action_space.n))
             return getattr(model, "game", None), network
@@ -89,58 +113,78 @@ def _rebuilt(path: Path) -> tuple[Any, Network]:
     content = read_bytes(path, max_bytes=MAX_BYTES)
     try:
         members = _unpacked(content, ("data", "policy.pth"))
-        data, tensors = _json(members["data"]), _state_dict(members["policy.pth"])
+        data = _json(members["data"])
+        tensors = _state_dict(members["policy.pth"])
     except BridgeError:
         raise
     except Exception as error:  # a broken file can fail anywhere
         raise PolicyError(f"not a complete SB3 model ({first_line(error)})") from None
-    kind, kwargs, observations, actions = (  # plain-text summaries of pickled objects
-        found if isinstance(found := data.get(key), dict) else {}
-        for key in ("policy_class", "policy_kwargs", "observation_space", "action_space")
-    )
-    module = str(kind.get("__module__"))[:100]
-    extractor = str(kwargs.get("features_extractor_class", _FLATTEN))[:100]
-    activation = str(kwargs.get("activation_fn", next(iter(ACTIVATIONS))))[:100]  # Tanh
-    other = ", ".join(key for key in tensors if not key.startswith(_PARTS))[:200]
-    for is_known, what in (
-        (module.startswith(_POLICY_MODULES), f"a policy class from {module!r}"),
-        (extractor == _FLATTEN, f"the features extractor {extractor}"),
-        (activation in ACTIVATIONS, f"the activation {activation}"),
-        (not other, f"a network with parameters {other}"),
-    ):
-        if not is_known:
-            raise _needs_trust(what)
+    activation = _require_known_parts(data, tensors)
     try:
-        network = _actor(tensors, ACTIVATIONS[activation])
+        network = _actor(tensors, activation)
+        # A trial: it raises one of these errors if the layers do not fit each other.
         network.evaluate(np.zeros((1, network.input_size), np.float32), np.ones((1, 1), np.bool_))
     except (IndexError, KeyError, RuntimeError, TypeError, ValueError):
         raise _needs_trust("a network whose layers do not follow from its tensors") from None
-    sizes = observations.get("_shape"), str(actions.get("n"))[:20]
-    if sizes != ([network.input_size], str(network.num_actions)):
+    same_input = _summary(data, "observation_space").get("_shape") == [network.input_size]
+    num_actions = str(_summary(data, "action_space").get("n"))[:MAX_SHOWN]
+    if not same_input or num_actions != str(network.num_actions):
         raise _needs_trust("a network whose layers do not follow from its spaces")
     return data.get("game"), network
 
 
+def _summary(data: dict[str, Any], key: str) -> dict[str, Any]:
+    """SB3's plain-text summary of a pickled object; empty if there is none."""
+    summary = data.get(key)
+    return summary if isinstance(summary, dict) else {}
+
+
+def _require_known_parts(data: dict[str, Any], tensors: dict[str, torch.Tensor]) -> type[nn.Module]:
+    """The activation of a model; an error if it has parts that are not rebuilt here."""
+    module = str(_summary(data, "policy_class").get("__module__"))[:MAX_SHOWN]
+    if not module.startswith(_POLICY_MODULES):
+        raise _needs_trust(f"a policy class from {module!r}")
+    kwargs = _summary(data, "policy_kwargs")
+    extractor = str(kwargs.get("features_extractor_class", _FLATTEN))[:MAX_SHOWN]
+    if extractor != _FLATTEN:
+        raise _needs_trust(f"the features extractor {extractor}")
+    activation = str(kwargs.get("activation_fn", _DEFAULT_ACTIVATION))[:MAX_SHOWN]
+    if activation not in ACTIVATIONS:
+        raise _needs_trust(f"the activation {activation}")
+    other = ", ".join(name for name in tensors if not name.startswith(_PARTS))
+    if other:
+        raise _needs_trust(f"a network with parameters {other[:MAX_SHOWN]}")
+    return ACTIVATIONS[activation]
+
+
 def _actor(tensors: dict[str, torch.Tensor], activation: type[nn.Module]) -> Network:
     """Linear layers and activations in turn, as wide as their weights, and a last linear layer."""
-    hidden = {k.removeprefix(_HIDDEN): t for k, t in tensors.items() if k.startswith(_HIDDEN)}
-    head = {name: tensors[f"action_net.{name}"] for name in ("weight", "bias")}
-    widths = [tensor.shape for tensor in hidden.values() if tensor.dim() == 2]
-    actions, features = head["weight"].shape
     if not all(tensor.numel() for tensor in tensors.values()):
         raise ValueError("a layer without units")
+    hidden = {
+        name.removeprefix(_HIDDEN): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(_HIDDEN)
+    }
+    last_weights = {name: tensors[f"action_net.{name}"] for name in ("weight", "bias")}
+    actions, features = last_weights["weight"].shape
+    shapes = [tensor.shape for tensor in hidden.values() if tensor.dim() == 2]  # of weights
+    layers: list[nn.Module] = []
     with torch.device("meta"):  # no random weights: they are replaced below
-        layers = [m for out, size in widths for m in (nn.Linear(size, out), activation())]
+        for outputs, inputs in shapes:
+            layers.append(nn.Linear(inputs, outputs))
+            layers.append(activation())
         last = nn.Linear(features, actions)
     nn.Sequential(*layers).load_state_dict(hidden, assign=True)
-    last.load_state_dict(head, assign=True)
+    last.load_state_dict(last_weights, assign=True)
     module = nn.Sequential(nn.Flatten(), *layers, last).eval()
-    return function_network(module, widths[0][1] if widths else features, actions)
+    input_size = shapes[0][1] if shapes else features
+    return function_network(module, input_size, actions)
 
 
 def _unpacked(content: bytes, names: tuple[str, ...] = ()) -> dict[str, bytes]:
     """These members of a zip, or all of them; an error if they have more than `MAX_BYTES`."""
-    found = {}
+    unpacked = {}
     with zipfile.ZipFile(_LimitedReads(content)) as archive:
         members = [archive.getinfo(name) for name in names or archive.namelist()]
         if sum(member.file_size for member in members) > MAX_BYTES:
@@ -149,10 +193,11 @@ def _unpacked(content: bytes, names: tuple[str, ...] = ()) -> dict[str, bytes]:
             # Other methods can unpack a few bytes to gigabytes at once.
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ValueError("it is compressed by a method that SB3 does not use")
+            plain = io.BytesIO()
             with archive.open(member) as packed:  # reads no more than the size that was checked
-                shutil.copyfileobj(packed, plain := io.BytesIO(), 2**16)
-            found[member.filename] = plain.getvalue()
-    return found
+                shutil.copyfileobj(packed, plain, 2**16)
+            unpacked[member.filename] = plain.getvalue()
+    return unpacked
 
 
 class _LimitedReads(io.BytesIO):
@@ -170,7 +215,8 @@ def _json(text: bytes) -> dict[str, Any]:
     if len(text) > MAX_JSON_BYTES or text.count(b"{") + text.count(b"[") > MAX_JSON_CONTAINERS:
         limits = f"{MAX_JSON_BYTES:,} bytes or {MAX_JSON_CONTAINERS:,} maps and lists"
         raise ValueError(f"data has more than {limits}")
-    if not isinstance(data := json.loads(text), dict):
+    data = json.loads(text)
+    if not isinstance(data, dict):
         raise ValueError("data is not a map")
     return data
 
@@ -178,21 +224,23 @@ def _json(text: bytes) -> dict[str, Any]:
 def _state_dict(content: bytes) -> dict[str, torch.Tensor]:
     """The tensors in a file that `torch.save` wrote, as float32."""
     # Written anew, so that torch reads the records that were checked and nothing else.
-    with zipfile.ZipFile(checked := io.BytesIO(), "w") as archive:
+    checked = io.BytesIO()
+    with zipfile.ZipFile(checked, "w") as archive:
         for name, record in _unpacked(content).items():
             if name.lower().endswith("data.pkl"):  # torch ignores the case of names
                 _require_only_tensors(record)
             archive.writestr(name, record)
     checked.seek(0)
     tensors = torch.load(checked, map_location="cpu", weights_only=True)
-    if not isinstance(tensors, dict) or not all(
-        isinstance(key, str) and isinstance(tensor, torch.Tensor) for key, tensor in tensors.items()
-    ):
+    if not isinstance(tensors, dict):
         raise ValueError("policy.pth is not a map from names to tensors")
+    for name, tensor in tensors.items():
+        if not isinstance(name, str) or not isinstance(tensor, torch.Tensor):
+            raise ValueError("policy.pth is not a map from names to tensors")
     # A tensor can be larger than its storage: `expand` repeats elements.
     if 4 * sum(tensor.numel() for tensor in tensors.values()) > MAX_BYTES:
         raise ValueError(f"its tensors have more than {MAX_BYTES:,} bytes")
-    return {key: tensor.float() for key, tensor in tensors.items()}
+    return {name: tensor.float() for name, tensor in tensors.items()}
 
 
 def _require_only_tensors(pickled: bytes) -> None:

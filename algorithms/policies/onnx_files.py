@@ -6,10 +6,13 @@ onnxruntime sees the graph. The batch has a fixed number of rows, so that all sh
 """
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper, shape_inference
@@ -29,19 +32,40 @@ MAX_OPERATIONS = 2**23  # per row: multiplications, and elements read or written
 MIN_ROWS = 16  # small batches may use as many operations as this many rows
 BATCH = 1_024  # rows, if the file leaves the number open
 
+# The operators that are allowed: the cost of each follows from the shapes of its inputs.
+_ARITHMETIC = """
+    Abs Add Clip Div Erf Exp Log Max Mean Min Mul Neg Pow Reciprocal Sqrt Sub Sum
+"""
+_LOGIC = """
+    And Equal Greater GreaterOrEqual Less LessOrEqual Not Or Where
+"""
+_SHAPES = """
+    Cast Concat Constant Flatten Identity Reshape Squeeze Transpose Unsqueeze
+"""
+_LAYERS = """
+    BatchNormalization Dropout Gemm LayerNormalization MatMul ReduceMax ReduceMean ReduceSum
+"""
+_ACTIVATIONS = """
+    Celu Elu Gelu HardSigmoid HardSwish LeakyRelu LogSoftmax Mish PRelu Relu Selu Sigmoid
+    Softmax Softplus Softsign Tanh ThresholdedRelu
+"""
 OPERATORS = {
-    *("Abs", "Add", "And", "BatchNormalization", "Cast", "Celu", "Clip", "Concat", "Constant"),
-    *("Div", "Dropout", "Elu", "Equal", "Erf", "Exp", "Flatten", "Gelu", "Gemm", "Greater"),
-    *("GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "LayerNormalization", "LeakyRelu"),
-    *("Less", "LessOrEqual", "Log", "LogSoftmax", "MatMul", "Max", "Mean", "Min", "Mish", "Mul"),
-    *("Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal", "ReduceMax", "ReduceMean", "ReduceSum"),
-    *("Relu", "Reshape", "Selu", "Sigmoid", "Softmax", "Softplus", "Softsign", "Sqrt", "Squeeze"),
-    *("Sub", "Sum", "Tanh", "ThresholdedRelu", "Transpose", "Unsqueeze", "Where"),
+    *_ARITHMETIC.split(),
+    *_LOGIC.split(),
+    *_SHAPES.split(),
+    *_LAYERS.split(),
+    *_ACTIVATIONS.split(),
 }
 _PLAIN_ATTRIBUTES = {
-    getattr(onnx.AttributeProto, kind)
-    for kind in ("FLOAT", "INT", "STRING", "TENSOR", "FLOATS", "INTS")
+    onnx.AttributeProto.FLOAT,
+    onnx.AttributeProto.INT,
+    onnx.AttributeProto.STRING,
+    onnx.AttributeProto.TENSOR,
+    onnx.AttributeProto.FLOATS,
+    onnx.AttributeProto.INTS,
 }
+
+TensorTypes: TypeAlias = dict[str, Any]  # the types of inputs, by name; ONNX has no Python types
 
 
 def read_onnx(path: Path, *, trust: bool = False) -> tuple[str | None, Network]:
@@ -54,62 +78,88 @@ def read_onnx(path: Path, *, trust: bool = False) -> tuple[str | None, Network]:
         model = onnx.load_model_from_string(content)
         if not trust:
             _require_few_parts(model)
-        game = {entry.key: entry.value for entry in model.metadata_props}.get("game")
-        inputs, rows = _fix_batch(model.graph)
+        metadata = {entry.key: entry.value for entry in model.metadata_props}
+        inputs = _input_types(model.graph)
+        rows = _fix_batch(inputs)
         if not trust:
             model = _bounded(model, rows)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
         options.log_severity_level = 4
-        content, providers = model.SerializeToString(), ["CPUExecutionProvider"]
-        session = onnxruntime.InferenceSession(content, options, providers)
-        return game, _network(session, inputs, rows)
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        return metadata.get("game"), _network(session, inputs, rows)
     except BridgeError:
         raise
     except Exception as error:  # the errors of these libraries have no common base
         raise PolicyError(f"onnxruntime cannot run it ({first_line(error)})") from None
 
 
-def _require_few_parts(model: Any) -> None:
+def _require_few_parts(model: onnx.ModelProto) -> None:
     """Raise an error if a parsed model has too many parts to look at one by one."""
-    graph, others = model.graph, (model.metadata_props, model.opset_import)
-    parts = (graph.node, graph.initializer, graph.input, graph.output, *others)
-    if max(map(len, parts)) > MAX_NODES or sum(n.ByteSize() for n in graph.node) > MAX_NODE_BYTES:
+    graph = model.graph
+    lists = (
+        graph.node,
+        graph.initializer,
+        graph.input,
+        graph.output,
+        model.metadata_props,
+        model.opset_import,
+    )
+    too_many = any(len(parts) > MAX_NODES for parts in lists)
+    if too_many or sum(node.ByteSize() for node in graph.node) > MAX_NODE_BYTES:
         raise _needs_trust(f"more than {MAX_NODES:,} nodes or {MAX_NODE_BYTES:,} bytes of nodes")
 
 
-def _fix_batch(graph: Any) -> tuple[dict[str, Any], int]:
-    """The types of the inputs, by name, and the number of rows that all of them now have."""
+def _input_types(graph: onnx.GraphProto) -> TensorTypes:
+    """The types of the inputs, by name; an error unless all are matrices of known width."""
     weights = {tensor.name for tensor in graph.initializer}
-    kinds = {i.name: i.type.tensor_type for i in graph.input if i.name not in weights}
-    shapes = [kind.shape.dim for kind in kinds.values()]
-    if not shapes or any(len(shape) != 2 or not shape[1].dim_value for shape in shapes):
+    types = {
+        given.name: given.type.tensor_type for given in graph.input if given.name not in weights
+    }
+    for kind in types.values():
+        if len(kind.shape.dim) != 2 or not kind.shape.dim[1].dim_value:
+            raise PolicyError("its inputs must be [N, size of an observation] and [N, actions]")
+    if not types:
         raise PolicyError("its inputs must be [N, size of an observation] and [N, actions]")
-    rows = next((shape[0].dim_value for shape in shapes if shape[0].dim_value), BATCH)
-    for shape in shapes:
-        shape[0].dim_value = rows
-    return kinds, rows
+    return types
 
 
-def _bounded(model: Any, rows: int) -> Any:
+def _fix_batch(inputs: TensorTypes) -> int:
+    """The number of rows that all inputs now have: the file's own, or `BATCH`."""
+    numbers_of_rows = [kind.shape.dim[0].dim_value for kind in inputs.values()]
+    rows = next((number for number in numbers_of_rows if number), BATCH)
+    for kind in inputs.values():
+        kind.shape.dim[0].dim_value = rows
+    return rows
+
+
+def _bounded(model: onnx.ModelProto, rows: int) -> onnx.ModelProto:
     """A copy with only nodes and weights, all within the limits."""
     graph = model.graph
     for node in graph.node:
-        kinds = {attribute.type for attribute in node.attribute}
-        if node.op_type not in OPERATORS or node.domain or kinds - _PLAIN_ATTRIBUTES:
+        attribute_types = {attribute.type for attribute in node.attribute}
+        is_plain = attribute_types <= _PLAIN_ATTRIBUTES
+        if node.op_type not in OPERATORS or node.domain or not is_plain:
             raise _needs_trust(f"the operator {short_repr(node.op_type)}")
-    constants = (attribute.t for node in graph.node for attribute in node.attribute)
-    if any(map(uses_external_data, (*graph.initializer, *constants))):
+    constants = [attribute.t for node in graph.node for attribute in node.attribute]
+    if any(uses_external_data(tensor) for tensor in (*graph.initializer, *constants)):
         raise PolicyError("its weights must be in the file itself")
     weights = {tensor.name for tensor in graph.initializer}
+    copied_graph = helper.make_graph(
+        nodes=graph.node,
+        name="policy",
+        inputs=[given for given in graph.input if given.name not in weights],
+        outputs=[helper.make_empty_tensor_value_info(output.name) for output in graph.output],
+        initializer=[
+            numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name)
+            for tensor in graph.initializer
+        ],
+    )
     copy = helper.make_model(
-        helper.make_graph(
-            graph.node,
-            "policy",
-            [given for given in graph.input if given.name not in weights],
-            [helper.make_empty_tensor_value_info(output.name) for output in graph.output],
-            [numpy_helper.from_array(numpy_helper.to_array(t), t.name) for t in graph.initializer],
-        ),
+        copied_graph,
         opset_imports=[entry for entry in model.opset_import if not entry.domain],
         ir_version=max(4, model.ir_version),  # from 4 on weights need not be inputs too
     )
@@ -118,77 +168,120 @@ def _bounded(model: Any, rows: int) -> Any:
     return inferred
 
 
-def _require_small(graph: Any, rows: int) -> None:
+def _require_small(graph: onnx.GraphProto, rows: int) -> None:
     """Raise an error if the values or the operations of a batch exceed the limits."""
+    # The number of elements and the length of a row of every value, by name.
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in graph.initializer}
-    last = {}
+    row_lengths = {}
     for value in (*graph.input, *graph.value_info, *graph.output):
         kind = value.type.tensor_type
-        shape = [d.dim_value if d.HasField("dim_value") else -1 for d in kind.shape.dim]
+        shape = [size.dim_value if size.HasField("dim_value") else -1 for size in kind.shape.dim]
         is_known = kind.HasField("shape") and min(shape, default=0) >= 0
         if is_known and kind.elem_type != TensorProto.STRING:
-            sizes[value.name], last[value.name] = math.prod(shape), [1, *shape][-1]
-    elements, operations = sum(sizes.get(given.name, 0) for given in graph.input), 0
+            sizes[value.name] = math.prod(shape)
+            row_lengths[value.name] = shape[-1] if shape else 1
+
+    elements = sum(sizes.get(given.name, 0) for given in graph.input)
+    operations = 0
     for node in graph.node:
         names = [name for name in (*node.input, *node.output) if name]
-        if unknown := [name for name in names if name not in sizes]:
-            raise _needs_trust(f"the value {short_repr(unknown[0])} of unknown shape")
+        for name in names:
+            if name not in sizes:
+                raise _needs_trust(f"the value {short_repr(name)} of unknown shape")
         elements += sum(sizes[name] for name in node.output if name)
         operations += sum(sizes[name] for name in names)
         if node.op_type in ("Gemm", "MatMul"):  # each row of the output takes all of the weights
             output = node.output[0]
-            operations += sizes[output] * sizes[node.input[1]] // max(1, last[output])
+            output_rows_times_weights = sizes[output] * sizes[node.input[1]]
+            operations += output_rows_times_weights // max(1, row_lengths[output])
     if elements > MAX_ELEMENTS or operations > MAX_OPERATIONS * max(rows, MIN_ROWS):
         raise _needs_trust("a graph that takes so much memory or time")
 
 
-def _network(session: Any, inputs: dict[str, Any], rows: int) -> Network:
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A session, and what its inputs are like."""
+
+    session: onnxruntime.InferenceSession
+    inputs: TensorTypes
+    rows: int  # of every input
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """The number of columns of each input."""
+        return {name: kind.shape.dim[1].dim_value for name, kind in self.inputs.items()}
+
+    def run(self, outputs: Sequence[str], given: Mapping[str, npt.NDArray[Any]]) -> list[Any]:
+        """These outputs of the graph, whose inputs are converted to its own types."""
+        converted = {}
+        for name, array in given.items():
+            dtype = helper.tensor_dtype_to_np_dtype(self.inputs[name].elem_type)
+            converted[name] = array.astype(dtype)
+        return list(self.session.run(list(outputs), converted))
+
+
+def _network(session: onnxruntime.InferenceSession, inputs: TensorTypes, rows: int) -> Network:
     """The `Network` of a session with inputs of these types, which have `rows` rows.
 
     Its output is the one called `logits` or `probabilities`, or else the first `[N, A]`. Under
     another name it is logits, unless all rows of a trial are probabilities.
     """
-    names = [output.name for output in session.get_outputs()]
-    sizes = {name: kind.shape.dim[1].dim_value for name, kind in inputs.items()}
-
-    def run(names: list[str], given: dict[str, Any]) -> list[Any]:
-        dtypes = {n: helper.tensor_dtype_to_np_dtype(inputs[n].elem_type) for n in given}
-        return list(session.run(names, {n: array.astype(dtypes[n]) for n, array in given.items()}))
-
-    random = np.random.default_rng(0)  # numbers from 1 to 3: as a mask they allow all actions
-    trial = {name: random.integers(1, 4, (rows, size)) for name, size in sizes.items()}
-    outputs = {
-        name: found
-        for name, found in zip(names, run(names, trial), strict=True)
-        if np.ndim(found) == 2 and len(found) == rows and found.shape[1] > 1
-    }
-    if not outputs:
-        raise PolicyError(f"no output is [N, actions]; they are {short_repr(names)}")
-    chosen = next((n for n in ("logits", "probabilities") if n in outputs), next(iter(outputs)))
+    graph = _Session(session, inputs, rows)
+    outputs = _trial(graph)
+    named = [name for name in ("logits", "probabilities") if name in outputs]
+    chosen = [*named, *outputs][0]
     values = outputs[chosen]
     actions = values.shape[1]
-    masks = [name for name, size in sizes.items() if size == actions]
-    masks.sort(key=lambda name: "mask" not in name.lower())
-    mask = masks[0] if masks and len(inputs) > 1 else None
-    observations = [name for name in inputs if name != mask]
+    observation, mask = _roles_of_inputs(graph.widths, actions)
+
+    def evaluate(observed: Float32Array, legal: BoolArray) -> npt.ArrayLike:
+        parts = []
+        for start in range(0, len(observed), rows):
+            given: dict[str, npt.NDArray[Any]] = {observation: observed[start : start + rows]}
+            if mask is not None:
+                given[mask] = legal[start : start + rows]
+            missing = rows - len(given[observation])
+            padded = {name: np.pad(array, ((0, missing), (0, 0))) for name, array in given.items()}
+            [part] = graph.run([chosen], padded)
+            parts.append(part)
+        return np.concatenate(parts)[: len(observed)]
+
+    if chosen in ("logits", "probabilities"):
+        output: Output = "logits" if chosen == "logits" else "probabilities"
+    else:
+        sums_to_one = np.allclose(values.sum(axis=1), 1, atol=1e-4)
+        output = "probabilities" if (values >= 0).all() and sums_to_one else "logits"
+    return Network(evaluate, graph.widths[observation], actions, output)
+
+
+def _trial(graph: _Session) -> dict[str, npt.NDArray[Any]]:
+    """The outputs `[N, A]` of a graph for random inputs, by name; an error if there are none."""
+    random = np.random.default_rng(0)
+    inputs = {
+        # Numbers from 1 to 3: as a mask they allow all actions.
+        name: random.integers(1, 4, (graph.rows, width))
+        for name, width in graph.widths.items()
+    }
+    names = [output.name for output in graph.session.get_outputs()]
+    outputs = {}
+    for name, values in zip(names, graph.run(names, inputs), strict=True):
+        if np.ndim(values) == 2 and len(values) == graph.rows and values.shape[1] > 1:
+            outputs[name] = values
+    if not outputs:
+        raise PolicyError(f"no output is [N, actions]; they are {short_repr(names)}")
+    return outputs
+
+
+def _roles_of_inputs(widths: Mapping[str, int], actions: int) -> tuple[str, str | None]:
+    """The names of the observation and of the action mask, if there is one."""
+    masks = [name for name, width in widths.items() if width == actions]
+    masks.sort(key=lambda name: "mask" not in name.lower())  # those called masks first
+    mask = masks[0] if masks and len(widths) > 1 else None
+    observations = [name for name in widths if name != mask]
     if len(observations) != 1:
         want = f"want one observation and at most one action mask, [N, {actions}]"
-        raise PolicyError(f"its inputs have {short_repr([*sizes.values()])} columns; {want}")
-
-    def evaluate(observed: Float32Array, legal: BoolArray) -> Any:
-        found = []
-        for start in range(0, len(observed), rows):
-            part = slice(start, start + rows)
-            feed = {observations[0]: observed[part], **({mask: legal[part]} if mask else {})}
-            missing = ((0, rows - len(observed[part])), (0, 0))
-            padded = {name: np.pad(array, missing) for name, array in feed.items()}
-            found += run([chosen], padded)
-        return np.concatenate(found)[: len(observed)]
-
-    sums_to_one = (values >= 0).all() and np.allclose(values.sum(axis=1), 1, atol=1e-4)
-    is_logits = chosen == "logits" or (chosen != "probabilities" and not sums_to_one)
-    output: Output = "logits" if is_logits else "probabilities"
-    return Network(evaluate, sizes[observations[0]], actions, output)
+        raise PolicyError(f"its inputs have {short_repr([*widths.values()])} columns; {want}")
+    return observations[0], mask
 
 
 def _needs_trust(what: str) -> PolicyError:

@@ -33,8 +33,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from algorithms.games import Game, as_game
 from algorithms.policies import Policy
 from algorithms.self_play.advantages import SeatRolloutBuffer
-from algorithms.self_play.curve import COLUMNS, Point, Recorder
-from algorithms.self_play.environments import last_step_of, require_self_play
+from algorithms.self_play.curve import COLUMNS, LearningCurve, Point, Recorder
+from algorithms.self_play.environments import last_step_of, observations_of, require_self_play
 from algorithms.self_play.learner import SCHEDULED, Learner, NetworkMeasure
 from algorithms.self_play.network_learner import NetworkLearner
 from algorithms.self_play.session import Session, session_of
@@ -121,9 +121,9 @@ class SelfPlay(BaseCallback):
         self._carried: dict[str, Any] = {}  # the decisions with which the next buffer begins
 
     @property
-    def curve(self) -> list[Point]:
+    def curve(self) -> LearningCurve:
         """NashConv over steps, of the last policy and of the average."""
-        return self.recorder.points
+        return LearningCurve(self.recorder.points)
 
     @property
     def learner(self) -> Learner:
@@ -193,6 +193,8 @@ class SelfPlay(BaseCallback):
             self.recorder.clear()
         self.recorder.start(first_point=0 if self._total_steps else len(self.curve))
         self.learner.start(total)
+        # An error or a reset of the user's may have moved the environment since SB3 last looked.
+        model._last_obs = observations_of(self.training_env)
         self._buffer = self._new_buffer()
         self._observations_are_known = False
         env = self.training_env

@@ -17,6 +17,7 @@ from algorithms.games import Game
 from algorithms.support import files
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
+from kuhn_bridge import notebook
 
 COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")  # columns of a curve's file
 BOUND = "nash_conv_at_least"  # instead of nash_conv where a curve has lower bounds
@@ -36,6 +37,19 @@ class Point(NamedTuple):
 
 
 Curve: TypeAlias = Sequence[Point]
+
+
+class LearningCurve(list[Point]):
+    """The points of a learning curve, which a notebook shows as a picture."""
+
+    def _repr_html_(self) -> str:
+        """NashConv over steps, of the last policy and of the average."""
+        series = {
+            "last policy": [(point.steps, point.last) for point in self],
+            "average policy": [(point.steps, point.average) for point in self],
+        }
+        picture = notebook.line_chart(series, x_label="decisions", y_label="NashConv")
+        return notebook.box("NashConv, chips per hand", picture)
 
 
 class Recorder:

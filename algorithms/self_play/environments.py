@@ -140,6 +140,10 @@ class SelfPlayVecEnv(VecEnv):
             return np.asarray(hands.masks)
         return np.asarray(hands.tree.legal[hands.infosets])
 
+    def observe(self) -> Float32Array:
+        """The observation of the player to act in every hand: `(n_envs, size)`."""
+        return self._observations()
+
     def last_step(self) -> LastStep:
         """The seats that acted in the last step, its results, and the seats to act next."""
         hands = self.simulator
@@ -425,6 +429,10 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
             return np.zeros(self.game.num_actions, np.bool_)
         return self._table.mask()
 
+    def observe(self) -> Float32Array:
+        """The observation of the player to act: `(1, size)`."""
+        return self._observation()[np.newaxis]
+
     def last_step(self) -> LastStep:
         """The seat that acted in the last step, its result, and the seat to act next."""
         return LastStep(
@@ -636,6 +644,11 @@ def steps_allowed(env: VecEnv) -> Iterator[None]:
     finally:
         for index, guarded in enumerate(before):
             env.env_method("set_guarded", guarded=guarded, indices=[index])
+
+
+def observations_of(env: VecEnv) -> Float32Array:
+    """The observations of all hands of a self-play environment as they are now, wrapped or not."""
+    return np.concatenate(env.env_method("observe"))
 
 
 def last_step_of(env: VecEnv) -> LastStep:

@@ -1,6 +1,7 @@
 """Many hands at once on OpenSpiel states: for games that are too large for a tree."""
 
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Any]
 Opponents: TypeAlias = Mapping[int, StatePolicy]  # by seat; one seat is left
 
 RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # at most, in the test of perfect recall
+RECALL_SECONDS = 5.0  # of CPU time, likewise: a deal of bridge takes half a second
 
 
 class StateSimulator:
@@ -29,7 +31,9 @@ class StateSimulator:
     def __init__(
         self, game: Game, hands: int, *, seed: int = 0, opponents: Opponents | None = None
     ) -> None:
-        self._new_state, self._observer = origin(game).new_initial_state, Observer(game)
+        self._new_state = origin(game).new_initial_state
+        self._first_state = game.first_state
+        self._observer = Observer(game)
         self._opponents, self._random = dict(opponents or {}), random.Random(seed)
         self.seats, self.acted = np.zeros((2, hands), np.int8)
         self.returns = np.zeros((hands, game.num_players), np.float32)
@@ -79,7 +83,7 @@ class StateSimulator:
 
     def _new_hand(self) -> tuple[Any, int]:
         """A dealt state, and the player to act."""
-        state = self._new_state()
+        state = self._first_state(self._random)
         return state, self._play_chance(state)
 
     def _play_chance(self, state: Any) -> int:
@@ -151,8 +155,11 @@ def origin(game: Game) -> Any:
 def _require_recall(game: Game) -> None:
     """Raise a `GameError` if random hands show that a player forgets its own actions."""
     rng, before, count = random.Random(0), dict[tuple[int, str], tuple[int, ...]](), 0
+    deadline = time.process_time() + RECALL_SECONDS
     for _ in range(RECALL_HANDS):
-        state = game.origin.new_initial_state()
+        if time.process_time() > deadline:
+            return
+        state = game.first_state(rng)
         played: list[tuple[int, ...]] = [()] * game.num_players
         while not state.is_terminal() and count < RECALL_DECISIONS:
             action, player = rng.choice(state.legal_actions()), state.current_player()
@@ -210,7 +217,8 @@ def _tensor_writer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]
         copied[:] = state.information_state_tensor(player)
 
     single = {"public_info": True, "private_info": PrivateInfoType.SINGLE_PLAYER}
-    draws, state = random.Random(0), game.origin.new_initial_state()
+    draws = random.Random(0)
+    state = game.first_state(draws)
     try:
         kind = IIGObservationType(perfect_recall=True, **single)
         observation = make_observation(game.origin, kind)

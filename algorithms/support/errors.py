@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-from kuhn_bridge.errors import BridgeError
+from kuhn_bridge.errors import BridgeError, short_repr
 
 MAX_CHARS = 300  # of another library's error
 
@@ -26,4 +26,4 @@ def unknown(
     close = difflib.get_close_matches(given.lower(), lower, n=1, cutoff=0.4)
     some = [*names[:12], "..."] if len(names) > 12 else names
     hint = f"did you mean {lower[close[0]]!r}?" if close else f"there are {', '.join(some)}"
-    return kind(f"unknown {what} {given!r}: {hint}")
+    return kind(f"unknown {what} {short_repr(given)}: {hint}")

@@ -230,7 +230,8 @@ def test_ctrl_c_saves_and_says_so(tmp_path, trained, monkeypatch, capsys):
 
 
 def test_kill_9_loses_no_more_than_an_interval(tmp_path):
-    options = ["--steps", "100000", "--n-envs", "1024", "--checkpoint-every", "4000"]
+    options = ["--steps", "100000", "--n-envs", "1024", "--n-steps", "8"]
+    options += ["--checkpoint-every", "4000"]
     out, checkpoint = tmp_path / "model.zip", tmp_path / "model.ckpt"
     command = [sys.executable, "-m", "algorithms.train_ppo", "--out", str(out), *options]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
@@ -365,7 +366,7 @@ def test_on_states_a_run_starts_from_a_model(tmp_path):
         (["--out", ""], ".zip"),
         (["--resume"], "nothing to resume"),
         (["--steps", "0"], "steps=0"),
-        (["--game", "leduc_poker", "--env", "states", "--learning-rate", "1e6"], "diverged"),
+        (["--game", "leduc_poker", "--env", "states", "--vf-coef", "1e300"], "diverged"),
         (["--recipe", "usual", "--n-envs", "1", "--vf-coef", "1e300"], "diverged"),
         (["--game", "chess"], "information state tensor"),
         (["--game", "negotiation"], "samples chance outcomes"),
@@ -407,9 +408,8 @@ def test_a_run_starts_from_a_model(tmp_path):
         made = Training(configure({"net": net, "init": str(tmp_path / "first.zip")}))
         made.learner.start(total_steps=1_000_000)
         assert np.abs(made.learner.last - first.table).max() < 1e-6
-    again = run(tmp_path / "again.zip", "--init", str(tmp_path / "first.zip"), "--steps", "8192")
-    from_nothing = run(tmp_path / "nothing.zip", "--steps", "8192")
-    assert again.nash_conv() < from_nothing.nash_conv() / 2
+    more = ["--init", str(tmp_path / "first.zip"), "--steps", "100000"]
+    assert run(tmp_path / "more.zip", *more).nash_conv() < first.nash_conv()
 
 
 def test_settings_reach_the_model(tmp_path):

@@ -36,6 +36,15 @@ def test_a_solver_is_measured_along_the_way():
     assert all(one.cpu_seconds < two.cpu_seconds for one, two in pairwise(rows))
 
 
+def test_a_solvers_policy_is_put_into_a_network():
+    (row,) = benchmark.distilled("small", 50, HEX, steps=300)
+    solved = next(iter(benchmark.solved("dcfr", "small", HEX, after=(50,)))).nash_conv
+    assert row.what == "distil of DCFR, 50 iterations"
+    assert row.remarks == f"2 x 128, seed 0; {solved:.6f} before"
+    assert solved < row.nash_conv < solved + 0.1
+    assert row.cpu_seconds > 0
+
+
 def test_trained_models_are_measured_over_seeds(monkeypatch):
     monkeypatch.setattr(benchmark, "GAMES", {"small": "dark_hex(num_rows=2,num_cols=3)"})
     (row,) = benchmark.trained("small", 3_000, seeds=range(2))

@@ -296,7 +296,7 @@ PLANTED = [
     ("tables", rules("child", abs), "ours allows [True, True, True]"),
     ("tables", game(), "ours shows [0.0, 0.0, 1.0"),
     ("tables", game(legal=lambda legal: legal | True), "ours allows [True, True, True]"),
-    ("selfplay", environment("reset", lambda seen: 2 * seen), "ours shows [2.0"),
+    ("selfplay", environment("reset", lambda seen: 2 * seen), "ours shows [0.0, 0.0, 2.0, 2.0"),
     ("selfplay", environment("action_masks", lambda masks: ~masks), "ours allows ["),
     ("selfplay", step(0, lambda seen: seen + (seen == 0)), "ours shows [1.0, 1.0"),
     ("selfplay", step(1, lambda rewards: 2 * rewards), "ours pays 2, the plain one"),

@@ -1,4 +1,4 @@
-"""`parity.check --game` on native games: it passes, and each check fails on a planted error."""
+"""`parity.check --game` on large games: it passes, and each check fails on a planted error."""
 
 import json
 from dataclasses import replace
@@ -217,10 +217,10 @@ def test_every_check_has_a_planted_error():
 def test_the_command_checks_the_tree_and_the_native_form(capsys):
     assert check.main(["--game", HEX.name, "--list", "--json"]) == 0
     groups = [row["group"] for row in json.loads(capsys.readouterr().out)]
-    assert set(groups) == {"game", "native"}
+    assert set(groups) == {"game", "large game"}
     assert check.main(["--game", PTTT, "--list", "--json"]) == 0
     groups = [row["group"] for row in json.loads(capsys.readouterr().out)]
-    assert set(groups) == {"native"}
+    assert set(groups) == {"large game"}
     assert check.main(["--game", HEX.name, "--only", "measure", "--quick"]) == 0
     assert "everything agrees" in capsys.readouterr().out
     assert check.main(["--game", "dark_hex(board_size=4)"]) == 2
@@ -230,4 +230,4 @@ def test_the_command_checks_the_tree_and_the_native_form(capsys):
 def test_classical_dark_hex_has_the_checks_of_its_native_form_alone(capsys):
     """Its strings do not have perfect recall, so there is no tree."""
     assert check.main(["--game", "dark_hex(num_rows=2,num_cols=3)", "--list", "--json"]) == 0
-    assert {row["group"] for row in json.loads(capsys.readouterr().out)} == {"native"}
+    assert {row["group"] for row in json.loads(capsys.readouterr().out)} == {"large game"}

@@ -41,6 +41,13 @@ def test_a_small_network_holds_kuhns_equilibrium(equilibrium):
     assert distilled.share_lost == pytest.approx(lost / uniform)
 
 
+def test_where_uniform_play_loses_nothing_there_is_no_share():
+    distilled = kb.Policy.uniform("matrix_mp").distil(width=4, steps=20)
+    assert distilled.nash_conv_uniform == 0
+    assert distilled.share_lost is None
+    assert distilled.lost == distilled.nash_conv_after
+
+
 def test_reach_probabilities_as_weights_keep_more_of_the_policy():
     policy = kb.solve(LIARS_DICE, "dcfr", iterations=300)
     game = policy.game

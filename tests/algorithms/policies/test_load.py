@@ -41,6 +41,18 @@ def test_a_thousand_iterations_of_the_default_variant():
     assert solve("kuhn") == load_policy(f"{DEFAULT_VARIANT}:1000")
 
 
+def test_a_solvers_policies_have_names():
+    average, last, better = (
+        load_policy(f"cfr:100{kind}", LEDUC) for kind in (":average", ":last", "")
+    )
+    solver = LEDUC.make_solver("cfr")
+    solver.run(100)
+    assert (average.table == solver.average_policy()).all()
+    assert (last.table == solver.current_policy()).all()
+    assert average.nash_conv() < last.nash_conv()
+    assert better == average
+
+
 def test_best_response_answers_the_first_other_policy():
     uniform, response, _ = load_policies(["uniform", "best-response", "random:1"], LEDUC)
     assert response == best_response(uniform)
@@ -51,7 +63,8 @@ def test_best_response_answers_the_first_other_policy():
 
 
 def test_the_game_is_that_of_the_first_file(tmp_path):
-    policy, path = Policy.random(LEDUC, 2), str(tmp_path / "leduc.json")
+    policy = Policy.random(LEDUC, 2)
+    path = str(tmp_path / "leduc.json")
     policy.save(path)
     assert load_policies(["uniform", path]) == [Policy.uniform(LEDUC), policy]
     with pytest.raises(BridgeError, match="a policy of leduc_poker, not of kuhn"):
@@ -73,6 +86,8 @@ def test_deterministic_takes_the_most_probable_actions():
         ("best-response", "needs another POLICY"),
         ("cfr+", r"cfr\+:<iterations>"),
         ("cfr+:0", r"cfr\+:<iterations>"),
+        ("cfr+:100:lst", "unknown policy of a solver 'lst': did you mean 'last'?"),
+        ("cfr+:100:", "unknown policy of a solver '': there are average, last"),
         (f"cfr:{MAX_ITERATIONS + 1}", "cfr:<iterations>"),
         ("nash", "nash:<alpha>"),
         ("nash:x", "nash:<alpha>"),
