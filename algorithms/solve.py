@@ -341,6 +341,10 @@ def _measured_lines(
     gains = ", ".join(f"{gain:.2e}" for gain in measure.gains)
     yield f"NashConv        {measure.nash_conv:.4e}  (gains {gains})"
     yield f"exploitability  {measure.exploitability:.4e}  (NashConv / {game.num_players} players)"
+    if game.pot is not None:
+        shares = f"NashConv {game.share_of_pot(measure.nash_conv)}"
+        shares += f", exploitability {game.share_of_pot(measure.exploitability)}"
+        yield f"in percent      {shares} of {game.pot:,} chips"
     if game.name == KUHN:
         near = nearest_nash(policy.table)
         yield f"distance        {near.distance:.4e} to the equilibrium of alpha {near.alpha:.4f}"

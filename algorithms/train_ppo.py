@@ -242,6 +242,10 @@ def _report(result: dict[str, Any], out: Path) -> str:
     ends = "_last", "_average", "", "_uniform"
     figures = [f"{result[f'nash_conv{end}']:.5f}" for end in ends]
     table = command.table(("", "NashConv"), zip(names, figures, strict=True))
+    game = load_game(result["game"])
+    if game.pot is not None:
+        share = game.share_of_pot(result["nash_conv"])
+        table += f"\nNashConv of {result['source']}: {share} of {game.pot:,} chips"
     return f"{table}\n{speed}\ncurve: {out.with_suffix('.png')}   {more}"
 
 

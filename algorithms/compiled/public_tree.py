@@ -442,6 +442,31 @@ def _leave(
 
 
 @compiled
+def write_own_reach(
+    tree: PublicTree,
+    tables: tuple[Float32Array, Float32Array],
+    reach: tuple[Float64Array, Float64Array],
+) -> int:
+    """Write each information set's reach by its owner's actions, times its hand's weight `(I_p,)`.
+
+    Returns a node with a row that is not a distribution, or -1.
+    """
+    stack = new_stack(tree)
+    for node in range(len(tree.player)):
+        depth = int(tree.depth[node])
+        _enter(stack, node, depth)
+        player = tree.player[node]
+        if player != CHANCE:
+            if _read_policy(stack, depth, tables[player]) >= 0:
+                return node
+            level = tree.level[node, player]
+            first = tree.first_infoset[node]
+            for x in range(tree.num_hands[tree.board[node]]):
+                reach[player][first + x] = stack.reach[player, level, x]
+    return -1
+
+
+@compiled
 def iterate(
     tree: PublicTree, vectors: Vectors, player: int, weights: Weights, updates: Int64Array
 ) -> None:

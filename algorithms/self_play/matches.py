@@ -8,6 +8,7 @@ hands.
 """
 
 import math
+import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, TypeAlias
@@ -279,9 +280,9 @@ def hand_returns(game: Game, policies: Sequence[Any], streams: UInt64Array) -> F
 
 def _play_states(game: Game, policies: Sequence[Any], streams: UInt64Array) -> Float64Array:
     """The returns `(n, P)` of n hands that are played move by move, in parallel."""
-    new_state = origin(game).new_initial_state
+    origin(game)  # raises an error if the game has no states that networks can play
     observe = Observer(game)
-    states = [new_state() for _ in streams]
+    states = [game.first_state(random.Random(stream)) for stream in streams.tolist()]
     streams = streams.copy()
     unfinished = np.arange(len(states))
     while len(unfinished):

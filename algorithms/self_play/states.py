@@ -31,7 +31,9 @@ class StateSimulator:
     def __init__(
         self, game: Game, hands: int, *, seed: int = 0, opponents: Opponents | None = None
     ) -> None:
-        self._new_state, self._observer = origin(game).new_initial_state, Observer(game)
+        self._new_state = origin(game).new_initial_state
+        self._first_state = game.first_state
+        self._observer = Observer(game)
         self._opponents, self._random = dict(opponents or {}), random.Random(seed)
         self.seats, self.acted = np.zeros((2, hands), np.int8)
         self.returns = np.zeros((hands, game.num_players), np.float32)
@@ -81,7 +83,7 @@ class StateSimulator:
 
     def _new_hand(self) -> tuple[Any, int]:
         """A dealt state, and the player to act."""
-        state = self._new_state()
+        state = self._first_state(self._random)
         return state, self._play_chance(state)
 
     def _play_chance(self, state: Any) -> int:
@@ -157,7 +159,7 @@ def _require_recall(game: Game) -> None:
     for _ in range(RECALL_HANDS):
         if time.process_time() > deadline:
             return
-        state = game.origin.new_initial_state()
+        state = game.first_state(rng)
         played: list[tuple[int, ...]] = [()] * game.num_players
         while not state.is_terminal() and count < RECALL_DECISIONS:
             action, player = rng.choice(state.legal_actions()), state.current_player()
@@ -215,7 +217,8 @@ def _tensor_writer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]
         copied[:] = state.information_state_tensor(player)
 
     single = {"public_info": True, "private_info": PrivateInfoType.SINGLE_PLAYER}
-    draws, state = random.Random(0), game.origin.new_initial_state()
+    draws = random.Random(0)
+    state = game.first_state(draws)
     try:
         kind = IIGObservationType(perfect_recall=True, **single)
         observation = make_observation(game.origin, kind)

@@ -246,13 +246,15 @@ def test_curves_are_grouped_and_named(tmp_path, monkeypatch, capsys):
 
 
 def test_the_progress_line_counts_trials(tmp_path):
-    made, shown = pretend(tmp_path, {"a": [0.5], "b": [], "c": []}), list[tuple[int, str]]()
+    made = pretend(tmp_path, {"a": [0.5], "b": [], "c": []})
+    shown = list[tuple[int, str]]()
     live = Progress(lambda done, note: shown.append((done, note)))
     live.add_trials(made.trials(), tmp_path)
     for event in (("b", "started"), ("b", "progressed", 100, 0.25), ("c", "failed", 50, 0.5)):
         live.handle(TrialEvent(f"{event[0]}/seed-0", *event[1:]))
     live.handle(TrialEvent("b/seed-0", "ended", 100, 0.25))
-    steps, best = made.trials()[0].config.steps, ", best 0.2500 (b, seed 0)"
+    steps = made.trials()[0].config.steps
+    best = ", best 0.2500 (b, seed 0)"
     assert shown == [
         (steps, "1 running, 1 done, 0 failed"),
         (steps + 100, f"1 running, 1 done, 0 failed{best}"),
@@ -352,7 +354,8 @@ def test_a_sweep_is_not_overwritten_and_only_the_same_one_is_continued(tmp_path,
 
 def test_partial_copies_of_a_killed_sweep_are_removed(tmp_path):
     ray_tune = pytest.importorskip("algorithms.sweeps.ray_tune")
-    source, out = tmp_path / "source", tmp_path / "out"
+    source = tmp_path / "source"
+    out = tmp_path / "out"
     for folder in (source, out / ".seed-1-half", out / ".seed-10-half"):
         folder.mkdir(parents=True)
         (folder / "trial.json").write_text("{}")
@@ -399,7 +402,8 @@ class Nodes:
 
     def kill_worker(self, process, out):
         """Kill a worker after it has written some checkpoints."""
-        began, stored = time.time(), out / "ray" / out.name
+        began = time.time()
+        stored = out / "ray" / out.name
         early = "*/checkpoint_00000[1-5]"  # of eight
         until(lambda: any(p.stat().st_mtime > began for p in stored.glob(early)), process)
         os.kill(min(self.training()), signal.SIGKILL)
