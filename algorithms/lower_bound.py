@@ -259,8 +259,10 @@ def _require_possible(*, decisions: int, hands: int, cpus: int, seeds: Sequence[
     """Raise an error for options that cannot be used."""
     least = {"decisions": (decisions, 1), "hands": (hands, budget.MIN_HANDS), "cpus": (cpus, 1)}
     for name, (value, low) in least.items():
-        if not isinstance(value, int | np.integer) or value < low:
-            raise UsageError(f"{name}={value!r}: want a whole number, at least {low:,}")
+        if not isinstance(value, int | np.integer):
+            raise UsageError(f"{name}={value!r}: want a whole number")
+        if value < low:
+            raise UsageError(f"{name}={value}: want at least {low:,}")
     if not isinstance(seeds, Sequence) or not all(isinstance(seed, int) for seed in seeds):
         raise UsageError(f"seeds={seeds!r}: want a list of whole numbers such as [0, 1]")
     if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
