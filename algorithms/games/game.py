@@ -46,6 +46,7 @@ from algorithms.support.arrays import (
     IntpArray,
 )
 from algorithms.support.modules import import_modules, imported_modules
+from kuhn_bridge import notebook
 from kuhn_bridge.errors import GameError
 
 if TYPE_CHECKING:
@@ -404,6 +405,17 @@ class Game(ABC):
 
         import_modules(imports)
         return load_game(name)
+
+    def _repr_html_(self) -> str:
+        """The name and what is known without a tree, for a notebook."""
+        about = {"players": str(self.num_players), "actions": f"{self.num_actions} action IDs"}
+        size = self.size
+        if size.infosets is not None:
+            about["information sets"] = f"{size.infosets:,}"
+        exact = isinstance(self, ExactGame)
+        measure = "exact, without a tree" if exact else "a lower bound from trained best responses"
+        about["NashConv"] = measure
+        return notebook.box(self.name, notebook.facts(about))
 
     def __repr__(self) -> str:
         return f"<Game {self.name}>"

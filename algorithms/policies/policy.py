@@ -12,7 +12,7 @@ with `pathlib.Path`:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.games import Game, as_game, kuhn
+from algorithms.games import ExactGame, Game, as_game, kuhn
 from algorithms.games.game import PyspielGame, SeatPolicy, Table, arrays_of
 from algorithms.games.kuhn_policies import from_percentages
 from algorithms.nashconv import Measure
@@ -31,6 +31,7 @@ from algorithms.support import budget
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.files import require_writable
 from algorithms.support.progress import Advance
+from kuhn_bridge import notebook
 from kuhn_bridge.errors import PolicyError, short_repr
 from kuhn_bridge.rules import as_seed
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from algorithms.self_play.matches import Match
 
 _NETWORK_FILES = (".zip", ".onnx")
+# In a notebook
+ALL_ROWS, FIRST_ROWS = 16, 8  # information sets: all of a small policy, the first of a larger one
+QUICK_INFOSETS = 50_000  # up to which NashConv takes a moment
 _WRITERS = {".json": json_files.write, ".npz": npz_files.write}
 
 
@@ -368,6 +372,10 @@ class Policy:
     def __str__(self) -> str:
         return repr(self)
 
+    def _repr_html_(self) -> str:
+        """The policy in a notebook."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class TablePolicy(Policy):
@@ -410,6 +418,29 @@ class TablePolicy(Policy):
 
     def __str__(self) -> str:
         return self.game.table_text(self.table) or repr(self)
+
+    def _repr_html_(self) -> str:
+        """A bar per information set, of all or of the first, and NashConv where that is quick."""
+        infosets = sum(map(len, arrays_of(self.table)))
+        size = f"{infosets:,} information sets"
+        if infosets <= QUICK_INFOSETS and self.game.backend == "tree":
+            size = f"NashConv {self.nash_conv():.6g}, {size}"
+        most = ALL_ROWS if infosets <= ALL_ROWS else FIRST_ROWS
+        parts = [notebook.paragraph(size), notebook.strips(self._bars(most))]
+        if infosets > most:
+            parts.append(notebook.paragraph(f"and {infosets - most:,} more"))
+        return notebook.box(f"Policy of {self.game.name}", *parts)
+
+    def _bars(self, most: int) -> Iterator[tuple[str, list[notebook.Part]]]:
+        """The labels of the first information sets, with their actions and probabilities."""
+        game = self.game
+        rows = game.first_rows(self.table, most) if isinstance(game, ExactGame) else ()
+        for row in rows:
+            parts = []
+            for action, probability in zip(row.actions, row.probabilities, strict=True):
+                label = game.action_label(row.infoset, action, row.player)
+                parts.append(notebook.Part(label, probability, color=action))
+            yield game.infoset_label(row.infoset, row.player), parts
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -465,6 +496,11 @@ class NetworkPolicy(Policy):
 
     def __hash__(self) -> int:
         return hash((self.game.name, id(self.network)))
+
+    def _repr_html_(self) -> str:
+        """The name of the game and what plays it."""
+        about = f"{type(self.network).__name__} with {self.network.input_size} inputs"
+        return notebook.box(f"Policy of {self.game.name}", notebook.paragraph(about))
 
     def __reduce__(self) -> tuple[Callable[[Game], Policy], tuple[Game]]:
         return partial(Policy, network=self.network), (self.game,)

@@ -33,7 +33,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from algorithms.games import Game, as_game
 from algorithms.policies import Policy
 from algorithms.self_play.advantages import SeatRolloutBuffer
-from algorithms.self_play.curve import COLUMNS, Point, Recorder
+from algorithms.self_play.curve import COLUMNS, LearningCurve, Point, Recorder
 from algorithms.self_play.environments import last_step_of, observations_of, require_self_play
 from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.learner import SCHEDULED, Learner, NetworkMeasure
@@ -125,9 +125,9 @@ class SelfPlay(BaseCallback):
         self._carried: dict[str, Any] = {}  # the decisions with which the next buffer begins
 
     @property
-    def curve(self) -> list[Point]:
+    def curve(self) -> LearningCurve:
         """NashConv over steps, of the last policy and of the average."""
-        return self.recorder.points
+        return LearningCurve(self.recorder.points)
 
     @property
     def learner(self) -> Learner:
