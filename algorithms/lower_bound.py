@@ -409,7 +409,7 @@ def _play_mixture(policy: SeatPolicy, hands: SelfPlayVecEnv, decisions: int) -> 
     while len(ended) < steps or not any_ended:  # at least one hand has a return
         mask = hands.action_masks()
         if callable(policy):
-            own = policy(simulator.observations, mask)
+            own = simulator.probabilities_of(policy)
         else:
             own = policy[simulator.infosets]
         uniform = mask / mask.sum(axis=1, keepdims=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -231,7 +232,8 @@ def _report(result: dict[str, Any], out: Path) -> str:
         f"{result['steps_per_second']:,.0f} steps/s\nCPU seconds: training "
         f"{result['cpu_seconds']:.1f}, measuring {result['measuring_cpu_seconds']:.1f}"
     )
-    more = f"more: {command.as_called('python -m algorithms.nashconv')} {result['source']}"
+    source = shlex.quote(str(result["source"]))
+    more = f"more: {command.as_called('python -m algorithms.nashconv')} {source}"
     saved = f"{result['source']} ({result['holds']})"
     if "nash_conv_at_least_average" in result:
         last, average = (result[f"nash_conv_at_least_{which}"] for which in ("last", "average"))

@@ -289,7 +289,11 @@ def _as_function(game: Game, seat: int, opponent: Any) -> StatePolicy:
     """An opponent's policy on OpenSpiel's states."""
     if isinstance(opponent, Policy):
         _require_same_game(game, seat, opponent)
-        return by_observation(opponent) if game.fits_tree else opponent.probabilities
+        if game.fits_tree:
+            return by_observation(opponent)
+        of_seat: Any = opponent.seat_policy
+        played: StatePolicy = of_seat
+        return played
     if callable(opponent):
         function: StatePolicy = opponent
         return function
