@@ -74,7 +74,8 @@ def nearest_nash(table: Float64Array) -> Nearest:
 
     At alpha = 1/3 the free response is the table's own.
     """
-    low, high = nash(0), nash(LARGEST_ALPHA)
+    low = nash(0)
+    high = nash(LARGEST_ALPHA)
     projection = ((table - low) * (high - low)).sum() / ((high - low) ** 2).sum()
     share = min(max(float(projection), 0.0), 1.0)
     free = high.copy()

@@ -27,16 +27,18 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from algorithms.support.arrays import Float64Array, Int32Array
 from algorithms.tree import Tree
+from kuhn_bridge import notebook
 from kuhn_bridge.errors import PolicyError
 
 ROW_SUM_TOLERANCE = 1e-6  # allows for rows that were computed in float32
+SHOWN_LOSSES = 5  # in a notebook
 NO_LOSS = 1e-12  # chips per hand: rounding
 NO_COST = 1e-12  # of the largest return: actions whose values differ by less are equally good
 
@@ -63,7 +65,17 @@ class Loss(NamedTuple):
     lost: float
 
 
-@dataclass(frozen=True, eq=False)
+class InfosetLabels(Protocol):
+    """The texts of a game: a `Game` has them."""
+
+    def infoset_label(self, infoset: int) -> str:
+        """An information set in words."""
+
+    def action_label(self, infoset: int, action: int) -> str:
+        """An action at an information set in a word."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Measure:
     """Values of a policy and of best responses to it, in chips per hand.
 
@@ -72,12 +84,14 @@ class Measure:
     Attributes:
         values: value of the policy for each player.
         best_values: value of each player's best response to the other players.
+        labels: names of information sets and actions for `_repr_html_`, in a game with a tree.
     """
 
     values: tuple[float, ...]
     best_values: tuple[float, ...]
     compute_best_responses: Callable[[], Any] = field(repr=False)
     compute_losses: Callable[[], tuple[Loss, ...]] = field(repr=False)
+    labels: InfosetLabels | None = field(default=None, repr=False)
 
     @property
     def gains(self) -> tuple[float, ...]:
@@ -89,6 +103,9 @@ class Measure:
     def nash_conv(self) -> float:
         """The sum of all players' gains."""
         return sum(self.gains)
+
+    def __repr__(self) -> str:
+        return f"<Measure: NashConv {self.nash_conv:.6g}, gains {self.gains}>"
 
     @property
     def exploitability(self) -> float:
@@ -107,6 +124,41 @@ class Measure:
     def losses(self) -> tuple[Loss, ...]:
         """Where the policy loses chips to best responses, the largest loss first."""
         return self.compute_losses()
+
+    def _repr_html_(self) -> str:
+        """NashConv, what each player gains, and the largest losses, for a notebook."""
+        header = ("chips per hand", "value", "of a best response", "gain")
+        figures = zip(self.values, self.best_values, self.gains, strict=True)
+        rows = [
+            (f"player_{player}", f"{value:+.6f}", f"{best:+.6f}", f"{gain:.6f}")
+            for player, (value, best, gain) in enumerate(figures)
+        ]
+        players = len(self.values)
+        exploitability = f"exploitability {self.exploitability:.6g} (NashConv / {players} players)"
+        parts = [
+            notebook.table(header, rows, numbers=(1, 2, 3)),
+            notebook.paragraph(exploitability),
+        ]
+        if self.labels is not None:
+            parts.append(self._losses_html(self.labels))
+        return notebook.box(f"NashConv {self.nash_conv:.6g}", *parts)
+
+    def _losses_html(self, labels: InfosetLabels) -> str:
+        """A table of the largest losses."""
+        largest = [loss for loss in self.losses[:SHOWN_LOSSES] if loss.lost > 0]
+        if not largest:
+            return notebook.paragraph("no chips are lost to best responses")
+        header = ("where chips are lost", "reached", "plays", "best", "chips per hand")
+        rows = []
+        for loss in largest:
+            played = labels.action_label(loss.infoset, loss.played)
+            best = labels.action_label(loss.infoset, loss.best)
+            where = labels.infoset_label(loss.infoset)
+            plays = f"{played} {loss.probability:.2f}"
+            rows.append((where, f"{loss.reach:.4f}", plays, best, f"{loss.lost:.6f}"))
+        more = sum(loss.lost > 0 for loss in self.losses) - len(largest)
+        note = notebook.paragraph(f"and {more:,} more") if more else ""
+        return notebook.table(header, rows, numbers=(1, 4)) + note
 
 
 class Evaluation(NamedTuple):

@@ -32,7 +32,7 @@ from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_arrays, write_arrays
 from algorithms.support.progress import progress
-from kuhn_bridge.errors import BridgeError
+from kuhn_bridge.errors import BridgeError, short_repr
 from kuhn_bridge.rules import AGENTS
 
 LP = "lp"  # the variant that is the linear program
@@ -85,8 +85,15 @@ def solve(  # noqa: PLR0913  # options by name
         raise BridgeError(f"until must be a NashConv above 0; got {until}")
     if save not in SAVE:
         raise unknown("save", save, SAVE)
+    if not isinstance(variant, str):
+        raise UsageError(
+            f"variant={short_repr(variant)}: want a name such as {DEFAULT_VARIANT!r}; "
+            "the number of iterations is given by name, iterations=1000"
+        )
     if iterations is None:
         iterations = DEFAULT_ITERATIONS if until is None else MAX_ITERATIONS
+    if not isinstance(iterations, int | np.integer):
+        raise UsageError(f"iterations={short_repr(iterations)}: want a whole number")
     loaded = as_game(game)
     if variant == LP:
         return Policy(loaded, solve_zero_sum(loaded.tree).policy)
@@ -334,6 +341,10 @@ def _measured_lines(
     gains = ", ".join(f"{gain:.2e}" for gain in measure.gains)
     yield f"NashConv        {measure.nash_conv:.4e}  (gains {gains})"
     yield f"exploitability  {measure.exploitability:.4e}  (NashConv / {game.num_players} players)"
+    if game.pot is not None:
+        shares = f"NashConv {game.share_of_pot(measure.nash_conv)}"
+        shares += f", exploitability {game.share_of_pot(measure.exploitability)}"
+        yield f"in percent      {shares} of {game.pot:,} chips"
     if game.name == KUHN:
         near = nearest_nash(policy.table)
         yield f"distance        {near.distance:.4e} to the equilibrium of alpha {near.alpha:.4f}"

@@ -16,7 +16,8 @@ from typing import Any
 from kuhn_bridge.errors import ActionError, HistoryError, IllegalActionError, short_repr
 from kuhn_bridge.rules import DECISIONS, Action, Card, as_action, as_card, as_deal, betting, payoff
 
-PASS, BET = 0, 1
+PASS = 0
+BET = 1
 LETTERS = "pb"
 LONGEST = 3  # moves of a hand
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kuhn_bridge import rules
+from kuhn_bridge import notebook, rules
 from kuhn_bridge.errors import ActionError, IllegalActionError
 from kuhn_bridge.rules import AGENTS, BETTING, DEALS, DECISIONS, PLAYERS, Action, Card, Phase
 
@@ -119,6 +119,26 @@ class State:
     def describe(self) -> str:
         """The phase and the history, for error messages."""
         return f"in phase {self.phase.label} after [{', '.join(self.history)}]"
+
+    def _repr_html_(self) -> str:
+        """The cards, the pot, the betting and who is to act, for a notebook."""
+        names = [f"{agent}: {card.name}" for agent, card in zip(AGENTS, self.cards, strict=True)]
+        chips = [word for word in self.history if word in {"bet", "call"}]
+        if self.is_terminal:
+            returns = zip(AGENTS, self.returns, strict=True)
+            ahead = "result", ", ".join(f"{agent} {chips:+d}" for agent, chips in returns)
+        else:
+            row = BETTING[self.letters]
+            moves = [BETTING[row.after[action]].words[-1] for action in self.legal_actions]
+            ahead = "to act", f"{AGENTS[self.actor or 0]}: {' or '.join(moves)}"
+        about = {
+            "betting": ", ".join(self.history) or "none yet",
+            "pot": f"{len(PLAYERS) + len(chips)} chips",
+            ahead[0]: ahead[1],
+        }
+        return notebook.box(
+            "A hand of Kuhn poker", notebook.playing_cards(names), notebook.facts(about)
+        )
 
     def __reduce__(self) -> tuple[Any, tuple[tuple[Card, Card], str]]:
         return _same_state, (self.cards, self.letters)

@@ -25,9 +25,11 @@ def random_policies(settings: CheckSettings) -> Iterator[tuple[str, Policy]]:
     """The same policies every time: 300 of Kuhn, 5 of another game, fewer if large or quick."""
     game = settings.game
     if game.name == KUHN:
-        few, many = 12, 300
+        few = 12
+        many = 300
     else:
-        few, many = 1, 5
+        few = 1
+        many = 5
     is_large = game.tree.num_nodes > FEW_NODES
     for seed in range(few if settings.quick or is_large else many):
         yield f"random policy {seed}", Policy.random(game, seed)

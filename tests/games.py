@@ -14,8 +14,10 @@ from kuhn_bridge import Action
 from tests.shared_strings import SHARED
 
 LEGAL = kuhn().tree.legal
-KUHN, KUHN3 = "kuhn_poker", "kuhn_poker(players=3)"
-LEDUC, DICE = "leduc_poker", "liars_dice(numdice=1,dice_sides=4)"
+KUHN = "kuhn_poker"
+KUHN3 = "kuhn_poker(players=3)"
+LEDUC = "leduc_poker"
+DICE = "liars_dice(numdice=1,dice_sides=4)"
 
 # What moves cost against Kuhn's equilibrium of alpha = 1/6, in chips; all others cost nothing.
 COSTS = {

@@ -44,7 +44,8 @@ def mutants(source: str) -> Iterator[tuple[str, str]]:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         for name, new in list(changes(node)):
-            old, before = getattr(node, name), ast.unparse(node)
+            old = getattr(node, name)
+            before = ast.unparse(node)
             setattr(node, name, new)
             text = f"{getattr(node, 'lineno', 0)}: {before} -> {ast.unparse(node)}"
             yield text.replace("\n", " ")[:200], ast.unparse(tree)

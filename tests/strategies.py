@@ -27,5 +27,6 @@ def policies(draw: st.DrawFn) -> Policy:
     table = np.zeros((12, 3))
     for row, share in enumerate(shares):
         first, second = np.flatnonzero(kuhn().tree.legal[row])
-        table[row, first], table[row, second] = share, 1 - share
+        table[row, first] = share
+        table[row, second] = 1 - share
     return Policy("kuhn", table)

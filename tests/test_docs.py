@@ -102,7 +102,8 @@ def test_settings_are_as_documented():
 
 
 def test_docstrings_state_the_defaults():
-    solve, load = kuhn_bridge.solve.__doc__, kuhn_bridge.load_game.__doc__
+    solve = kuhn_bridge.solve.__doc__
+    load = kuhn_bridge.load_game.__doc__
     assert f"`{DEFAULT_VARIANT}` (the default)" in solve
     assert f"({DEFAULT_ITERATIONS:,} by default)" in solve
     assert all(f"`{name}`" in solve for name in NAMES)

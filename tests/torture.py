@@ -86,7 +86,8 @@ def model_files(count: int, draw: random.Random, folder: Path) -> Row:
     from tests.models import members, sound_zip, zipped
 
     def content() -> bytes:
-        name, parts = draw.choice(["data", "policy.pth"]), members(sound_zip())
+        name = draw.choice(["data", "policy.pth"])
+        parts = members(sound_zip())
         forged = zipped(parts | {name: damaged(parts[name], draw)})
         return damaged(sound_zip(), draw) if draw.random() < 0.3 else forged
 
@@ -120,7 +121,7 @@ COMMANDS = {
     "algorithms.rps": ["--rounds", "--opponent", "--seed", "--json"],
     "algorithms.train_ppo": [
         *("--game", "--net", "--env", "--recipe", "--init", "--save", "--seed", "--n-envs"),
-        *("--n-steps", "--step-size", "--kl", "--magnet-rate", "--width", "--epochs"),
+        *("--n-steps", "--exploration", "--kl", "--width", "--epochs"),
     ],
     "parity.check": ["--only", "--game", "--candidate", "--json"],
 }
@@ -232,9 +233,11 @@ def kills(count: int, draw: random.Random, folder: Path) -> Row:
     wanted = _policy(folder)
     while row.tried < count:
         out = Path(tempfile.mkdtemp(dir=folder))
-        options, code = TRAIN, None
+        options = TRAIN
+        code = None
         while code is None:
-            child, checkpoint = _started(out, *options), out / "model.ckpt"
+            child = _started(out, *options)
+            checkpoint = out / "model.ckpt"
             while code is None and not checkpoint.exists():
                 time.sleep(0.002)
                 code = _exit_code(child)
@@ -259,7 +262,8 @@ def flipped_bits(count: int, draw: random.Random, folder: Path) -> Row:
     """Every flipped bit of a checkpoint is refused."""
     from algorithms.self_play.training_run import read_checkpoint
 
-    row, path = Row("bits flipped in checkpoints"), folder / "model.ckpt"
+    row = Row("bits flipped in checkpoints")
+    path = folder / "model.ckpt"
     child = _started(folder, *TRAIN)
     while not path.exists():
         time.sleep(0.002)

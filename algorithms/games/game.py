@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -45,6 +46,7 @@ from algorithms.support.arrays import (
     IntpArray,
 )
 from algorithms.support.modules import import_modules, imported_modules
+from kuhn_bridge import notebook
 from kuhn_bridge.errors import GameError
 
 if TYPE_CHECKING:
@@ -273,6 +275,15 @@ class Game(ABC):
     rules_text: ClassVar[str] = ""  # for a person who plays in a terminal
 
     @property
+    def pot(self) -> int | None:
+        """The chips in the pot at the start of an endgame, which NashConv is compared with."""
+        return None
+
+    def share_of_pot(self, chips: float) -> str:
+        """Chips in percent of the pot, e.g. `0.18% of the pot`; empty in games without one."""
+        return "" if self.pot is None else f"{100 * chips / self.pot:.3g}% of the pot"
+
+    @property
     def wrong_policy_file(self) -> str:
         """Why the table in a file cannot be one of this game."""
         return f"{self.name} is too large for a tree; want model.zip, policy.onnx"
@@ -316,11 +327,19 @@ class Game(ABC):
         legal[:, 0] |= ~legal.any(axis=1)
         return ExampleInputs(observations, legal, every=False)
 
+    def first_state(self, draws: Random) -> PyspielState:
+        """The OpenSpiel state with which an episode begins: the initial one, or one after the deal.
+
+        The deal is drawn here where OpenSpiel takes long to list all deals.
+        """
+        del draws
+        return self.pyspiel_game.new_initial_state()
+
     def example_observation(self, size: int) -> Float32Array:
         """What a network of input `size` sees at one decision: float32 `(1, size)`."""
         if self.pyspiel_game is None or not self.observation_size:
             raise GameError(f"{self.name} has no information state tensor, which networks need")
-        state = self.pyspiel_game.new_initial_state()
+        state = self.first_state(Random(0))
         while state.current_player() < 0:
             state.apply_action(state.legal_actions()[0])
         player = state.current_player()
@@ -386,6 +405,17 @@ class Game(ABC):
 
         import_modules(imports)
         return load_game(name)
+
+    def _repr_html_(self) -> str:
+        """The name and what is known without a tree, for a notebook."""
+        about = {"players": str(self.num_players), "actions": f"{self.num_actions} action IDs"}
+        size = self.size
+        if size.infosets is not None:
+            about["information sets"] = f"{size.infosets:,}"
+        exact = isinstance(self, ExactGame)
+        measure = "exact, without a tree" if exact else "a lower bound from trained best responses"
+        about["NashConv"] = measure
+        return notebook.box(self.name, notebook.facts(about))
 
     def __repr__(self) -> str:
         return f"<Game {self.name}>"

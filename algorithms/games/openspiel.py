@@ -24,6 +24,7 @@ from kuhn_bridge.errors import BridgeError, GameError, short_repr
 
 MAX_NODES = 10_000_000
 MAX_BYTES = 4 * 2**30  # that a tree and a solver may take, by the estimate of `_bytes_of`
+QUICK_NODES = 50_000  # estimated; such a tree is built within a second
 LONGEST_NAME = 100_000  # characters: `handReaches` are thousands of numbers
 DEEPEST_NAME = 50  # brackets; OpenSpiel's parser overflows the stack on deeply nested names
 _REPORT_EVERY = 10_000
@@ -61,6 +62,11 @@ class OpenSpielGame(TreeGame):
         if self._cached:
             keep_tree(self.pyspiel_game, tree)
         return tree
+
+    @property
+    def tree_is_quick(self) -> bool:
+        """Whether the tree has been built, or an estimate says that it is small."""
+        return "tree" in vars(self) or estimated_nodes(self.pyspiel_game) <= QUICK_NODES
 
     def _observations(self) -> Float32Array:
         if not self.observation_size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -32,6 +33,7 @@ from algorithms.nashconv import ROW_SUM_TOLERANCE, InfosetValues, Measure, infos
 from algorithms.support.arrays import Float32Array, Float64Array, IntpArray
 from algorithms.support.errors import UsageError
 from algorithms.tree import Tree
+from kuhn_bridge import notebook
 from kuhn_bridge.errors import GameError, PolicyError, short_repr
 
 LARGE_TREE = 100_000  # nodes
@@ -158,7 +160,7 @@ class TreeGame(ExactGame):
 
     def measure(self, table: Table) -> Measure:
         """Exact values, gains, best responses and losses of a table `(I, A)`."""
-        return evaluate_policy(self.tree, one_table(table))
+        return replace(evaluate_policy(self.tree, one_table(table)), labels=self)
 
     def make_solver(
         self, variant: str | Variant = solvers.DEFAULT_VARIANT, **options: Any
@@ -313,6 +315,28 @@ class TreeGame(ExactGame):
     def from_openspiel_ids(self, rows: list[dict[int, float]]) -> list[dict[int, float]]:
         """OpenSpiel's probabilities at all information sets by the action IDs of this game."""
         return rows
+
+    @property
+    def tree_is_quick(self) -> bool:
+        """Whether the tree has been built, or takes no longer than a moment."""
+        return True
+
+    def _repr_html_(self) -> str:
+        """The size and an example, for a notebook; the tree is built only if that is quick."""
+        about = {"players": str(self.num_players), "actions": f"{self.num_actions} action IDs"}
+        if not self.tree_is_quick:
+            about["tree"] = "built when it is first needed"
+            return notebook.box(self.name, notebook.facts(about))
+        tree = self.tree
+        about["nodes"] = f"{tree.num_nodes:,}"
+        counts = np.bincount(tree.owner, minlength=self.num_players).tolist()
+        sets = " + ".join(f"{count:,}" for count in counts)
+        about["information sets"] = f"{len(tree.keys):,} ({sets})"
+        about["payoffs"] = "zero-sum" if self.size.constant_sum else "not zero-sum"
+        legal = np.flatnonzero(tree.legal[0]).tolist()
+        moves = ", ".join(self.action_label(0, action) for action in legal)
+        about["for example"] = f"{self.infoset_label(0)}: {moves}"
+        return notebook.box(self.name, notebook.facts(about))
 
     def __repr__(self) -> str:
         size = self.size_label.replace(":", ",", 1) if "tree" in vars(self) else self.name

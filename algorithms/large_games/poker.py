@@ -142,12 +142,12 @@ class Dealer:
 
     def __init__(self, game: PyspielGame) -> None:
         self._game = game
-        self._by_pairs = bool(game.get_parameters()["handReaches"])
+        self.by_pairs = bool(game.get_parameters()["handReaches"])
 
     def state(self, hands: Sequence[Hand], actions: Sequence[int] = ()) -> PyspielState:
         """The state after a deal, and after public actions."""
         state = self._game.new_initial_state()
-        if self._by_pairs:
+        if self.by_pairs:
             state.apply_action(pair_action(hands))
         else:
             for hand in hands:
@@ -522,6 +522,7 @@ class PokerEndgame(PrivateHandsGame):
         weight = hand_weights(game, cards, boards[0].hands)
         self.cards = cards
         self.boards = boards
+        self._dealer = Dealer(game)
         self.nodes = betting.nodes
         self.card_names = card_names(game)
         self.card_probability = 1 / (cards.suits * cards.ranks - len(cards.board) - 2 * cards.hole)
@@ -535,6 +536,23 @@ class PokerEndgame(PrivateHandsGame):
             observation_size=game.information_state_tensor_size(),
             pyspiel_game=game,
         )
+
+    def first_state(self, draws: random.Random) -> PyspielState:
+        """A state after the deal if there are `handReaches`, else the initial one."""
+        if not self._dealer.by_pairs:
+            return super().first_state(draws)
+        while True:
+            own, other = (
+                draws.choices(self.boards[0].hands, cum_weights=self._running_weights[player])[0]
+                for player in range(2)
+            )
+            if not set(own) & set(other):
+                return self._dealer.state((own, other))
+
+    @cached_property
+    def _running_weights(self) -> list[list[float]]:
+        """Running sums of the weights of each player's hands."""
+        return [np.cumsum(weight).tolist() for weight in self.public_tree.weight]
 
     @property
     def pot(self) -> int:

@@ -16,9 +16,16 @@ from algorithms.large_games.large_game import LargeExactGame, invalid_row, large
 from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.nashconv import Measure
 from algorithms.public_tree import CHANCE, PublicTree, infosets_of_nodes, num_infosets
-from algorithms.support.arrays import BoolArray, Float64Array, Int16Array, Int32Array, Int64Array
+from algorithms.support.arrays import (
+    BoolArray,
+    Float64Array,
+    Int16Array,
+    Int32Array,
+    Int64Array,
+)
 
 BATCH = 2**16  # information sets whose rows are filled in at a time
+SMALL = 100_000  # information sets, of a game that is measured in milliseconds
 
 
 class PrivateHandsGame(LargeExactGame):
@@ -104,11 +111,6 @@ class PrivateHandsGame(LargeExactGame):
         empty = np.empty(0)
         walk, best = self._walk(tables, (empty, empty))
 
-        def losses() -> tuple[Float64Array, ...]:
-            lost = np.empty(self.num_infosets[0]), np.empty(self.num_infosets[1])
-            self._walk(tables, lost)
-            return lost
-
         def reach(player: int, infoset: int) -> float:
             node, hand = self.node_and_hand(player, infoset)
             return self.reach_of(tables, node, hand)
@@ -117,40 +119,14 @@ class PrivateHandsGame(LargeExactGame):
             (walk.value, -walk.value),
             (walk.best_value_0, walk.best_value_1),
             lambda: best,
-            lambda: largest_losses(tables, best, losses(), reach),
+            lambda: largest_losses(tables, best, self.losses(tables), reach),
         )
 
-    def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
-        """Each information set's reach probability by its owner's own actions: `(I_p,)` each."""
-        tree = self.public_tree
-        found = np.ones(self.num_infosets[0]), np.ones(self.num_infosets[1])
-        # By depth: the players' reach at the last node of that depth, `(n_b,)` by hand. Nodes come
-        # depth first, so those before a node on its path are there.
-        path: list[tuple[Float64Array, Float64Array]] = [(np.ones(0), np.ones(0))]
-        path *= int(tree.depth.max()) + 1
-        for node, edge in enumerate(tree.parent_edge.tolist()):
-            depth = int(tree.depth[node])
-            if edge < 0:
-                hands = int(tree.num_hands[tree.board[node]])
-                reach = [np.ones(hands), np.ones(hands)]
-            else:
-                origin = self._node_of_edge(edge)
-                reach = list(path[depth - 1])
-                mover = int(tree.player[origin])
-                if mover == CHANCE:
-                    board = tree.board[node]
-                    old = tree.old_hand[board, : tree.num_hands[board]]
-                    reach = [reach[0][old], reach[1][old]]
-                else:
-                    first = int(tree.first_infoset[origin])
-                    rows = slice(first, first + len(reach[mover]))
-                    reach[mover] = reach[mover] * tables[mover][rows, tree.action[edge]]
-            path[depth] = reach[0], reach[1]
-            player = int(tree.player[node])
-            if player != CHANCE:
-                first = int(tree.first_infoset[node])
-                found[player][first : first + len(reach[player])] = reach[player]
-        return found
+    def losses(self, tables: Tables) -> tuple[Float64Array, Float64Array]:
+        """The loss at each information set of each player, `(I_p,)`."""
+        lost = np.empty(self.num_infosets[0]), np.empty(self.num_infosets[1])
+        self._walk(tables, lost)
+        return lost
 
     def _walk(
         self, tables: Tables, losses: tuple[Float64Array, Float64Array]
@@ -163,6 +139,17 @@ class PrivateHandsGame(LargeExactGame):
             player = int(self.public_tree.player[walk.invalid_node])
             raise invalid_row(tables, player, walk.invalid_infoset)
         return walk, best
+
+    def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
+        """Each information set's reach probability by its owner's own actions: `(I_p,)` each."""
+        reach = np.empty(self.num_infosets[0]), np.empty(self.num_infosets[1])
+        compiled_tree.write_own_reach(self.public_tree, (tables[0], tables[1]), reach)
+        return reach
+
+    @property
+    def curve_points(self) -> int:
+        """Many points where a measure takes milliseconds."""
+        return 50 if sum(self.num_infosets) <= SMALL else super().curve_points
 
     def reaches(self, tables: Tables, node: int) -> tuple[Float64Array, Float64Array]:
         """Both players' reach probabilities by hand at a node: `(n_b,)` each.

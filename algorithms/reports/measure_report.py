@@ -108,6 +108,7 @@ def to_json(report: MeasureReport) -> dict[str, Any]:
         "values": measure.values,
         "best_response_values": measure.best_values,
         "uniform_nash_conv": report.uniform_nash_conv,
+        **({} if game.pot is None else {"pot": game.pot}),
         "verdict": verdict(measure.nash_conv, report.uniform_nash_conv),
         "losses": [_loss_as_json(game, loss) for loss in measure.losses],
     }
@@ -225,6 +226,10 @@ def _lines(report: MeasureReport, max_losses: int) -> Iterator[str]:
         yield from _kuhn_lines(report, report.nearest)
     players = game.num_players
     yield f"exploitability       {measure.exploitability:.6g} (NashConv / {players} players)"
+    if game.pot is not None:
+        shares = f"NashConv {game.share_of_pot(measure.nash_conv)}"
+        shares += f", exploitability {game.share_of_pot(measure.exploitability)}"
+        yield f"in percent           {shares} of {game.pot:,} chips"
     if report.by_openspiel:
         yield from _openspiel_lines(report, report.by_openspiel)
     if measure.losses and max_losses:

@@ -11,17 +11,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.compiled.cfr_exact import ExactSolver
-from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import Game
 from algorithms.support import files
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
+from kuhn_bridge import notebook
 
 COLUMNS = ("steps", "seconds", "nash_conv", "nash_conv_average")  # columns of a curve's file
 BOUND = "nash_conv_at_least"  # instead of nash_conv where a curve has lower bounds
-CFR_ITERATIONS = (100, 1000)
-MAX_VISITS = 100_000_000  # of nodes that CFR may make for a picture
 MAX_BYTES = 2**24  # of a file; a curve takes a thousandth of that
 MAX_LINES = 10  # in a picture, which has ten distinct colours
 
@@ -36,6 +33,19 @@ class Point(NamedTuple):
 
 
 Curve: TypeAlias = Sequence[Point]
+
+
+class LearningCurve(list[Point]):
+    """The points of a learning curve, which a notebook shows as a picture."""
+
+    def _repr_html_(self) -> str:
+        """NashConv over steps, of the last policy and of the average."""
+        series = {
+            "last policy": [(point.steps, point.last) for point in self],
+            "average policy": [(point.steps, point.average) for point in self],
+        }
+        picture = notebook.line_chart(series, x_label="decisions", y_label="NashConv")
+        return notebook.box("NashConv, chips per hand", picture)
 
 
 class Recorder:
@@ -145,23 +155,44 @@ def from_csv(path: Path) -> list[Point]:
 
 
 def draw(curves: Mapping[str, Curve], path: str | Path, game: Game) -> None:
-    """Draw curves by name, beside uniform play and CFR in their game."""
+    """Draw curves by name, beside uniform play in their game."""
     with _picture(path) as axes:
         for number, (name, curve) in enumerate(curves.items()):
-            points = [point for point in curve if point.steps or len(curves) == 1]  # no log of 0
+            points = list(curve)
+            if len(curves) > 1:  # the axis is logarithmic
+                points = [point for point in curve if point.steps]
             steps = [point.steps for point in points]
-            for which, width, alpha in (("average", 2.2, 1.0), ("last", 0.9, 0.6)):
-                style = {"linewidth": width, "alpha": alpha, "label": f"{name}: {which} policy"}
-                values = [getattr(point, which) for point in points]
-                axes.plot(steps, values, color=f"C{number}", **style)
-        for name, level in _levels(game).items():
-            axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
-            at, places = (1.01, level), ("axes fraction", "data")
-            axes.annotate(name, at, xycoords=places, va="center", color="0.35")
-        scale = "log" if len(curves) > 1 else "linear"
-        axes.set(xscale=scale, ylabel="NashConv (chips per hand)")
+            color = f"C{number}"
+            average = [point.average for point in points]
+            axes.plot(steps, average, color=color, linewidth=2.2, label=f"{name}: average policy")
+            last = [point.last for point in points]
+            axes.plot(
+                steps, last, color=color, linewidth=0.9, alpha=0.6, label=f"{name}: last policy"
+            )
+        uniform = game.measure(game.uniform()).nash_conv
+        if uniform > 0:  # the axis is logarithmic
+            _draw_level(axes, _uniform_label(game, uniform), uniform)
+        axes.set(
+            xscale="log" if len(curves) > 1 else "linear",
+            ylabel="NashConv (chips per hand)",
+        )
         axes.set_title("How far from equilibrium: what best responses still gain")
         axes.legend(loc="lower left", framealpha=0.9, edgecolor="none")
+
+
+def _uniform_label(game: Game, nash_conv: float) -> str:
+    """Uniform play and its NashConv, as a fraction where that is known."""
+    known = game.closed_form
+    number = str(known.uniform_nash_conv) if known else f"{nash_conv:.3f}"
+    return f"uniform\n{number}"
+
+
+def _draw_level(axes: Any, name: str, level: float) -> None:
+    """Draw a dashed line, with its name to the right of the picture."""
+    axes.axhline(level, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.annotate(
+        name, (1.01, level), xycoords=("axes fraction", "data"), va="center", color="0.35"
+    )
 
 
 @contextmanager
@@ -179,20 +210,6 @@ def _picture(path: str | Path) -> Iterator[Any]:
     axes.spines[["top", "right"]].set_visible(False)
     with files.replacing(path) as temporary:
         figure.savefig(temporary, dpi=150)
-
-
-def _levels(game: Game) -> dict[str, float]:
-    """NashConv of uniform play, and of CFR unless that would take long, by name."""
-    uniform = game.measure(game.uniform_table()).nash_conv
-    known = game.closed_form.uniform_nash_conv if game.closed_form else f"{uniform:.3f}"
-    levels, done = {f"uniform\n{known}": uniform}, 0
-    solver = ExactSolver(game.tree) if game.fits_tree else None
-    for iterations in CFR_ITERATIONS:
-        if solver and iterations * game.tree.num_nodes <= MAX_VISITS:
-            solver.run(iterations - done)
-            done, value = iterations, nash_conv(game.tree, solver.average_policy())
-            levels[f"CFR\n{iterations:,} iterations"] = value
-    return {name: level for name, level in levels.items() if level > 0}  # no log of 0
 
 
 class Interval(NamedTuple):
@@ -221,18 +238,27 @@ def interval(
     data = np.asarray(values, float)
     if len(data) == 1:
         return Interval(data[0], data[0])
-    options = {"method": "percentile", "rng": np.random.default_rng(0)}  # repeatable
-    found = bootstrap((data,), statistic, n_resamples=resamples, **options)
+    found = bootstrap(
+        (data,),
+        statistic,
+        n_resamples=resamples,
+        method="percentile",
+        rng=np.random.default_rng(0),  # so that it is repeatable
+    )
     return Interval(*found.confidence_interval)
 
 
 def band(curves: Sequence[Curve]) -> tuple[Float64Array, Float64Array, Interval]:
     """Steps, and the interquartile mean of several curves' better policies, with its interval."""
     steps = np.unique([point.steps for curve in curves for point in curve]).astype(float)
-    steps = steps[steps <= min(curve[-1].steps for curve in curves)]
-    better = [[min(point.last, point.average) for point in curve] for curve in curves]
-    places = [[point.steps for point in curve] for curve in curves]
-    values = np.stack([np.interp(steps, *pair) for pair in zip(places, better, strict=True)])
+    shortest = min(curve[-1].steps for curve in curves)
+    steps = steps[steps <= shortest]
+    interpolated = []
+    for curve in curves:
+        own_steps = [point.steps for point in curve]
+        better = [min(point.last, point.average) for point in curve]
+        interpolated.append(np.interp(steps, own_steps, better))
+    values = np.stack(interpolated)  # (curves, steps)
     return steps, iqm(values), interval(values, resamples=999)
 
 
@@ -243,7 +269,8 @@ def draw_bands(groups: Mapping[str, Sequence[Curve]], path: str | Path) -> None:
     with _picture(path) as axes:
         for number, (name, curves) in enumerate(list(groups.items())[:MAX_LINES]):
             steps, middle, around = band(curves)
-            label = f"{name}, {len(curves)} seed{'s' * (len(curves) > 1)}"
+            seeds = "1 seed" if len(curves) == 1 else f"{len(curves)} seeds"
+            label = f"{name}, {seeds}"
             axes.plot(steps, middle, color=f"C{number}", linewidth=2, label=label)
             axes.fill_between(steps, *around, color=f"C{number}", alpha=0.2, linewidth=0)
         axes.set(ylabel="NashConv of the better policy, last or average")

@@ -10,6 +10,7 @@ import numpy as np
 
 from algorithms.compiled.simulator import running_sums
 from algorithms.games import Game
+from algorithms.policies.openspiel_policies import StateFunction
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
 from algorithms.tree import CHANCE, TERMINAL
 from kuhn_bridge.errors import GameError, IllegalActionError
@@ -31,7 +32,9 @@ class StateSimulator:
     def __init__(
         self, game: Game, hands: int, *, seed: int = 0, opponents: Opponents | None = None
     ) -> None:
-        self._new_state, self._observer = origin(game).new_initial_state, Observer(game)
+        self._new_state = origin(game).new_initial_state
+        self._first_state = game.first_state
+        self._observer = Observer(game)
         self._opponents, self._random = dict(opponents or {}), random.Random(seed)
         self.seats, self.acted = np.zeros((2, hands), np.int8)
         self.returns = np.zeros((hands, game.num_players), np.float32)
@@ -64,6 +67,12 @@ class StateSimulator:
         self.seats = np.array(seats, np.int8)
         self._observe_and_play_opponents()
 
+    def probabilities_of(self, policy: StatePolicy) -> Float64Array:
+        """What a policy would play in each hand now: `(n, A)`."""
+        return probabilities_of(
+            policy, states=self._states, observations=self.observations, legal=self.masks
+        )
+
     def get_state(self) -> dict[str, Any]:
         """Everything that the next step depends on, besides the opponents."""
         histories = [state.history() for state in self._states]
@@ -81,7 +90,7 @@ class StateSimulator:
 
     def _new_hand(self) -> tuple[Any, int]:
         """A dealt state, and the player to act."""
-        state = self._new_state()
+        state = self._first_state(self._random)
         return state, self._play_chance(state)
 
     def _play_chance(self, state: Any) -> int:
@@ -109,9 +118,14 @@ class StateSimulator:
             turns = {s: [i for i in waiting if self.seats[i] == s] for s in self._opponents}
             for seat, hands in turns.items():
                 if hands:
-                    observed = self.observations[hands], self.masks[hands]
+                    probabilities = probabilities_of(
+                        self._opponents[seat],
+                        states=[self._states[i] for i in hands],
+                        observations=self.observations[hands],
+                        legal=self.masks[hands],
+                    )
                     numbers = np.array([self._random.random() for _ in hands])
-                    actions = draw_actions(self._opponents[seat], *observed, numbers)
+                    actions = draw_actions(probabilities, self.masks[hands], numbers)
                     for i, action in zip(hands, actions, strict=True):
                         self.seats[i] = self._apply(i, action)
             # Only the result of the hand in which the caller acted counts, not of a later hand.
@@ -121,11 +135,18 @@ class StateSimulator:
             self.observations[waiting], self.masks[waiting] = observations, masks
 
 
-def draw_actions(
-    policy: StatePolicy, observations: Float32Array, masks: BoolArray, numbers: Float64Array
-) -> list[int]:
-    """The actions that numbers in [0, 1) `(n,)` draw from a policy."""
-    sums = running_sums(np.asarray(policy(observations, masks), np.float64) * masks)
+def probabilities_of(
+    policy: StatePolicy, *, states: Sequence[Any], observations: Float32Array, legal: BoolArray
+) -> Float64Array:
+    """A policy's probabilities `(n, A)` in n states, with what the players to act see there."""
+    if isinstance(policy, StateFunction):
+        return policy.of_states(states, legal)
+    return np.asarray(policy(observations, legal), np.float64)
+
+
+def draw_actions(probabilities: Float64Array, legal: BoolArray, numbers: Float64Array) -> list[int]:
+    """The actions that numbers in [0, 1) `(n,)` draw by probabilities `(n, A)`."""
+    sums = running_sums(probabilities * legal)
     actions: list[int] = (sums <= numbers[:, None]).sum(axis=1).tolist()
     return actions
 
@@ -157,7 +178,7 @@ def _require_recall(game: Game) -> None:
     for _ in range(RECALL_HANDS):
         if time.process_time() > deadline:
             return
-        state = game.origin.new_initial_state()
+        state = game.first_state(rng)
         played: list[tuple[int, ...]] = [()] * game.num_players
         while not state.is_terminal() and count < RECALL_DECISIONS:
             action, player = rng.choice(state.legal_actions()), state.current_player()
@@ -215,7 +236,8 @@ def _tensor_writer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]
         copied[:] = state.information_state_tensor(player)
 
     single = {"public_info": True, "private_info": PrivateInfoType.SINGLE_PLAYER}
-    draws, state = random.Random(0), game.origin.new_initial_state()
+    draws = random.Random(0)
+    state = game.first_state(draws)
     try:
         kind = IIGObservationType(perfect_recall=True, **single)
         observation = make_observation(game.origin, kind)

@@ -13,7 +13,9 @@ from typing import Any, NoReturn
 from algorithms.support.modules import import_modules
 from kuhn_bridge.errors import BridgeError
 
-EXIT_OK, EXIT_FAILED, EXIT_ERROR = 0, 1, 2
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # Ctrl-C, by the convention of shells
 SCRIPT = "kuhn-bridge"  # the script that has all commands
 MAX_ERROR_CHARS = 1_000  # a file from a stranger may contain a name of a megabyte

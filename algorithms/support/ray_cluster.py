@@ -85,7 +85,8 @@ def require_nodes(storage: str) -> None:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    task, answers = ray.remote(num_cpus=0, max_retries=0)(sees_storage), {}
+    task = ray.remote(num_cpus=0, max_retries=0)(sees_storage)
+    answers = {}
     for node in ray.nodes():
         if node["Alive"]:
             here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)

@@ -170,7 +170,8 @@ def _seed_range(text: str, first: str, last: str) -> range:
 
 def split_values(text: str) -> list[str]:
     """Split at commas, except inside brackets: names of games contain commas."""
-    parts, depth = [""], 0
+    parts = [""]
+    depth = 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
         if letter == "," and depth == 0:

@@ -231,7 +231,8 @@ def _untried(position: int, cells: int) -> int:
 def _sequence_reach(children: Int32Array, policy: Float64Array) -> Float64Array:
     """The probability of each sequence by its owner's choices."""
     nodes, cells, _ = children.shape
-    before, reach = np.ones(nodes), np.ones(1 + nodes * cells)
+    before = np.ones(nodes)
+    reach = np.ones(1 + nodes * cells)
     for node in range(nodes):
         for cell in range(cells):
             probability = before[node] * policy[node, cell]

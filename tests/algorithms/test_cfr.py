@@ -54,7 +54,8 @@ CASES = [
 @pytest.mark.parametrize(("variant", "make", "name", "compared"), CASES)
 def test_every_iterate_is_openspiels(variant, make, name, compared):
     flat = tree(name)
-    ours, theirs = ExactSolver(flat, VARIANTS[variant]), make(game(name))
+    ours = ExactSolver(flat, VARIANTS[variant])
+    theirs = make(game(name))
     for iteration in range(1, max(compared) + 1):
         theirs.evaluate_and_update_policy()
         if iteration in compared:
@@ -167,7 +168,8 @@ class SlowPredictive:
             for deal in DEALS:
                 self._value(State.new(*deal), seat, 1 / 6, 1.0)
             for key, own in self.own.items():
-                x, loss = self.x[key], self.loss[key]
+                x = self.x[key]
+                loss = self.loss[key]
                 mean = sum(loss[a] * x[a] for a in x)
                 for a in x:
                     self.total[key][a] += t**self.gamma * own * x[a]
@@ -180,7 +182,8 @@ class SlowPredictive:
         if state.is_terminal:
             return state.returns[seat]
         key = information_state(state.cards[state.actor], state.letters)
-        row, mine = self.x[key], state.actor == seat
+        row = self.x[key]
+        mine = state.actor == seat
         value = 0.0
         for action, share in row.items():
             reach = (others, own * share) if mine else (others * share, own)

@@ -64,7 +64,8 @@ def test_a_seed_is_a_match(capsys):
 
 
 def test_the_likeliest_actions_are_played(capsys):
-    tree, policy = kuhn_tree(), Policy.random("kuhn", 2)
+    tree = kuhn_tree()
+    policy = Policy.random("kuhn", 2)
     for options, mine in ("", policy), ("--deterministic", policy.greedy()):
         joint = joint_policy(tree, [mine.table, tree.uniform()])
         wanted = evaluate_policy(tree, joint).values[0]

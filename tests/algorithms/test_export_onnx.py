@@ -122,13 +122,15 @@ def test_any_torch_module_can_be_exported(tmp_path, scale):
 
 
 def test_a_model_of_a_game_without_a_tree_can_be_exported(tmp_path):
-    path, out = tmp_path / "model.zip", tmp_path / "policy.onnx"
+    path = tmp_path / "model.zip"
+    out = tmp_path / "policy.onnx"
     save_model(path, spaces=Spaces(110, 9), game="phantom_ttt")
     assert export_onnx.main([str(path), "--out", str(out)]) == 0
     proto = onnx.load(out)
     properties = {entry.key: entry.value for entry in proto.metadata_props}
     assert set(properties) == {"name", "version", "game"}
-    first, second = load_model(path)[0], load_model(out)[0]
+    first = load_model(path)[0]
+    second = load_model(out)[0]
     inputs = np.random.default_rng(1).random((50, 110), np.float32)
     legal = np.ones((50, 9), np.bool_)
     difference = first.probabilities(inputs, legal) - second.probabilities(inputs, legal)
@@ -139,7 +141,8 @@ def test_a_model_of_a_game_without_a_tree_can_be_exported(tmp_path):
 
 
 def test_an_exported_model_of_a_native_game_is_measured_like_the_model(tmp_path, capsys):
-    path, out = tmp_path / "model.zip", tmp_path / "policy.onnx"
+    path = tmp_path / "model.zip"
+    out = tmp_path / "policy.onnx"
     game = load_game("dark_hex(num_rows=2,num_cols=4)")
     save_model(path, spaces=Spaces(game.observation_size + 2, 8), game=game.name)
     assert export_onnx.main([str(path), "--out", str(out)]) == 0
@@ -187,7 +190,8 @@ def test_a_file_that_disagrees_with_torch_is_not_written(model, tmp_path, monkey
 
 
 def test_a_model_of_another_game_is_exported_with_its_sizes(tmp_path, capsys):
-    path, out = tmp_path / "model.zip", tmp_path / "policy.onnx"
+    path = tmp_path / "model.zip"
+    out = tmp_path / "policy.onnx"
     save_model(path, spaces=Spaces(30), game="leduc_poker")
     assert export_onnx.main([str(path), "--out", str(out)]) == 0
     assert "<Game leduc_poker, " in capsys.readouterr().out

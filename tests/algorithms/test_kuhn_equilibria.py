@@ -84,7 +84,8 @@ def test_fractions_agree_with_the_arrays(alpha, name, share):
     first, second = exact_nash(alpha)[name]
     spoiled = exact_nash(alpha) | {name: {first: share, second: 1 - share}}
     measure = evaluate_policy(TREE, from_exact(spoiled))
-    gains, value = exact_gains(spoiled), exact_value((spoiled, spoiled))
+    gains = exact_gains(spoiled)
+    value = exact_value((spoiled, spoiled))
     assert measure.gains == pytest.approx([float(gain) for gain in gains], abs=1e-12)
     assert measure.values[0] == pytest.approx(float(value), abs=1e-12)
 

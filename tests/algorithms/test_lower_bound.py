@@ -36,7 +36,8 @@ REPEATS = 400
 
 def exact_gain(target, seat, response):
     """What a response gains, by the tree."""
-    tree, players = target.game.tree, target.game.num_players
+    tree = target.game.tree
+    players = target.game.num_players
     tables = [response if player == seat else target.policy for player in range(players)]
     before, after = (
         expected_values(tree, t)[seat] for t in (target.policy, joint_policy(tree, tables))
@@ -56,7 +57,8 @@ def candidates(target, seat):
 
 def weakened(target, seat, response):
     """The mixture of a response with the policy itself that gains 0.05."""
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(40):
         share = (low + high) / 2
         mixture = share * response + (1 - share) * target.policy
@@ -74,7 +76,8 @@ def without_tree(game):
 )
 def test_the_tree_and_the_states_play_the_same_hands(name):
     game = load_game(name)
-    table, streams = game.tree.random(3), hand_streams(5, 500)
+    table = game.tree.random(3)
+    streams = hand_streams(5, 500)
     infosets = {observed.tobytes(): i for i, observed in enumerate(game.network_inputs())}
 
     def policy(observations, masks):
@@ -99,7 +102,8 @@ def coverage(bound_of):
     """How often the interval of a bound contains what its responses gain exactly, on Kuhn."""
     game = load_game("kuhn")
     target = Target(game, game.tree.uniform())
-    responses, covered = [candidates(target, seat) for seat in range(2)], 0
+    responses = [candidates(target, seat) for seat in range(2)]
+    covered = 0
     for seed in range(REPEATS):
         chosen = [bound_of(target, seat, responses[seat], seed) for seat in range(2)]
         seats = tuple(SeatBound(seat, gain, 1, 0.0) for seat, gain in enumerate(chosen))
@@ -140,7 +144,9 @@ def test_uniform_play_in_kuhn_is_found_out():
 
 
 def test_nothing_is_found_against_an_equilibrium_on_one_thread_and_nothing_is_below_0():
-    game, before, seen = load_game("kuhn"), torch.get_num_threads(), set()
+    game = load_game("kuhn")
+    before = torch.get_num_threads()
+    seen = set()
     torch.set_num_threads(2)
     try:
         options = {"progress": lambda done, note: seen.add(torch.get_num_threads())}
@@ -153,7 +159,8 @@ def test_nothing_is_found_against_an_equilibrium_on_one_thread_and_nothing_is_be
 
 
 def test_a_bound_on_states_needs_no_tree():
-    game, reported = without_tree(load_game("kuhn_poker")), []
+    game = without_tree(load_game("kuhn_poker"))
+    reported = []
     options = {"hands": 5_000, "progress": lambda *report: reported.append(report)}
     policy = uniform_network(game).probabilities
     bound = lower_bound(game, policy, decisions=50_000, **options)
@@ -168,7 +175,8 @@ def test_a_bound_on_states_needs_no_tree():
 
 @pytest.mark.slow
 def test_ray_finds_the_same_as_one_run_after_another():
-    game, reported = load_game("kuhn"), []
+    game = load_game("kuhn")
+    reported = []
     options = {"decisions": 2_000, "hands": 1_000, "seeds": (3, 4)}
     alone = lower_bound(game, game.tree.uniform(), **options)
     options |= {"cpus": 2, "progress": lambda *report: reported.append(report)}

@@ -79,7 +79,8 @@ def test_external_sampling_counts_every_player_once(name):
 
     Regrets are so large that the run does not change the policy.
     """
-    flat, iterations = tree(name), 50_000
+    flat = tree(name)
+    iterations = 50_000
     solver = SamplingSolver(flat, "es-mccfr")
     solver._regret[:] = 1e12 * (1 + flat.choice_action)
     policy = solver.current_policy()
@@ -100,7 +101,8 @@ def test_external_sampling_counts_every_player_once(name):
 
 def exact_regrets(flat, policy, reach):
     """What one iteration adds to each slot's regret on average while all play `policy`."""
-    values, regrets = flat.returns.copy(), np.zeros(flat.num_choices)
+    values = flat.returns.copy()
+    regrets = np.zeros(flat.num_choices)
     for node in range(flat.num_nodes - 1, -1, -1):
         children = np.arange(*flat.first_child[[node, node + 1]])
         infoset = flat.infoset[node]
@@ -125,7 +127,8 @@ def test_regrets_of_three_players_are_right_on_average(variant):
     solver._regret[:] = start
     policy = solver.current_policy()
     reach = reach_probabilities(flat, policy)
-    batches, size = np.empty((100, flat.num_choices)), 5_000
+    batches = np.empty((100, flat.num_choices))
+    size = 5_000
     for batch in batches:
         solver._regret[:] = start
         solver.run(size)

@@ -123,7 +123,8 @@ def test_a_batch_of_any_size_is_measured_as_single_policies_are(name, count):
 
 def test_a_measure_is_frozen_and_keeps_its_policy():
     policy = TREE.random(0)
-    measure, expected = evaluate_policy(TREE, policy), evaluate_policy(TREE, policy).losses
+    measure = evaluate_policy(TREE, policy)
+    expected = evaluate_policy(TREE, policy).losses
     policy[:] = TREE.uniform()
     assert measure.losses == expected
     with pytest.raises(AttributeError):
@@ -189,7 +190,8 @@ def test_numbers_of_any_type_are_measured_as_float64():
 
 def test_the_standard_deviation_of_returns():
     """Who always checks wins or loses 1 equally often; who always bets and calls, 2."""
-    check, bet = np.zeros(12, int), TREE.legal[:, 1].astype(int)
+    check = np.zeros(12, int)
+    bet = TREE.legal[:, 1].astype(int)
     assert returns_std(TREE, pure_policy(TREE, check)) == pytest.approx(1)
     assert returns_std(TREE, pure_policy(TREE, bet)) == pytest.approx(2)
     assert returns_std(one_decision((1.0,), (3.0,)), [[0.5, 0.5]]) == 1
@@ -264,7 +266,8 @@ def test_the_largest_loss_comes_first_and_avoiding_it_gains_as_much():
 def test_losses_reach_and_best_actions_are_those_of_best_responses(name):
     flat = load_game(name).tree
     policy = flat.random(4)
-    found, measured = action_values(flat, policy), evaluate_policy(flat, policy)
+    found = action_values(flat, policy)
+    measured = evaluate_policy(flat, policy)
     for player, gain in enumerate(measured.gains):
         assert found.losses[flat.owner == player].sum() == pytest.approx(gain, abs=1e-10)
     assert sum(loss.lost for loss in measured.losses) == pytest.approx(
@@ -286,11 +289,13 @@ def test_values_are_what_playing_so_wins(name):
     """Each action forced, with the owner's earlier moves, and best responses after it."""
     flat = load_game(name).tree
     policy = flat.random(7)
-    found, eye = action_values(flat, policy), np.eye(flat.legal.shape[1])
+    found = action_values(flat, policy)
+    eye = np.eye(flat.legal.shape[1])
     best = eye[evaluate_policy(flat, policy).best_responses]
     for slot, owner in enumerate(flat.choice_owner.tolist()):
         forced = np.where(flat.owner[:, None] == owner, best, policy)
-        sequence, after = slot + 1, np.arange(flat.num_choices + 1) == slot + 1
+        sequence = slot + 1
+        after = np.arange(flat.num_choices + 1) == slot + 1
         while sequence:
             choice = sequence - 1
             forced[flat.choice_infoset[choice]] = eye[flat.choice_action[choice]]

@@ -115,7 +115,8 @@ def test_json_of_kuhn(capsys):
 @pytest.mark.parametrize("game", ["kuhn", KUHN3])
 def test_json_of_any_game(game, capsys):
     found = json.loads(printed(capsys, "random:3", "--game", game, "--json"))
-    players, responses = found["players"], found["best_response_players"]
+    players = found["players"]
+    responses = found["best_response_players"]
     policy = Policy.random(game, 3)
     assert found["game"] == game
     assert from_players(game, players) == policy
@@ -197,7 +198,8 @@ def test_the_report_on_any_policy_of_kuhn(policy):
 
 def test_the_gap_to_openspiel_is_the_largest_difference_of_any_number():
     policy = Policy.uniform("kuhn")
-    ours, right = policy.measure(), measured_by_openspiel(policy.game, policy.table)
+    ours = policy.measure()
+    right = measured_by_openspiel(policy.game, policy.table)
     for wrong in (
         replace(right, nash_conv=right.nash_conv + 1),
         replace(right, gains=(right.gains[0], right.gains[1] + 1)),

@@ -55,7 +55,8 @@ def test_the_game_is_fair():
 
 def test_each_player_regrets_what_it_would_have_won(monkeypatch):
     """Rock meets paper: the first wants paper or, twice as much, scissors; the second nothing."""
-    policies, moves = [], iter([0, 1, 0, 0])
+    policies = []
+    moves = iter([0, 1, 0, 0])
     monkeypatch.setattr(rps, "_draw_move", lambda p, _: policies.append(p.tolist()) or next(moves))
     average, _ = average_policy(2)
     even = [1 / 3] * 3

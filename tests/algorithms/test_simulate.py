@@ -78,7 +78,8 @@ def test_how_far_off_a_sample_is():
 
 
 def test_means_and_errors_are_those_of_the_hands_played(monkeypatch):
-    counts, reported = [], []
+    counts = []
+    reported = []
 
     def noted(rules, hands, stream):
         counts.append(play_out(rules, hands, stream))

@@ -30,7 +30,8 @@ def test_kuhn_from_the_native_core():
 
 def test_both_sources_give_one_tree():
     """Our plugin, walked by OpenSpiel, is the native tree in every array."""
-    native, plugin = kuhn_tree(), tree("python_kuhn_bridge")
+    native = kuhn_tree()
+    plugin = tree("python_kuhn_bridge")
     order = [plugin.keys.index(key) for key in native.keys]
     assert np.array_equal(plugin.legal[order], native.legal)
     names = "first_child player action chance_probability chance_reach returns terminals"
@@ -68,7 +69,8 @@ def test_a_tree_is_frozen_and_equal_to_itself_alone():
 
 @pytest.mark.parametrize("name", [KUHN, KUHN3])
 def test_a_history_leads_to_its_node(name):
-    flat, depths = tree(name), tree(name).depths().tolist()
+    flat = tree(name)
+    depths = tree(name).depths().tolist()
     for node in range(flat.num_nodes):
         history = flat.history(node)
         assert len(history) == depths[node]

@@ -30,7 +30,8 @@ def test_seed():
 @pytest.mark.parametrize("seed", range(50))
 def test_seed_over_many_hands(seed, monkeypatch):
     """The suite plays one hand at seed 42; here it plays 20 on end at each of many seeds."""
-    one, other = kuhn_v0.env(), kuhn_v0.env()
+    one = kuhn_v0.env()
+    other = kuhn_v0.env()
     one.reset(seed=seed)
     other.reset(seed=seed)
     reset = kuhn_v0.KuhnEnv.reset

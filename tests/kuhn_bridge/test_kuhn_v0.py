@@ -46,7 +46,8 @@ def test_spaces_are_binary():
 
 @pytest.mark.parametrize(("deal", "letters"), HANDS)
 def test_every_hand_in_lockstep_with_the_core(deal, letters):
-    env, state = dealt(deal), State.new(*deal)
+    env = dealt(deal)
+    state = State.new(*deal)
     for action in letters_to_actions(letters):
         assert env.agent_selection == AGENTS[state.actor]
         for seat, agent in enumerate(AGENTS):
@@ -101,7 +102,8 @@ def test_every_deal_comes_up_equally_often():
 
 
 def test_a_fixed_deal_takes_nothing_from_the_stream():
-    env, plain = kuhn_v0.env(), kuhn_v0.env()
+    env = kuhn_v0.env()
+    plain = kuhn_v0.env()
     env.reset(seed=9)
     plain.reset(seed=9)
     env.reset(options={"cards": ("K", "J")})

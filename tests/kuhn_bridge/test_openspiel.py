@@ -126,7 +126,8 @@ def test_openspiel_measures_uniform_play_on_our_game(game):
 
 @pytest.mark.parametrize("solver", [cfr.CFRSolver, cfr.CFRPlusSolver])
 def test_openspiels_cfr_solves_it(game, solver):
-    ours, theirs = solver(game), solver(pyspiel.load_game("kuhn_poker"))
+    ours = solver(game)
+    theirs = solver(pyspiel.load_game("kuhn_poker"))
     for _ in range(100):
         ours.evaluate_and_update_policy()
         theirs.evaluate_and_update_policy()

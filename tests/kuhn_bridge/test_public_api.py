@@ -150,7 +150,8 @@ def test_errors_are_value_errors_of_their_kind():
 @pytest.mark.slow
 def test_the_snippet_of_the_contract_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names, values = {}, {}
+    names = {}
+    values = {}
     for node in ast.parse(SNIPPET).body:
         code = ast.unparse(node)
         if isinstance(node, ast.Expr):

@@ -38,7 +38,8 @@ def last_rewards(env):
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("letters", ENDINGS)
 def test_in_lockstep_with_our_aec_face(game, letters):
-    shimmy, ours = WholeHands(game_name=game), kuhn_v0.env()
+    shimmy = WholeHands(game_name=game)
+    ours = kuhn_v0.env()
     for deal in DEALS:
         dealt(shimmy, deal)
         ours.reset(options={"cards": deal})

@@ -43,11 +43,14 @@ def test_there_are_54_dealt_states():
 @pytest.mark.parametrize("state", ALL, ids=repr)
 def test_arrays_decode_to_the_state(state):
     for seat in (0, 1):
-        observation, mask = state.observe(seat), state.mask(seat)
+        observation = state.observe(seat)
+        mask = state.mask(seat)
         assert observation.dtype == np.float32
         assert mask.dtype == np.int8
         assert observation.shape == (10,)
-        card, history, actor = observation[:3], observation[3:8], observation[8:]
+        card = observation[:3]
+        history = observation[3:8]
+        actor = observation[8:]
         assert card.tolist() == [state.cards[seat] == c for c in Card]
         slots = ["", "p", "b", "pb"]
         expected = 4 if state.is_terminal else slots.index(state.letters)

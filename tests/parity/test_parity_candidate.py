@@ -80,7 +80,8 @@ def test_cards_from_1_to_3_get_a_hint(capsys):
 
 def test_action_ids_may_be_named(capsys):
     spec = f"{HERE}:FourActions"
-    right, wrong = "3=check,1=bet,0=call,2=fold", "0=check,1=bet,2=call,3=fold"
+    right = "3=check,1=bet,0=call,2=fold"
+    wrong = "0=check,1=bet,2=call,3=fold"
     assert check.main(["--candidate", spec, "--actions", right]) == 0
     assert check.main(["--candidate", spec, "--actions", wrong]) == 1
     capsys.readouterr()

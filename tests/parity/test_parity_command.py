@@ -191,7 +191,8 @@ def test_two_runs_give_the_same_results(capsys):
     assert rows() == rows()
 
 
-HANABI, CANDIDATE = ["--game", "tiny_hanabi"], ["--candidate", "kuhn_poker"]
+HANABI = ["--game", "tiny_hanabi"]
+CANDIDATE = ["--candidate", "kuhn_poker"]
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,12 @@ SKIPPED = {
 }
 GAME = load_game(KUHN3)
 TREE = GAME.tree
-TERMINAL, DECISION = int(TREE.terminals[7]), int(TREE.members[5])
+TERMINAL = int(TREE.terminals[7])
+DECISION = int(TREE.members[5])
 OTHER = Policy.random(KUHN3, 77)
 UNIFORM = Policy.uniform("kuhn").table
-LEDUC_INFOSETS, FIRST_LEGAL = 936, TREE.legal.argmax(axis=1)
+LEDUC_INFOSETS = 936
+FIRST_LEGAL = TREE.legal.argmax(axis=1)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,9 @@ def test_every_error_of_a_step_is_described(change, text):
 
 
 def step_cases(change):
-    tally, game, mask = Tally(), change.get("game", GAME), change.get("mask", [True, True])
+    tally = Tally()
+    game = change.get("game", GAME)
+    mask = change.get("mask", [True, True])
     step = STEP._replace(**{name: new for name, new in change.items() if name in STEP._fields})
     tree_games.compare_step(game, step, mask, tally)
     return tally.cases
@@ -269,7 +273,8 @@ def test_both_values_of_the_linear_program_are_compared():
 
 def test_another_information_state_is_a_mismatch():
     """Of OpenSpiel's Python policies, which list them."""
-    tally, tree = Tally(), load_game("kuhn_poker").tree
+    tally = Tally()
+    tree = load_game("kuhn_poker").tree
     theirs = TabularPolicy(pyspiel.load_game("kuhn_poker"))
     theirs.state_lookup["other"] = 0
     openspiel_measures.compare_tables(tally, "here", tree, tree.uniform(), theirs)

@@ -164,7 +164,8 @@ def _at_random(seed):
 
     def walk(depth, hands, moves, here):
         rng = np.random.default_rng([seed, *moves])
-        actor, actions = int(rng.integers(CHANCE, 2)), tuple(range(rng.integers(2, 4)))
+        actor = int(rng.integers(CHANCE, 2))
+        actions = tuple(range(rng.integers(2, 4)))
         shares = rng.dirichlet(np.ones(len(actions)))
         if len(moves) == 5 or rng.random() < 0.05 * len(moves):
             pays = np.random.default_rng([seed, *hands, 9, *moves]).normal(size=2)

@@ -47,7 +47,8 @@ def test_each_function_gives_the_numbers_of_its_plain_twin(name):
 def test_measures_agree_in_responses_and_losses(name):
     tree = load_game(name).tree
     policy = tree.random(3)
-    slow, fast = plain.evaluate_policy(tree, policy), compiled.evaluate_policy(tree, policy)
+    slow = plain.evaluate_policy(tree, policy)
+    fast = compiled.evaluate_policy(tree, policy)
     assert fast.best_responses.tolist() == slow.best_responses.tolist()
     assert [loss.infoset for loss in fast.losses] == [loss.infoset for loss in slow.losses]
     for mine, right in zip(fast.losses, slow.losses, strict=True):

@@ -104,7 +104,8 @@ def test_a_state_continues_as_the_original() -> None:
 
 @pytest.mark.parametrize("name", ["kuhn", LEDUC, KUHN3])
 def test_every_deal_comes_as_often_as_chance_has_it(name: str) -> None:
-    game, hands = load_game(name).tree, 5000
+    game = load_game(name).tree
+    hands = 5000
     rules = rules_of(game, {})
     dealt = [deal_of(rules, np.uint64(hand)) for hand in range(hands)]
     counts = np.bincount(dealt, minlength=game.num_nodes)
@@ -133,10 +134,13 @@ def test_uneven_deals_come_as_often_as_they_should() -> None:
 @pytest.mark.parametrize("name", ["kuhn", LEDUC, KUHN3, "tiny_bridge_2p"])
 def test_opponents_move_inside_and_win_what_they_should(name: str) -> None:
     game = load_game(name).tree
-    policy, last = game.random(3), game.num_players - 1
+    policy = game.random(3)
+    last = game.num_players - 1
     hands = Simulator(game, 20_000, seed=1, opponents=dict.fromkeys(range(last), policy))
-    sums, rng = np.cumsum(policy, axis=1), np.random.default_rng(0)
-    won, count = np.zeros(game.num_players), np.zeros(20_000)
+    sums = np.cumsum(policy, axis=1)
+    rng = np.random.default_rng(0)
+    won = np.zeros(game.num_players)
+    count = np.zeros(20_000)
     for _ in range(60):
         assert (hands.seats == last).all()
         draws = rng.random((20_000, 1))
@@ -178,7 +182,8 @@ def test_random_actions_are_equally_likely() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_every_ending_comes_as_often_as_it_should(seed: int) -> None:
-    policy, hands = TREE.random(seed), 200_000
+    policy = TREE.random(seed)
+    hands = 200_000
     rules = rules_of(TREE, {0: policy, 1: policy})
     count = play_out(rules, hands, new_stream(seed))
     reach = reach_probabilities(TREE, policy)

@@ -41,7 +41,8 @@ def test_named_states(key):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_information_set_has_its_own_label_and_says_what_openspiel_says(name):
     game = load_game(name)
-    tree, suits = game.tree, "iso" not in name
+    tree = game.tree
+    suits = "iso" not in name
     labels = [game.infoset_label(infoset) for infoset in range(len(tree.keys))]
     assert len(set(labels)) == len(labels)
     for infoset, (label, key) in enumerate(zip(labels, tree.keys, strict=True)):

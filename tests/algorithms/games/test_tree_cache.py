@@ -25,7 +25,8 @@ def folder(tmp_path, monkeypatch):
 
 def assert_same(one, other):
     for field in fields(one):
-        mine, right = getattr(one, field.name), getattr(other, field.name)
+        mine = getattr(one, field.name)
+        right = getattr(other, field.name)
         if isinstance(right, np.ndarray):
             assert mine.dtype == right.dtype
             assert np.array_equal(mine, right), field.name

@@ -205,7 +205,9 @@ def test_the_page_gets_only_the_name_of_a_file(tmp_path: Path) -> None:
 def test_a_policy_file_is_opened_once(
     game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, opened, read = str(tmp_path / "mine.json"), [], json_files.read_bytes
+    path = str(tmp_path / "mine.json")
+    opened = []
+    read = json_files.read_bytes
 
     def counted(name: str, **options: int) -> bytes:
         opened.append(str(name))

@@ -27,7 +27,9 @@ class Person:
     """Answers some hands at random, and stores every line."""
 
     def __init__(self, hands: int) -> None:
-        self.rng, self.hands, self.lines = random.Random(0), hands, [""]
+        self.rng = random.Random(0)
+        self.hands = hands
+        self.lines = [""]
 
     def ask(self, question: str) -> str:
         if sum(line.startswith("Hand ") for line in self.lines) > self.hands:
@@ -51,7 +53,9 @@ def seated(name: str, ask, tell, *sources: str, seed: int = 5) -> TerminalGame:
 
 @pytest.mark.parametrize("name", ["kuhn", LEDUC, DICE, KUHN3])
 def test_whole_hands_with_costs_and_totals(name):
-    game, person, sources = load_game(name), Person(30), ("random:1", "cfr+:50")
+    game = load_game(name)
+    person = Person(30)
+    sources = ("random:1", "cfr+:50")
     terminal_game = seated(name, person.ask, person.tell, *sources)
     terminal_game.play()
     told = re.findall(r"The hand: .+, player_0: ", "\n".join(person.lines))
@@ -82,7 +86,8 @@ def test_whole_hands_with_costs_and_totals(name):
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_move_by_number_by_name_or_by_its_first_letters(answer):
-    lines, answers = [], iter([answer, "q"])
+    lines = []
+    answers = iter([answer, "q"])
     terminal_game = seated(LEDUC, lambda _: next(answers), lines.append, "uniform")
     tree = terminal_game.game.tree
     node = next(node for node in tree.members.tolist() if tree.legal[tree.infoset[node]].all())

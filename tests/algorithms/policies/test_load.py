@@ -63,7 +63,8 @@ def test_best_response_answers_the_first_other_policy():
 
 
 def test_the_game_is_that_of_the_first_file(tmp_path):
-    policy, path = Policy.random(LEDUC, 2), str(tmp_path / "leduc.json")
+    policy = Policy.random(LEDUC, 2)
+    path = str(tmp_path / "leduc.json")
     policy.save(path)
     assert load_policies(["uniform", path]) == [Policy.uniform(LEDUC), policy]
     with pytest.raises(BridgeError, match="a policy of leduc_poker, not of kuhn"):

@@ -33,7 +33,8 @@ from tests.models import (
 )
 
 LEDUC = "leduc_poker"
-OBSERVATIONS, LEGAL = kuhn().observations, kuhn().tree.legal
+OBSERVATIONS = kuhn().observations
+LEGAL = kuhn().tree.legal
 
 
 class Doubled(BaseFeaturesExtractor):
@@ -162,7 +163,8 @@ def test_what_cannot_be_rebuilt_needs_trust(tmp_path, options, word):
 
 
 def test_every_command_that_reads_models_can_trust_one(tmp_path, monkeypatch, capsys):
-    path, hands = str(tmp_path / "model.zip"), ["--hands", "30"]
+    path = str(tmp_path / "model.zip")
+    hands = ["--hands", "30"]
     save_model(tmp_path / "model.zip", activation_fn=nn.Tanhshrink)  # not on the list
     monkeypatch.setattr("sys.stdin", io.StringIO())
     monkeypatch.setattr(play.Server, "serve_forever", lambda self: None)
@@ -204,7 +206,9 @@ def test_bad_zips_are_one_clear_line(tmp_path, trust):
 @pytest.mark.parametrize("mask", [None, TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT8])
 @pytest.mark.parametrize("trust", [False, True])
 def test_onnx_policies_of_all_kinds_are_read(tmp_path, mask, softmax, batch, trust):
-    inputs, steps, last = [], [], "raw"
+    inputs = []
+    steps = []
+    last = "raw"
     if mask is not None:
         inputs = [given("action_mask", batch, 3, kind=mask)]
         steps = [cast("action_mask", TensorProto.BOOL, "legal")]
@@ -242,8 +246,10 @@ def test_an_onnx_file_gets_the_mask_of_each_row(tmp_path):
 
 
 def test_an_onnx_file_names_its_game_and_its_output(tmp_path):
-    logits, names = node("Identity", "raw", to="logits"), ["a", "logits"]
-    doubled, same = node("Add", "raw", "raw", to="a"), node("Identity", "raw", to="a")
+    logits = node("Identity", "raw", to="logits")
+    names = ["a", "logits"]
+    doubled = node("Add", "raw", "raw", to="a")
+    same = node("Identity", "raw", to="a")
     path = graph(tmp_path / "named.onnx", doubled, logits, outputs=names)
     first = graph(tmp_path / "first.onnx", same, logits, outputs=names)
     assert (played(path) == played(first)).all()

@@ -52,7 +52,8 @@ def test_the_probabilities_of_an_information_state():
 
 def test_where_players_share_a_string_the_player_is_part_of_the_key():
     policy = Policy.random(SHARED, 1)
-    keys, owner = policy.game.tree.keys, policy.game.tree.owner.tolist()
+    keys = policy.game.tree.keys
+    owner = policy.game.tree.owner.tolist()
     shared = next(key for key in keys if keys.count(key) > 1)
     for infoset, (player, key) in enumerate(zip(owner, keys, strict=True)):
         row = policy.table[infoset, policy.game.tree.legal[infoset]]
@@ -305,7 +306,8 @@ def test_invalid_documents(document, message):
 
 @pytest.mark.parametrize("own", ["kuhn", "kuhn_poker", KUHN3])
 def test_the_game_of_a_document_is_checked(own, tmp_path):
-    policy, path = Policy.uniform(own), tmp_path / "policy.json"
+    policy = Policy.uniform(own)
+    path = tmp_path / "policy.json"
     policy.save(path)
     with pytest.raises(PolicyError, match=r"^a policy of kuhn.*, not of leduc_poker"):
         Policy.from_document(policy.to_document(), LEDUC)

@@ -47,10 +47,15 @@ from tests.models import (
 )
 
 LAYER = "mlp_extractor.policy_net."
-WEIGHT, BIAS = f"{LAYER}0.weight", f"{LAYER}0.bias"
-HEAD, HEAD_BIAS = "action_net.weight", "action_net.bias"
-TRUST, REBUILD, OTHER = "if you trust the file", "cannot be rebuilt", "not only tensors.*trust"
-BROKEN, FINITE = "not a complete SB3 model", "the model's output is not finite"
+WEIGHT = f"{LAYER}0.weight"
+BIAS = f"{LAYER}0.bias"
+HEAD = "action_net.weight"
+HEAD_BIAS = "action_net.bias"
+TRUST = "if you trust the file"
+REBUILD = "cannot be rebuilt"
+OTHER = "not only tensors.*trust"
+BROKEN = "not a complete SB3 model"
+FINITE = "the model's output is not finite"
 LARGE = "tensors have more than 268,435,456 bytes"
 MUCH = "so much memory or time"
 
@@ -140,7 +145,8 @@ def with_directory(path, of):
     """A zip, or the sound model with a policy.pth, that has a directory and nothing else."""
     entries, extra, inside = of
     head = struct.pack("<4s24xHHH12xc", b"PK\x01\x02", 1, len(extra), 0, b"a")
-    directory, count = (head + extra) * entries, min(entries, 65535)
+    directory = (head + extra) * entries
+    count = min(entries, 65535)
     end = struct.pack("<4s4x2H2LH", b"PK\x05\x06", count, count, len(directory), 0, 0)
     if not inside:
         return written(path, directory + end)
@@ -259,7 +265,8 @@ def test_a_hostile_zip_is_refused(tmp_path, name):
 
 
 def test_pickles_in_the_description_are_never_opened(tmp_path):
-    data, mark = json.loads(members(sound_zip())["data"]), tmp_path / "ran"
+    data = json.loads(members(sound_zip())["data"])
+    mark = tmp_path / "ran"
     touch = base64.b64encode(pickle.dumps(Calls(os.system, f"touch {mark}"))).decode()
     changes = {key: data[key] | {":serialized:": touch} for key in (*SPACES, "policy_kwargs")}
     path = with_data(tmp_path / "pickles.zip", **changes)
@@ -336,7 +343,8 @@ def test_a_damaged_file_is_read_or_refused_but_never_crashes(suffix, data):
     with TemporaryDirectory() as folder, suppress(BridgeError):
         path = Path(folder) / f"model.{suffix}"
         whole = sound_zip() if suffix == "zip" else graph(path).read_bytes()
-        start, gap = data.draw(st.integers(0, len(whole) - 1)), data.draw(st.integers(0, 16))
+        start = data.draw(st.integers(0, len(whole) - 1))
+        gap = data.draw(st.integers(0, 16))
         path.write_bytes(whole[:start] + data.draw(st.binary(max_size=8)) + whole[start + gap :])
         played(path)
 
@@ -370,7 +378,8 @@ def made(*steps, **options):
     return lambda path: graph(path, *steps, **options)
 
 
-SAME, ADD_MORE = node("Identity", "raw"), node("Add", "raw", "more")
+SAME = node("Identity", "raw")
+ADD_MORE = node("Add", "raw", "more")
 LENGTH = helper.make_tensor("length", TensorProto.INT64, (1,), [10**12])
 LONG = [
     node("MatMul", "raw", "a", to="x0"),
@@ -398,7 +407,8 @@ TEXT = (cast("raw", TensorProto.STRING, "x"), cast("x", TensorProto.FLOAT))
 OF_SHAPE = (node("ConstantOfShape", "length", to="x"), node("Add", "x", "raw"))
 CONSTANT = node("Constant", to="more", value=external())
 NODES = [node("Abs", "raw", to=f"x{i}") for i in range(1_000)]
-UNKNOWN, OUTSIDE = "unknown shape|cannot run it", "must be in the file itself"
+UNKNOWN = "unknown shape|cannot run it"
+OUTSIDE = "must be in the file itself"
 GRAPHS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "values of 2**50 elements": (made(*doubled(40)), MUCH),
     "10**10 elements": (

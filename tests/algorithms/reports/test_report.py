@@ -27,7 +27,8 @@ from tests.games import DICE, KUHN, KUHN3, LEDUC
 from tests.kuhn_bridge.web.test_web import WEB, contrast, need
 
 GAMES = ("kuhn", LEDUC, DICE, KUHN3)
-ONE_PLAYER, NO_CHANCE = "cliff_walking(height=2,width=3,horizon=3)", "matrix_rps"
+ONE_PLAYER = "cliff_walking(height=2,width=3,horizon=3)"
+NO_CHANCE = "matrix_rps"
 SMALL = (
     *("goofspiel(imp_info=True,num_cards=3,points_order=descending)", ONE_PLAYER, NO_CHANCE),
     "sheriff(item_penalty=1.0,max_bribe=2,max_items=2,num_rounds=1,sheriff_penalty=1.0)",
@@ -66,7 +67,8 @@ def test_measures_are_those_of_nashconv(game, capsys):
 @pytest.mark.parametrize("name", [*GAMES, *SMALL])
 def test_the_tree_of_the_document_is_the_games(name):
     game = load_game(name)
-    tree, found = game.tree, report_document(["random:2"], name)["tree"]
+    tree = game.tree
+    found = report_document(["random:2"], name)["tree"]
     for field, wanted in (
         ("children", np.diff(tree.first_child)),
         ("infoset", tree.infoset),
@@ -77,7 +79,8 @@ def test_the_tree_of_the_document_is_the_games(name):
         assert (array(found[field]) == wanted).all()
     rows = np.array(found["returns"])[array(found["return_index"])]
     assert (tree.returns[:, tree.terminals] == rows.T).all()
-    nodes, theirs = np.flatnonzero(tree.player == -1).tolist(), found["outcomes"]
+    nodes = np.flatnonzero(tree.player == -1).tolist()
+    theirs = found["outcomes"]
     outcomes = [x for node in nodes for x in range(*tree.first_child[node : node + 2].tolist())]
     assert (array(theirs["action"]) == tree.action[outcomes]).all()
     assert (array(theirs["probability"]) == np.float32(tree.chance_probability[outcomes])).all()
@@ -169,7 +172,8 @@ def test_above_the_limit_the_losses_are_in_words_and_there_is_no_tree(capsys, mo
 
 def test_a_native_game_reports_what_its_tree_would():
     name = "liars_dice(numdice=1,dice_sides=3)"
-    small, large = load_game(name), load_game(name, max_nodes=5)
+    small = load_game(name)
+    large = load_game(name, max_nodes=5)
     assert isinstance(large, LargeExactGame)
     wanted = Policy.uniform(small).measure()
     found = game_document(large, [reported_policy("uniform", Policy(large, large.uniform()))])
@@ -243,7 +247,8 @@ def test_a_training_run_ends_with_a_report(tmp_path, capsys):
     size = out.with_suffix(".html").stat().st_size
     assert f"report: {out.with_suffix('.html')}, {size / 1e6:.2f} MB" in capsys.readouterr().out
     document = in_page(out.with_suffix(".html"))
-    policy, saved = document["policies"][0], json.loads(out.with_suffix(".json").read_text())
+    policy = document["policies"][0]
+    saved = json.loads(out.with_suffix(".json").read_text())
     assert policy["name"] == "model.zip"
     assert policy["nash_conv"] == pytest.approx(saved["nash_conv"])
     assert policy["curve"]["steps"][-1] == saved["steps"]
@@ -433,7 +438,8 @@ def test_names_in_colour_stand_out(scheme, ground, ink):
 
 
 def test_policies_in_memory_are_reported(tmp_path):
-    policy, other = Policy.random(LEDUC, 1), Policy.uniform(LEDUC)
+    policy = Policy.random(LEDUC, 1)
+    other = Policy.uniform(LEDUC)
     policy.report(tmp_path / "x.html", other)
     text = (tmp_path / "x.html").read_text(encoding="utf-8")
     found = report_document(["random:1", "uniform"], LEDUC)

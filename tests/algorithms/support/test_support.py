@@ -209,7 +209,8 @@ def test_a_file_is_on_disk_before_it_gets_its_name(tmp_path, monkeypatch):
 
 
 def test_symbolic_links_are_followed(tmp_path):
-    real, made = tmp_path / "there" / "real.json", tmp_path / "there" / "made.json"
+    real = tmp_path / "there" / "real.json"
+    made = tmp_path / "there" / "made.json"
     real.parent.mkdir()
     real.write_text("old")
     for name, target in (("link", real), ("dangling", made)):
@@ -245,7 +246,8 @@ def device(path, minor):
 
 
 def test_a_device_is_written_into_and_stays_a_device(tmp_path):
-    null, full = device(tmp_path / "null", 3), device(tmp_path / "full", 7)
+    null = device(tmp_path / "null", 3)
+    full = device(tmp_path / "full", 7)
     files.require_writable(null)
     files.write_text(null, "gone")
     assert stat.S_ISCHR(null.stat().st_mode)
@@ -258,7 +260,8 @@ def test_a_device_is_written_into_and_stays_a_device(tmp_path):
 
 
 def test_a_pipe_is_written_into(tmp_path):
-    pipe, received = tmp_path / "pipe.json", []
+    pipe = tmp_path / "pipe.json"
+    received = []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
     reader.start()
@@ -313,7 +316,8 @@ def test_reading_stops_at_the_limit(tmp_path):
 
 
 def test_a_checksum_detects_every_flipped_bit_and_every_truncation(tmp_path):
-    path, content = tmp_path / "file", b"what was written"
+    path = tmp_path / "file"
+    content = b"what was written"
     files.write_checksummed(path, content)
     assert files.read_checksummed(path) == content
     whole = path.read_bytes()

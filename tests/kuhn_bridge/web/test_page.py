@@ -46,7 +46,8 @@ FONTS = {
     "wide": ("0.04em", '"DejaVu Sans", Verdana, sans-serif'),
     "narrow": ("-0.05em", '"DejaVu Sans Condensed", "Arial Narrow", sans-serif'),
 }
-LAPTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+LAPTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
 SNAPSHOT = """() => ({
     own: document.querySelector("#own-card").dataset.card,
     bot: document.querySelector("#bot-card").dataset.card,
@@ -86,7 +87,8 @@ ROWS = """() => [...document.querySelectorAll("#rows [data-state]")].map((row) =
     return { name: row.dataset.state, share, fill: fill / track };
 })"""
 REVIEW = '() => [...document.querySelectorAll("#review li")].map((line) => line.className)'
-MINUS, APOSTROPHE = "\N{MINUS SIGN}", "\N{RIGHT SINGLE QUOTATION MARK}"
+MINUS = "\N{MINUS SIGN}"
+APOSTROPHE = "\N{RIGHT SINGLE QUOTATION MARK}"
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +111,8 @@ def onnx_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     torch.manual_seed(11)
-    hidden, out = torch.nn.Linear(10, 16), torch.nn.Linear(16, 3)
+    hidden = torch.nn.Linear(10, 16)
+    out = torch.nn.Linear(16, 3)
     with torch.no_grad():
         out.weight *= 6
     path = tmp_path_factory.mktemp("onnx") / "policy.onnx"
@@ -141,7 +144,8 @@ class Sitting:
 
     def bot_moves(self) -> None:
         while self.hand.actor == 1 - self.seat:
-            row, draw = self.policy[self.place(1 - self.seat)], next(self.chance)
+            row = self.policy[self.place(1 - self.seat)]
+            draw = next(self.chance)
             cumulative = np.cumsum([row.get(action, 0) for action in Action])
             self.hand = self.hand.act(int(np.searchsorted(cumulative, draw, side="right")))
         if self.hand.is_terminal:
@@ -185,7 +189,8 @@ class Sitting:
 
     def see(self) -> None:
         """Wait until the page shows what the core says."""
-        words, over = self.hand.history, self.hand.is_terminal
+        words = self.hand.history
+        over = self.hand.is_terminal
         own, other = (self.hand.cards[seat].name for seat in (self.seat, 1 - self.seat))
         wanted = {
             "own": own,
@@ -233,7 +238,8 @@ class Sitting:
 
     def see_words(self) -> None:
         """The status line is enough to decide by, for example for a screen reader."""
-        words, first = self.hand.history, len(self.hand.history) < 2
+        words = self.hand.history
+        first = len(self.hand.history) < 2
         choices = [self.hand.act(action).history[-1] for action in self.hand.legal_actions]
         text = [
             *([f"You hold the {CARD_NAMES[self.hand.cards[self.seat]]}."] if first else []),
@@ -357,7 +363,8 @@ def test_the_keyboard_stays_among_the_moves(table, page):
 def test_a_double_click_or_a_held_key_is_one_move(seat, how):
     """Against a bot that bets after a check, the button that said Check says Call next."""
     table = seat("always-bet")
-    page, button = table.page, table.page.locator("button[data-key=c]")
+    page = table.page
+    button = table.page.locator("button[data-key=c]")
 
     def press(_: str) -> None:
         if how == "double click":
@@ -388,7 +395,9 @@ def test_keys_of_illegal_moves_with_modifiers_or_in_the_menu_do_nothing(table):
 
 def test_equilibrium_in_the_persons_place(seat):
     """The review of each decision says in one word what the bands say."""
-    table, rng, seen = seat(seed=5), random.Random(6), set()
+    table = seat(seed=5)
+    rng = random.Random(6)
+    seen = set()
     ends = [load_policy(f"nash:{alpha}") for alpha in ("0", "1/3")]
     for _ in range(30):
         table.deal()
@@ -408,7 +417,8 @@ def test_equilibrium_in_the_persons_place(seat):
 
 def test_the_bots_mind_is_its_twelve_rows(seat):
     table = seat("random:9")
-    page, policy = table.page, table.policy
+    page = table.page
+    policy = table.policy
     assert page.locator("#mind").is_hidden()
     page.keyboard.press("m")
     assert page.locator("#mind-switch[role=switch]").get_attribute("aria-checked") == "true"
@@ -445,7 +455,8 @@ def test_the_persons_best_move_is_shown_and_either_if_two_are_best(seat):
 
 def best_moves(policy: Policy) -> list[str]:
     """The best move against it at each information state; `either` if both are."""
-    game, found = policy.game, [[] for _ in INFORMATION_STATES]
+    game = policy.game
+    found = [[] for _ in INFORMATION_STATES]
     costs = action_values(game.tree, policy.table).costs
     choices = zip(game.tree.choice_infoset, game.tree.choice_action, costs, strict=True)
     for infoset, action, cost in choices:
@@ -467,7 +478,8 @@ def test_a_model_that_runs_in_the_page_agrees_with_python(seat, onnx_path):
 def test_a_model_that_the_page_cannot_run_is_played_from_its_table(
     seat, onnx_path, kind, monkeypatch
 ):
-    route, words = None, ["could not run this ONNX file", "docs/onnx.md"]
+    route = None
+    words = ["could not run this ONNX file", "docs/onnx.md"]
     if kind == "no runtime":
         monkeypatch.setattr(served, "runtime_files", dict)
         package = json.loads((ROOT / "package.json").read_text())
@@ -598,7 +610,8 @@ def test_the_accessibility_tree_has_roles_and_names(table, page):
 
 def test_the_rules_are_shown_once_and_on_request(seat):
     table = seat(script="")
-    page, rules = table.page, table.page.get_by_role("dialog", name="How to play")
+    page = table.page
+    rules = table.page.get_by_role("dialog", name="How to play")
     table.deal()
     assert rules.is_visible()
     text = rules.inner_text()
@@ -658,7 +671,8 @@ def test_an_opponent_is_chosen_and_its_totals_outlive_a_reload(seat):
 
 def test_starting_over_forgets_one_opponent_after_asking(seat):
     table = seat("nash:1/6")
-    page, reset = table.page, table.page.get_by_role("button", name="Start over")
+    page = table.page
+    reset = table.page.get_by_role("button", name="Start over")
     messages: list[str] = []
     assert reset.is_hidden()
     table.play(2)
@@ -741,7 +755,8 @@ def test_where_to_drop_a_file_is_shown_while_it_is_dragged(seat):
         document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true }));
     }"""
     table = seat(viewport=PHONE)
-    page, hint = table.page, table.page.get_by_text("Drop policy.json or policy.onnx")
+    page = table.page
+    hint = table.page.get_by_text("Drop policy.json or policy.onnx")
     steps = ("dragover", "", False), ("dragover", "a.json", True), ("dragleave", "a.json", False)
     for kind, what, shown in steps:
         page.evaluate(drag, [kind, what])

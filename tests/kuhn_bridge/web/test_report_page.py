@@ -162,7 +162,8 @@ def test_numbers_are_those_of_nashconv(browser, folder, capsys, game):
 def see_decision(page, game, infoset, theirs):
     """An information set in the explorer, beside what nashconv says of the first policy."""
     tree = game.tree
-    owner, key = int(tree.owner[infoset]), tree.keys[infoset]
+    owner = int(tree.owner[infoset])
+    key = tree.keys[infoset]
     row = theirs["players"][owner][key]
     bars = shown(page, ".moves [data-policy='0'] .odds")
     assert [v for v, _ in bars] == pytest.approx(list(row.values()), rel=1e-6)
@@ -193,7 +194,8 @@ def see_decision(page, game, infoset, theirs):
 
 def test_every_node_of_kuhn_by_walking(browser, folder):
     """All 58 nodes by their links: steps, probabilities, returns, breadcrumbs."""
-    tree, seen = load_game("kuhn").tree, set()
+    tree = load_game("kuhn").tree
+    seen = set()
     address = written(folder, "kuhn.html", ["uniform"], "kuhn")
     with opened(browser, f"{address}#explorer/") as page:
 
@@ -313,11 +315,14 @@ class Mirror:
             {"name": policy["name"], **{k: array(v) for k, v in policy["tables"].items()}}
             for policy in document["policies"]
         ]
-        self.seat, self.won, self.costs = game.num_players - 1, [], [0.0, 0.0]
+        self.seat = game.num_players - 1
+        self.won = []
+        self.costs = [0.0, 0.0]
 
     def deal(self):
         self.seat = (self.seat + 1) % self.game.num_players
-        self.node, self.judged = 0, []
+        self.node = 0
+        self.judged = []
         self.advance()
 
     def advance(self):
@@ -329,7 +334,8 @@ class Mirror:
             if infoset >= 0:
                 start, stop = tree.first_choice[infoset : infoset + 2].tolist()
                 weights = self.policies[0]["probabilities"][start:stop]
-            left, possible = next(self.draws), np.flatnonzero(weights > 0).tolist()
+            left = next(self.draws)
+            possible = np.flatnonzero(weights > 0).tolist()
             chosen = possible[-1]
             for place in possible:
                 left -= float(weights[place])
@@ -357,7 +363,8 @@ class Mirror:
         return bool(self.tree.player[self.node] == -4)
 
     def see(self):
-        page, infoset = self.page, int(self.tree.infoset[self.node])
+        page = self.page
+        infoset = int(self.tree.infoset[self.node])
         assert page.locator("#judged li").all_text_contents() == self.judged
         assert f"You are player_{self.seat} against " in page.text_content("#own-seat")
         situation = page.text_content("#situation")
@@ -377,7 +384,8 @@ class Mirror:
 
     def see_totals(self):
         texts = self.page.locator("#totals dd").all_text_contents()
-        n, total = len(self.won), sum(self.won)
+        n = len(self.won)
+        total = sum(self.won)
         assert f": {n} hand" in self.page.text_content("#totals-title")
         assert number(texts[0].split("±")[0]) == total
         assert number(texts[1].split("±")[0]) == pytest.approx(total / n, abs=0.0051)
@@ -526,7 +534,8 @@ EVIL = "<script>window.broken = 1</script><img src=x onerror='window.broken = 2'
 def test_text_stays_text(browser, folder):
     """Names, information states, actions, outcomes and settings, each a piece of HTML."""
     document = report_document(["uniform"], KUHN3, equilibrium="cfr+:9")
-    tree, policy = document["tree"], document["policies"][0]
+    tree = document["tree"]
+    policy = document["policies"][0]
     tree["keys"] = [f"{EVIL}{key}" for key in tree["keys"]]
     tree["labels"] = [f"{EVIL}{label}" for label in tree["labels"]]
     document["game"]["name"] = policy["name"] = EVIL
@@ -628,7 +637,8 @@ CLICK = """(step) => new Promise((done) => {
 @pytest.mark.slow
 def test_a_click_in_the_largest_explorer_answers_at_once(browser, folder):
     """Liar's Dice with six sides, 294,883 nodes: half of all clicks within 100 ms."""
-    game, rng = "liars_dice(numdice=1,dice_sides=6)", random.Random(0)
+    game = "liars_dice(numdice=1,dice_sides=6)"
+    rng = random.Random(0)
     address = written(folder, "dice-6.html", ["random:1"], game, equilibrium="cfr+:9")
     times = []
     with opened(browser, f"{address}#explorer/") as page:
