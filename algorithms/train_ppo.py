@@ -47,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     saved = "the better policy (best), the last, the average, or both: the last in *.last.zip"
     add("--save", choices=("best", "last", "average", "both"), default="best", help=saved)
     add("--resume", action="store_true", help="continue from the last checkpoint")
+    recipes = "self-play, or usual: naive self-play, which fails, for comparison (%(default)s)"
+    add("--recipe", choices=("self-play", "usual"), default="self-play", help=recipes)
     for name, kind in get_type_hints(Settings).items():
         options: Any = {"metavar": {int: "N", float: "X"}.get(kind, name.upper()), "type": kind}
         options["default"] = argparse.SUPPRESS  # a setting that is not given follows from others
@@ -64,6 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     _require_possible(args)
     with locked(args.out):
+        if args.recipe == "usual":
+            from algorithms.self_play import naive_ppo  # it takes seconds to import
+
+            return naive_ppo.run(args)
         return _run_alone(args)
 
 
@@ -71,9 +77,8 @@ def _run_alone(args: argparse.Namespace) -> int:
     """The run, while no other process writes the same files."""
     path = args.out.with_suffix(CHECKPOINT)
     settings, state = _settings(args, path)  # before the libraries, which take seconds to import
-    checkpoint = path if settings.recipe == "self-play" else None
-    if checkpoint and not args.resume:
-        require_no_checkpoint(checkpoint)
+    if not args.resume:
+        require_no_checkpoint(path)
     import torch
 
     from algorithms.reports.writing import report_document, write_document
@@ -93,17 +98,16 @@ def _run_alone(args: argparse.Namespace) -> int:
                 say(f"The first point took {spent:.1f} CPU seconds")
 
         options = {"tensorboard": args.tensorboard, "checkpoint_every": args.checkpoint_every}
-        training = Training(settings, watch=watch, checkpoint=checkpoint, **options)
+        training = Training(settings, watch=watch, checkpoint=path, **options)
         if state is not None:
             training.set_state(state)
         training.run()
     result = save_results(training, args.out, which=args.save)
     if training.stopped:
-        more = "; --resume continues from there" if checkpoint else ""
-        where = f"interrupted at step {result['steps']:,}, saved {result['source']}{more}"
-        print(where, file=sys.stderr)
-    elif checkpoint:
-        checkpoint.unlink(missing_ok=True)
+        where = f"interrupted at step {result['steps']:,}, saved {result['source']}"
+        print(f"{where}; --resume continues from there", file=sys.stderr)
+    else:
+        path.unlink(missing_ok=True)
     say(_report(result, args.out))
     if args.html:
         page = args.out.with_suffix(HTML)
@@ -175,7 +179,7 @@ def _plan(args: argparse.Namespace, settings: Settings, done: int) -> str:
     elif not game.fits_tree:
         cost = "\nNashConv is not measured"
     return (
-        f"Training MaskablePPO ({settings.recipe}) on {settings.game}: "
+        f"Training MaskablePPO on {settings.game}: "
         f"{settings.steps:,} steps{start}, "
         f"{settings.n_envs:,} hands at a time ({settings.env}), {settings.net} network, "
         f"seed {settings.seed}{cost}\nThen writing {', '.join(map(str, outputs))}"

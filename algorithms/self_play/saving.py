@@ -145,7 +145,7 @@ def save_results(
     files.write_text(out.with_suffix(".csv"), to_csv(recorder.points, recorder.measure))
     files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
     if picture and measured:
-        draw({settings.recipe: recorder.points}, out.with_suffix(".png"), game)
+        draw({"self-play": recorder.points}, out.with_suffix(".png"), game)
     return result
 
 

@@ -27,7 +27,6 @@ from algorithms.self_play.callback import SelfPlay, diverged
 from algorithms.self_play.curve import BOUND, COLUMNS, Point
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.self_play.learner import SCHEDULED
-from algorithms.self_play.naive_ppo import MeasureOnly, usual_model
 from algorithms.self_play.settings import Settings, default, is_bounded, is_measured
 from algorithms.self_play.table_ppo import TableActorPolicy, TablePPO
 from algorithms.self_play.tree_learner import TreeLearner
@@ -187,8 +186,6 @@ def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskableP
         "device": "cpu",
         "tensorboard_log": tensorboard,
     }
-    if settings.kind == "usual":
-        return usual_model(settings, **common)
     if settings.kind == "states":
         rate = settings.learning_rate
         return MaskablePPO(
@@ -225,8 +222,6 @@ def _tree_env(settings: Settings, game: Game) -> VecEnv:
 
 
 def _callback(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
-    if settings.kind == "usual":
-        return MeasureOnly(watch=watch)
     bounded = is_bounded(settings, game)
     measured = bounded or is_measured(settings, game)
     return SelfPlay(
