@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from algorithms.games import load_game
+from algorithms.games import ExactGame, Game, TreeGame, load_game
 from algorithms.self_play.run_files import CHECKPOINT, require_no_checkpoint, require_own
 from algorithms.self_play.settings import (
     Settings,
@@ -93,7 +93,7 @@ def _run_alone(args: argparse.Namespace) -> int:
 
         def watch(point: Point) -> None:
             show(point.steps, _note(point, bounded=is_bounded(settings, training.game)))
-            if not point.steps and training.game.native and settings.points:
+            if not point.steps and _measures_take_long(training.game) and settings.points:
                 spent = training.recorder.measuring_cpu_seconds
                 say(f"The first point took {spent:.1f} CPU seconds")
 
@@ -161,14 +161,25 @@ def _plan(args: argparse.Namespace, settings: Settings, done: int) -> str:
     """What is trained, what measuring costs, and the files that are written."""
     from algorithms.self_play.saving import LAST, holds_models
 
-    start, game, cost = f", from step {done:,}" if done else "", load_game(settings.game), ""
-    suffixes = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []
-    suffixes += [".csv", *([".png"] if is_measured(settings, game) else []), ".json"]
-    outputs = [args.out.with_suffix(end) for end in (*suffixes, *([HTML] if args.html else []))]
-    if game.native and settings.points:
+    start = f", from step {done:,}" if done else ""
+    game = load_game(settings.game)
+    cost = ""
+    suffixes = []
+    if holds_models(game):
+        suffixes.append(".zip")
+        if args.save == "both":
+            suffixes.append(LAST)
+    suffixes.append(".csv")
+    if is_measured(settings, game):
+        suffixes.append(".png")
+    suffixes.append(".json")
+    if args.html:
+        suffixes.append(HTML)
+    outputs = [args.out.with_suffix(suffix) for suffix in suffixes]
+    if _measures_take_long(game) and settings.points:
         cost = (
             f"\nExact NashConv at {settings.points + 1} points of the curve, each of two networks "
-            f"at {sum(game.native.num_infosets):,} information sets; --points changes that, "
+            f"at {game.size.infosets:,} information sets; --points changes that, "
             "and --points 0 leaves it out"
         )
     elif is_bounded(settings, game):
@@ -176,7 +187,7 @@ def _plan(args: argparse.Namespace, settings: Settings, done: int) -> str:
             f"\nLower bounds of NashConv at {settings.points + 1} points of the curve, each from "
             f"{4 * game.num_players} best responses of {settings.bound_decisions:,} decisions"
         )
-    elif not game.fits_tree:
+    elif not isinstance(game, TreeGame):
         cost = "\nNashConv is not measured"
     return (
         f"Training MaskablePPO on {settings.game}: "
@@ -184,6 +195,11 @@ def _plan(args: argparse.Namespace, settings: Settings, done: int) -> str:
         f"{settings.n_envs:,} hands at a time ({settings.env}), {settings.net} network, "
         f"seed {settings.seed}{cost}\nThen writing {', '.join(map(str, outputs))}"
     )
+
+
+def _measures_take_long(game: Game) -> bool:
+    """Whether an exact measure takes many seconds."""
+    return isinstance(game, ExactGame) and not game.measures_at_once
 
 
 def _note(point: Point, *, bounded: bool) -> str:

@@ -15,7 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from algorithms import solvers
 from algorithms.games import openspiel
 from algorithms.games.efg_game import is_efg, load_efg, same_file
 from algorithms.games.game import ExactGame, Game, GameArguments, PyspielGame, SampledGame
@@ -180,13 +179,6 @@ def as_game(game: Game | str | Path | PyspielGame) -> Game:
     if isinstance(game, Game):
         return game
     return load_game(game) if isinstance(game, str | Path) else openspiel_game(game)
-
-
-def make_solver(
-    game: Game, variant: str = solvers.DEFAULT_VARIANT, **options: Any
-) -> solvers.AnySolver:
-    """`game.make_solver`: an old name, until nothing uses it any more."""
-    return game.make_solver(variant, **options)
 
 
 def same_game(one: str, other: str) -> bool:

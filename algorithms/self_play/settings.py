@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_type_hints
 
 import numpy as np
 
-from algorithms.games import KUHN, Game, load_game
+from algorithms.games import KUHN, ExactGame, Game, load_game
 from algorithms.self_play.states import origin
 from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.errors import short_repr
@@ -26,8 +26,8 @@ CHOICES = {
     "env": ("tree", "states", "aec", AUTO),
     "net": ("table", "mlp", AUTO),
 }
-CURVE_POINTS, LARGE_TREE_POINTS, NATIVE_POINTS = 200, 50, 5  # measuring large games takes longer
-LARGE_TREE = 100_000  # nodes
+CURVE_POINTS = 200  # fewer where a measure takes long: see `Game.curve_points`
+BOUND_POINTS = 5  # of a curve of lower bounds
 DECISIONS_PER_UPDATE = 4_096  # on a tree, at least
 UP = sys.float_info.max  # no upper limit, except that infinity is none
 
@@ -138,20 +138,18 @@ def _enough_steps(infosets: int, *, n_envs: int) -> int:
 
 def default_points(game: Game, *, bounds: bool = False) -> int:
     """The default of `points`: few where a point takes many seconds."""
-    if game.native or bounds:
-        return NATIVE_POINTS
-    large = game.fits_tree and game.tree.num_nodes >= LARGE_TREE
-    return LARGE_TREE_POINTS if large else CURVE_POINTS
+    return BOUND_POINTS if bounds else game.curve_points
 
 
 def is_measured(settings: Settings, game: Game) -> bool:
     """Whether the learning curve has exact NashConv."""
-    return game.fits_tree or (bool(settings.points) and game.native is not None)
+    return game.measures_curve(settings.points)
 
 
 def is_bounded(settings: Settings, game: Game) -> bool:
     """Whether the learning curve has lower bounds of NashConv."""
-    return bool(settings.points and settings.bound_decisions) and not game.is_exact
+    has_bounds = bool(settings.points and settings.bound_decisions)
+    return has_bounds and not isinstance(game, ExactGame)
 
 
 def configure(given: Mapping[str, Any]) -> Settings:
@@ -162,7 +160,7 @@ def configure(given: Mapping[str, Any]) -> Settings:
     env = given.get("env", AUTO)
     net = given.get("net", AUTO)
     if env == AUTO:
-        env = "tree" if game.fits_tree else "states"
+        env = game.backend
     if net == AUTO:
         net = "mlp" if env == "states" else "table"
     if (env, net) == ("states", "table"):
@@ -175,7 +173,7 @@ def configure(given: Mapping[str, Any]) -> Settings:
         if by_kind is None and values[name] != setting.default:
             raise _no_effect(name, values[name], kind)
     values |= {"env": env, "net": net}
-    if values["bound_decisions"] and game.is_exact:
+    if values["bound_decisions"] and isinstance(game, ExactGame):
         raise UsageError(f"bound_decisions: NashConv of {game.name} is measured exactly")
     values["points"] = default_points(game, bounds=bool(values["bound_decisions"]))
     if kind != "states":

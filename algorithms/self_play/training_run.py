@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from torch import nn
 from torch.distributions import Distribution
 
-from algorithms.games import Game, load_game
+from algorithms.games import ExactGame, Game, load_game
 from algorithms.policies import Policy, load_policy
 from algorithms.policies.load import open_source
 from algorithms.policies.model_zip import actor_of
@@ -240,9 +240,10 @@ def _callback(settings: Settings, game: Game, watch: Callable[[Point], None] | N
 
 def _measure(game: Game, decisions: int, network: nn.Module) -> float:
     """NashConv, or a lower bound from trained best responses; the run's random state stays."""
-    if game.is_exact:
+    if isinstance(game, ExactGame):
         return game.measure(network_table(network, game)).nash_conv
-    policy, before = Policy(game, network=as_network(network, game)), np.random.get_state()
+    policy = Policy(game, network=as_network(network, game))
+    before = np.random.get_state()
     with torch.random.fork_rng(devices=[]):
         bound = policy.lower_bound(decisions=decisions, hands=BOUND_HANDS)
     np.random.set_state(before)

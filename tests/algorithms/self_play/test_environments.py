@@ -120,7 +120,7 @@ def test_states_are_those_of_openspiel(name):
 
 
 def replayed(game, history):
-    state = game.origin.new_initial_state()
+    state = game.pyspiel_game.new_initial_state()
     for action in history:
         state.apply_action(action)
     return state
