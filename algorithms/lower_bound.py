@@ -259,6 +259,8 @@ def _require_possible(*, decisions: int, hands: int, cpus: int, seeds: Sequence[
     """Raise an error for options that cannot be used."""
     least = {"decisions": (decisions, 1), "hands": (hands, budget.MIN_HANDS), "cpus": (cpus, 1)}
     for name, (value, low) in least.items():
+        if not isinstance(value, int | np.integer):
+            raise UsageError(f"{name}={value!r}: want a whole number")
         if value < low:
             raise UsageError(f"{name}={value}: want at least {low:,}")
     if not isinstance(seeds, Sequence) or not all(isinstance(seed, int) for seed in seeds):
@@ -407,7 +409,7 @@ def _play_mixture(policy: SeatPolicy, hands: SelfPlayVecEnv, decisions: int) -> 
     while len(ended) < steps or not any_ended:  # at least one hand has a return
         mask = hands.action_masks()
         if callable(policy):
-            own = policy(simulator.observations, mask)
+            own = simulator.probabilities_of(policy)
         else:
             own = policy[simulator.infosets]
         uniform = mask / mask.sum(axis=1, keepdims=True)

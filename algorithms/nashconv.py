@@ -75,7 +75,7 @@ class InfosetLabels(Protocol):
         """An action at an information set in a word."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measure:
     """Values of a policy and of best responses to it, in chips per hand.
 
@@ -103,6 +103,9 @@ class Measure:
     def nash_conv(self) -> float:
         """The sum of all players' gains."""
         return sum(self.gains)
+
+    def __repr__(self) -> str:
+        return f"<Measure: NashConv {self.nash_conv:.6g}, gains {self.gains}>"
 
     @property
     def exploitability(self) -> float:

@@ -117,10 +117,8 @@ class Evaluation(NamedTuple):
 
 def num_infosets(tree: PublicTree) -> tuple[int, int]:
     """The number of information sets of each player."""
-    counts = [0, 0]
-    for node in np.flatnonzero(tree.player != CHANCE):
-        counts[tree.player[node]] += int(tree.num_hands[tree.board[node]])
-    return counts[0], counts[1]
+    hands = tree.num_hands[tree.board]  # (N,)
+    return int(hands[tree.player == 0].sum()), int(hands[tree.player == 1].sum())
 
 
 def compatible(tree: PublicTree, board: int) -> BoolArray:

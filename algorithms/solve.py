@@ -33,7 +33,7 @@ from algorithms.support import command, files
 from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_arrays, write_arrays
 from algorithms.support.progress import progress
-from kuhn_bridge.errors import BridgeError
+from kuhn_bridge.errors import BridgeError, short_repr
 from kuhn_bridge.rules import AGENTS
 
 LP = "lp"  # the variant that is the linear program
@@ -86,8 +86,15 @@ def solve(  # noqa: PLR0913  # options by name
         raise BridgeError(f"until must be a NashConv above 0; got {until}")
     if save not in SAVE:
         raise unknown("save", save, SAVE)
+    if not isinstance(variant, str):
+        raise UsageError(
+            f"variant={short_repr(variant)}: want a name such as {DEFAULT_VARIANT!r}; "
+            "the number of iterations is given by name, iterations=1000"
+        )
     if iterations is None:
         iterations = DEFAULT_ITERATIONS if until is None else MAX_ITERATIONS
+    if not isinstance(iterations, int | np.integer):
+        raise UsageError(f"iterations={short_repr(iterations)}: want a whole number")
     loaded = as_game(game)
     if variant == LP:
         return Policy(loaded, solve_zero_sum(loaded.tree).policy)
@@ -252,8 +259,8 @@ class _Checkpoint:
 
 def _require_suffix(game: Game, out: str) -> None:
     """Reject a file that no command would read back."""
-    suffix = game.policy_file
-    if Path(out).suffix != suffix:
+    suffix = game.policy_file  # None in games that cannot be solved
+    if suffix is not None and Path(out).suffix != suffix:
         raise UsageError(f"--out {out}: a policy of {game.name} is written as {suffix}")
 
 

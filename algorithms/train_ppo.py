@@ -9,15 +9,20 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+<<<<<<< HEAD
 from algorithms.games import ExactGame, Game, TreeGame, load_game
+=======
+from algorithms.games import KUHN, Game, as_game, load_game
+>>>>>>> main
 from algorithms.self_play.run_files import CHECKPOINT, require_no_checkpoint, require_own
 from algorithms.self_play.settings import (
     Settings,
@@ -34,9 +39,44 @@ from algorithms.support.progress import progress
 
 if TYPE_CHECKING:
     from algorithms.self_play.curve import Point
+    from algorithms.self_play.training import Trained
 
 WRITTEN = (".zip", ".csv", ".png", ".json", ".ckpt")
 HTML = ".html"
+
+
+def train(  # options by name
+    game: Game | str = KUHN,
+    *,
+    policy_kwargs: Mapping[str, Any] | None = None,
+    callback: Any = None,
+    progress: bool = False,
+    device: str = "cpu",
+    **settings: Any,
+) -> Trained:
+    """Train by self-play as the command `train_ppo` does, and return what it would write.
+
+    Ctrl-C ends the run early and returns what there is, with a warning.
+
+    Args:
+        game: a `Game` or its name.
+        policy_kwargs: arguments of SB3's policy, for a network of your own. A stock model is then
+            trained with `SelfPlay()` as it is in a program of your own.
+        callback: callback of SB3, or a list of them, to call as the model learns.
+        progress: whether to show a progress bar.
+        device: device of a network with `policy_kwargs`.
+        settings: settings of the command, e.g. `steps=1_000_000, net="mlp", seed=1`.
+    """
+    from algorithms.self_play.training import train_in_memory
+
+    return train_in_memory(
+        as_game(game),
+        settings,
+        policy_kwargs=policy_kwargs,
+        callback=callback,
+        show_progress=progress,
+        device=device,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -216,7 +256,8 @@ def _report(result: dict[str, Any], out: Path) -> str:
         f"{result['steps_per_second']:,.0f} steps/s\nCPU seconds: training "
         f"{result['cpu_seconds']:.1f}, measuring {result['measuring_cpu_seconds']:.1f}"
     )
-    more = f"more: {command.as_called('python -m algorithms.nashconv')} {result['source']}"
+    source = shlex.quote(str(result["source"]))
+    more = f"more: {command.as_called('python -m algorithms.nashconv')} {source}"
     saved = f"{result['source']} ({result['holds']})"
     if "nash_conv_at_least_average" in result:
         last, average = (result[f"nash_conv_at_least_{which}"] for which in ("last", "average"))

@@ -70,7 +70,7 @@ class SequenceForm(NamedTuple):
     payoffs: arrays.Float64Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tree:
     """A game of N nodes, Z of them terminal, I information sets, C choices, A actions, P players.
 
@@ -154,6 +154,9 @@ class Tree:
             level_starts.append(int(self.first_child[level_starts[-1]]))
         level_sizes = np.diff(level_starts)
         return np.repeat(np.arange(len(level_sizes)), level_sizes)
+
+    def __repr__(self) -> str:
+        return f"<Tree of {self.num_nodes:,} nodes, {len(self.keys):,} information sets>"
 
     def history(self, node: int) -> list[int]:
         """The action IDs, chance's included, that lead to a node."""

@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     from algorithms.nashconv import Loss, Measure
     from algorithms.policies import Policy, load_policy
     from algorithms.self_play.matches import Match
+    from algorithms.self_play.training import Trained
     from algorithms.solve import solve
+    from algorithms.train_ppo import train
     from kuhn_bridge.kuhn_v0 import env, raw_env
 
 __version__ = "0.2.0"
 __all__ = ["INFORMATION_STATES", "Action", "Card", "KuhnPoker", "Phase", "State"]
-__all__ += ["Game", "Policy", "env", "load_game", "load_policy", "raw_env", "solve"]
-__all__ += ["Loss", "LowerBound", "Match", "Measure"]
+__all__ += ["Game", "Policy", "env", "load_game", "load_policy", "raw_env", "solve", "train"]
+__all__ += ["Loss", "LowerBound", "Match", "Measure", "Trained"]
 __all__ += ["from_openspiel", "to_openspiel"]
 __all__ += ["ActionError", "BridgeError", "CardError", "GameError", "HistoryError"]
 __all__ += ["IllegalActionError", "PolicyError", "SeatError"]
@@ -50,6 +52,8 @@ if not TYPE_CHECKING:  # a type checker should report unknown names
             "algorithms.nashconv": "Loss Measure",
             "algorithms.policies": "Policy load_policy",
             "algorithms.self_play.matches": "Match",
+            "algorithms.self_play.training": "Trained",
             "algorithms.solve": "solve",
+            "algorithms.train_ppo": "train",
         },
     )

@@ -15,7 +15,7 @@ from algorithms import public_tree
 from algorithms.compiled.nashconv import evaluate_policy
 from algorithms.games import Game, large_game
 from algorithms.large_games.large_game import LargeExactGame
-from algorithms.large_games.liars_dice import LiarsDice, legal_actions
+from algorithms.large_games.liars_dice import LiarsDice
 from algorithms.large_games.phantom.game import PhantomGame
 from algorithms.large_games.poker import PokerEndgame
 from algorithms.large_games.solver import Tables
@@ -79,10 +79,8 @@ class Position(NamedTuple):
 
 def _position(form: LargeExactGame, history: Sequence[int]) -> Position:
     """What the rules of a game say after a history."""
-    if isinstance(form, LiarsDice):
-        return _dice_position(form, history)
-    if isinstance(form, PokerEndgame):
-        return _poker_position(form, history)
+    if isinstance(form, LiarsDice | PokerEndgame):
+        return _public_position(form, history)
     assert isinstance(form, PhantomGame)  # noqa: S101  # there are no others
     return _phantom_position(form, history)
 
@@ -105,75 +103,70 @@ def _phantom_position(form: PhantomGame, history: Sequence[int]) -> Position:
     return Position(TERMINAL, [], [won, -won])
 
 
-def _dice_position(form: LiarsDice, history: Sequence[int]) -> Position:
-    """Chance rolls all dice of player 0, then those of player 1, before the first bid."""
-    rules = form.rules
-    num_bids = form.num_actions - 1
-    call_liar = num_bids  # the last action ID
-    if len(history) < 2 * rules.dice:
-        return Position(CHANCE, list(range(len(rules.matches))), [])
-    moves = history[2 * rules.dice :]
-    player = len(moves) % 2
-    if call_liar not in moves:
-        # The bids so far as a bit code, in which the highest bid is bit 0.
-        code = np.array([sum(1 << (num_bids - 1 - bid) for bid in moves)])
-        actions = np.flatnonzero(legal_actions(rules, code)[0]).tolist()
-        return Position(player, actions, [])
-    last_bid = moves[-2]
-    face = rules.face[last_bid]
-    matching = 0
-    for sides in (history[: rules.dice], history[rules.dice : 2 * rules.dice]):
-        roll = rules.rolls.tolist().index(sorted(side + 1 for side in sides))
-        matching += int(rules.matches[face, roll])
-    bidder = player  # the bidder would act after the caller
-    bid_holds = matching >= rules.quantity[last_bid]
-    winner = bidder if bid_holds else 1 - bidder
-    won = 1.0 if winner == 0 else -1.0
-    return Position(TERMINAL, [], [won, -won])
-
-
-def _poker_position(form: PokerEndgame, history: Sequence[int]) -> Position:
+def _public_position(form: LiarsDice | PokerEndgame, history: Sequence[int]) -> Position:
     """Chance deals both hands; the public tree says the rest, chance's later cards included."""
     tree = form.public_tree
-    hole = form.cards.hole
-    dealt = history[: 2 * hole]
-    unseen = [card for card in range(form.deck_size) if card not in (*form.cards.board, *dealt)]
-    if len(dealt) < 2 * hole:
-        return Position(CHANCE, unseen, [])
-    hands = tuple(sorted(dealt[:hole])), tuple(sorted(dealt[hole:]))
+    dealt = history[: _deals(form)]
+    if len(dealt) < _deals(form):
+        return Position(CHANCE, _possible_deals(form, dealt), [])
     node = 0
-    for action in history[2 * hole :]:
+    for action in history[_deals(form) :]:
         edges = range(tree.first_edge[node], tree.first_edge[node + 1])
         edge = next((edge for edge in edges if tree.action[edge] == action), None)
         if edge is None:
             return Position(TERMINAL, [], [])
         target = int(tree.target[edge])
         if target < 0:
-            won = _poker_payoff(form, -1 - target, hands)
+            won = _payoff(form, -1 - target, dealt)
             return Position(TERMINAL, [], [won, -won])
         node = target
-    actions = tree.action[tree.first_edge[node] : tree.first_edge[node + 1]].tolist()
+    actions = sorted(tree.action[tree.first_edge[node] : tree.first_edge[node + 1]].tolist())
     player = int(tree.player[node])
     if player == public_tree.CHANCE:
-        return Position(CHANCE, [card for card in actions if card in unseen], [])
+        possible = _possible_deals(form, dealt)
+        return Position(CHANCE, [card for card in actions if card in possible], [])
     return Position(player, actions, [])
 
 
-def _poker_payoff(form: PokerEndgame, rule: int, hands: Sequence[tuple[int, ...]]) -> float:
+def _deals(form: LiarsDice | PokerEndgame) -> int:
+    """How many cards, or dice, chance deals before the first action."""
+    return 2 * (form.rules.dice if isinstance(form, LiarsDice) else form.cards.hole)
+
+
+def _possible_deals(form: LiarsDice | PokerEndgame, dealt: Sequence[int]) -> list[int]:
+    """The next cards or dice that chance can deal."""
+    if isinstance(form, LiarsDice):
+        return list(range(len(form.rules.matches)))
+    known = (*form.cards.board, *dealt)
+    return [card for card in range(form.deck_size) if card not in known]
+
+
+def _payoff(form: LiarsDice | PokerEndgame, rule: int, dealt: Sequence[int]) -> float:
     """Player 0's chips where the game ends by a rule."""
     tree = form.public_tree
     board = int(tree.rule_board[rule])
-    known = form.boards[board].hands
-    strength = [int(tree.strength[tree.rule_order[rule], known.index(hand)]) for hand in hands]
+    each = len(dealt) // 2
+    hands = tuple(sorted(dealt[:each])), tuple(sorted(dealt[each:]))
+    if isinstance(form, LiarsDice):
+        rolls = form.rules.rolls.tolist()
+        numbers = [rolls.index([side + 1 for side in hand]) for hand in hands]
+    else:
+        numbers = [form.boards[board].hands.index(hand) for hand in hands]
+    own, other = tree.strength[tree.rule_order[rule], numbers].tolist()
     win, tie, lose = tree.payoff[rule].tolist()
-    paid = win
-    if tree.rule[rule] == public_tree.SHOWDOWN and strength[0] == strength[1]:
+    kind = tree.rule[rule]
+    if kind == public_tree.FOLD:
+        paid = win
+    elif kind == public_tree.COUNT:
+        paid = win if own + other < tree.rule_quantity[rule] else lose
+    elif own == other:
         paid = tie
-    if tree.rule[rule] == public_tree.SHOWDOWN and strength[0] < strength[1]:
-        paid = lose
+    else:
+        paid = win if own > other else lose
     # Rules contain chance's probability of the card that came.
-    probability = form.card_probability if board > 0 else 1.0
-    return float(round(paid / probability, 9)) + 0.0
+    if isinstance(form, PokerEndgame) and board > 0:
+        paid = round(paid / form.card_probability, 9)
+    return float(paid) + 0.0
 
 
 # ---------------------------------------------------------------------------------------------

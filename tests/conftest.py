@@ -51,6 +51,7 @@ def refused(capfd):
 SLOW = {
     *("test_page", "test_web", "test_terminal", "test_examples", "test_own_game", "test_main"),
     *("test_train_ppo", "test_learner", "test_sweep", "test_checkpoint", "test_figures"),
+    *("test_training", "test_any_order"),
     *("test_export_onnx", "test_strangers", "test_networks", "test_lower_bound", "test_matches"),
     *(
         "test_parity_candidate",

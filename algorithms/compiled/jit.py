@@ -29,6 +29,17 @@ def compiled(function: F) -> F:
         return cast(F, njit(**_OPTIONS)(function))
 
 
+def without_references(function: F) -> F:
+    """Machine code that does not count references to arrays, and so cannot make new ones.
+
+    Counting takes longer than the work itself where arrays are in tuples that are passed around.
+    """
+    try:
+        return cast(F, njit(cache=True, _nrt=False, **_OPTIONS)(function))
+    except RuntimeError:
+        return cast(F, njit(_nrt=False, **_OPTIONS)(function))
+
+
 def part(function: F) -> F:
     """A function that only compiled functions call, compiled together with them."""
     return cast(F, njit(no_cpython_wrapper=True, **_OPTIONS)(function))

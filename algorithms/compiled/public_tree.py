@@ -11,18 +11,17 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from algorithms.cfr import Weights
-from algorithms.compiled.jit import compiled, inlined, part
+from algorithms.compiled.jit import compiled, inlined, part, without_references
 from algorithms.public_tree import CHANCE, COUNT, FOLD, PublicTree
-from algorithms.support.arrays import Float32Array, Float64Array, Int16Array, Int64Array
+from algorithms.support.arrays import Float32Array, Float64Array, Int16Array, Int32Array, Int64Array
 
 ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 1
 Vectors: TypeAlias = tuple[Float32Array, Float32Array, Float32Array]
 
 
-class _Stack(NamedTuple):
+class Stack(NamedTuple):
     """The nodes from the root to the current one: D depths, L levels, A actions, n hands."""
 
-    tree: PublicTree
     node: Int64Array  # (D,)
     policy: Float64Array  # (D, A, n) by edge of the node
     reach: Float64Array  # (2, L, n) by player and level
@@ -32,11 +31,11 @@ class _Stack(NamedTuple):
     result: Float64Array  # (strengths,) value by the own strength
 
 
-class _Values(NamedTuple):
+class Values(NamedTuple):
     """Values of the nodes on the stack, by depth and hand."""
 
     best: Float64Array  # (2, D, n) of both players' best responses
-    mixture: Float64Array  # (D, n) of the mover's policy, with its best response afterwards
+    mixture: Float64Array  # (D, n) of the mover's policy and its best response afterwards
     action: Int64Array  # (D, n) the mover's best action
 
 
@@ -51,7 +50,7 @@ class Walk(NamedTuple):
 
 
 @compiled
-def new_stack(tree: PublicTree) -> _Stack:
+def new_stack(tree: PublicTree) -> Stack:
     """A stack before the root: each player's reach is the weight of its hands."""
     depths = int(tree.depth.max()) + 1
     levels = int(tree.level.max()) + 2
@@ -64,8 +63,7 @@ def new_stack(tree: PublicTree) -> _Stack:
     for player in range(2):
         for x in range(hands):
             reach[player, 0, x] = tree.weight[player, x]
-    return _Stack(
-        tree,
+    return Stack(
         np.zeros(depths, np.int64),
         np.zeros((depths, most_actions(tree), hands)),
         reach,
@@ -86,7 +84,6 @@ def most_actions(tree: PublicTree) -> int:
     return most
 
 
-@compiled
 def walk(
     tree: PublicTree,
     tables: tuple[Float32Array, Float32Array],
@@ -96,32 +93,52 @@ def walk(
     """Measure a joint policy; write best actions `(I_p,)`, and losses where those are not empty."""
     stack = new_stack(tree)
     depths, _, hands = stack.policy.shape
-    best = np.zeros((2, depths, hands))
-    mixture = np.zeros((depths, hands))
-    action = np.zeros((depths, hands), np.int64)
-    values = _Values(best, mixture, action)
+    values = Values(
+        best=np.zeros((2, depths, hands)),
+        mixture=np.zeros((depths if len(losses[0]) > 0 else 0, hands)),
+        action=np.zeros((depths, hands), np.int64),
+    )
+    return _walk(tree, tables, (stack, values), best_actions, losses)
+
+
+@without_references
+def _walk(
+    tree: PublicTree,
+    tables: tuple[Float32Array, Float32Array],
+    scratch: tuple[Stack, Values],
+    best_actions: tuple[Int16Array, Int16Array],
+    losses: tuple[Float64Array, Float64Array],
+) -> Walk:
+    """`walk`, with arrays to work in."""
+    stack, values = scratch
+    best = values.best
     value = 0.0
     last = -1
     for node in range(len(tree.player)):
         depth = int(tree.depth[node])
         for finished in range(last, depth - 1, -1):
-            _leave(stack, values, finished, best_actions, losses)
+            _leave(tree, stack, values, finished, best_actions, losses)
         last = depth
-        _enter(stack, node, depth)
+        _enter(tree, stack, node, depth)
         player = tree.player[node]
         if player != CHANCE:
-            invalid = _read_policy(stack, depth, tables[player])
+            invalid = _read_policy(tree, stack, depth, tables[player])
             if invalid >= 0:
                 return Walk(0.0, 0.0, 0.0, node, invalid)
+        first_0 = 0.0
+        first_1 = 0.0
+        if player == 0:
+            first_0 = -np.inf
+        elif player == 1:
+            first_1 = -np.inf
         for x in range(tree.num_hands[tree.board[node]]):
-            best[0, depth, x] = 0.0
-            best[1, depth, x] = 0.0
-            mixture[depth, x] = 0.0
-            if player != CHANCE:
-                best[player, depth, x] = -np.inf
-        value += _add_terminals(stack, values, depth)
+            best[0, depth, x] = first_0
+            best[1, depth, x] = first_1
+        if len(values.mixture) > 0:
+            values.mixture[depth, :] = 0.0
+        value += _add_terminals(tree, stack, values, depth)
     for finished in range(last, -1, -1):
-        _leave(stack, values, finished, best_actions, losses)
+        _leave(tree, stack, values, finished, best_actions, losses)
     best_0 = 0.0
     best_1 = 0.0
     for x in range(tree.num_hands[0]):
@@ -131,43 +148,41 @@ def walk(
 
 
 @inlined
-def _enter(stack: _Stack, node: int, depth: int) -> None:
+def _enter(tree: PublicTree, stack: Stack, node: int, depth: int) -> None:
     """Put a node on the stack, with the reach probabilities that change on the way to it."""
-    tree = stack.tree
     stack.node[depth] = node
     if depth > 0:
         parent = stack.node[depth - 1]
         if tree.player[parent] == CHANCE:
-            _deal(stack, depth - 1, tree.board[node])
+            _deal(tree, stack, depth - 1, tree.board[node])
         else:
-            _act(stack, depth - 1, tree.parent_edge[node] - tree.first_edge[parent])
+            _act(tree, stack, depth - 1, tree.parent_edge[node] - tree.first_edge[parent])
 
 
 @inlined
-def _act(stack: _Stack, depth: int, k: int) -> None:
+def _act(tree: PublicTree, stack: Stack, depth: int, k: int) -> None:
     """The mover's reach after action k of the node at a depth, on its next level."""
     node = stack.node[depth]
-    mover = stack.tree.player[node]
-    level = stack.tree.level[node, mover]
-    for x in range(stack.tree.num_hands[stack.tree.board[node]]):
+    mover = tree.player[node]
+    level = tree.level[node, mover]
+    for x in range(tree.num_hands[tree.board[node]]):
         stack.reach[mover, level + 1, x] = stack.reach[mover, level, x] * stack.policy[depth, k, x]
 
 
 @inlined
-def _deal(stack: _Stack, depth: int, board: int) -> None:
+def _deal(tree: PublicTree, stack: Stack, depth: int, board: int) -> None:
     """Both players' reach on a new board, on their next levels."""
     node = stack.node[depth]
     for player in range(2):
-        level = stack.tree.level[node, player]
-        for x in range(stack.tree.num_hands[board]):
-            old = stack.tree.old_hand[board, x]
+        level = tree.level[node, player]
+        for x in range(tree.num_hands[board]):
+            old = tree.old_hand[board, x]
             stack.reach[player, level + 1, x] = stack.reach[player, level, old]
 
 
 @inlined
-def _read_policy(stack: _Stack, depth: int, table: Float32Array) -> int:
+def _read_policy(tree: PublicTree, stack: Stack, depth: int, table: Float32Array) -> int:
     """Put the policy of a node on the stack; return an invalid information set, or -1."""
-    tree = stack.tree
     node = stack.node[depth]
     first = tree.first_edge[node]
     count = tree.first_edge[node + 1] - first
@@ -194,9 +209,8 @@ def _read_policy(stack: _Stack, depth: int, table: Float32Array) -> int:
 
 
 @inlined
-def _add_terminals(stack: _Stack, values: _Values, depth: int) -> float:
+def _add_terminals(tree: PublicTree, stack: Stack, values: Values, depth: int) -> float:
     """Add the values of the terminal nodes behind a node; return the policy's, to player 0."""
-    tree = stack.tree
     node = stack.node[depth]
     mover = int(tree.player[node])
     first = tree.first_edge[node]
@@ -210,152 +224,110 @@ def _add_terminals(stack: _Stack, values: _Values, depth: int) -> float:
         level_0 = tree.level[node, 0]
         level_1 = tree.level[node, 1]
         if mover == CHANCE:
-            _deal(stack, depth, board)
+            _deal(tree, stack, depth, board)
             level_0 += 1
             level_1 += 1
         else:
-            _act(stack, depth, edge - first)
+            _act(tree, stack, depth, edge - first)
             if mover == 0:
                 level_0 += 1
             else:
                 level_1 += 1
-        _write_values(stack, rule, 0, stack.reach[1, level_1], stack.end[0])
-        _write_values(stack, rule, 1, stack.reach[0, level_0], stack.end[1])
+        _write_values(tree, stack, rule, 0, stack.reach[1, level_1], stack.end[0])
+        _write_values(tree, stack, rule, 1, stack.reach[0, level_0], stack.end[1])
         for x in range(tree.num_hands[board]):
             won += stack.reach[0, level_0, x] * stack.end[0, x]
-        _add(stack, values, depth, edge, (stack.end[0], stack.end[1]))
+        _add(tree, stack, values, depth, edge, (stack.end[0], stack.end[1]))
     return won
 
 
-@part
-def _write_values(
-    stack: _Stack, rule: int, player: int, reach: Float64Array, values: Float64Array
+@inlined
+def _write_values(  # noqa: PLR0913, PLR0917  # arrays
+    tree: PublicTree,
+    stack: Stack,
+    rule: int,
+    player: int,
+    reach: Float64Array,
+    values: Float64Array,
 ) -> None:
     """Write a player's values by hand `(n,)` at a terminal node, from the opponent's reach."""
-    tree = stack.tree
     win, tie, lose = tree.payoff[rule, 0], tree.payoff[rule, 1], tree.payoff[rule, 2]
     kind = tree.rule[rule]
-    if player == 1 and kind == FOLD:
-        win = -win
-    elif player == 1 and kind == COUNT:
-        win, lose = -win, -lose  # the rule does not depend on whose strength is whose
-    elif player == 1:
-        win, tie, lose = -lose, -tie, -win
-    if kind == FOLD:
-        _write_fold(stack, rule, win, reach, values)
-    elif kind == COUNT:
-        _write_count(stack, rule, (win, lose), reach, values)
-    elif tree.cards.shape[2] == 2:
-        _write_showdown_of_two(stack, rule, (win, tie, lose), reach, values)
+    hands = tree.num_hands[tree.rule_board[rule]]
+    order = tree.rule_order[rule]
+    if kind == COUNT:
+        if player == 1:  # the rule does not depend on whose strength is whose
+            win, lose = -win, -lose
+        quantity = tree.rule_quantity[rule]
+        mass = stack.mass
+        for m in range(len(mass)):
+            mass[m] = 0.0
+        for x in range(hands):
+            mass[tree.strength[order, x]] += reach[x]
+        for m in range(len(mass)):
+            value = 0.0
+            for k in range(len(mass)):
+                value += mass[k] * (win if m + k < quantity else lose)
+            stack.result[m] = value
+        for x in range(hands):
+            values[x] = stack.result[tree.strength[order, x]]
     else:
-        _write_showdown(stack, rule, (win, tie, lose), reach, values)
+        cards = tree.cards[tree.rule_board[rule], :hands]
+        if kind == FOLD:
+            payoff = win if player == 0 else -win
+            _write_fold(cards, payoff, stack.card_mass, reach, values)
+        else:
+            payoffs = (win, tie, lose) if player == 0 else (-lose, -tie, -win)
+            ranks = (tree.strength[order], tree.by_strength[order])
+            _write_showdown(cards, ranks, payoffs, stack.card_mass, reach, values)
 
 
-@inlined
+@part
 def _write_fold(
-    stack: _Stack, rule: int, payoff: float, reach: Float64Array, values: Float64Array
+    cards: Int32Array,
+    payoff: float,
+    mass: Float64Array,
+    reach: Float64Array,
+    values: Float64Array,
 ) -> None:
     """The payoff times the reach of all hands that share no card."""
-    cards = stack.tree.cards
-    board = stack.tree.rule_board[rule]
-    hands = stack.tree.num_hands[board]
-    size = cards.shape[2]
-    mass = stack.card_mass
+    hands, size = cards.shape
     mass[:] = 0.0
     total = 0.0
     for x in range(hands):
         total += reach[x]
         for c in range(size):
-            mass[cards[board, x, c]] += reach[x]
+            mass[cards[x, c]] += reach[x]
     itself = 1.0 if size == 2 else 0.0  # a pair of cards is subtracted twice from its own hand
     for x in range(hands):
         free = total + itself * reach[x]
         for c in range(size):
-            free -= mass[cards[board, x, c]]
+            free -= mass[cards[x, c]]
         values[x] = payoff * free
 
 
-@inlined
-def _write_count(
-    stack: _Stack,
-    rule: int,
-    payoffs: tuple[float, float],
-    reach: Float64Array,
-    values: Float64Array,
-) -> None:
-    """Win against strengths below the quantity minus the own strength, else lose."""
-    tree = stack.tree
-    win, lose = payoffs
-    hands = tree.num_hands[tree.rule_board[rule]]
-    order = tree.rule_order[rule]
-    quantity = tree.rule_quantity[rule]
-    mass = stack.mass
-    for m in range(len(mass)):
-        mass[m] = 0.0
-    for x in range(hands):
-        mass[tree.strength[order, x]] += reach[x]
-    for m in range(len(mass)):
-        value = 0.0
-        for k in range(len(mass)):
-            value += mass[k] * (win if m + k < quantity else lose)
-        stack.result[m] = value
-    for x in range(hands):
-        values[x] = stack.result[tree.strength[order, x]]
-
-
-@inlined
-def _write_showdown(
-    stack: _Stack,
-    rule: int,
+@part
+def _write_showdown(  # noqa: PLR0913, PLR0917  # arrays
+    cards: Int32Array,
+    ranks: tuple[Int32Array, Int32Array],
     payoffs: tuple[float, float, float],
+    mass: Float64Array,
     reach: Float64Array,
     values: Float64Array,
 ) -> None:
-    """Hands of one card, which share it with no other hand."""
-    tree = stack.tree
-    win, tie, lose = payoffs
-    hands = tree.num_hands[tree.rule_board[rule]]
-    strength = tree.strength[tree.rule_order[rule]]
-    order = tree.by_strength[tree.rule_order[rule]]
-    total = 0.0
-    for x in range(hands):
-        total += reach[x]
-    weaker = 0.0
-    start = 0
-    while start < hands:
-        equal = 0.0
-        stop = start
-        while stop < hands and strength[order[stop]] == strength[order[start]]:
-            equal += reach[order[stop]]
-            stop += 1
-        stronger = total - weaker - equal
-        for i in range(start, stop):
-            x = order[i]
-            values[x] = win * weaker + tie * (equal - reach[x]) + lose * stronger
-        weaker += equal
-        start = stop
-
-
-@inlined
-def _write_showdown_of_two(
-    stack: _Stack,
-    rule: int,
-    payoffs: tuple[float, float, float],
-    reach: Float64Array,
-    values: Float64Array,
-) -> None:
-    """Hands of two cards, in ascending order of strength.
+    """Values by hand, in ascending order of strength.
 
     With W the reach of weaker hands, E that of weaker or equal ones and C that of all, hands that
     share a card left out, the value is win W + tie (E - W) + lose (C - E).
     """
     win, tie, lose = payoffs
-    board = stack.tree.rule_board[rule]
-    hands = stack.tree.num_hands[board]
-    cards = stack.tree.cards[board]
-    strength = stack.tree.strength[stack.tree.rule_order[rule]]
-    order = stack.tree.by_strength[stack.tree.rule_order[rule]]
-    mass = stack.card_mass
+    strength, order = ranks
+    hands, size = cards.shape
+    first = 0
+    second = size - 1
+    # The first card's mass is subtracted once if it is the only one, and a pair of cards is
+    # subtracted twice from its own hand.
+    pair = 1.0 if size == 2 else 0.0
     mass[:] = 0.0
     total = 0.0
     start = 0
@@ -363,32 +335,34 @@ def _write_showdown_of_two(
         stop = start
         while stop < hands and strength[order[stop]] == strength[order[start]]:
             x = order[stop]
-            values[x] = (win - tie) * (total - mass[cards[x, 0]] - mass[cards[x, 1]])
+            shared = mass[cards[x, first]] + pair * mass[cards[x, second]]
+            values[x] = (win - tie) * (total - shared)
             stop += 1
         for i in range(start, stop):
             x = order[i]
             total += reach[x]
-            mass[cards[x, 0]] += reach[x]
-            mass[cards[x, 1]] += reach[x]
+            mass[cards[x, first]] += reach[x]
+            mass[cards[x, second]] += pair * reach[x]
         for i in range(start, stop):
             x = order[i]
-            until = total - mass[cards[x, 0]] - mass[cards[x, 1]] + reach[x]
-            values[x] += (tie - lose) * until
+            shared = mass[cards[x, first]] + pair * (mass[cards[x, second]] - reach[x])
+            values[x] += (tie - lose) * (total - shared)
         start = stop
     for x in range(hands):
-        values[x] += lose * (total - mass[cards[x, 0]] - mass[cards[x, 1]] + reach[x])
+        shared = mass[cards[x, first]] + pair * (mass[cards[x, second]] - reach[x])
+        values[x] += lose * (total - shared)
 
 
 @inlined
-def _add(
-    stack: _Stack,
-    values: _Values,
+def _add(  # noqa: PLR0913, PLR0917  # arrays
+    tree: PublicTree,
+    stack: Stack,
+    values: Values,
     depth: int,
     edge: int,
     after: tuple[Float64Array, Float64Array],
 ) -> None:
     """Add both players' values after an edge to those of the node at a depth."""
-    tree = stack.tree
     node = stack.node[depth]
     mover = tree.player[node]
     target = tree.target[edge]
@@ -407,23 +381,25 @@ def _add(
         for x in range(hands):
             value = own[x]
             values.best[1 - mover, depth, x] += other[x]
-            values.mixture[depth, x] += stack.policy[depth, k, x] * value
             before = values.best[mover, depth, x]
             if value > before or (value == before and chosen < values.action[depth, x]):
                 values.best[mover, depth, x] = value
                 values.action[depth, x] = chosen
+        if len(values.mixture) > 0:
+            for x in range(hands):
+                values.mixture[depth, x] += stack.policy[depth, k, x] * own[x]
 
 
 @inlined
-def _leave(
-    stack: _Stack,
-    values: _Values,
+def _leave(  # noqa: PLR0913, PLR0917  # arrays
+    tree: PublicTree,
+    stack: Stack,
+    values: Values,
     depth: int,
     best_actions: tuple[Int16Array, Int16Array],
     losses: tuple[Float64Array, Float64Array],
 ) -> None:
     """Write a node's best actions and losses, and add its values to its parent's."""
-    tree = stack.tree
     node = stack.node[depth]
     mover = tree.player[node]
     if mover != CHANCE:
@@ -438,7 +414,7 @@ def _leave(
                 losses[mover][first + x] = stack.reach[mover, level, x] * missed
     if depth > 0:
         after = (values.best[0, depth], values.best[1, depth])
-        _add(stack, values, depth - 1, tree.parent_edge[node], after)
+        _add(tree, stack, values, depth - 1, tree.parent_edge[node], after)
 
 
 @compiled
@@ -447,17 +423,20 @@ def write_own_reach(
     tables: tuple[Float32Array, Float32Array],
     reach: tuple[Float64Array, Float64Array],
 ) -> int:
-    """Write each information set's reach by its owner's actions, times its hand's weight `(I_p,)`.
+    """Write each information set's reach by its owner's actions `(I_p,)`; 0 for hands never dealt.
 
     Returns a node with a row that is not a distribution, or -1.
     """
     stack = new_stack(tree)
+    for player in range(2):
+        for x in range(tree.num_hands[0]):
+            stack.reach[player, 0, x] = 1.0 if tree.weight[player, x] > 0 else 0.0
     for node in range(len(tree.player)):
         depth = int(tree.depth[node])
-        _enter(stack, node, depth)
+        _enter(tree, stack, node, depth)
         player = tree.player[node]
         if player != CHANCE:
-            if _read_policy(stack, depth, tables[player]) >= 0:
+            if _read_policy(tree, stack, depth, tables[player]) >= 0:
                 return node
             level = tree.level[node, player]
             first = tree.first_infoset[node]
@@ -466,20 +445,33 @@ def write_own_reach(
     return -1
 
 
-@compiled
 def iterate(
     tree: PublicTree, vectors: Vectors, player: int, weights: Weights, updates: Int64Array
 ) -> None:
     """Update a player's regrets, predicted regrets and averages `(E, n)` in one walk."""
     stack = new_stack(tree)
     value = np.zeros(stack.policy.shape)  # the player's, by depth and action
+    _iterate(tree, vectors, (player, weights), updates, (stack, value))
+
+
+@without_references
+def _iterate(
+    tree: PublicTree,
+    vectors: Vectors,
+    update: tuple[int, Weights],
+    updates: Int64Array,
+    scratch: tuple[Stack, Float64Array],
+) -> None:
+    """`iterate`, with arrays to work in."""
+    stack, value = scratch
+    player, weights = update
     last = -1
     for node in range(len(tree.player)):
         depth = int(tree.depth[node])
         for finished in range(last, depth - 1, -1):
-            _finish(stack, value, finished, vectors, (player, weights))
+            _finish(tree, stack, value, finished, vectors, player, weights)
         last = depth
-        _enter(stack, node, depth)
+        _enter(tree, stack, node, depth)
         owner = tree.player[node]
         hands = tree.num_hands[tree.board[node]]
         if owner == CHANCE:
@@ -489,15 +481,15 @@ def iterate(
             first = tree.first_edge[node]
             actions = tree.first_edge[node + 1] - first
             match_regrets(vectors[1], first, actions, hands, stack.policy[depth])
-            if owner == player:
+            if owner == player and actions > 1:
                 level = tree.level[node, owner]
                 for k in range(actions):
                     for x in range(hands):
                         weighted = weights[2] * stack.reach[owner, level, x]
                         vectors[2][first + k, x] += weighted * stack.policy[depth, k, x]
-        _set_terminals(stack, value, depth, player)
+        _set_terminals(tree, stack, value, depth, player)
     for finished in range(last, -1, -1):
-        _finish(stack, value, finished, vectors, (player, weights))
+        _finish(tree, stack, value, finished, vectors, player, weights)
     updates[0] += 1
 
 
@@ -507,18 +499,22 @@ def match_regrets(
 ) -> None:
     """Make a policy `(actions, n)` proportional to positive weights, uniform where none is > 0."""
     uniform = 1.0 / actions
-    for x in range(hands):
+    for x in range(hands if actions > 1 else 0):
         total = 0.0
         for k in range(actions):
             total += max(weights[first + k, x], 0.0)
         for k in range(actions):
             policy[k, x] = max(weights[first + k, x], 0.0) / total if total > 0 else uniform
+    if actions == 1:
+        for x in range(hands):
+            policy[0, x] = 1.0
 
 
 @inlined
-def _set_terminals(stack: _Stack, value: Float64Array, depth: int, player: int) -> None:
+def _set_terminals(
+    tree: PublicTree, stack: Stack, value: Float64Array, depth: int, player: int
+) -> None:
     """Set a player's values of the terminal nodes behind a node."""
-    tree = stack.tree
     node = stack.node[depth]
     owner = int(tree.player[node])
     opponent = 1 - player
@@ -531,78 +527,64 @@ def _set_terminals(stack: _Stack, value: Float64Array, depth: int, player: int) 
         board = tree.rule_board[rule]
         level = tree.level[node, opponent]
         if owner == CHANCE:
-            _deal(stack, depth, board)
+            _deal(tree, stack, depth, board)
             level += 1
         elif owner == opponent:
-            _act(stack, depth, edge - first)
+            _act(tree, stack, depth, edge - first)
             level += 1
         if owner == CHANCE:
-            _write_values(stack, rule, player, stack.reach[opponent, level], stack.end[0])
+            _write_values(tree, stack, rule, player, stack.reach[opponent, level], stack.end[0])
             for x in range(tree.num_hands[board]):
                 value[depth, 0, tree.old_hand[board, x]] += stack.end[0, x]
         else:
             k = edge - first
-            _write_values(stack, rule, player, stack.reach[opponent, level], value[depth, k])
+            _write_values(tree, stack, rule, player, stack.reach[opponent, level], value[depth, k])
 
 
 @inlined
-def _finish(
-    stack: _Stack,
+def _finish(  # noqa: PLR0913, PLR0917  # arrays
+    tree: PublicTree,
+    stack: Stack,
     value: Float64Array,
     depth: int,
     vectors: Vectors,
-    update: tuple[int, Weights],
+    player: int,
+    weights: Weights,
 ) -> None:
     """Update the player's regrets if it acts at the node, and hand its values to the parent."""
-    tree = stack.tree
     node = stack.node[depth]
     owner = tree.player[node]
-    player, weights = update
-    hands = tree.num_hands[tree.board[node]]
-    actions = tree.first_edge[node + 1] - tree.first_edge[node]
-    mean = stack.end[1]
-    for x in range(hands):
-        total = 0.0
-        if owner == CHANCE:
-            total = value[depth, 0, x]
-        elif owner == player:
-            for k in range(actions):
-                total += stack.policy[depth, k, x] * value[depth, k, x]
-        else:
-            for k in range(actions):  # the opponent's probabilities are in its reach
-                total += value[depth, k, x]
-        mean[x] = total
-    if owner == player:
-        _update_regrets(stack, value, depth, vectors, weights)
-    if depth > 0:
-        parent = stack.node[depth - 1]
-        board = tree.board[node]
-        k = tree.parent_edge[node] - tree.first_edge[parent]
-        for x in range(hands):
-            if tree.player[parent] == CHANCE:
-                value[depth - 1, 0, tree.old_hand[board, x]] += mean[x]
-            else:
-                value[depth - 1, k, x] = mean[x]
-
-
-@inlined
-def _update_regrets(
-    stack: _Stack, value: Float64Array, depth: int, vectors: Vectors, weights: Weights
-) -> None:
-    """Update regrets and predicted regrets at a node, whose mean values are in `stack.end[1]`."""
-    tree = stack.tree
-    node = stack.node[depth]
+    board = tree.board[node]
+    hands = tree.num_hands[board]
     first = tree.first_edge[node]
+    actions = tree.first_edge[node + 1] - first
+    above = max(depth - 1, 0)
+    parent = stack.node[above]
+    k_above = tree.parent_edge[node] - tree.first_edge[parent]
+    is_below_chance = depth > 0 and tree.player[parent] == CHANCE
     regret, predicted, _ = vectors
     discount_positive, discount_negative, _, prediction = weights
-    for k in range(tree.first_edge[node + 1] - first):
-        for x in range(tree.num_hands[tree.board[node]]):
-            new = value[depth, k, x] - stack.end[1, x]
-            total = regret[first + k, x] + new
-            total *= discount_positive if total >= 0 else discount_negative
-            regret[first + k, x] = total
-            if prediction > 0:
-                predicted[first + k, x] = total + new
+    for x in range(hands):
+        mean = 0.0
+        if owner == CHANCE:
+            mean = value[depth, 0, x]
+        elif owner != player or actions == 1:
+            for k in range(actions):  # the opponent's probabilities are in its reach
+                mean += value[depth, k, x]
+        else:
+            for k in range(actions):
+                mean += stack.policy[depth, k, x] * value[depth, k, x]
+            for k in range(actions):
+                new = value[depth, k, x] - mean
+                total = regret[first + k, x] + new
+                total *= discount_positive if total >= 0 else discount_negative
+                regret[first + k, x] = total
+                if prediction > 0:
+                    predicted[first + k, x] = total + new
+        if is_below_chance:
+            value[above, 0, tree.old_hand[board, x]] += mean
+        elif depth > 0:
+            value[above, k_above, x] = mean
 
 
 @compiled

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from algorithms.games import openspiel
 from algorithms.games.efg_game import is_efg, load_efg, same_file
@@ -31,7 +31,7 @@ from algorithms.games.openspiel import (
 )
 from algorithms.games.short_names import is_short_name
 from algorithms.games.tree_game import TreeGame
-from kuhn_bridge.errors import GameError
+from kuhn_bridge.errors import GameError, short_repr
 
 if TYPE_CHECKING:
     from algorithms.large_games.large_game import LargeExactGame
@@ -178,7 +178,11 @@ def as_game(game: Game | str | Path | PyspielGame) -> Game:
     """The `Game` of a `Game`, a name, the path of a file or a `pyspiel.Game`."""
     if isinstance(game, Game):
         return game
-    return load_game(game) if isinstance(game, str | Path) else openspiel_game(game)
+    if isinstance(game, str | Path):
+        return load_game(game)
+    if not hasattr(game, "get_type"):  # which every `pyspiel.Game` has
+        raise GameError(f"{short_repr(game)} is not a game: want a name, a Game or a pyspiel.Game")
+    return openspiel_game(game)
 
 
 def same_game(one: str, other: str) -> bool:

@@ -111,11 +111,6 @@ class PrivateHandsGame(LargeExactGame):
         empty = np.empty(0)
         walk, best = self._walk(tables, (empty, empty))
 
-        def losses() -> tuple[Float64Array, ...]:
-            lost = np.empty(self.num_infosets[0]), np.empty(self.num_infosets[1])
-            self._walk(tables, lost)
-            return lost
-
         def reach(player: int, infoset: int) -> float:
             node, hand = self.node_and_hand(player, infoset)
             return self.reach_of(tables, node, hand)
@@ -124,8 +119,14 @@ class PrivateHandsGame(LargeExactGame):
             (walk.value, -walk.value),
             (walk.best_value_0, walk.best_value_1),
             lambda: best,
-            lambda: largest_losses(tables, best, losses(), reach),
+            lambda: largest_losses(tables, best, self.losses(tables), reach),
         )
+
+    def losses(self, tables: Tables) -> tuple[Float64Array, Float64Array]:
+        """The loss at each information set of each player, `(I_p,)`."""
+        lost = np.empty(self.num_infosets[0]), np.empty(self.num_infosets[1])
+        self._walk(tables, lost)
+        return lost
 
     def _walk(
         self, tables: Tables, losses: tuple[Float64Array, Float64Array]
@@ -140,11 +141,10 @@ class PrivateHandsGame(LargeExactGame):
         return walk, best
 
     def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
-        """Reach by the player's own actions; of hands that are dealt more rarely it is less."""
+        """Each information set's reach probability by its owner's own actions: `(I_p,)` each."""
         reach = np.empty(self.num_infosets[0]), np.empty(self.num_infosets[1])
         compiled_tree.write_own_reach(self.public_tree, (tables[0], tables[1]), reach)
-        largest = self.public_tree.weight.max(axis=1)
-        return reach[0] / largest[0], reach[1] / largest[1]
+        return reach
 
     @property
     def curve_points(self) -> int:

@@ -87,7 +87,7 @@ class SelfPlayVecEnv(VecEnv):
         guarded: whether steps are refused unless `SelfPlay()` is learning; by default they are if
             more than one seat is left.
         numbered: whether observations are numbers of information sets, float32 `(n_envs, 1)`, for
-            `InfosetPolicy`; SB3's loops over `dones` and infos then do nothing (`UnloopedInfos`).
+            `TableActorPolicy`; SB3's loops over dones and infos then do nothing (`UnloopedInfos`).
     """
 
     def __init__(  # noqa: PLR0913  # keyword options
@@ -289,7 +289,15 @@ def _as_function(game: Game, seat: int, opponent: Any) -> StatePolicy:
     """An opponent's policy on OpenSpiel's states."""
     if isinstance(opponent, Policy):
         _require_same_game(game, seat, opponent)
+<<<<<<< HEAD
         return by_observation(opponent) if isinstance(game, TreeGame) else opponent.probabilities
+=======
+        if game.fits_tree:
+            return by_observation(opponent)
+        of_seat: Any = opponent.seat_policy
+        played: StatePolicy = of_seat
+        return played
+>>>>>>> main
     if callable(opponent):
         function: StatePolicy = opponent
         return function

@@ -1,7 +1,7 @@
 """A training run: its model and callback, its checkpoints, and how it is stopped."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -48,7 +48,7 @@ class Training(BaseCallback):
 
     model: Any
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # keyword options
         self,
         settings: Settings,
         *,
@@ -56,8 +56,10 @@ class Training(BaseCallback):
         watch: Callable[[Point], None] | None = None,
         checkpoint: Path | None = None,
         checkpoint_every: int = 1_000_000,
+        callbacks: Sequence[BaseCallback] = (),
     ) -> None:
         super().__init__()
+        self._callbacks = callbacks  # the user's, which are called after those of the run
         self.settings, self.game = settings, load_game(settings.game)
         self._path, self._every, self._written = checkpoint, checkpoint_every, -1
         self._stop, self.stopped = Event(), False  # by Ctrl-C
@@ -77,7 +79,7 @@ class Training(BaseCallback):
             try:
                 self.model.learn(
                     self.settings.steps - self.model.num_timesteps,
-                    callback=CallbackList([self, self.callback]),
+                    callback=CallbackList([self, self.callback, *self._callbacks]),
                     log_interval=10 if self.model.tensorboard_log else None,
                     reset_num_timesteps=self.model._last_obs is None,
                 )

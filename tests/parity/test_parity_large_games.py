@@ -70,12 +70,12 @@ def nobody_wins(rules):
     return rules._replace(wins=np.zeros_like(rules.wins))
 
 
-def nothing_matches(rules):
-    return rules._replace(matches=rules.matches * 0)
+def nothing_matches(tree):
+    return tree._replace(strength=tree.strength * 0)
 
 
-def one_more_needed(rules):
-    return rules._replace(quantity=rules.quantity + 1)
+def one_more_needed(tree):
+    return tree._replace(rule_quantity=tree.rule_quantity + 1)
 
 
 def other_stakes(tree):
@@ -142,8 +142,10 @@ WRONG_GAMES = [
     ),
     ("rules", wrong(HEX, "rules", nobody_wins), "after [0, 1, 2]: ours lets 1 act"),
     ("rules", wrong(HEX, "rules", lambda rules: hex_board(4, 1)), "after [0, 1]: ours lets -4 act"),
-    ("rules", wrong(DICE, "rules", nothing_matches), "ours pays"),
-    ("rules", wrong(DICE, "rules", one_more_needed), "ours pays"),
+    ("rules", wrong(DICE, "public_tree", nothing_matches), "ours pays"),
+    ("rules", wrong(DICE, "public_tree", one_more_needed), "ours pays"),
+    ("measure", wrong(DICE, "public_tree", nothing_matches), "random policy 0: ours"),
+    ("measure", wrong(DICE, "public_tree", one_more_needed), "random policy 0: ours"),
     ("rules", wrong(RIVER, "public_tree", other_stakes), "ours pays"),
     ("rules", wrong(RIVER, "public_tree", the_strongest_are_weak), "ours pays"),
     ("rules", wrong(TURN, "public_tree", the_strongest_are_weak), "ours pays"),

@@ -4,7 +4,6 @@ import numpy as np
 import pyspiel
 import pytest
 
-from algorithms.large_games.liars_dice import losses, ranges
 from parity.large_games import infoset_of
 from tests.native_games import dice, native, pure
 
@@ -55,7 +54,7 @@ def test_a_range_is_chance_times_own_actions():
     two_twos, liar = 3, 4
     tables = game.uniform()
     tables[0][:2] = [[0.8, 0, 0, 0.2, 0], [0.4, 0, 0, 0.6, 0]]
-    assert ranges(game.rules, tables, 0b0001) == pytest.approx(
+    assert np.array(game.reaches(tables, 0b0001)) == pytest.approx(
         np.array([[0.1, 0.3], [0.5, 0.5]]), abs=1e-7
     )
     # 1-1 holds whatever is dealt, so if it is called at once player 0 wins the other 0.6.
@@ -73,7 +72,7 @@ def test_two_dice_of_five_sides():
     assert -measure.best_values[1] < measure.best_values[0]
     tables = game.random(0)
     measure = game.measure(tables)
-    lost = losses(game.rules, tables)
+    lost = game.losses(tables)
     assert [one.sum() for one in lost] == pytest.approx(measure.gains, abs=1e-10)
     worst = measure.losses[:5]
     assert all(loss.lost == lost[loss.player][loss.infoset] for loss in worst)
