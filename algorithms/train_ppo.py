@@ -18,11 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-<<<<<<< HEAD
-from algorithms.games import ExactGame, Game, TreeGame, load_game
-=======
-from algorithms.games import KUHN, Game, as_game, load_game
->>>>>>> main
+from algorithms.games import KUHN, ExactGame, Game, TreeGame, as_game, load_game
 from algorithms.self_play.run_files import CHECKPOINT, require_no_checkpoint, require_own
 from algorithms.self_play.settings import (
     Settings,

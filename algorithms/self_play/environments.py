@@ -289,15 +289,11 @@ def _as_function(game: Game, seat: int, opponent: Any) -> StatePolicy:
     """An opponent's policy on OpenSpiel's states."""
     if isinstance(opponent, Policy):
         _require_same_game(game, seat, opponent)
-<<<<<<< HEAD
-        return by_observation(opponent) if isinstance(game, TreeGame) else opponent.probabilities
-=======
-        if game.fits_tree:
+        if isinstance(game, TreeGame):
             return by_observation(opponent)
         of_seat: Any = opponent.seat_policy
         played: StatePolicy = of_seat
         return played
->>>>>>> main
     if callable(opponent):
         function: StatePolicy = opponent
         return function

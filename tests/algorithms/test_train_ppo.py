@@ -113,7 +113,6 @@ def test_models_open_where_this_project_is_not_installed(tmp_path):
         "network": ("kuhn", ["--net", "mlp", "--save", "average", "--width", "16"]),
         "table": ("leduc_poker", []),
         "three": ("kuhn_poker(players=3)", ["--net", "mlp", "--save", "last"]),
-        "naive": ("kuhn", ["--recipe", "usual", "--n-steps", "128", "--n-envs", "2"]),
         "states": ("leduc_poker", ["--env", "states", "--n-envs", "16", "--n-steps", "8"]),
     }
     for name, (game, options) in made.items():
