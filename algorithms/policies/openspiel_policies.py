@@ -4,18 +4,22 @@ Functions take a game and its table `(I, A)`. For `kuhn` the OpenSpiel game is `
 two action IDs are translated, or `python_kuhn_bridge`, which has ours.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from algorithms.games import Game, TreeGame, as_game
-from algorithms.games.game import PyspielGame
+from algorithms.games.game import PyspielGame, PyspielState
 from algorithms.games.openspiel import replay
 from algorithms.nashconv import Measure
-from algorithms.support.arrays import Float64Array
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from kuhn_bridge.errors import PolicyError
+
+# What a function of the user's may raise where it has no answer.
+_ANSWER_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+_TOLERANCE = 1e-6  # of the sum of probabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,45 @@ def read_policy(
     for row, answer in zip(table, loaded.from_openspiel_ids(answers), strict=True):
         row[list(answer)] = list(answer.values())
     return loaded, table
+
+
+class StateFunction:
+    """A policy that answers for one of OpenSpiel's states at a time, in a game without a tree.
+
+    It plays hands and is measured by trained best responses; nothing lists all its answers.
+    """
+
+    def __init__(self, policy: Any, game: Game) -> None:
+        ask = getattr(policy, "action_probabilities", policy)
+        if not callable(ask):
+            kind = type(policy).__name__
+            raise PolicyError(f"{kind} is neither an OpenSpiel policy nor a function")
+        self._ask = ask
+        self._game = game
+
+    def of_states(self, states: Sequence[PyspielState], legal: BoolArray) -> Float64Array:
+        """Probabilities of actions `(n, A)` in states; `legal` is bool `(n, A)`."""
+        table = np.zeros(legal.shape)
+        for row, state in zip(table, states, strict=True):
+            try:
+                answer = _as_pairs(self._ask(state), self._game)
+            except _ANSWER_ERRORS as error:
+                where = f"player_{state.current_player()} after {state.history()}"
+                raise PolicyError(f"the policy has no answer for {where} ({error})") from None
+            row[list(answer)] = list(answer.values())
+        wrong = ((table < 0) | (~legal & (table > 0))).any(axis=1)
+        wrong |= ~(np.abs(table.sum(axis=1) - 1) < _TOLERANCE)
+        if wrong.any():
+            first = int(wrong.argmax())
+            raise PolicyError(
+                f"after {states[first].history()}: {table[first].tolist()} are not probabilities "
+                "of legal actions that sum to 1"
+            )
+        return table
+
+    def __call__(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
+        """An error: observations do not determine a state."""
+        raise PolicyError("a function of OpenSpiel's states has no answer for an observation")
 
 
 def _require_tree(game: Game) -> TreeGame:
@@ -131,19 +174,23 @@ def _answer(
 ) -> dict[int, float]:
     """The policy's probabilities at a state of an information set, by the IDs of `theirs`."""
     try:
-        answer = ask(replay(theirs, game.openspiel_history(infoset, theirs)))
-        if isinstance(answer, Mapping):
-            pairs = list(answer.items())
-        else:
-            answer = list(answer)
-            is_pairs = np.ndim(answer[0]) > 0
-            pairs = answer if is_pairs else list(enumerate(answer))
-        found = {int(action): float(probability) for action, probability in pairs}
-        if not found or not set(found) <= set(range(game.num_actions)):
-            raise LookupError(f"{list(found)} are not action IDs of {game.name}")
-    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        return _as_pairs(ask(replay(theirs, game.openspiel_history(infoset, theirs))), game)
+    except _ANSWER_ERRORS as error:
         where = f"player_{game.tree.owner[infoset]} at {game.tree.keys[infoset]!r}"
         raise PolicyError(f"the policy has no answer for {where} ({error})") from None
+
+
+def _as_pairs(answer: Any, game: Game) -> dict[int, float]:
+    """Probabilities by action, from a map, pairs, or a list by action ID."""
+    if isinstance(answer, Mapping):
+        pairs = list(answer.items())
+    else:
+        answer = list(answer)
+        is_pairs = np.ndim(answer[0]) > 0
+        pairs = answer if is_pairs else list(enumerate(answer))
+    found = {int(action): float(probability) for action, probability in pairs}
+    if not found or not set(found) <= set(range(game.num_actions)):
+        raise LookupError(f"{list(found)} are not action IDs of {game.name}")
     return found
 
 

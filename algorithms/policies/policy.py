@@ -7,6 +7,7 @@ with `pathlib.Path`:
       TablePolicy        a table; in a game with a tree every policy is one
       NetworkPolicy      a network in a game without a tree; its table is evaluated when asked for
         UniformPolicy    uniform play there
+      FunctionPolicy     a function of OpenSpiel's states in such a game
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from algorithms.games import ExactGame, Game, as_game, kuhn
+from algorithms.games import ExactGame, Game, TreeGame, as_game, kuhn
 from algorithms.games.game import PyspielGame, SeatPolicy, Table, arrays_of
 from algorithms.games.kuhn_policies import from_percentages
 from algorithms.nashconv import Measure
@@ -130,11 +131,19 @@ class Policy:
     def from_openspiel(cls, policy: Any, game: Game | str | PyspielGame | None = None) -> Policy:
         """A policy of OpenSpiel, Python's or C++'s, or a function from a state to probabilities.
 
+        In a game without a tree it is asked for states as they occur: it can play matches, and
+        `lower_bound` trains best responses against it.
+
         Args:
             policy: an OpenSpiel policy for all players, or a function of a state that returns a map
                 or a list of probabilities.
             game: a `Game`, a name or a `pyspiel.Game`; required if the policy has no `game`.
         """
+        named = getattr(policy, "game", None) if game is None else game
+        if named is not None:
+            loaded = as_game(named)
+            if not isinstance(loaded, TreeGame):
+                return FunctionPolicy.of(loaded, openspiel_policies.StateFunction(policy, loaded))
         return cls(*openspiel_policies.read_policy(policy, game))
 
     @classmethod
@@ -536,3 +545,59 @@ def _greedy(game: Game, table: Table) -> Table:
     """The table of the most probable actions."""
     best = tuple(rows.argmax(axis=1) for rows in arrays_of(table))
     return game.pure(best if isinstance(table, tuple) else best[0])
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class FunctionPolicy(Policy):
+    """A policy that answers for one state at a time, in a game without a tree."""
+
+    function: openspiel_policies.StateFunction
+
+    @classmethod
+    def of(cls, game: Game, function: openspiel_policies.StateFunction) -> Policy:
+        """The policy of a function."""
+        made = cls._made(game)
+        vars(made)["function"] = function
+        return made
+
+    @cached_property
+    def table(self) -> Any:
+        """There is none."""
+        raise PolicyError(
+            f"a function of OpenSpiel's states is no table of {self.game.name}; lower_bound "
+            "measures it by trained best responses"
+        )
+
+    def probabilities(self, observations: Float32Array, legal: BoolArray) -> Float64Array:
+        """An error: the function needs states."""
+        return self.function(observations, legal)
+
+    @property
+    def seat_policy(self) -> SeatPolicy:
+        """The function, which simulators call with states."""
+        return self.function
+
+    def greedy(self) -> Policy:
+        """The policy that always plays the most probable action, the lowest ID in a tie."""
+        function = self.function
+
+        def best(state: Any) -> dict[int, float]:
+            legal = np.zeros((1, self.game.num_actions), np.bool_)
+            legal[0, state.legal_actions()] = True
+            return {int(function.of_states([state], legal)[0].argmax()): 1.0}
+
+        return FunctionPolicy.of(self.game, openspiel_policies.StateFunction(best, self.game))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Policy):
+            return NotImplemented
+        return isinstance(other, FunctionPolicy) and self.function is other.function
+
+    def __hash__(self) -> int:
+        return hash((self.game.name, id(self.function)))
+
+    def __reduce__(self) -> tuple[Callable[..., Policy], tuple[Any, ...]]:
+        return FunctionPolicy.of, (self.game, self.function)
+
+    def __repr__(self) -> str:
+        return f"<Policy of {self.game.name}, a function of states>"

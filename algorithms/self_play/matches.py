@@ -21,7 +21,14 @@ from algorithms.compiled.simulator import new_stream, play_hands, play_out, rule
 from algorithms.games import ExactGame, Game, TreeGame
 from algorithms.nashconv import joint_policy
 from algorithms.policies import Policy, load
-from algorithms.self_play.states import Observer, StatePolicy, draw_actions, draw_outcome, origin
+from algorithms.self_play.states import (
+    Observer,
+    StatePolicy,
+    draw_actions,
+    draw_outcome,
+    origin,
+    probabilities_of,
+)
 from algorithms.support import command
 from algorithms.support.arrays import Float64Array, UInt64Array
 from algorithms.support.errors import UsageError
@@ -194,7 +201,7 @@ def _play_match_on_states(
     for first in range(0, hands, AT_ONCE):
         part = slice(first, first + AT_ONCE)
         for seat, seated in enumerate(seatings):
-            functions = [policy.probabilities for policy in seated]
+            functions = [policy.seat_policy for policy in seated]
             won[seat, part] = hand_returns(game, functions, streams[part])[:, seat]
         progress(first * len(players), "hands")
     if isinstance(game, ExactGame):
@@ -301,7 +308,10 @@ def _play_states(game: Game, policies: Sequence[Any], streams: UInt64Array) -> F
                 ]
             else:
                 observations, legal = observe(hands, players[acts])
-                actions = draw_actions(policies[player], observations, legal, drawn)
+                probabilities = probabilities_of(
+                    policies[player], states=hands, observations=observations, legal=legal
+                )
+                actions = draw_actions(probabilities, legal, drawn)
             for state, action in zip(hands, actions, strict=True):
                 state.apply_action(action)
         unfinished = unfinished[[not states[hand].is_terminal() for hand in unfinished]]

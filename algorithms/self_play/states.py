@@ -10,6 +10,7 @@ import numpy as np
 
 from algorithms.compiled.simulator import running_sums
 from algorithms.games import Game
+from algorithms.policies.openspiel_policies import StateFunction
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array
 from algorithms.tree import CHANCE, TERMINAL
 from kuhn_bridge.errors import GameError, IllegalActionError
@@ -66,6 +67,12 @@ class StateSimulator:
         self.seats = np.array(seats, np.int8)
         self._observe_and_play_opponents()
 
+    def probabilities_of(self, policy: StatePolicy) -> Float64Array:
+        """What a policy would play in each hand now: `(n, A)`."""
+        return probabilities_of(
+            policy, states=self._states, observations=self.observations, legal=self.masks
+        )
+
     def get_state(self) -> dict[str, Any]:
         """Everything that the next step depends on, besides the opponents."""
         histories = [state.history() for state in self._states]
@@ -111,9 +118,14 @@ class StateSimulator:
             turns = {s: [i for i in waiting if self.seats[i] == s] for s in self._opponents}
             for seat, hands in turns.items():
                 if hands:
-                    observed = self.observations[hands], self.masks[hands]
+                    probabilities = probabilities_of(
+                        self._opponents[seat],
+                        states=[self._states[i] for i in hands],
+                        observations=self.observations[hands],
+                        legal=self.masks[hands],
+                    )
                     numbers = np.array([self._random.random() for _ in hands])
-                    actions = draw_actions(self._opponents[seat], *observed, numbers)
+                    actions = draw_actions(probabilities, self.masks[hands], numbers)
                     for i, action in zip(hands, actions, strict=True):
                         self.seats[i] = self._apply(i, action)
             # Only the result of the hand in which the caller acted counts, not of a later hand.
@@ -123,11 +135,18 @@ class StateSimulator:
             self.observations[waiting], self.masks[waiting] = observations, masks
 
 
-def draw_actions(
-    policy: StatePolicy, observations: Float32Array, masks: BoolArray, numbers: Float64Array
-) -> list[int]:
-    """The actions that numbers in [0, 1) `(n,)` draw from a policy."""
-    sums = running_sums(np.asarray(policy(observations, masks), np.float64) * masks)
+def probabilities_of(
+    policy: StatePolicy, *, states: Sequence[Any], observations: Float32Array, legal: BoolArray
+) -> Float64Array:
+    """A policy's probabilities `(n, A)` in n states, with what the players to act see there."""
+    if isinstance(policy, StateFunction):
+        return policy.of_states(states, legal)
+    return np.asarray(policy(observations, legal), np.float64)
+
+
+def draw_actions(probabilities: Float64Array, legal: BoolArray, numbers: Float64Array) -> list[int]:
+    """The actions that numbers in [0, 1) `(n,)` draw by probabilities `(n, A)`."""
+    sums = running_sums(probabilities * legal)
     actions: list[int] = (sums <= numbers[:, None]).sum(axis=1).tolist()
     return actions
 
@@ -143,12 +162,12 @@ def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
 
 def origin(game: Game) -> Any:
     """The OpenSpiel game to play on; a `GameError` if there is none that a network can play."""
-    if game.origin is None:
+    if game.pyspiel_game is None:
         raise GameError(f"{game.name} has no OpenSpiel states: it is played on its tree")
     if not game.observation_size:
         raise GameError(f"{game.name} has no information state tensor, which a network needs")
     _require_recall(game)
-    return game.origin
+    return game.pyspiel_game
 
 
 @lru_cache(maxsize=4)
@@ -221,7 +240,7 @@ def _tensor_writer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]
     state = game.first_state(draws)
     try:
         kind = IIGObservationType(perfect_recall=True, **single)
-        observation = make_observation(game.origin, kind)
+        observation = make_observation(game.pyspiel_game, kind)
         tensor, write = observation.tensor, observation._observation.set_from
         while not state.is_terminal():
             if (player := state.current_player()) >= 0:

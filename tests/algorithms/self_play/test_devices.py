@@ -52,3 +52,13 @@ def test_a_module_on_another_device_is_measured() -> None:
     with PretendedDevice():
         there = kb.Policy.from_network(network.to(DEVICE), "kuhn").nash_conv()
     assert here == pytest.approx(there, abs=1e-6)
+
+
+def test_a_network_on_another_device_plays_and_is_responded_to() -> None:
+    game = "dark_hex(num_rows=4,num_cols=3)"
+    size = kb.load_game(game).observation_size
+    with PretendedDevice():
+        network = torch.nn.Linear(size, 12).to(DEVICE)
+        policy = kb.Policy.from_network(network, game)
+        bound = policy.lower_bound(decisions=64, hands=1_000)
+        assert bound.nash_conv_at_least >= 0

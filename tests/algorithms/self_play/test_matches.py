@@ -173,3 +173,43 @@ def test_what_cannot_play_each_other_is_refused():
     large = kb.Policy.uniform("dark_hex(num_rows=4,num_cols=3)")
     with pytest.raises(kb.BridgeError, match="no exact measure"):
         large.best_response(0)
+
+
+HEX = "dark_hex(num_rows=4,num_cols=3)"
+
+
+def first_legal(state):
+    return {state.legal_actions()[0]: 1.0}
+
+
+def test_a_function_of_states_plays_and_is_measured_without_a_tree():
+    policy = kb.Policy.from_openspiel(first_legal, HEX)
+    played = policy.versus(kb.Policy.uniform(HEX), hands=300)
+    assert policy.greedy().versus(kb.Policy.uniform(HEX), hands=300) == played  # it is greedy
+    bound = policy.lower_bound(decisions=20_000, hands=1_000)
+    assert bound.nash_conv_at_least > 1  # a policy that is so easily answered loses most games
+    with pytest.raises(kb.PolicyError, match="lower_bound"):
+        policy.nash_conv()
+
+
+def test_a_function_of_states_plays_as_a_network_that_does_the_same():
+    network = kb.Policy.from_network(lambda seen: np.zeros((len(seen), 12)), HEX)
+    uniform = kb.Policy.from_openspiel(
+        lambda state: {a: 1 / len(state.legal_actions()) for a in state.legal_actions()}, HEX
+    )
+    first = network.versus(kb.Policy.uniform(HEX), hands=100)
+    assert uniform.versus(kb.Policy.uniform(HEX), hands=100) == first
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda state: {0: 0.5}, "not probabilities"),
+        (lambda state: {99: 1.0}, "not action IDs"),
+        (lambda state: 1 / 0, "no answer for player_0"),
+        (3, "neither an OpenSpiel policy nor a function"),
+    ],
+)
+def test_wrong_answers_for_states_are_named(function, reason):
+    with pytest.raises(kb.PolicyError, match=reason):
+        kb.Policy.from_openspiel(function, HEX).versus(kb.Policy.uniform(HEX), hands=30)
