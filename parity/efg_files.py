@@ -29,7 +29,9 @@ from parity.supported import TREE, class_of, registered_names
 EXACT = 1e-12
 # Gambit's time grows with the square of the number of information sets: 295 thousand take hours.
 LARGEST_FOR_GAMBIT = 100_000
-AGREES, UNREAD, REFUSED, DIFFERS = "agrees", "not read by Gambit", "refused", "DIFFERS"
+AGREES, DIFFERS = "agrees", "DIFFERS"
+REFUSED = "refused"
+UNREAD, TOO_LARGE = "not read by Gambit", "too large for Gambit"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -98,7 +100,7 @@ def _compare_game(name: str) -> str:
         before = evaluate_policy(tree, table).nash_conv
         after = evaluate_policy(saved.tree, as_read_back(tree, table)).nash_conv
         scale = max(1.0, float(np.abs(tree.returns).max()))
-        theirs = UNREAD
+        theirs = TOO_LARGE
         if isinstance(saved, TreeGame) and len(tree.keys) <= LARGEST_FOR_GAMBIT:
             result = run(GAMBIT.checks["gambit-regrets"], CheckSettings(game=saved))
             theirs = DIFFERS if result.cases else AGREES
