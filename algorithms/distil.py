@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--out", default="model.zip", metavar="FILE", help="model.zip or policy.onnx (%(default)s)")
     width = "units of each of the two hidden layers (%(default)s)"
     add("--width", type=number(1), default=128, metavar="N", help=width)
-    steps = "steps of the optimizer (1,000 to 12,000, by the number of information sets)"
+    steps = "steps of the optimizer (1,000 to 10,000, more in large games)"
     add("--steps", type=number(1), metavar="N", help=steps)
     add("--seed", type=number(0), default=0, help="random seed (%(default)s)")
     losses = "show the N information sets where most is lost (%(default)s)"

@@ -31,6 +31,8 @@ from algorithms.support.arrays import BoolArray, Float64Array, IntpArray
 from algorithms.support.progress import Advance
 
 LEARNING_RATE = 4e-3
+MAX_BATCH_SIZE = 2_048
+DRAWS_PER_INFOSET = 4
 READ_AT_A_TIME = 2**16  # information sets of a large game
 MAX_NUMBERS = 2**26  # of inputs that are kept in memory: 256 MiB
 ILLEGAL = -1e9  # is added to the logits of illegal actions
@@ -57,12 +59,15 @@ class Source(Protocol):
 
 def default_steps(infosets: int) -> int:
     """The number of optimizer's steps for a policy of that many information sets."""
-    return round(np.interp(np.sqrt(infosets), [4, 32, 100], [1_000, 8_000, 12_000]))
+    by_size = np.interp(np.sqrt(infosets), [4, 32, 100], [1_000, 8_000, 10_000])
+    # Millions of information sets are each drawn a few times.
+    by_draws = DRAWS_PER_INFOSET * infosets / MAX_BATCH_SIZE
+    return round(max(by_size, by_draws))
 
 
 def default_batch_size(infosets: int) -> int:
     """The number of information sets per step, for a policy of that many."""
-    return int(np.clip(6 * np.sqrt(infosets), 64, 2_048))
+    return int(np.clip(6 * np.sqrt(infosets), 64, MAX_BATCH_SIZE))
 
 
 class Fit(NamedTuple):

@@ -20,7 +20,7 @@ from algorithms.compiled.nashconv import (
 from algorithms.games import load_game
 from algorithms.games.kuhn import kuhn_tree
 from algorithms.kuhn_equilibria import nash
-from algorithms.nashconv import ROW_SUM_TOLERANCE, joint_policy, pure_policy
+from algorithms.nashconv import ROW_SUM_TOLERANCE, infoset_values, joint_policy, pure_policy
 from algorithms.tree import TERMINAL, TreeBuilder, Visit
 from kuhn_bridge.errors import GameError, PolicyError
 from tests.games import COSTS, DICE, GAMES, KUHN, KUHN3, LEDUC, game, tabular, tree
@@ -331,3 +331,29 @@ def test_costs_do_not_depend_on_how_seldom_the_others_arrive():
     found = action_values(TREE, policy)
     slots = slice(*TREE.first_choice[TREE.keys.index("2b") :][:2].tolist())
     assert found.costs[slots] == pytest.approx([0, 3])  # K calls; folding loses 1 instead of +2
+
+
+@pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC])
+def test_information_sets_are_worth_the_mean_over_their_nodes(name):
+    played = tree(name)
+    policy = played.random(7)
+    reach = reach_probabilities(played, policy)
+    # By node: the probability that a hand arrives, and all players' expected returns from there.
+    arrival = played.chance_reach * reach[played.sequence].prod(axis=0)
+    won = played.returns * arrival
+    for node in range(played.num_nodes - 1, -1, -1):
+        first, end = played.first_child[node : node + 2]
+        won[:, node] += won[:, first:end].sum(axis=1)
+    found = infoset_values(played, policy)
+    for infoset, owner in enumerate(played.owner):
+        nodes = np.flatnonzero(played.infoset == infoset)
+        assert found.reach[infoset] == pytest.approx(arrival[nodes].sum())
+        expected = won[owner, nodes].sum() / arrival[nodes].sum()
+        assert found.values[infoset] == pytest.approx(expected, abs=1e-12)
+
+
+def test_an_information_set_where_no_hand_arrives_is_worth_nothing():
+    always_fold = pure_policy(TREE, TREE.legal.shape[1] - 1 - TREE.legal[:, ::-1].argmax(axis=1))
+    found = infoset_values(TREE, always_fold)
+    assert (found.values[found.reach == 0] == 0).all()
+    assert (found.reach == 0).any()

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from algorithms import nashconv, solve
-from algorithms.games import load_game, make_solver
+from algorithms.games import load_game
+from algorithms.large_games.large_game import LargeExactGame
 from algorithms.policies import Policy, load_policy
 from algorithms.support import files
 from algorithms.support.errors import UsageError
@@ -98,9 +99,10 @@ def test_what_a_native_game_lacks_is_one_line(arguments, words, refused, tmp_pat
 
 def stopping(at, error=KeyboardInterrupt):
     """`make_solver` of solvers whose `run` raises an error after some iterations."""
+    make_solver = LargeExactGame.make_solver
 
-    def make(*arguments, **options):
-        solver = make_solver(*arguments, **options)
+    def make(game, *arguments, **options):
+        solver = make_solver(game, *arguments, **options)
         run = solver.run
 
         def run_to_the_error(iterations):
@@ -121,7 +123,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_result(game, tmp_path, caps
     arguments = ["--game", game, "--variant", "pcfr+", "--iterations", "40"]
     assert run(*arguments, "--out", "whole.npz", capsys=capsys)[0] == 0
     with monkeypatch.context() as patch:
-        patch.setattr(solve, "make_solver", stopping(17))
+        patch.setattr(LargeExactGame, "make_solver", stopping(17))
         code, printed = run(*arguments, "--out", "half.npz", capsys=capsys)
     assert code == 130
     expected = "interrupted after 17 iterations, saved half.npz; --resume continues from there"
@@ -142,7 +144,7 @@ def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(tmp_path, refus
 
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(solve, "make_solver", stopping(3))
+        patch.setattr(LargeExactGame, "make_solver", stopping(3))
         assert solve.main([*FEW_NODES, "--game", HEX, "--out", "x.npz", "--json"]) == 130
     assert f"a run of game {HEX}, not {DICE}" in line(DICE)
     assert "a run of variant pdcfr+, not dcfr" in line(HEX, "--variant", "dcfr")
@@ -159,7 +161,7 @@ def test_a_killed_run_is_resumed_from_its_last_checkpoint(tmp_path, capsys, monk
     arguments = ["--game", HEX, "--iterations", "40"]
     run(*arguments, "--out", "whole.npz", capsys=capsys)
     with monkeypatch.context() as patch:
-        patch.setattr(solve, "make_solver", stopping(17, SystemError))
+        patch.setattr(LargeExactGame, "make_solver", stopping(17, SystemError))
         with pytest.raises(SystemError):
             run(*arguments, "--out", "half.npz", capsys=capsys)
     assert not (tmp_path / "half.npz").exists()
