@@ -1,6 +1,6 @@
 """Solve a game with a variant of CFR or with the linear program, and report NashConv.
 
-Ctrl-C ends the run as if its iterations were complete. A native large game also leaves a checkpoint
+Ctrl-C ends the run as if its iterations were complete. A large exact game also leaves a checkpoint
 beside the policy, from which `--resume` continues.
 """
 
@@ -18,7 +18,8 @@ import numpy as np
 
 from algorithms import solvers
 from algorithms.cfr import require_iterations
-from algorithms.games import KUHN, MAX_NODES, Game, as_game, load_game, make_solver
+from algorithms.games import KUHN, MAX_NODES, Game, TreeGame, as_game, load_game
+from algorithms.games.game import arrays_of
 from algorithms.games.kuhn_policies import to_names, to_percentages
 from algorithms.kuhn_equilibria import nearest_nash
 from algorithms.large_games.solver import LargeGameSolver
@@ -97,7 +98,8 @@ def solve(  # noqa: PLR0913  # options by name
     loaded = as_game(game)
     if variant == LP:
         return Policy(loaded, solve_zero_sum(loaded.tree).policy)
-    solver = make_solver(loaded, variant, **({"seed": seed} if variant in SAMPLING else {}))
+    seeding = {"seed": seed} if variant in SAMPLING else {}
+    solver = loaded.make_solver(variant, **seeding)
     if iterations == 0:
         return Policy(loaded, solver.average_policy())
     require_iterations(iterations)
@@ -139,8 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--no-cache", action="store_true", help="neither read nor write the cached tree")
     saved = "the policy to report and write: the average, the last, or the better of both (best)"
     add("--save", choices=SAVE, default="best", help=saved)
-    add("--out", metavar="FILE", help="write the policy: .json, .npz for a native game")
-    resume = "continue from the checkpoint beside --out, for a native large game"
+    add("--out", metavar="FILE", help="write the policy: .json, .npz for a large game")
+    resume = "continue from the checkpoint beside --out, for a large game"
     add("--resume", action="store_true", help=resume)
     add("--plot", metavar="FILE.png", help="draw NashConv over iterations")
     add("--json", action="store_true", help="print one JSON object")
@@ -157,13 +159,13 @@ def _run(args: argparse.Namespace) -> int:
     options = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.out:
         _require_suffix(game, args.out)
-    solver = make_solver(game, args.variant, **options)
+    solver = game.make_solver(args.variant, **options)
     checkpoint = None
     if args.out and isinstance(solver, LargeGameSolver):
         checkpoint = _Checkpoint(args, game, solver)
     if args.resume:
         if checkpoint is None:
-            raise UsageError("--resume: want a native large game and the --out of the earlier run")
+            raise UsageError("--resume: want a large exact game and the --out of the earlier run")
         checkpoint.read()
     with progress("solving", None if limit == MAX_ITERATIONS else limit) as bar:
 
@@ -232,7 +234,7 @@ def _run_linear_program(args: argparse.Namespace) -> int:
 
 
 class _Checkpoint:
-    """The state of a native game's solver, in a file beside the policy."""
+    """The state of a large game's solver, in a file beside the policy."""
 
     def __init__(self, args: argparse.Namespace, game: Game, solver: LargeGameSolver) -> None:
         self.path = Path(args.out).with_suffix(CHECKPOINT)
@@ -257,8 +259,8 @@ class _Checkpoint:
 
 def _require_suffix(game: Game, out: str) -> None:
     """Reject a file that no command would read back."""
-    suffix = ".npz" if game.native else ".json"
-    if Path(out).suffix != suffix:
+    suffix = game.policy_file  # None in games that cannot be solved
+    if suffix is not None and Path(out).suffix != suffix:
         raise UsageError(f"--out {out}: a policy of {game.name} is written as {suffix}")
 
 
@@ -303,7 +305,7 @@ def _measured_summary(policy: Policy, measure: Measure) -> dict[str, Any]:
         "gains": measure.gains,
         "values": measure.values,
     }
-    if policy.game.fits_tree:
+    if isinstance(policy.game, TreeGame):
         summary["players"] = to_players(policy.game.tree, policy.table)
     if policy.game.name == KUHN:
         nearest = nearest_nash(policy.table)
@@ -375,24 +377,19 @@ def _kuhn_strategy(policy: Policy) -> Iterator[str]:
 
 
 def _strategy(policy: Policy) -> Iterator[str]:
-    """The first rows of a table; in a native game the same number of each player's."""
-    game = policy.game
-    if game.native:
-        tables, each = policy.table, MAX_ROWS // game.num_players
-        legal = [game.native.legal(p, 0, min(each, len(own))) for p, own in enumerate(tables)]
-    else:
-        tables, legal = (policy.table,), [game.tree.legal[:MAX_ROWS]]
+    """The first rows of a table; with one table per player the same number of each."""
+    game = policy.game.require_exact()
     rows = []
-    for player, (table, allowed) in enumerate(zip(tables, legal, strict=True)):
-        for infoset, columns in enumerate(allowed):
-            actions = "  ".join(
-                f"{game.action_label(infoset, action, player)}: {table[infoset, action]:.4f}"
-                for action in np.flatnonzero(columns).tolist()
-            )
-            label = command.shortened(game.infoset_label(infoset, player), MAX_LABEL)
-            rows.append((label, actions))
+    for row in game.first_rows(policy.table, MAX_ROWS):
+        words = [
+            f"{game.action_label(row.infoset, action, row.player)}: {probability:.4f}"
+            for action, probability in zip(row.actions, row.probabilities, strict=True)
+        ]
+        label = command.shortened(game.infoset_label(row.infoset, row.player), MAX_LABEL)
+        rows.append((label, "  ".join(words)))
     yield command.table(("information set", "action: probability"), rows, left=2)
-    if (more := sum(map(len, tables)) - len(rows)) > 0:
+    more = sum(len(table) for table in arrays_of(policy.table)) - len(rows)
+    if more > 0:
         yield f"... and {more:,} more (--out writes all)"
 
 

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from algorithms.games import KUHN, Game, as_game, load_game
+from algorithms.games import KUHN, ExactGame, Game, TreeGame, as_game, load_game
 from algorithms.self_play.run_files import CHECKPOINT, require_no_checkpoint, require_own
 from algorithms.self_play.settings import (
     Settings,
@@ -83,6 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     saved = "the better policy (best), the last, the average, or both: the last in *.last.zip"
     add("--save", choices=("best", "last", "average", "both"), default="best", help=saved)
     add("--resume", action="store_true", help="continue from the last checkpoint")
+    recipes = "self-play, or usual: naive self-play, which fails, for comparison (%(default)s)"
+    add("--recipe", choices=("self-play", "usual"), default="self-play", help=recipes)
     for name, kind in get_type_hints(Settings).items():
         options: Any = {"metavar": {int: "N", float: "X"}.get(kind, name.upper()), "type": kind}
         options["default"] = argparse.SUPPRESS  # a setting that is not given follows from others
@@ -100,6 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     _require_possible(args)
     with locked(args.out):
+        if args.recipe == "usual":
+            from algorithms.self_play import naive_ppo  # it takes seconds to import
+
+            return naive_ppo.run(args)
         return _run_alone(args)
 
 
@@ -107,9 +113,8 @@ def _run_alone(args: argparse.Namespace) -> int:
     """The run, while no other process writes the same files."""
     path = args.out.with_suffix(CHECKPOINT)
     settings, state = _settings(args, path)  # before the libraries, which take seconds to import
-    checkpoint = path if settings.recipe == "self-play" else None
-    if checkpoint and not args.resume:
-        require_no_checkpoint(checkpoint)
+    if not args.resume:
+        require_no_checkpoint(path)
     import torch
 
     from algorithms.reports.writing import report_document, write_document
@@ -124,22 +129,21 @@ def _run_alone(args: argparse.Namespace) -> int:
 
         def watch(point: Point) -> None:
             show(point.steps, _note(point, bounded=is_bounded(settings, training.game)))
-            if not point.steps and training.game.native and settings.points:
+            if not point.steps and _measures_take_long(training.game) and settings.points:
                 spent = training.recorder.measuring_cpu_seconds
                 say(f"The first point took {spent:.1f} CPU seconds")
 
         options = {"tensorboard": args.tensorboard, "checkpoint_every": args.checkpoint_every}
-        training = Training(settings, watch=watch, checkpoint=checkpoint, **options)
+        training = Training(settings, watch=watch, checkpoint=path, **options)
         if state is not None:
             training.set_state(state)
         training.run()
     result = save_results(training, args.out, which=args.save)
     if training.stopped:
-        more = "; --resume continues from there" if checkpoint else ""
-        where = f"interrupted at step {result['steps']:,}, saved {result['source']}{more}"
-        print(where, file=sys.stderr)
-    elif checkpoint:
-        checkpoint.unlink(missing_ok=True)
+        where = f"interrupted at step {result['steps']:,}, saved {result['source']}"
+        print(f"{where}; --resume continues from there", file=sys.stderr)
+    else:
+        path.unlink(missing_ok=True)
     say(_report(result, args.out))
     if args.html:
         page = args.out.with_suffix(HTML)
@@ -193,14 +197,25 @@ def _plan(args: argparse.Namespace, settings: Settings, done: int) -> str:
     """What is trained, what measuring costs, and the files that are written."""
     from algorithms.self_play.saving import LAST, holds_models
 
-    start, game, cost = f", from step {done:,}" if done else "", load_game(settings.game), ""
-    suffixes = [".zip", *([LAST] if args.save == "both" else [])] if holds_models(game) else []
-    suffixes += [".csv", *([".png"] if is_measured(settings, game) else []), ".json"]
-    outputs = [args.out.with_suffix(end) for end in (*suffixes, *([HTML] if args.html else []))]
-    if game.native and settings.points:
+    start = f", from step {done:,}" if done else ""
+    game = load_game(settings.game)
+    cost = ""
+    suffixes = []
+    if holds_models(game):
+        suffixes.append(".zip")
+        if args.save == "both":
+            suffixes.append(LAST)
+    suffixes.append(".csv")
+    if is_measured(settings, game):
+        suffixes.append(".png")
+    suffixes.append(".json")
+    if args.html:
+        suffixes.append(HTML)
+    outputs = [args.out.with_suffix(suffix) for suffix in suffixes]
+    if _measures_take_long(game) and settings.points:
         cost = (
             f"\nExact NashConv at {settings.points + 1} points of the curve, each of two networks "
-            f"at {sum(game.native.num_infosets):,} information sets; --points changes that, "
+            f"at {game.size.infosets:,} information sets; --points changes that, "
             "and --points 0 leaves it out"
         )
     elif is_bounded(settings, game):
@@ -208,14 +223,19 @@ def _plan(args: argparse.Namespace, settings: Settings, done: int) -> str:
             f"\nLower bounds of NashConv at {settings.points + 1} points of the curve, each from "
             f"{4 * game.num_players} best responses of {settings.bound_decisions:,} decisions"
         )
-    elif not game.fits_tree:
+    elif not isinstance(game, TreeGame):
         cost = "\nNashConv is not measured"
     return (
-        f"Training MaskablePPO ({settings.recipe}) on {settings.game}: "
+        f"Training MaskablePPO on {settings.game}: "
         f"{settings.steps:,} steps{start}, "
         f"{settings.n_envs:,} hands at a time ({settings.env}), {settings.net} network, "
         f"seed {settings.seed}{cost}\nThen writing {', '.join(map(str, outputs))}"
     )
+
+
+def _measures_take_long(game: Game) -> bool:
+    """Whether an exact measure takes many seconds."""
+    return isinstance(game, ExactGame) and not game.measures_at_once
 
 
 def _note(point: Point, *, bounded: bool) -> str:

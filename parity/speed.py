@@ -237,8 +237,8 @@ def contests() -> Iterator[Contest]:
     yield Contest(
         name="training loop",
         unit="decisions",
-        ours=partial(_trained, "self-play"),
-        peers={"the usual recipe": partial(_trained, "usual")},
+        ours=_trained,
+        peers={"naive self-play": _trained_naively},
         targets=[200],
         seconds=2.0,
     )
@@ -549,7 +549,8 @@ def _walk(game: str) -> Contender:
     return _repeated(partial(walk, rules, tries, np.ones(tries.actions.shape)))
 
 
-def _trained(recipe: str) -> Contender:
+def _trained() -> Contender:
+    """Decisions of a whole training run of Kuhn."""
     import torch
 
     from algorithms.self_play.settings import configure
@@ -558,9 +559,24 @@ def _trained(recipe: str) -> Contender:
     torch.set_num_threads(1)
 
     def play(n: int) -> int:
-        training = Training(configure({"recipe": recipe, "steps": n}))
+        training = Training(configure({"steps": n}))
         training.run()
         return int(training.model.num_timesteps)
+
+    return play
+
+
+def _trained_naively() -> Contender:
+    """Decisions of a whole run of naive self-play."""
+    import torch
+
+    from algorithms.self_play.naive_ppo import NaiveSettings, train
+
+    torch.set_num_threads(1)
+
+    def play(n: int) -> int:
+        model, _ = train(NaiveSettings(steps=n))
+        return int(model.num_timesteps)
 
     return play
 

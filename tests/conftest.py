@@ -68,7 +68,7 @@ SLOW = {
         "test_tree_cache",
         "test_openspiel",
     ),
-    *("test_report", "test_report_page"),
+    *("test_report", "test_report_page", "test_site"),
     "onnx",  # the page of the documentation
 }
 

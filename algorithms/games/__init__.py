@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from algorithms import solvers
 from algorithms.games import openspiel
 from algorithms.games.efg_game import is_efg, load_efg, same_file
 from algorithms.games.game import ExactGame, Game, GameArguments, PyspielGame, SampledGame
@@ -184,13 +183,6 @@ def as_game(game: Game | str | Path | PyspielGame) -> Game:
     if not hasattr(game, "get_type"):  # which every `pyspiel.Game` has
         raise GameError(f"{short_repr(game)} is not a game: want a name, a Game or a pyspiel.Game")
     return openspiel_game(game)
-
-
-def make_solver(
-    game: Game, variant: str = solvers.DEFAULT_VARIANT, **options: Any
-) -> solvers.AnySolver:
-    """`game.make_solver`: an old name, until nothing uses it any more."""
-    return game.make_solver(variant, **options)
 
 
 def same_game(one: str, other: str) -> bool:

@@ -357,32 +357,6 @@ class Game(ABC):
         del points
         return False
 
-    # Old names, until nothing uses them any more
-
-    @property
-    def origin(self) -> PyspielGame:
-        """`pyspiel_game`."""
-        return self.pyspiel_game
-
-    @property
-    def fits_tree(self) -> bool:
-        """Whether the game has a tree."""
-        return self.backend == "tree"
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether policies are measured exactly."""
-        return isinstance(self, ExactGame)
-
-    @property
-    def native(self) -> Any:
-        """The game itself if it is measured without a tree."""
-        return self if self.is_exact and not self.fits_tree else None
-
-    def uniform_table(self) -> Any:
-        """`uniform`."""
-        return self.uniform()
-
     # How games are loaded, shown and stored
 
     def save(self, path: str | Path) -> None:

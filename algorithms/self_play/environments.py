@@ -30,7 +30,7 @@ from algorithms.compiled.simulator import (
     rules_of,
     running_sums,
 )
-from algorithms.games import KUHN, Game, as_game
+from algorithms.games import KUHN, Game, TreeGame, as_game
 from algorithms.policies import Policy
 from algorithms.self_play.advantages import UNKNOWN_NODE, LastStep
 from algorithms.self_play.states import StatePolicy, StateSimulator
@@ -105,7 +105,7 @@ class SelfPlayVecEnv(VecEnv):
         self.game = as_game(game)
         self.render_mode = None
         self._numbered = numbered
-        self.on: Backend = on or ("tree" if self.game.fits_tree else "states")
+        self.on: Backend = on or self.game.backend
         played_inside = _require_opponents(self.game, opponents)
         one_seat_left = len(played_inside) == self.game.num_players - 1
         self.guarded = not one_seat_left if guarded is None else guarded
@@ -289,7 +289,7 @@ def _as_function(game: Game, seat: int, opponent: Any) -> StatePolicy:
     """An opponent's policy on OpenSpiel's states."""
     if isinstance(opponent, Policy):
         _require_same_game(game, seat, opponent)
-        if game.fits_tree:
+        if isinstance(game, TreeGame):
             return by_observation(opponent)
         of_seat: Any = opponent.seat_policy
         played: StatePolicy = of_seat
@@ -569,7 +569,7 @@ class _ShimmyTable:
                 while self.game_state.is_chance_node():
                     play_chance(self.game_state)
 
-        self._env: Any = GivenChance(env=game.origin)
+        self._env: Any = GivenChance(env=game.pyspiel_game)
         self._dealt: Iterator[int] = iter(())
         self._stream: Any = None
 

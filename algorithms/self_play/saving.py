@@ -16,7 +16,7 @@ from sb3_contrib import MaskablePPO
 from torch import nn
 
 import kuhn_bridge
-from algorithms.games import Game
+from algorithms.games import Game, TreeGame
 from algorithms.policies import load_policy
 from algorithms.policies.distilled_policy import distil
 from algorithms.policies.model_zip import actor_of
@@ -145,25 +145,27 @@ def save_results(
     files.write_text(out.with_suffix(".csv"), to_csv(recorder.points, recorder.measure))
     files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
     if picture and measured:
-        draw({settings.recipe: recorder.points}, out.with_suffix(".png"), game)
+        draw({"self-play": recorder.points}, out.with_suffix(".png"), game)
     return result
 
 
 def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, Any]:
     """The saved policy and its NashConv; without a tree only the figures of the curve."""
-    end, game = training.recorder.points[-1], training.game
+    end = training.recorder.points[-1]
+    game = training.game
     found: dict[str, Any] = {"source": str(out)}
     if is_bounded(training.settings, game):
         return found | {f"{BOUND}_last": end.last, f"{BOUND}_average": end.average}
     if not is_measured(training.settings, game):
         return found
     nash_conv = float(getattr(end, holds))
-    if game.fits_tree:
+    if isinstance(game, TreeGame):
         if holds_models(game):
-            policy, source = load_policy(out, game=game), out
+            policy = load_policy(out, game=game)
+            source = out
         else:
-            table = np.asarray(getattr(training.learner, holds))
-            policy, source = Policy(game, table), out.with_suffix(".json")
+            policy = Policy(game, np.asarray(getattr(training.learner, holds)))
+            source = out.with_suffix(".json")
         measure = policy.measure()
         nash_conv = measure.nash_conv
         found = policy.to_document()
@@ -174,5 +176,5 @@ def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, 
         "exploitability": nash_conv / game.num_players,
         "nash_conv_last": end.last,
         "nash_conv_average": end.average,
-        "nash_conv_uniform": game.measure(game.uniform_table()).nash_conv,
+        "nash_conv_uniform": game.measure(game.uniform()).nash_conv,
     }

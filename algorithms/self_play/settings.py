@@ -8,28 +8,26 @@ from typing import Any, Literal, TypeAlias, get_type_hints
 
 import numpy as np
 
-from algorithms.games import KUHN, Game, load_game
+from algorithms.games import KUHN, ExactGame, Game, load_game
 from algorithms.self_play.states import origin
 from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.errors import short_repr
 
 # Defaults depend on what is trained. table, network: a table on the game's tree, saved as it is or
-# fitted to a network. states: a network. usual: the recipe found in tutorials.
-Kind: TypeAlias = Literal["table", "network", "states", "usual"]
+# fitted to a network. states: a network.
+Kind: TypeAlias = Literal["table", "network", "states"]
 KINDS: Mapping[Kind, tuple[str, str]] = {  # with their words in help texts and in errors
     "table": ("", "table"),
     "network": ("mlp ", "network on the game's tree"),
     "states": ("on states ", "network on states"),
-    "usual": ("usual recipe ", "run of the usual recipe"),
 }
 AUTO = "auto"  # replaced by a value that depends on the game
 CHOICES = {
-    "recipe": ("self-play", "usual"),
     "env": ("tree", "states", "aec", AUTO),
     "net": ("table", "mlp", AUTO),
 }
-CURVE_POINTS, LARGE_TREE_POINTS, NATIVE_POINTS = 200, 50, 5  # measuring large games takes longer
-LARGE_TREE = 100_000  # nodes
+CURVE_POINTS = 200  # fewer where a measure takes long: see `Game.curve_points`
+BOUND_POINTS = 5  # of a curve of lower bounds
 DECISIONS_PER_UPDATE = 4_096  # on a tree, at least
 UP = sys.float_info.max  # no upper limit, except that infinity is none
 
@@ -47,7 +45,6 @@ def _setting(
 class Settings:
     """All settings of a training run: on one machine, equal settings train the same policy."""
 
-    recipe: str = _setting("self-play, or usual: a recipe that fails, for comparison", "self-play")
     game: str = _setting("kuhn, or any OpenSpiel game such as leduc_poker or phantom_ttt", KUHN)
     env: str = _setting(
         "tree: compiled; states: OpenSpiel's, for games too large for a tree; aec: PettingZoo, "
@@ -60,70 +57,66 @@ class Settings:
         AUTO,
     )
     steps: int = _setting(
-        "number of decisions to learn from", (20_000_000, 20_000_000, 10_000_000, 30_000), least=1
+        "number of decisions to learn from", (20_000_000, 20_000_000, 10_000_000), least=1
     )
     seed: int = _setting("random seed of deals, draws and initial weights", 0, most=2**32 - 1)
     n_envs: int = _setting(
-        "number of hands that are played at once", (1024, 1024, 512, 1), least=1, most=2**20
+        "number of hands that are played at once", (1024, 1024, 512), least=1, most=2**20
     )
     n_steps: int = _setting(
         "decisions per hand between updates; more in larger games with a tree",
-        (4, 4, 32, 2048),
+        (4, 4, 32),
         least=1,
         most=2**16,
     )
     batch_size: int = _setting(
-        "decisions per gradient step; 0: all", (None, None, 1024, 64), unused=0, most=2**31
+        "decisions per gradient step; 0: all", (None, None, 1024), unused=0, most=2**31
     )
     epochs: int = _setting(
-        "passes over each rollout", (None, None, 1, 10), unused=1, least=1, most=1000
+        "passes over each rollout", (None, None, 1), unused=1, least=1, most=1000
     )
     exploration: float = _setting(
         "share of decisions that are drawn at random, for which learning corrects",
-        (0.3, 0.3, None, None),
+        (0.3, 0.3, None),
         most=1,
     )
     learning_rate: float = _setting(
-        "Adam's learning rate; falls over time", (None, None, 2e-3, 3e-4), unused=1.0, most=10**6
+        "Adam's learning rate; falls over time", (None, None, 2e-3), unused=1.0, most=10**6
     )
     kl: float = _setting(
         "initial weight of the KL divergence from the magnet, in standard deviations of returns",
-        (None, None, 0.1, None),
+        (None, None, 0.1),
         unused=0.0,
     )
     kl_end: float = _setting(
-        "weight of the KL divergence at the end", (None, None, 0.1, None), unused=0.0
+        "weight of the KL divergence at the end", (None, None, 0.1), unused=0.0
     )
-    ent_coef: float = _setting(
-        "weight of the entropy at the start", (None, None, 0.1, 0.0), unused=0.0
-    )
+    ent_coef: float = _setting("weight of the entropy at the start", (None, None, 0.1), unused=0.0)
     ent_coef_end: float = _setting(
-        "weight of the entropy at the end", (None, None, 0.03, None), unused=0.0
+        "weight of the entropy at the end", (None, None, 0.03), unused=0.0
     )
-    clip_range: float = _setting("PPO's clip range", (None, None, 0.1, 0.2), unused=0.2, least=1e-6)
-    vf_coef: float = _setting("weight of the value loss", (None, None, 0.5, 0.5), unused=0.5)
+    clip_range: float = _setting("PPO's clip range", (None, None, 0.1), unused=0.2, least=1e-6)
+    vf_coef: float = _setting("weight of the value loss", (None, None, 0.5), unused=0.5)
     width: int = _setting(
-        "units of each of two hidden layers", (None, 128, 128, None), unused=128, least=1, most=4096
+        "units of each of two hidden layers", (None, 128, 128), unused=128, least=1, most=4096
     )
     points: int = _setting(
         "points of the learning curve after the first; fewer by default where measuring takes "
         "long; 0: the first and the last, and in a game without a tree no figures",
-        (CURVE_POINTS, CURVE_POINTS, CURVE_POINTS, None),
+        (CURVE_POINTS, CURVE_POINTS, CURVE_POINTS),
         most=10_000,
     )
     bound_decisions: int = _setting(
         "decisions of each best response that is trained at a point of the curve, for a lower "
         "bound of NashConv in a game without an exact measure; 0: no bounds",
-        (None, None, 0, None),
+        (None, None, 0),
         unused=0,
     )
-    init: str = _setting("a model.zip of the same game to start from", ("", "", "", None))
+    init: str = _setting("a model.zip of the same game to start from", ("", "", ""))
 
     @property
     def kind(self) -> Kind:
         """The kind of the run, which determines the defaults."""
-        if self.recipe == "usual":
-            return "usual"
         if self.env == "states":
             return "states"
         return "table" if self.net == "table" else "network"
@@ -145,69 +138,57 @@ def _enough_steps(infosets: int, *, n_envs: int) -> int:
 
 def default_points(game: Game, *, bounds: bool = False) -> int:
     """The default of `points`: few where a point takes many seconds."""
-    if game.native or bounds:
-        return NATIVE_POINTS
-    large = game.fits_tree and game.tree.num_nodes >= LARGE_TREE
-    return LARGE_TREE_POINTS if large else CURVE_POINTS
+    return BOUND_POINTS if bounds else game.curve_points
 
 
 def is_measured(settings: Settings, game: Game) -> bool:
     """Whether the learning curve has exact NashConv."""
-    return game.fits_tree or (bool(settings.points) and game.native is not None)
+    return game.measures_curve(settings.points)
 
 
 def is_bounded(settings: Settings, game: Game) -> bool:
     """Whether the learning curve has lower bounds of NashConv."""
-    return bool(settings.points and settings.bound_decisions) and not game.is_exact
+    has_bounds = bool(settings.points and settings.bound_decisions)
+    return has_bounds and not isinstance(game, ExactGame)
 
 
 def configure(given: Mapping[str, Any]) -> Settings:
     """The settings that follow from those that are given."""
     for name, value in given.items():
         require_possible(name, value)
-    game, recipe = load_game(given.get("game", KUHN)), given.get("recipe", "self-play")
-    env, net = given.get("env", AUTO), given.get("net", AUTO)
-    if recipe == "usual":
-        if game.name != KUHN or env not in (AUTO, "aec") or net not in (AUTO, "mlp"):
-            raise UsageError("the usual recipe has its own environment, network and game")
-        env, net = "aec", "mlp"
+    game = load_game(given.get("game", KUHN))
+    env = given.get("env", AUTO)
+    net = given.get("net", AUTO)
     if env == AUTO:
-        env = "tree" if game.fits_tree else "states"
+        env = game.backend
     if net == AUTO:
         net = "mlp" if env == "states" else "table"
     if (env, net) == ("states", "table"):
         raise UsageError("net=table needs a game that fits a tree, and env=tree")
-    kind = Settings(recipe=recipe, env=env, net=net).kind
+    kind = Settings(env=env, net=net).kind
     values: dict[str, Any] = {}
     for name, setting in FIELDS.items():
         by_kind = default(name, kind)
         values[name] = given.get(name, setting.default if by_kind is None else by_kind)
-        if by_kind is None and (value := values[name]) != setting.default:
-            raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {KINDS[kind][1]}")
+        if by_kind is None and values[name] != setting.default:
+            raise _no_effect(name, values[name], kind)
     values |= {"env": env, "net": net}
-    n_envs = values["n_envs"]
-    n_steps = values["n_steps"]
-    if kind == "usual":
-        decisions = n_envs * n_steps
-        batch_size = values["batch_size"] or decisions
-        if 1 in (batch_size, decisions % batch_size):
-            raise UsageError(
-                f"n_steps={n_steps}, batch_size={values['batch_size']}: "
-                "the advantages of a batch of a single decision cannot be normalised"
-            )
-        return Settings(**values)
-    if values["bound_decisions"] and game.is_exact:
+    if values["bound_decisions"] and isinstance(game, ExactGame):
         raise UsageError(f"bound_decisions: NashConv of {game.name} is measured exactly")
     values["points"] = default_points(game, bounds=bool(values["bound_decisions"]))
     if kind != "states":
-        values["n_steps"] = _enough_steps(len(game.tree.keys), n_envs=n_envs)
+        values["n_steps"] = _enough_steps(len(game.tree.keys), n_envs=values["n_envs"])
     return Settings(**{**values, **given, "env": env, "net": net})
 
 
 def require_effect(name: str, value: Any, kind: Kind) -> None:
     """Raise an error for a setting that has no effect on this kind of training."""
     if default(name, kind) is None:
-        raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {KINDS[kind][1]}")
+        raise _no_effect(name, value, kind)
+
+
+def _no_effect(name: str, value: Any, kind: Kind) -> UsageError:
+    return UsageError(f"{name}={short_repr(value)}: it has no effect on a {KINDS[kind][1]}")
 
 
 def require_possible(name: str, value: Any) -> None:

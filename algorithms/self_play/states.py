@@ -162,12 +162,12 @@ def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
 
 def origin(game: Game) -> Any:
     """The OpenSpiel game to play on; a `GameError` if there is none that a network can play."""
-    if game.origin is None:
+    if game.pyspiel_game is None:
         raise GameError(f"{game.name} has no OpenSpiel states: it is played on its tree")
     if not game.observation_size:
         raise GameError(f"{game.name} has no information state tensor, which a network needs")
     _require_recall(game)
-    return game.origin
+    return game.pyspiel_game
 
 
 @lru_cache(maxsize=4)
@@ -240,7 +240,7 @@ def _tensor_writer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]
     state = game.first_state(draws)
     try:
         kind = IIGObservationType(perfect_recall=True, **single)
-        observation = make_observation(game.origin, kind)
+        observation = make_observation(game.pyspiel_game, kind)
         tensor, write = observation.tensor, observation._observation.set_from
         while not state.is_terminal():
             if (player := state.current_player()) >= 0:

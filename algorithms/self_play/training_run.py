@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from torch import nn
 from torch.distributions import Distribution
 
-from algorithms.games import Game, load_game
+from algorithms.games import ExactGame, Game, load_game
 from algorithms.policies import Policy, load_policy
 from algorithms.policies.load import open_source
 from algorithms.policies.model_zip import actor_of
@@ -27,7 +27,6 @@ from algorithms.self_play.callback import SelfPlay, diverged
 from algorithms.self_play.curve import BOUND, COLUMNS, Point
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.self_play.learner import SCHEDULED
-from algorithms.self_play.naive_ppo import MeasureOnly, usual_model
 from algorithms.self_play.settings import Settings, default, is_bounded, is_measured
 from algorithms.self_play.table_ppo import TableActorPolicy, TablePPO
 from algorithms.self_play.tree_learner import TreeLearner
@@ -189,8 +188,6 @@ def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskableP
         "device": "cpu",
         "tensorboard_log": tensorboard,
     }
-    if settings.kind == "usual":
-        return usual_model(settings, **common)
     if settings.kind == "states":
         rate = settings.learning_rate
         return MaskablePPO(
@@ -227,8 +224,6 @@ def _tree_env(settings: Settings, game: Game) -> VecEnv:
 
 
 def _callback(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
-    if settings.kind == "usual":
-        return MeasureOnly(watch=watch)
     bounded = is_bounded(settings, game)
     measured = bounded or is_measured(settings, game)
     return SelfPlay(
@@ -247,9 +242,10 @@ def _callback(settings: Settings, game: Game, watch: Callable[[Point], None] | N
 
 def _measure(game: Game, decisions: int, network: nn.Module) -> float:
     """NashConv, or a lower bound from trained best responses; the run's random state stays."""
-    if game.is_exact:
+    if isinstance(game, ExactGame):
         return game.measure(network_table(network, game)).nash_conv
-    policy, before = Policy(game, network=as_network(network, game)), np.random.get_state()
+    policy = Policy(game, network=as_network(network, game))
+    before = np.random.get_state()
     with torch.random.fork_rng(devices=[]):
         bound = policy.lower_bound(decisions=decisions, hands=BOUND_HANDS)
     np.random.set_state(before)

@@ -140,7 +140,7 @@ def _train(settings: Settings, checkpoint_every: int, *, results: Path, checkpoi
     from algorithms.self_play.saving import save_results  # these take seconds to import
     from algorithms.self_play.training_run import Training, read_checkpoint
 
-    path = checkpoints / CHECKPOINT_FILE if settings.recipe == "self-play" else None
+    path = checkpoints / CHECKPOINT_FILE
     training = Training(
         settings,
         watch=_Reporter(checkpoints),

@@ -25,7 +25,6 @@ from algorithms.policies.network import network_table
 from algorithms.self_play import curve, saving
 from algorithms.self_play import training_run as training
 from algorithms.self_play.curve import COLUMNS, Point, Recorder, from_csv, to_csv
-from algorithms.self_play.environments import SelfPlayVecEnv
 from algorithms.self_play.saving import save_model
 from algorithms.self_play.settings import configure
 from algorithms.self_play.training_run import Training, read_checkpoint
@@ -114,7 +113,6 @@ def test_models_open_where_this_project_is_not_installed(tmp_path):
         "network": ("kuhn", ["--net", "mlp", "--save", "average", "--width", "16"]),
         "table": ("leduc_poker", []),
         "three": ("kuhn_poker(players=3)", ["--net", "mlp", "--save", "last"]),
-        "usual": ("kuhn", ["--recipe", "usual", "--n-steps", "128", "--n-envs", "2"]),
         "states": ("leduc_poker", ["--env", "states", "--n-envs", "16", "--n-steps", "8"]),
     }
     for name, (game, options) in made.items():
@@ -256,18 +254,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, trained, monkeypatch):
     assert main(["--out", str(tmp_path / "model.zip"), "--quiet", "--resume"]) == 0
 
 
-def test_the_usual_recipe_runs_too(tmp_path, capsys):
-    out, kept = ["--out", str(tmp_path / "usual.zip")], tmp_path / "usual.ckpt"
-    kept.write_bytes(b"of another run")
-    assert main([*out, "--recipe", "usual", "--steps", "128", "--n-steps", "64", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["config"]["learning_rate"] == 3e-4
-    assert len(from_csv(tmp_path / "usual.csv")) == 3
-    model = MaskablePPO.load(tmp_path / "usual.zip", device="cpu")
-    assert (model.holds, model.num_timesteps) == (result["holds"], 128)
-    assert kept.exists()  # it writes none, so it removes none
-
-
 FEW = ["--steps", "2048", "--n-envs", "32", "--n-steps", "16", "--batch-size", "128"]
 
 
@@ -288,16 +274,16 @@ def test_a_game_too_large_for_a_tree_is_trained_by_default(tmp_path, capsys):
 
 
 @pytest.fixture
-def native(monkeypatch):
-    """A native game that is quickly measured, taken for one that is too large for a tree."""
+def large(monkeypatch):
+    """A large game that is quickly measured, taken for one that is too large for a tree."""
     monkeypatch.setattr(openspiel, "estimated_nodes", lambda *args, **kwargs: math.inf)
     # Games are cached by name: no other test writes it in this way.
     return "dark_hex(obstype=reveal-nothing,gameversion=cdh,board_size=2)"
 
 
-def test_a_native_game_is_measured_exactly_at_a_handful_of_points(tmp_path, native, capsys):
+def test_a_large_game_is_measured_exactly_at_a_handful_of_points(tmp_path, large, capsys):
     out = tmp_path / "model.zip"
-    assert main(["--game", native, "--out", str(out), *FEW]) == 0
+    assert main(["--game", large, "--out", str(out), *FEW]) == 0
     said = capsys.readouterr().out
     assert "Exact NashConv at 6 points of the curve, each of two networks at 70 information" in said
     assert "--points 0 leaves it out" in said
@@ -308,11 +294,11 @@ def test_a_native_game_is_measured_exactly_at_a_handful_of_points(tmp_path, nati
     assert about["nash_conv"] == pytest.approx(load_policy(out).nash_conv(), abs=1e-6)
     assert about["exploitability"] == about["nash_conv"] / 2
     assert about["nash_conv_average"] == curve[-1].average
-    uniform = load_policy("uniform", native).nash_conv()
+    uniform = load_policy("uniform", large).nash_conv()
     assert about["nash_conv_uniform"] == pytest.approx(uniform)
     assert about["cpu_seconds"] > 0 < about["measuring_cpu_seconds"]
     assert {path.suffix for path in tmp_path.iterdir()} == {".zip", ".csv", ".json", ".png"}
-    assert main(["--game", native, "--out", str(out), *FEW, "--quiet", "--points", "1"]) == 0
+    assert main(["--game", large, "--out", str(out), *FEW, "--quiet", "--points", "1"]) == 0
     assert [point.steps for point in from_csv(out.with_suffix(".csv"))] == [0, 2048]
 
 
@@ -366,7 +352,6 @@ def test_on_states_a_run_starts_from_a_model(tmp_path):
         (["--resume"], "nothing to resume"),
         (["--steps", "0"], "steps=0"),
         (["--game", "leduc_poker", "--env", "states", "--vf-coef", "1e300"], "diverged"),
-        (["--recipe", "usual", "--n-envs", "1", "--vf-coef", "1e300"], "diverged"),
         (["--game", "chess"], "information state tensor"),
         (["--game", "negotiation"], "samples chance outcomes"),
         (["--game", "dark_hex_ir"], "the player has forgotten its earlier actions"),
@@ -412,18 +397,26 @@ def test_a_run_starts_from_a_model(tmp_path):
 
 
 def test_settings_reach_the_model(tmp_path):
-    common = {"vf_coef": 0.75, "seed": 7, "n_steps": 128, "n_envs": 2}
-    usual = {"recipe": "usual", "learning_rate": 0.125, "ent_coef": 0.25, "epochs": 3}
-    states = {"game": "leduc_poker", "env": "states", "width": 24, "learning_rate": 0.5}
-    kinds = [configure(kind | common) for kind in (usual, states)]
-    models = [Training(kind, tensorboard=tmp_path).model for kind in kinds]
-    for model in models:
-        assert (model.vf_coef, model.seed, model.n_steps, model.n_envs) == (0.75, 7, 128, 2)
-        assert model.tensorboard_log == str(tmp_path)
-    assert (models[0].learning_rate, models[0].ent_coef) == (0.125, 0.25)
-    assert models[0].n_epochs == 3
-    assert models[1].policy.net_arch == [24, 24]
-    assert [models[1].lr_schedule(left) for left in (1.0, 0.5, 0.0)] == [0.5, 0.25, 0.005]
+    settings = configure(
+        {
+            "game": "leduc_poker",
+            "env": "states",
+            "vf_coef": 0.75,
+            "seed": 7,
+            "n_steps": 128,
+            "n_envs": 2,
+            "width": 24,
+            "learning_rate": 0.5,
+            "ent_coef": 0.25,
+            "epochs": 3,
+        }
+    )
+    model = Training(settings, tensorboard=tmp_path).model
+    assert (model.vf_coef, model.seed, model.n_steps, model.n_envs) == (0.75, 7, 128, 2)
+    assert (model.ent_coef, model.n_epochs) == (0.25, 3)
+    assert model.tensorboard_log == str(tmp_path)
+    assert model.policy.net_arch == [24, 24]
+    assert [model.lr_schedule(left) for left in (1.0, 0.5, 0.0)] == [0.5, 0.25, 0.005]
 
 
 def test_the_width_of_a_network_on_a_tree_is_that_of_the_saved_one(tmp_path):
@@ -531,23 +524,3 @@ def test_what_is_too_large_for_a_unit_each_is_fitted(tmp_path, monkeypatch):
     save_model(made, tmp_path / "model.zip", holds="average")
     assert MaskablePPO.load(tmp_path / "model.zip", device="cpu").policy.net_arch == [128, 128]
     assert np.abs(load_policy(tmp_path / "model.zip").table - made.learner.average).max() < 0.05
-
-
-@pytest.mark.parametrize("which", ["last", "average"])
-def test_saving_leaves_a_stock_model_as_it_was(tmp_path, which):
-    made = Training(configure({"recipe": "usual", "n_steps": 64, "steps": 64, "n_envs": 1}))
-    made.run()
-    before = made.learner.last
-    save_model(made, tmp_path / "model.zip", holds=which)
-    assert np.array_equal(made.learner.last, before)
-    saved = load_policy(tmp_path / "model.zip").table
-    assert np.abs(saved - getattr(made.learner, which)).max() < 1e-6
-
-
-def test_the_usual_recipe_is_stock_ppo_on_kuhn():
-    usual = configure({"recipe": "usual"})
-    assert (usual.steps, usual.n_steps, usual.n_envs) == (30_000, 2048, 1)
-    model, stock = Training(usual).model, MaskablePPO("MlpPolicy", SelfPlayVecEnv(1))
-    for name in ("learning_rate", "n_steps", "batch_size", "n_epochs", "ent_coef", "vf_coef"):
-        assert getattr(model, name) == getattr(stock, name), name
-    assert model.clip_range(1.0) == stock.clip_range(1.0)

@@ -55,7 +55,7 @@ def test_every_step_is_one_of_openspiel(name: str) -> None:
         actions = random_actions.draw(hands.infosets)
         hands.step(actions)
         for i, node in enumerate(before):
-            state = game.origin.new_initial_state()
+            state = game.pyspiel_game.new_initial_state()
             for action in game.tree.history(int(node)):
                 state.apply_action(action)
             assert state.current_player() == hands.acted[i]

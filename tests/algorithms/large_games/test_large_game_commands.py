@@ -1,4 +1,4 @@
-"""`solve` and `nashconv` on native games, as a user runs them: boards so small that they are quick.
+"""`solve` and `nashconv` on large games, as a user runs them: boards so small that they are quick.
 
 `--max-nodes` makes them too large for a tree.
 """
@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from algorithms import nashconv, solve
-from algorithms.games import load_game, make_solver
+from algorithms.games import load_game
+from algorithms.large_games.large_game import LargeExactGame
 from algorithms.policies import Policy, load_policy
 from algorithms.support import files
 from algorithms.support.errors import UsageError
@@ -25,7 +26,7 @@ FEW_NODES = ["--max-nodes", "5"]
 
 
 def small(name):
-    """A game without a tree whose native form is small."""
+    """A game without a tree with an exact measure, which is small."""
     return load_game(name, max_nodes=5)
 
 
@@ -36,7 +37,7 @@ def run(*arguments, capsys):
 
 @pytest.mark.parametrize("variant", ["cfr+", "pcfr+", "dcfr"])
 @pytest.mark.parametrize("game", [HEX, DICE])
-def test_a_native_game_is_solved_into_a_file(game, variant, tmp_path, capsys):
+def test_a_large_game_is_solved_into_a_file(game, variant, tmp_path, capsys):
     out = tmp_path / "policy.npz"
     arguments = ["--game", game, "--variant", variant, "--iterations", "60", "--out", str(out)]
     code, printed = run(*arguments, "--json", capsys=capsys)
@@ -90,7 +91,7 @@ def test_a_run_ends_at_the_nashconv_or_at_the_last_iteration(capsys):
         (["--resume", "--out", "policy.npz"], "policy.ckpt: there is nothing to resume"),
     ],
 )
-def test_what_a_native_game_lacks_is_one_line(arguments, words, refused, tmp_path, monkeypatch):
+def test_what_a_large_game_lacks_is_one_line(arguments, words, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert words in refused(solve.main, [*FEW_NODES, "--game", HEX, *arguments])
     assert not list(tmp_path.iterdir())
@@ -98,9 +99,10 @@ def test_what_a_native_game_lacks_is_one_line(arguments, words, refused, tmp_pat
 
 def stopping(at, error=KeyboardInterrupt):
     """`make_solver` of solvers whose `run` raises an error after some iterations."""
+    make_solver = LargeExactGame.make_solver
 
-    def make(*arguments, **options):
-        solver = make_solver(*arguments, **options)
+    def make(game, *arguments, **options):
+        solver = make_solver(game, *arguments, **options)
         run = solver.run
 
         def run_to_the_error(iterations):
@@ -121,7 +123,7 @@ def test_an_interrupted_run_is_resumed_with_the_same_result(game, tmp_path, caps
     arguments = ["--game", game, "--variant", "pcfr+", "--iterations", "40"]
     assert run(*arguments, "--out", "whole.npz", capsys=capsys)[0] == 0
     with monkeypatch.context() as patch:
-        patch.setattr(solve, "make_solver", stopping(17))
+        patch.setattr(LargeExactGame, "make_solver", stopping(17))
         code, printed = run(*arguments, "--out", "half.npz", capsys=capsys)
     assert code == 130
     expected = "interrupted after 17 iterations, saved half.npz; --resume continues from there"
@@ -142,7 +144,7 @@ def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(tmp_path, refus
 
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(solve, "make_solver", stopping(3))
+        patch.setattr(LargeExactGame, "make_solver", stopping(3))
         assert solve.main([*FEW_NODES, "--game", HEX, "--out", "x.npz", "--json"]) == 130
     assert f"a run of game {HEX}, not {DICE}" in line(DICE)
     assert "a run of variant pdcfr+, not dcfr" in line(HEX, "--variant", "dcfr")
@@ -159,7 +161,7 @@ def test_a_killed_run_is_resumed_from_its_last_checkpoint(tmp_path, capsys, monk
     arguments = ["--game", HEX, "--iterations", "40"]
     run(*arguments, "--out", "whole.npz", capsys=capsys)
     with monkeypatch.context() as patch:
-        patch.setattr(solve, "make_solver", stopping(17, SystemError))
+        patch.setattr(LargeExactGame, "make_solver", stopping(17, SystemError))
         with pytest.raises(SystemError):
             run(*arguments, "--out", "half.npz", capsys=capsys)
     assert not (tmp_path / "half.npz").exists()

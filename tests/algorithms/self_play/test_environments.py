@@ -14,7 +14,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from algorithms.compiled.nashconv import expected_values
 from algorithms.games import load_game
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.self_play.naive_ppo import TurnsEnv
 from algorithms.self_play.states import StateSimulator
 from kuhn_bridge import BridgeError
 from kuhn_bridge.errors import IllegalActionError
@@ -121,7 +120,7 @@ def test_states_are_those_of_openspiel(name):
 
 
 def replayed(game, history):
-    state = game.origin.new_initial_state()
+    state = game.pyspiel_game.new_initial_state()
     for action in history:
         state.apply_action(action)
     return state
@@ -306,15 +305,3 @@ def test_loops_pass_over_dones_and_infos_only_for_training(numbered, looped):
     assert len(list(dones)) == len(list(infos)) == looped
     assert len(dones) == len(infos) == 3
     assert infos[2] == {}
-
-
-@pytest.mark.parametrize(
-    ("actions", "reward"), [((0, 1, 0), 2), ((0, 1, 2), -1), ((1, 2), -1), ((1, 0), -2)]
-)
-def test_in_the_usual_recipe_the_last_to_act_is_paid(actions, reward):
-    """Its own chips, at the end of a trajectory in which both seats took turns."""
-    env = TurnsEnv()
-    env.reset(options={"cards": ("K", "J")})
-    *before, last = (env.step(np.int64(action)) for action in actions)
-    assert [(step[1], step[2]) for step in before] == [(0, False)] * len(before)
-    assert (last[1], last[2]) == (reward, True)

@@ -18,7 +18,6 @@ LEDUC, LARGE = "leduc_poker", "phantom_ttt"
         ({"env": "aec"}, "table", "aec", "table"),
         ({"game": LEDUC, "env": "states"}, "states", "states", "mlp"),
         ({"game": LARGE}, "states", "states", "mlp"),
-        ({"recipe": "usual"}, "usual", "aec", "mlp"),
     ],
 )
 def test_environment_and_network_follow_from_the_game(given, kind, env, net):
@@ -54,8 +53,6 @@ def test_rollouts_have_enough_decisions(given, n_steps):
     ("given", "word"),
     [
         ({"steps": 0}, "steps=0: want a number from 1 up"),
-        ({"recipe": "usual", "batch_size": 1}, "a batch of a single decision"),
-        ({"recipe": "usual", "n_steps": 65}, "a batch of a single decision"),
         ({"game": LARGE, "learning_rate": 1e300}, "from 0 to 1000000"),
         ({"points": -1}, "points=-1"),
         ({"exploration": float("nan")}, "exploration=nan"),
@@ -64,15 +61,12 @@ def test_rollouts_have_enough_decisions(given, n_steps):
         ({"seed": -1}, "seed=-1"),
         ({"env": "treee"}, "did you mean 'tree'"),
         ({"net": "cnn"}, "unknown net"),
-        ({"recipe": "usaul"}, "did you mean 'usual'"),
         ({"n_step": 1}, "did you mean 'n_steps'"),
         ({"epochs": 3}, "epochs=3: it has no effect on a table"),
         ({"net": "mlp", "batch_size": 64}, "batch_size=64: it has no effect on a network on the"),
         ({"net": "mlp", "ent_coef": 0.2}, "ent_coef=0.2: it has no effect on a network on the"),
         ({"game": LARGE, "exploration": 0.2}, "it has no effect on a network on states"),
         ({"game": LARGE, "net": "table"}, "net=table needs a game that fits a tree"),
-        ({"recipe": "usual", "game": LEDUC}, "its own environment, network and game"),
-        ({"recipe": "usual", "env": "tree"}, "its own environment, network and game"),
         ({"game": "ledoc_poker"}, "did you mean 'leduc_poker'"),
     ],
 )
