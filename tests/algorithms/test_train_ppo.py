@@ -274,16 +274,16 @@ def test_a_game_too_large_for_a_tree_is_trained_by_default(tmp_path, capsys):
 
 
 @pytest.fixture
-def native(monkeypatch):
-    """A native game that is quickly measured, taken for one that is too large for a tree."""
+def large(monkeypatch):
+    """A large game that is quickly measured, taken for one that is too large for a tree."""
     monkeypatch.setattr(openspiel, "estimated_nodes", lambda *args, **kwargs: math.inf)
     # Games are cached by name: no other test writes it in this way.
     return "dark_hex(obstype=reveal-nothing,gameversion=cdh,board_size=2)"
 
 
-def test_a_native_game_is_measured_exactly_at_a_handful_of_points(tmp_path, native, capsys):
+def test_a_large_game_is_measured_exactly_at_a_handful_of_points(tmp_path, large, capsys):
     out = tmp_path / "model.zip"
-    assert main(["--game", native, "--out", str(out), *FEW]) == 0
+    assert main(["--game", large, "--out", str(out), *FEW]) == 0
     said = capsys.readouterr().out
     assert "Exact NashConv at 6 points of the curve, each of two networks at 70 information" in said
     assert "--points 0 leaves it out" in said
@@ -294,11 +294,11 @@ def test_a_native_game_is_measured_exactly_at_a_handful_of_points(tmp_path, nati
     assert about["nash_conv"] == pytest.approx(load_policy(out).nash_conv(), abs=1e-6)
     assert about["exploitability"] == about["nash_conv"] / 2
     assert about["nash_conv_average"] == curve[-1].average
-    uniform = load_policy("uniform", native).nash_conv()
+    uniform = load_policy("uniform", large).nash_conv()
     assert about["nash_conv_uniform"] == pytest.approx(uniform)
     assert about["cpu_seconds"] > 0 < about["measuring_cpu_seconds"]
     assert {path.suffix for path in tmp_path.iterdir()} == {".zip", ".csv", ".json", ".png"}
-    assert main(["--game", native, "--out", str(out), *FEW, "--quiet", "--points", "1"]) == 0
+    assert main(["--game", large, "--out", str(out), *FEW, "--quiet", "--points", "1"]) == 0
     assert [point.steps for point in from_csv(out.with_suffix(".csv"))] == [0, 2048]
 
 
