@@ -22,6 +22,7 @@ COMMANDS = {
     "play": ("algorithms.play", "play against a policy yourself"),
     "export-onnx": ("algorithms.export_onnx", "write a trained model as ONNX"),
     "export-efg": ("algorithms.export_efg", "write a game for Gambit"),
+    "training-games": ("algorithms.training_games", "training on a whole list of games"),
     "curves": ("algorithms.curves", "draw learning curves"),
     "rps": ("algorithms.rps", "regret matching on rock, paper, scissors"),
     "check": ("parity.check", "compare everything, or your own Kuhn poker, with OpenSpiel"),

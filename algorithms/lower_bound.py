@@ -49,7 +49,7 @@ from algorithms.policies import Policy
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import as_network, network_table
 from algorithms.self_play.environments import SelfPlayVecEnv
-from algorithms.self_play.infoset_policy import ILLEGAL
+from algorithms.self_play.learner import ILLEGAL
 from algorithms.self_play.matches import SeatPolicy, hand_returns, hand_streams
 from algorithms.self_play.training_run import fast_torch
 from algorithms.support import budget, command

@@ -20,7 +20,7 @@ LAYERS = (
     ("algorithms.support", "algorithms.compiled.jit"),
     ("algorithms.compiled.lanes", "algorithms.tree"),
     ("algorithms.nashconv",),
-    ("algorithms.cfr",),
+    ("algorithms.cfr", "algorithms.sampled_regrets"),
     ("algorithms.public_tree",),
     ("algorithms.compiled", "algorithms.mccfr"),
     ("algorithms.linear_program",),

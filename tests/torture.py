@@ -121,7 +121,7 @@ COMMANDS = {
     "algorithms.rps": ["--rounds", "--opponent", "--seed", "--json"],
     "algorithms.train_ppo": [
         *("--game", "--net", "--env", "--recipe", "--init", "--save", "--seed", "--n-envs"),
-        *("--n-steps", "--step-size", "--kl", "--magnet-rate", "--width", "--epochs"),
+        *("--n-steps", "--exploration", "--kl", "--width", "--epochs"),
     ],
     "parity.check": ["--only", "--game", "--candidate", "--json"],
 }

@@ -27,11 +27,13 @@ _COMMON: dict[str, Any] = {
     "gamma": 1.0,
     "gae_lambda": 1.0,
 }
-TREE_SETTINGS: dict[str, Any] = _COMMON | {
-    "learning_rate": 1e-5,
-    "n_steps": 64,
-    "batch_size": None,
-    "ent_coef": 0.1,
+TREE_SETTINGS: dict[str, Any] = {
+    "gamma": 1.0,
+    "gae_lambda": 1.0,
+    "learning_rate": 3e-4,
+    "n_epochs": 5,
+    "n_steps": 4,
+    "batch_size": 2048,
     "normalize_advantage": False,
 }
 STATES_SETTINGS: dict[str, Any] = _COMMON | {

@@ -13,8 +13,8 @@ One policy plays all seats. What happens in one `model.learn(n, callback=SelfPla
    callback calls and when is written down in the protocol `Learner` (`learner.py`).
 4. The policies are averaged and measured, which gives the learning curve (`curve.py`).
 
-What outlives a `learn`, so that the next one can go on, is the learner's memory (averages, magnets,
-statistics), and the curve while steps are counted on. It belongs to one model, its policy, its
+What outlives a `learn`, so that the next one can go on, is the learner's memory (regrets, averages,
+critics), and the curve while steps are counted on. It belongs to one model, its policy, its
 game and the way in which that is played: with another of these, the callback starts anew.
 """
 
@@ -35,7 +35,6 @@ from algorithms.policies import Policy
 from algorithms.self_play.advantages import SeatRolloutBuffer
 from algorithms.self_play.curve import COLUMNS, LearningCurve, Point, Recorder
 from algorithms.self_play.environments import last_step_of, observations_of, require_self_play
-from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.learner import SCHEDULED, Learner, NetworkMeasure
 from algorithms.self_play.network_learner import NetworkLearner
 from algorithms.self_play.session import Session, session_of
@@ -73,10 +72,9 @@ class SelfPlay(BaseCallback):
     its curve, and no model.
 
     Args:
-        step_size: step of an information set per update, in games with a tree.
-        kl: weight of the KL divergence from the magnet at the start.
-        kl_end: weight of the KL divergence from the magnet at the end.
-        magnet_rate: rate at which the magnet follows the policy; 0 keeps it fixed.
+        exploration: share of decisions that are drawn at random, in games with a tree.
+        kl: weight of the KL divergence from the magnet at the start, in games without a tree.
+        kl_end: weight of the KL divergence from the magnet at the end, in games without a tree.
         ent_coef_end: weight of the entropy at the end, in games without a tree.
         total_steps: number of steps that the schedules span; by default those of `learn`.
         points: number of points of the learning curve after the first one.
@@ -90,10 +88,9 @@ class SelfPlay(BaseCallback):
     def __init__(  # noqa: PLR0913  # keyword options
         self,
         *,
-        step_size: float | None = None,
+        exploration: float | None = None,
         kl: float | None = None,
         kl_end: float | None = None,
-        magnet_rate: float | None = None,
         ent_coef_end: float | None = None,
         total_steps: int | None = None,
         points: int | None = None,
@@ -103,10 +100,9 @@ class SelfPlay(BaseCallback):
     ) -> None:
         super().__init__()
         given = {
-            "step_size": step_size,
+            "exploration": exploration,
             "kl": kl,
             "kl_end": kl_end,
-            "magnet_rate": magnet_rate,
             "ent_coef_end": ent_coef_end,
         }
         for name, value in {**given, "steps": total_steps, "points": points}.items():
@@ -339,8 +335,7 @@ def _kind_of(subject: Subject) -> Kind:
     """The kind of training, which determines the settings that have an effect."""
     if subject.backend == "states":
         return "states"
-    fitted = isinstance(subject.policy, InfosetPolicy) and not subject.policy.tabular
-    return "network" if fitted else "table"
+    return "table"
 
 
 def _is_finite(model: Any) -> bool:
@@ -350,5 +345,5 @@ def _is_finite(model: Any) -> bool:
 
 def diverged(model: Any) -> UsageError:
     """The error of a run whose weights are no longer finite."""
-    hint = "try a smaller step_size or learning_rate"
+    hint = "try a smaller learning_rate"
     return UsageError(f"the run diverged at step {model.num_timesteps:,}: {hint}")

@@ -87,7 +87,7 @@ class SelfPlayVecEnv(VecEnv):
         guarded: whether steps are refused unless `SelfPlay()` is learning; by default they are if
             more than one seat is left.
         numbered: whether observations are numbers of information sets, float32 `(n_envs, 1)`, for
-            `InfosetPolicy`; SB3's loops over `dones` and infos then do nothing (`UnloopedInfos`).
+            `TableActorPolicy`; SB3's loops over dones and infos then do nothing (`UnloopedInfos`).
     """
 
     def __init__(  # noqa: PLR0913  # keyword options

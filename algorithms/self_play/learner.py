@@ -16,9 +16,10 @@ from torch import nn
 
 from algorithms.policies import Policy
 from algorithms.self_play.advantages import SeatRolloutBuffer
-from algorithms.self_play.settings import Kind, default, kl_end_after
+from algorithms.self_play.settings import Kind, default
 
-SCHEDULED = ("step_size", "kl", "kl_end", "magnet_rate", "ent_coef_end")
+SCHEDULED = ("exploration", "kl", "kl_end", "ent_coef_end")
+ILLEGAL = -1e8  # the logit of an illegal action, as in sb3_contrib
 
 Given: TypeAlias = dict[str, float | None]  # the settings in SCHEDULED; None: the default
 NetworkMeasure: TypeAlias = Callable[[nn.Module], float]  # in a game without a tree
@@ -33,6 +34,7 @@ class Learner(Protocol):
     |---|---|
     | at the start of each `learn` | `start(total_steps)` |
     | before each rollout | `add_to_average()`, `measures()` if due, `before_rollout(progress)` |
+    | around each rollout | `with exploring():` |
     | after each rollout | `after_rollout(buffer)`: advantages are known, PPO has not learned yet |
     | around PPO's `train` | `with changed_gradients():` |
     | at the end of each `learn` | `add_to_average()`, `measures()` |
@@ -62,6 +64,9 @@ class Learner(Protocol):
     def after_rollout(self, buffer: SeatRolloutBuffer) -> None:
         """Look at a rollout before PPO learns from it."""
 
+    def exploring(self) -> AbstractContextManager[None]:
+        """Change how actions are drawn, inside the block."""
+
     def changed_gradients(self) -> AbstractContextManager[None]:
         """Change PPO's gradients inside the block."""
 
@@ -75,11 +80,9 @@ class Learner(Protocol):
         """Continue from a state of `get_state`."""
 
 
-def scheduled_values(given: Given, kind: Kind, total_steps: int) -> dict[str, float]:
+def scheduled_values(given: Given, kind: Kind) -> dict[str, float]:
     """The values of the settings in SCHEDULED."""
     values = {name: default(name, kind) if v is None else v for name, v in given.items()}
-    if given["kl_end"] is None:
-        values["kl_end"] = kl_end_after(kind, total_steps)
     return {name: value or 0.0 for name, value in values.items()}
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,8 @@ from algorithms.policies import Policy
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import as_network
 from algorithms.self_play.advantages import SeatRolloutBuffer
-from algorithms.self_play.infoset_policy import ILLEGAL
 from algorithms.self_play.learner import (
+    ILLEGAL,
     Given,
     NetworkMeasure,
     between,
@@ -74,12 +74,16 @@ class NetworkLearner:
     def start(self, total_steps: int) -> None:
         """Prepare a `learn` whose schedules span this number of decisions."""
         self._ent_coef = float(self._model.ent_coef)
-        self._schedule = scheduled_values(self._given, "states", total_steps)
+        self._schedule = scheduled_values(self._given, "states")
         if self._given["ent_coef_end"] is None and self._ent_coef != default("ent_coef", "states"):
             self._schedule["ent_coef_end"] = self._ent_coef  # constant, as the user set it
 
     def after_rollout(self, buffer: SeatRolloutBuffer) -> None:
         """Nothing: what is learned from comes in PPO's batches."""
+
+    def exploring(self) -> AbstractContextManager[None]:
+        """Draw actions as the policy does."""
+        return nullcontext()
 
     @contextmanager
     def changed_gradients(self) -> Iterator[None]:

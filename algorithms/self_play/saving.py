@@ -18,89 +18,102 @@ from torch import nn
 import kuhn_bridge
 from algorithms.games import Game
 from algorithms.policies import load_policy
+from algorithms.policies.distilled_policy import distil
 from algorithms.policies.model_zip import actor_of
-from algorithms.policies.network import network_table
+from algorithms.policies.model_zip_writer import STATES_SETTINGS, Layers, make_model, write_model
 from algorithms.policies.policy import Policy
 from algorithms.self_play.curve import BOUND, draw, to_csv
 from algorithms.self_play.environments import SelfPlayVecEnv
-from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.settings import is_bounded, is_measured
-from algorithms.self_play.training_run import NEVER, Training, imitate
+from algorithms.self_play.training_run import Training
 from algorithms.support import files
-from kuhn_bridge.errors import GameError
+from algorithms.support.arrays import Float32Array, Float64Array
 
 PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
 LAST = ".last.zip"  # the suffix of the last policy if both are saved
 MAX_PLACED_WEIGHTS = 10_000_000  # of a layer with one unit per information set
-HIDDEN = (128, 128)
-
-# PPO's settings to continue learning from a saved model: those of our training, with small steps.
-COMMON: dict[str, Any] = {"n_epochs": 1, "gamma": 1.0, "gae_lambda": 1.0}
-TABLE = COMMON | {"learning_rate": 3e-4, "n_steps": 8, "batch_size": None}
-TABLE |= {"normalize_advantage": False, "max_grad_norm": 0.5}
-# Weights that information sets share need larger rollouts and smaller steps.
-NETWORK = TABLE | {"learning_rate": 1e-5, "n_steps": 64}
-STATES = COMMON | {"learning_rate": 1e-5, "n_steps": 32, "batch_size": 1024, "ent_coef": 0.03}
-STATES |= {"clip_range": 0.1}
+NEVER = 1e-9  # a network's probability of an action that is never played
 
 
 def holds_models(game: Game) -> bool:
     """Whether a network can play this game; only then is a policy saved as model.zip."""
-    try:
-        return bool(game.observations.size if game.fits_tree else game.observation_size)
-    except GameError:
-        return False
+    return game.plays_networks
 
 
 def save_model(training: Training, path: Path, *, holds: str) -> None:
     """Write a zip with SB3's `MlpPolicy` that plays the `last` or the `average` policy.
 
-    It has the layers of the trained network, or for a table one unit per information set if these
-    are not too many. It names its game. The file is written whole or not at all.
+    The zip names its game, and is written whole or not at all.
     """
-    game, trained, plays = training.game, training.model.policy, getattr(training.learner, holds)
-    tabular = isinstance(trained, InfosetPolicy) and trained.tabular
-    inputs = game.network_inputs() if tabular else np.empty(0)
-    placed = tabular and inputs.size <= MAX_PLACED_WEIGHTS and np.isin(inputs, (0, 1)).all()
-    if tabular:
-        options, layers = TABLE, [len(plays)] if placed else list(HIDDEN)
-        kwargs: dict[str, Any] = {"net_arch": layers, "activation_fn": nn.ReLU}
+    game = training.game
+    plays = getattr(training.learner, holds)
+    if isinstance(plays, nn.Module):
+        model = _model_of_network(training, plays)
     else:
-        options = STATES if isinstance(plays, nn.Module) else NETWORK
-        names = ("net_arch", "activation_fn", "optimizer_kwargs")
-        kwargs = {name: getattr(trained, name) for name in names}
-    env = SelfPlayVecEnv(1, game, on="states" if options is STATES else "tree")
-    model: Any = MaskablePPO("MlpPolicy", env, policy_kwargs=kwargs, device="cpu", **options)
-    actor = actor_of(model.policy)
-    if not tabular:
-        model.policy.load_state_dict(trained.state_dict())
-    if placed:
-        _place(model.policy, torch.tensor(inputs), plays, values=trained.outputs()[1])
-    elif isinstance(plays, nn.Module):
-        actor.load_state_dict(plays.state_dict())
-    elif np.abs(network_table(actor, game) - plays).max() > 1e-6:
-        imitate(actor, game, plays)
-    model.num_timesteps, model.game, model.holds = training.model.num_timesteps, game.name, holds
-    with files.replacing(path) as temporary:
-        model.save(temporary, exclude=["_last_obs", "_last_episode_starts"])
+        model = _model_of_table(training, plays)
+    model.num_timesteps = training.model.num_timesteps
+    model.game = game.name
+    model.holds = holds
+    write_model(model, path)
 
 
-def _place(policy: Any, inputs: torch.Tensor, table: Any, *, values: torch.Tensor) -> None:
-    """Give each information set a hidden unit that is active at its observation alone.
+def _model_of_network(training: Training, actor: nn.Module) -> Any:
+    """A stock model like the trained one, which plays a network of the same layers."""
+    trained = training.model.policy
+    names = ("net_arch", "activation_fn", "optimizer_kwargs")
+    model: Any = MaskablePPO(
+        "MlpPolicy",
+        SelfPlayVecEnv(1, training.game, on="states"),
+        policy_kwargs={name: getattr(trained, name) for name in names},
+        device="cpu",
+        **STATES_SETTINGS,
+    )
+    model.policy.load_state_dict(trained.state_dict())
+    actor_of(model.policy).load_state_dict(actor.state_dict())
+    return model
 
-    For binary observations `x` and `y`, `(2y - 1) x` is `sum(y)` if they are equal, and less by at
-    least 1 otherwise. With the bias `1 - sum(y)` and a ReLU the unit is 1 at `y` and 0 at all other
-    observations. The next layer is therefore a table, exact for every policy.
+
+def _model_of_table(training: Training, table: Float64Array) -> Any:
+    """A stock model that plays a table `(I, A)`.
+
+    It has one hidden unit per information set, and plays the table exactly, if these are not too
+    many and observations are binary. Otherwise, and if a network was asked for (`net=mlp`), a
+    network of the settings' width is fitted to the table.
     """
-    logs = torch.as_tensor(np.log(np.maximum(table, NEVER))).float()
-    extractor = policy.mlp_extractor
+    game = training.game
+    inputs = game.network_inputs()
+    binary = bool(np.isin(inputs, (0, 1)).all())
+    exactly = training.settings.kind != "network"
+    if exactly and inputs.size <= MAX_PLACED_WEIGHTS and binary:
+        values = game.infoset_values(table)
+        critic = np.zeros(len(table)) if values is None else values.values
+        return make_model(
+            game,
+            actor=_look_up_layers(inputs, np.log(np.maximum(table, NEVER))),
+            critic=_look_up_layers(inputs, critic[:, np.newaxis]),
+        )
+    settings = training.settings
+    return distil(Policy(game, table), width=settings.width, seed=settings.seed).to_sb3()
+
+
+def _look_up_layers(inputs: Float32Array, outputs: Float64Array) -> Layers:
+    """The layers that give each of the binary inputs `(I, size)` its row of `outputs` `(I, n)`.
+
+    Each input has a hidden unit that is active there alone. For binary `x` and `y`, `(2y - 1) x` is
+    `sum(y)` if they are equal, and less by at least 1 otherwise. With the bias `1 - sum(y)` and a
+    ReLU the unit is 1 at `y` and 0 at all other inputs. The next layer is therefore a table, exact
+    for every policy.
+    """
+    size = inputs.shape[1]
+    rows = torch.from_numpy(np.array(inputs))
+    hidden = nn.Linear(size, len(inputs))
+    last = nn.Linear(len(inputs), outputs.shape[1])
     with torch.no_grad():
-        for first in (extractor.policy_net[0], extractor.value_net[0]):
-            first.weight.copy_(2 * inputs - 1)
-            first.bias.copy_(1 - inputs.sum(1))
-        for head, columns in ((policy.action_net, logs), (policy.value_net, values)):
-            head.weight.copy_(columns.T)
-            head.bias.zero_()
+        hidden.weight.copy_(2 * rows - 1)
+        hidden.bias.copy_(1 - rows.sum(dim=1))
+        last.weight.copy_(torch.from_numpy(outputs.T))
+        last.bias.zero_()
+    return Layers(linear=(hidden, last), activation=nn.ReLU)
 
 
 def save_results(

@@ -8,7 +8,7 @@ as long as `learn` runs:
 - `rollout_buffer` and `ent_coef` are properties of the class `SelfPlayingPPO`. The model's own
   attributes of these names keep what the user put there.
 - `collect_rollouts` and `train` are methods of that class. Inside them, in `with` blocks, the
-  environment lets itself be stepped and PPO's gradients are changed.
+  environment lets itself be stepped, actions are explored, and PPO's gradients are changed.
 - An exception from any of the methods in which `learn` spends its time ends the session.
 - An exception from the lines between them, or from another callback's `on_training_start`, leaves
   the class behind, but without effect: a session is live only while the very call of `learn` for
@@ -137,7 +137,7 @@ class SelfPlayingPPO(MaskablePPO):
         session = session_of(self)
         if session is None:  # the class is the model's own again
             return bool(self.collect_rollouts(env, callback, *args, **kwargs))
-        with session.ended_by_errors(), steps_allowed(env):
+        with session.ended_by_errors(), steps_allowed(env), session.learner.exploring():
             return bool(super().collect_rollouts(env, callback, *args, **kwargs))
 
     def train(self) -> None:

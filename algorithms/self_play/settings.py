@@ -1,5 +1,6 @@
 """The settings of a training run: their defaults, meanings and limits."""
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -12,8 +13,8 @@ from algorithms.self_play.states import origin
 from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.errors import short_repr
 
-# Defaults depend on what is trained. table, network: on the game's tree, with statistics per
-# information set. states: a network without them. usual: the recipe found in tutorials.
+# Defaults depend on what is trained. table, network: a table on the game's tree, saved as it is or
+# fitted to a network. states: a network. usual: the recipe found in tutorials.
 Kind: TypeAlias = Literal["table", "network", "states", "usual"]
 KINDS: Mapping[Kind, tuple[str, str]] = {  # with their words in help texts and in errors
     "table": ("", "table"),
@@ -29,7 +30,7 @@ CHOICES = {
 }
 CURVE_POINTS, LARGE_TREE_POINTS, NATIVE_POINTS = 200, 50, 5  # measuring large games takes longer
 LARGE_TREE = 100_000  # nodes
-WEAKER_PULL_AFTER = 4_000_000  # decisions: a network that trains longer ends with a weaker pull
+DECISIONS_PER_UPDATE = 4_096  # on a tree, at least
 UP = sys.float_info.max  # no upper limit, except that infinity is none
 
 
@@ -54,7 +55,8 @@ class Settings:
         AUTO,
     )
     net: str = _setting(
-        "table: one weight per information set and action (default with a tree); mlp: a network",
+        "table: the policy as it was learned (default with a tree); mlp: in a network, to which it "
+        "is fitted at the end where the game has a tree",
         AUTO,
     )
     steps: int = _setting(
@@ -65,8 +67,8 @@ class Settings:
         "number of hands that are played at once", (1024, 1024, 512, 1), least=1, most=2**20
     )
     n_steps: int = _setting(
-        "decisions per hand between updates; more in larger games and in longer runs of a table",
-        (8, 8, 32, 2048),
+        "decisions per hand between updates; more in larger games with a tree",
+        (4, 4, 32, 2048),
         least=1,
         most=2**16,
     )
@@ -74,27 +76,23 @@ class Settings:
         "decisions per gradient step; 0: all", (None, None, 1024, 64), unused=0, most=2**31
     )
     epochs: int = _setting(
-        "passes over each rollout", (None, 6, 1, 10), unused=1, least=1, most=1000
+        "passes over each rollout", (None, None, 1, 10), unused=1, least=1, most=1000
     )
-    step_size: float = _setting(
-        "step of an information set per update, relative to its possible gain; decreases over time",
-        (1.0, 2.0, None, None),
+    exploration: float = _setting(
+        "share of decisions that are drawn at random, for which learning corrects",
+        (0.3, 0.3, None, None),
+        most=1,
     )
     learning_rate: float = _setting(
-        "Adam's learning rate; falls over time", (None, 6e-3, 2e-3, 3e-4), unused=1.0, most=10**6
+        "Adam's learning rate; falls over time", (None, None, 2e-3, 3e-4), unused=1.0, most=10**6
     )
     kl: float = _setting(
         "initial weight of the KL divergence from the magnet, in standard deviations of returns",
-        (0.2, 0.2, 0.1, None),
+        (None, None, 0.1, None),
+        unused=0.0,
     )
     kl_end: float = _setting(
-        "weight of the KL divergence at the end; by default smaller in longer runs of a network",
-        (0.1, 0.1, 0.1, None),
-    )
-    magnet_rate: float = _setting(
-        "rate of the magnet towards the policy per update; 0: fixed",
-        (0.01, 0.01, None, None),
-        most=1,
+        "weight of the KL divergence at the end", (None, None, 0.1, None), unused=0.0
     )
     ent_coef: float = _setting(
         "weight of the entropy at the start", (None, None, 0.1, 0.0), unused=0.0
@@ -103,7 +101,7 @@ class Settings:
         "weight of the entropy at the end", (None, None, 0.03, None), unused=0.0
     )
     clip_range: float = _setting("PPO's clip range", (None, None, 0.1, 0.2), unused=0.2, least=1e-6)
-    vf_coef: float = _setting("weight of the value loss", 0.5)
+    vf_coef: float = _setting("weight of the value loss", (None, None, 0.5, 0.5), unused=0.5)
     width: int = _setting(
         "units of each of two hidden layers", (None, 128, 128, None), unused=128, least=1, most=4096
     )
@@ -139,25 +137,10 @@ def default(name: str, kind: Kind) -> Any:
     return FIELDS[name].metadata[kind]
 
 
-def kl_end_after(kind: Kind, steps: int) -> float:
-    """The default of `kl_end`, which for networks falls with the root of the decisions.
-
-    A weaker pull ends closer to equilibrium, but the policy rotates unless the updates are many.
-    """
-    end = float(default("kl_end", kind))
-    return end * min(1.0, (WEAKER_PULL_AFTER / steps) ** 0.5) if kind == "network" else end
-
-
-def _enough_steps(kind: Kind, infosets: int, *, n_envs: int, steps: int) -> int:
-    """The default of `n_steps`: playing takes as long as an update does per information set.
-
-    A table has at most as many updates as in a run of default length. A longer run has larger
-    rollouts instead, because more updates from noisy gradients would not come closer to
-    equilibrium.
-    """
-    work = infosets * (35 if kind == "network" else 1)
-    least = 8 * (max(1.0, steps / default("steps", kind)) if kind == "table" else 1)
-    return min(128, round(max(least, work / n_envs)))
+def _enough_steps(infosets: int, *, n_envs: int) -> int:
+    """The default of `n_steps` on a tree: playing takes as long as an update, or longer."""
+    decisions = max(DECISIONS_PER_UPDATE, infosets / 4)
+    return min(128, math.ceil(decisions / n_envs))
 
 
 def default_points(game: Game, *, bounds: bool = False) -> int:
@@ -202,7 +185,8 @@ def configure(given: Mapping[str, Any]) -> Settings:
         if by_kind is None and (value := values[name]) != setting.default:
             raise UsageError(f"{name}={short_repr(value)}: it has no effect on a {KINDS[kind][1]}")
     values |= {"env": env, "net": net}
-    n_envs, n_steps, steps = (values[name] for name in ("n_envs", "n_steps", "steps"))
+    n_envs = values["n_envs"]
+    n_steps = values["n_steps"]
     if kind == "usual":
         decisions = n_envs * n_steps
         batch_size = values["batch_size"] or decisions
@@ -214,10 +198,9 @@ def configure(given: Mapping[str, Any]) -> Settings:
         return Settings(**values)
     if values["bound_decisions"] and game.is_exact:
         raise UsageError(f"bound_decisions: NashConv of {game.name} is measured exactly")
-    values["kl_end"] = kl_end_after(kind, steps)
     values["points"] = default_points(game, bounds=bool(values["bound_decisions"]))
     if kind != "states":
-        values["n_steps"] = _enough_steps(kind, len(game.tree.keys), n_envs=n_envs, steps=steps)
+        values["n_steps"] = _enough_steps(len(game.tree.keys), n_envs=n_envs)
     return Settings(**{**values, **given, "env": env, "net": net})
 
 

@@ -1,7 +1,6 @@
 """A training run: its model and callback, its checkpoints, and how it is stopped."""
 
 import io
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from torch import nn
 from torch.distributions import Distribution
 
@@ -27,18 +26,17 @@ from algorithms.policies.network import as_network, network_table
 from algorithms.self_play.callback import SelfPlay, diverged
 from algorithms.self_play.curve import BOUND, COLUMNS, Point
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.learner import SCHEDULED
 from algorithms.self_play.naive_ppo import MeasureOnly, usual_model
 from algorithms.self_play.settings import Settings, default, is_bounded, is_measured
-from algorithms.support.arrays import Float64Array
+from algorithms.self_play.table_ppo import TableActorPolicy, TablePPO
+from algorithms.self_play.tree_learner import TreeLearner
 from algorithms.support.errors import UsageError, first_line
 from algorithms.support.files import read_checksummed, write_checksummed
 
 # Momentum from the last rollout would make the policy rotate.
 ADAM = {"betas": (0.5, 0.999), "eps": 1e-5}
 BOUND_HANDS = 20_000  # hands that measure a response at a point of the curve
-NEVER = 1e-9  # a network's probability of an action that is never played
 
 
 class Training(BaseCallback):
@@ -68,10 +66,13 @@ class Training(BaseCallback):
         self._stop, self.stopped = Event(), False  # by Ctrl-C
         self.model = _model(settings, self.game, str(tensorboard) if tensorboard else None)
         self.callback = _callback(settings, self.game, watch)
-        if settings.init:
-            self._start_from(Path(settings.init))
+        if settings.init and settings.kind == "states":
+            self._start_from_weights(Path(settings.init))
         self.callback.init_callback(self.model)
-        self.learner, self.recorder = self.callback.learner, self.callback.recorder
+        self.learner = self.callback.learner
+        self.recorder = self.callback.recorder
+        if settings.init and isinstance(self.learner, TreeLearner):
+            self.learner.start_from(load_policy(settings.init, game=self.game).table)
 
     def run(self) -> None:
         """Train to the end, or until Ctrl-C."""
@@ -139,24 +140,19 @@ class Training(BaseCallback):
         except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
             raise UsageError(f"not a checkpoint of this run ({first_line(error)})") from None
 
-    def _start_from(self, path: Path) -> None:
-        """Start with the policy of a saved model."""
-        policy, actor = self.model.policy, actor_of(self.model.policy)
-        if self.settings.kind == "states":
-            module = open_source(str(path)).network(self.game).module
-            if module is None:
-                raise UsageError(f"init={path}: want a model.zip, which has weights to start from")
-            weights = module.state_dict().values()
-            try:  # layer by layer, since the layers may have other names
-                actor.load_state_dict(dict(zip(actor.state_dict(), weights, strict=True)))
-            except (ValueError, RuntimeError):
-                want = ", ".join(str(tuple(weight.shape)) for weight in actor.parameters())
-                other = f"init={path}: its network has other layers; want weights {want}"
-                raise UsageError(other) from None
-        elif self.settings.kind == "table":
-            policy.set_table(load_policy(path, game=self.game).table)
-        else:
-            imitate(actor, self.game, load_policy(path, game=self.game).table)
+    def _start_from_weights(self, path: Path) -> None:
+        """Start with the network of a saved model."""
+        actor = actor_of(self.model.policy)
+        module = open_source(str(path)).network(self.game).module
+        if module is None:
+            raise UsageError(f"init={path}: want a model.zip, which has weights to start from")
+        weights = module.state_dict().values()
+        try:  # layer by layer, since the layers may have other names
+            actor.load_state_dict(dict(zip(actor.state_dict(), weights, strict=True)))
+        except (ValueError, RuntimeError):
+            want = ", ".join(str(tuple(weight.shape)) for weight in actor.parameters())
+            other = f"init={path}: its network has other layers; want weights {want}"
+            raise UsageError(other) from None
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -182,73 +178,52 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     return state
 
 
-def imitate(actor: nn.Module, game: Game, table: Float64Array) -> None:
-    """Fit a network's weights to play `table` `(I, A)`, with no illegal actions even without masks.
-
-    L-BFGS minimises the KL divergence; a dozen information sets take half a second, to about 1e-5.
-    """
-    inputs = torch.tensor(game.network_inputs()).double()
-    target = torch.tensor(table).clamp(min=NEVER)
-    iterations = min(300, max(30, 500_000 // len(inputs)))
-    options: Any = {"max_iter": iterations, "line_search_fn": "strong_wolfe"}
-    options |= {"tolerance_grad": 1e-10, "tolerance_change": 1e-14}
-    optimizer = torch.optim.LBFGS([*actor.double().parameters()], **options)
-
-    def loss() -> torch.Tensor:
-        optimizer.zero_grad()
-        divergence = nn.functional.kl_div(actor(inputs).log_softmax(1), target, reduction="sum")
-        divergence.backward()  # type: ignore[no-untyped-call]
-        return divergence
-
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
-    actor.float()
-
-
 def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskablePPO:
-    """The stock `MaskablePPO` of a run, untrained, with its environment."""
-    kind, rate, n_envs, seed = settings.kind, settings.learning_rate, settings.n_envs, settings.seed
+    """The `MaskablePPO` of a run, untrained, with its environment."""
     common: dict[str, Any] = {
         "n_steps": settings.n_steps,
         "n_epochs": settings.epochs,
         "batch_size": settings.batch_size or None,
         "vf_coef": settings.vf_coef,
-        "seed": seed,
+        "seed": settings.seed,
         "device": "cpu",
         "tensorboard_log": tensorboard,
     }
-    if kind == "usual":
+    if settings.kind == "usual":
         return usual_model(settings, **common)
-    common |= {"gamma": 1.0, "gae_lambda": 1.0}
-    width: Any = [settings.width] * 2
-    layers = {"net_arch": width, "activation_fn": nn.ReLU, "optimizer_kwargs": ADAM}
-    if kind == "states":
+    if settings.kind == "states":
+        rate = settings.learning_rate
         return MaskablePPO(
             "MlpPolicy",
-            SelfPlayVecEnv(n_envs, game, on="states", seed=seed),
+            SelfPlayVecEnv(settings.n_envs, game, on="states", seed=settings.seed),
             learning_rate=lambda left: rate * max(left, 0.01),  # falls to 1%
             clip_range=settings.clip_range,
             ent_coef=settings.ent_coef,
-            policy_kwargs=layers,
+            gamma=1.0,
+            gae_lambda=1.0,
+            policy_kwargs={
+                "net_arch": [settings.width, settings.width],
+                "activation_fn": nn.ReLU,
+                "optimizer_kwargs": ADAM,
+            },
             **common,
         )
-    if kind == "table":
-        layers = {"table": True, "net_arch": [], "optimizer_class": torch.optim.SGD}
-    env: Any
-    if settings.env == "tree":
-        env = SelfPlayVecEnv(n_envs, game, seed=seed, numbered=True)
-    else:
-        make = partial(SelfPlayEnv, game, numbered=True)
-        env = DummyVecEnv([partial(make, seed=seed + slot) for slot in range(n_envs)])
-    return MaskablePPO(
-        InfosetPolicy,
-        env,
-        # A table takes whole steps; a network's rate falls to 30%.
-        learning_rate=1.0 if kind == "table" else lambda left: rate * 0.3 ** (1 - left),
-        normalize_advantage=False,
-        max_grad_norm=math.inf,
-        policy_kwargs={"game": game, **layers},
+    return TablePPO(
+        TableActorPolicy,
+        _tree_env(settings, game),
+        gamma=1.0,
+        policy_kwargs={"game": game},
         **common,
     )
+
+
+def _tree_env(settings: Settings, game: Game) -> VecEnv:
+    """The environment of a run on a game's tree."""
+    if settings.env == "tree":
+        return SelfPlayVecEnv(settings.n_envs, game, seed=settings.seed, numbered=True)
+    make = partial(SelfPlayEnv, game, numbered=True)
+    seeds = range(settings.seed, settings.seed + settings.n_envs)
+    return DummyVecEnv([partial(make, seed=seed) for seed in seeds])
 
 
 def _callback(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:

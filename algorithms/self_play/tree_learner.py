@@ -1,35 +1,38 @@
-"""Learning in games with a tree, with statistics per information set.
+"""Learning in games with a tree: regrets from sampled hands, with a critic.
 
-One policy plays all seats. PPO collects a rollout, `SeatRolloutBuffer` computes advantages along
-each seat's own decisions, and PPO's loss L is differentiated. What is added here:
+The equations are in `algorithms.sampled_regrets`. This module connects them with
+Stable-Baselines3: `TreeLearner` takes the rollouts that PPO has played, and tells PPO's policy what
+to play next. It does so in two ways:
 
-**1. Magnetic mirror descent** (Sokota et al. 2023). Gradient ascent in self-play circles around
-an equilibrium. A pull towards a magnet m, a slow copy of the policy p, damps the rotation:
+**A table** (`TableActorPolicy`) plays what the learner tells it, and there is nothing left for PPO
+to fit. `algorithms.train_ppo` does this in all games with a tree, also where a network is wanted:
+it is fitted to the result at the end (`algorithms.policies.distillation`).
 
-    L + kl * sigma * mean over decisions of KL(p || m),    log m += magnet_rate * (log p - log m)
+**A stock network** is fitted to the average policy, the one that approaches an equilibrium.
+PPO's loss has its gradient of the logits z(s, a) replaced by that of a cross-entropy,
 
-sigma is the standard deviation of returns under uniform play, which makes `kl` independent of the
-game's stakes. Since m follows p, the pull does not keep p away from the equilibrium, as an entropy
-bonus would. The kl weight falls geometrically from `kl` to `kl_end`.
+    dL/dz(s, a)  =  (f(a|s) - average(a|s)) / decisions in the batch
 
-**2. A preconditioned gradient per information set.** PPO's gradient of the logits z(s, a) is
-proportional to the frequency of s and the probability of a, so rare information sets and improbable
-actions hardly learn. With w(s) the share of decisions at s, and n(s) its samples in a batch, the
-step is
+with f the network's policy. PPO's epochs, batches, optimizer and value loss stay what they are.
+Rollouts are played by f, with exploration: the learner corrects for the difference between f and
+what it learns, because it knows the probability of every action that was played.
 
-    d(s, a) = step_size * min(1, sqrt(n(s) / 1000)) * g(s, a),      centred over legal actions,
-    g(s, a) = -(dL / dz(s, a)) / (w(s) * sigma * (p(a|s) + 0.05))
+**The average policy** of the policies p_1, p_2, ... that were learned is
 
-NeuRD (Hennes et al. 2020) leaves out p(a|s) for the same reason. A table takes the step. A network
-is fitted to z + d in `epochs` steps of Adam, with information sets weighted by sqrt(w(s)), and with
-little momentum (0.5), since momentum from the last fit makes the policy rotate.
-
-**3. The average policy.** Of the policies p_1, p_2, ... before each update,
-
-    average(a|s) = sum_t t^2 r_t(s) p_t(a|s) / sum_t t^2 r_t(s)
+    average(a|s)  =  sum_t t^2 r_t(s) p_t(a|s) / sum_t t^2 r_t(s)
 
 where r_t(s) is the player's own reach probability of s under p_t: the average plays like one p_t
 that is drawn for the whole hand.
+
+**A policy to start from** (a loaded model, `--init`) is worth as much as its NashConv is below
+uniform play's. With u the share by which it is below, T the decisions of the run, sigma the
+standard deviation of returns under uniform play and rho(s) the probability that chance and the
+others play to s, regrets start from
+
+    R(s, a)  =  START_WEIGHT * u * T * sigma * rho(s) * p(a|s)
+
+so that p is played at first, and the less it is worth, the sooner it is given up. For the first
+WARM_UP * u of the run only the critic learns.
 """
 
 from __future__ import annotations
@@ -39,75 +42,80 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from algorithms.compiled.nashconv import nash_convs, reach_probabilities, returns_std
+from algorithms.compiled.nashconv import nash_conv, nash_convs, reach_probabilities, returns_std
+from algorithms.compiled.sampled_regrets import add_hands, match_regrets
 from algorithms.games import Game
 from algorithms.policies import Policy
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import network_table
-from algorithms.self_play.advantages import SeatRolloutBuffer
-from algorithms.self_play.environments import infosets_by_observation
-from algorithms.self_play.infoset_policy import ILLEGAL, InfosetPolicy
+from algorithms.sampled_regrets import Decisions, new_critic, new_regrets, unseen_hands
+from algorithms.self_play.advantages import UNKNOWN_NODE, SeatRolloutBuffer
 from algorithms.self_play.learner import (
+    ILLEGAL,
     Given,
     NetworkMeasure,
-    between,
     change_gradient,
     is_learning,
-    scheduled_values,
 )
-from algorithms.self_play.settings import Kind
+from algorithms.self_play.table_ppo import TableActorPolicy
 from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import UsageError
 from algorithms.tree import Tree
 
-FULL_STEP_SAMPLES = 1000.0  # samples per batch with which an information set takes a full step
-PROBABILITY_FLOOR = 0.05  # added to probabilities before dividing by them
-MAGNET_POWER = 0.7  # the magnet's rate falls with the samples of an information set to this power
-SHARE_RATE = 0.01  # weight of the latest batch in the shares w(s), after the first 1 / SHARE_RATE
-VALUE_SAMPLES = 3000.0  # a table's value is the mean of about this many of the latest returns
-LOWEST = 0.02  # the step size and the magnet's rate fall to this share at the end
-LOWEST_FITTED = 0.1  # the same for a network: smaller steps would be lost in errors of the fit
+EXPLORATION = 0.3  # the default share of uniformly random actions
+START_WEIGHT = 0.03
+WARM_UP = 0.05
 
 
 class TreeLearner:
-    """Learning with statistics per information set: equations 1 to 3 (a `Learner`).
-
-    An `InfosetPolicy` gets one gradient per information set of a rollout. The first one determines
-    the target logits. A table takes them at once, by gradient descent with rate 1; a network is
-    fitted to them in all epochs. A stock policy gets gradients decision by decision.
-    """
+    """Learning with regrets per information set (a `Learner`)."""
 
     return_scale = 1.0  # values and returns are in chips
 
     def __init__(
         self, model: Any, game: Game, given: Given, measure: NetworkMeasure | None
     ) -> None:
+        del measure  # on a tree NashConv is exact
+        tree = game.tree
+        exploration = given["exploration"]
         self._model = model
         self._game = game
-        self._given = given
-        sigma = returns_std(game.tree, game.tree.uniform()) or 1.0
-        sigma = 1.0 if model.normalize_advantage else sigma
-        self.statistics = InfosetStatistics(game.tree, sigma=sigma)
-        self.statistics.move_magnet(self.last, rate=None)
+        self._tree = tree
+        self._exploration = EXPLORATION if exploration is None else exploration
+        self._regrets = new_regrets(tree)
+        self._critic = new_critic(tree)
+        self._unfinished = unseen_hands(tree, model.n_envs)
+        self._resumed = False  # whether the hands in the environment are those in `_unfinished`
+        self._updates = 0
+        self._rollouts_of_critic = 0  # rollouts left from which only the critic learns
+        self._average = AveragePolicy(tree)
+        self._place = np.cumsum(tree.legal, axis=1) - 1  # (I, A) of an action among the legal ones
+        self._start_policy: Float64Array | None = self._policy_of_model()
+
+    def _policy_of_model(self) -> Float64Array | None:
+        """The policy of a stock model `(I, A)`; None for a table, which has no policy yet."""
+        if isinstance(self._model.policy, TableActorPolicy):
+            return None
+        table: Float64Array = network_table(actor_of(self._model.policy), self._game)
+        return table
 
     @property
     def last(self) -> Float64Array:
-        """The model's current policy, `(I, A)`."""
-        policy = self._model.policy
-        if isinstance(policy, InfosetPolicy):
-            return policy.outputs()[0]
-        return np.asarray(network_table(actor_of(policy), self._game))
+        """The policy that is learned, or what a stock network plays instead: `(I, A)`."""
+        of_model = self._policy_of_model()
+        return self._tree.table_of(self._regrets.policy) if of_model is None else of_model
 
     @property
     def average(self) -> Float64Array:
         """The average policy, `(I, A)`."""
-        return self.statistics.average
+        return self._average.table
 
     @property
     def last_policy(self) -> Policy:
-        """The model's current policy."""
+        """The policy that is learned, or what a stock network plays instead."""
         return Policy(self._game, self.last)
 
     @property
@@ -115,184 +123,197 @@ class TreeLearner:
         """The average of the policies so far."""
         return Policy(self._game, self.average)
 
+    @property
+    def behaviour(self) -> Float64Array:
+        """What should be played: the policy that is learned, with exploration. `(I, A)`."""
+        policy = self._tree.table_of(self._regrets.policy)
+        return (1 - self._exploration) * policy + self._exploration * self._tree.uniform()
+
     def measures(self) -> tuple[float, float]:
         """NashConv of the last policy and of the average."""
         both = np.stack([self.last, self.average])
-        last, average = nash_convs(self._game.tree, both).tolist()
+        last, average = nash_convs(self._tree, both).tolist()
         return last, average
 
+    def start_from(self, table: Float64Array) -> None:
+        """Let the next `start` begin with a policy `(I, A)`."""
+        self._start_policy = table
+
     def start(self, total_steps: int) -> None:
-        """Prepare a `learn` whose schedules span this number of decisions."""
-        policy = self._model.policy
-        self._stock = not isinstance(policy, InfosetPolicy)
-        self._fitted = not self._stock and not policy.tabular
-        kind: Kind = "network" if self._fitted else "table"
-        self._schedule = scheduled_values(self._given, kind, total_steps)
-        if self._stock:
-            inputs = self._game.network_inputs(policy.observation_space.shape[0])
-            self._infoset_of = infosets_by_observation(inputs)
+        """Prepare a `learn` of this number of decisions."""
+        if not self._resumed:
+            self._unfinished = unseen_hands(self._tree, self._model.n_envs)
+        self._resumed = False
+        if self._start_policy is not None:
+            self._begin_with(self._start_policy, total_steps)
+            self._start_policy = None
+
+    def _begin_with(self, table: Float64Array, total_steps: int) -> None:
+        """Set the regrets that a policy to start from is worth."""
+        tree = self._tree
+        uniform = tree.uniform()
+        worth = 1 - nash_conv(tree, table) / max(nash_conv(tree, uniform), 1e-300)
+        if worth <= 0:
+            return
+        sigma = returns_std(tree, uniform)
+        scale = START_WEIGHT * worth * total_steps * sigma * others_reach(tree, table)  # (I,)
+        self._regrets.policy[:] = table[tree.legal]
+        self._regrets.sums[:] = (scale[:, np.newaxis] * table)[tree.legal]
+        rollouts = total_steps / (self._model.n_envs * self._model.n_steps)
+        self._rollouts_of_critic = round(WARM_UP * worth * rollouts)
+
+    def before_rollout(self, progress: float) -> float:
+        """Tell a table what to play; return PPO's entropy coefficient, which is 0."""
+        if isinstance(self._model.policy, TableActorPolicy):
+            self._model.policy.set_table(self.behaviour)
+        return 0.0
 
     def after_rollout(self, buffer: SeatRolloutBuffer) -> None:
-        """Nothing: what is learned from comes in PPO's batches."""
+        """Learn from a rollout."""
+        tree = self._tree
+        rollout = buffer.rollout
+        if (rollout.nodes == UNKNOWN_NODE).any():
+            raise UsageError("hands that are not played on the game's tree: want on='tree'")
+        infosets = tree.infoset[rollout.nodes]  # (T, n)
+        actions = rollout.actions.astype(np.intp)
+        decisions = Decisions(
+            nodes=rollout.nodes,
+            choices=(tree.first_choice[infosets] + self._place[infosets, actions]).astype(np.int32),
+            probabilities=np.exp(rollout.log_probs.astype(np.float64)),
+            ended=rollout.ended,
+            returns=rollout.returns,
+        )
+        add_hands(tree, self._regrets, decisions, self._unfinished, self._critic)
+        if self._rollouts_of_critic:
+            self._rollouts_of_critic -= 1
+            self._regrets.latest[:] = 0
+        else:
+            match_regrets(tree, self._updates % tree.num_players, self._regrets)
+            self._updates += 1
+
+    @contextmanager
+    def exploring(self) -> Iterator[None]:
+        """Let a stock policy play random actions now and then, inside the block."""
+        policy = self._model.policy
+        if isinstance(policy, TableActorPolicy):  # its table has the exploration
+            yield
+            return
+
+        def forward(
+            obs: torch.Tensor, deterministic: bool = False, action_masks: Any = None
+        ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+            """Actions, values and log-probabilities, as `MaskableActorCriticPolicy.forward`."""
+            probabilities = policy.get_distribution(obs, action_masks).distribution.probs  # (n, A)
+            legal = torch.as_tensor(action_masks, device=obs.device).reshape(probabilities.shape)
+            uniform = legal / legal.sum(dim=1, keepdim=True)
+            played = (1 - self._exploration) * probabilities + self._exploration * uniform
+            actions = torch.multinomial(played, 1)
+            log_probabilities = played.gather(1, actions).log()[:, 0]
+            return actions[:, 0], policy.predict_values(obs), log_probabilities
+
+        policy.forward = forward
+        try:
+            yield
+        finally:
+            del policy.forward  # the method of the class is back
 
     @contextmanager
     def changed_gradients(self) -> Iterator[None]:
-        """Change PPO's gradients inside the block."""
-        policy = self._model.policy
-        if self._stock:
-            hook = policy.action_net.register_forward_hook(self._on_logits)
-            try:
-                yield
-            finally:
-                hook.remove()
-        else:
-            policy.on_evaluation = self._on_evaluation
-            try:
-                yield
-            finally:
-                policy.on_evaluation = None
+        """Fit a stock network to the average policy, inside the block."""
+        if isinstance(self._model.policy, TableActorPolicy):
+            yield
+            return
+        targets = torch.from_numpy(self.average).float().to(self._model.device)
+
+        def towards_targets(module: Any, inputs: Any, logits: torch.Tensor) -> None:
+            if is_learning(self._model, logits):
+                gradient = self._cross_entropy_gradient(logits.detach(), targets)
+                change_gradient(logits, lambda of_ppo: gradient.to(of_ppo.dtype))
+
+        hook = self._model.policy.action_net.register_forward_hook(towards_targets)
+        try:
+            yield
+        finally:
+            hook.remove()
+
+    def _cross_entropy_gradient(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """The gradient for the latest batch's logits `(b, A)`, with `targets` `(I, A)`."""
+        buffer = self._model.rollout_buffer
+        infosets = self._tree.infoset[buffer.batch_nodes].astype(np.int64)  # (b,)
+        legal = torch.as_tensor(buffer.batch.action_masks, device=logits.device) > 0
+        policy = logits.masked_fill(~legal.reshape(logits.shape), ILLEGAL).softmax(dim=1)
+        target = targets[torch.from_numpy(infosets).to(logits.device)]
+        return (policy - target) / len(logits)
 
     def add_to_average(self) -> None:
-        """Add the current policy to the average."""
-        self.statistics.add_to_average(self.last)
-
-    def before_rollout(self, progress: float) -> float:
-        """Set the step size and the pull, and move the magnet; return PPO's entropy coefficient.
-
-        kl * sigma * KL(p || m) is an entropy bonus of that weight, which PPO adds by itself, and a
-        gradient towards log m, which `InfosetStatistics.target_step` adds.
-        """
-        statistics, schedule = self.statistics, self._schedule
-        left = 1 - (1 - (LOWEST_FITTED if self._fitted else LOWEST)) * progress
-        statistics.step_size = schedule["step_size"] * left
-        statistics.kl = between(schedule["kl"], schedule["kl_end"], progress)
-        statistics.move_magnet(self.last, rate=schedule["magnet_rate"] * left)
-        self._first = True
-        return statistics.kl * statistics.sigma
+        """Add the policy that is learned to the average."""
+        self._average.add(self._tree.table_of(self._regrets.policy))
 
     def get_state(self) -> dict[str, Any]:
         """Everything that later updates depend on."""
-        return {name: getattr(self.statistics, name) for name in InfosetStatistics.STATE}
+        arrays = {name: torch.from_numpy(array) for name, array in self._arrays().items()}
+        return {
+            "arrays": arrays,
+            "updates": self._updates,
+            "rollouts_of_critic": self._rollouts_of_critic,
+            "policies": self._average.count,
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
-        for name in InfosetStatistics.STATE:
-            setattr(self.statistics, name, state[name])
+        for name, array in self._arrays().items():
+            array[...] = state["arrays"][name].numpy()
+        self._updates = state["updates"]
+        self._rollouts_of_critic = state["rollouts_of_critic"]
+        self._average.count = state["policies"]
+        self._resumed = True
+        self._start_policy = None
 
-    def _on_evaluation(
-        self, logits: torch.Tensor, values: torch.Tensor, infosets: Any, counts: torch.Tensor
-    ) -> None:
-        """Change the gradients of an `InfosetPolicy`."""
-        statistics, vf_coef, fixed = self.statistics, self._model.vf_coef, logits.detach()
-        if self._first:
-            statistics.count(infosets, counts)
-
-        def towards_target(gradient: torch.Tensor) -> torch.Tensor:
-            if self._first:
-                self._first = False
-                self._target = fixed + statistics.target_step(gradient, fixed, infosets, counts)
-                self._weights = statistics.weights(infosets) if self._fitted else torch.ones(1)
-            return self._weights * (fixed - self._target)
-
-        change_gradient(logits, towards_target)
-        if vf_coef and not self._fitted:
-            # Scale PPO's gradient of the value loss to a step of 1 / samples: the mean of returns.
-            samples = statistics.share[infosets] * statistics.batch_size * statistics.batches
-            samples = samples.clamp(min=1, max=VALUE_SAMPLES)  # since the start, approximately
-            scale = counts.sum() / (2 * vf_coef * torch.maximum(samples, counts))
-            change_gradient(values, lambda gradient: gradient * scale[:, None].float())
-
-    def _on_logits(self, module: Any, inputs: Any, logits: torch.Tensor) -> None:
-        """Change the gradients of a stock policy."""
-        if not is_learning(self._model, logits):
-            return
-        statistics, batch = self.statistics, self._model.rollout_buffer.batch
-        try:
-            seen = batch.observations.numpy() + 0
-            met = torch.tensor([self._infoset_of[row.tobytes()] for row in seen])
-        except KeyError:
-            raise UsageError("an observation that no decision of this game has") from None
-        infosets, which, counts = torch.unique(met, return_inverse=True, return_counts=True)
-        statistics.count(infosets, counts)
-        fixed = torch.empty(len(infosets), logits.shape[1])
-        fixed[which] = logits.detach()
-
-        def change(gradient: torch.Tensor) -> torch.Tensor:
-            total = torch.zeros_like(fixed).index_add(0, which, gradient)
-            step = statistics.target_step(total, fixed, infosets, counts)
-            per_sample: torch.Tensor = statistics.weights(infosets) * step / counts[:, None]
-            return -per_sample[which]
-
-        change_gradient(logits, change)
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of the state, by name; changing them changes the learner."""
+        return {
+            "average": self._average.total,
+            **{f"regrets_{name}": array for name, array in self._regrets._asdict().items()},
+            **{f"critic_{name}": array for name, array in self._critic._asdict().items()},
+            **{f"hands_{name}": array for name, array in self._unfinished._asdict().items()},
+        }
 
 
-class InfosetStatistics:
-    """What is known per information set, and the steps that follow from it: equations 1 to 3.
+class AveragePolicy:
+    """The average of policies `(I, A)`, the t-th with weight t^2, by the reach of their owners.
 
-    `sigma` is the unit of advantages: the standard deviation of returns under uniform play, or 1
-    where PPO normalises advantages.
+    Attributes:
+        total: the numerator of the module's equation, `(I, A)`.
+        count: number of policies in it.
     """
 
-    STATE = ("share", "log_magnet", "batches", "batch_size", "total", "policies")
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self.total = np.zeros(tree.legal.shape)
+        self.count = 0
 
-    def __init__(self, tree: Tree, *, sigma: float = 1.0) -> None:
-        self._tree, self._legal, self.sigma = tree, torch.tensor(tree.legal), sigma
-        self.step_size, self.kl = 1.0, 0.0  # of FULL_STEP_SAMPLES samples; the magnet's weight
-        self.share = torch.zeros(len(tree.keys)).double()  # w(s), (I,)
-        self.batches, self.batch_size = 0, 0  # how many so far, and the size of the latest
-        self.log_magnet = torch.tensor(np.log(np.where(tree.legal, tree.uniform(), 1.0))).float()
-        self.total = torch.zeros(tree.legal.shape).double()  # the numerator of equation 3, (I, A)
-        self.policies = 0  # how many are in it
-
-    def add_to_average(self, table: Float64Array) -> None:
-        """Add a policy `(I, A)` to the average, the t-th with weight t^2."""
-        self.policies += 1
-        own_reach = reach_probabilities(self._tree, table)[self._tree.parent_sequence]
-        self.total += torch.from_numpy(self.policies**2 * own_reach[:, None] * table)
+    def add(self, table: Float64Array) -> None:
+        """Add the next policy `(I, A)`."""
+        self.count += 1
+        own_reach = reach_probabilities(self._tree, table)[self._tree.parent_sequence]  # (I,)
+        self.total += self.count**2 * own_reach[:, np.newaxis] * table
 
     @property
-    def average(self) -> Float64Array:
-        """The average policy, `(I, A)`; uniform where no policy ever arrives."""
-        total = self.total.numpy()
-        weight = total.sum(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):
-            return np.where(weight > 0, total / weight, self._tree.uniform())
+    def table(self) -> Float64Array:
+        """The average, `(I, A)`; uniform where no policy ever arrives."""
+        weights = self.total.sum(axis=1, keepdims=True)
+        average = self.total / np.where(weights > 0, weights, 1)
+        return np.where(weights > 0, average, self._tree.uniform())
 
-    def move_magnet(self, table: Float64Array, *, rate: float | None) -> None:
-        """Move the magnet towards a policy `(I, A)`, fully if `rate` is None.
 
-        Otherwise it moves by `rate`, and less where samples are few.
-        """
-        log_policy = torch.as_tensor(np.log(np.maximum(table, 1e-30))).float()
-        samples = (self.share * self.batch_size / FULL_STEP_SAMPLES).clamp(max=1)
-        rates = torch.ones(1) if rate is None else (rate * samples**MAGNET_POWER)[:, None].float()
-        way = torch.where(self._legal, log_policy - self.log_magnet, 0.0)
-        self.log_magnet = self.log_magnet + rates * way
-
-    def count(self, infosets: Any, counts: torch.Tensor) -> None:
-        """Update the shares with the `counts` of `infosets` in a batch."""
-        self.batches, self.batch_size = self.batches + 1, int(counts.sum())
-        rate = max(1 / self.batches, SHARE_RATE)
-        self.share *= 1 - rate
-        self.share[infosets] += rate * counts / self.batch_size
-
-    def weights(self, infosets: Any) -> torch.Tensor:
-        """Weights sqrt(w(s)) in the fit of a network: `(R, 1)`, summing to 1."""
-        weights = self.share[infosets] ** 0.5
-        return (weights / weights.sum()).float()[:, None]
-
-    def target_step(
-        self, gradient: torch.Tensor, logits: torch.Tensor, infosets: Any, counts: torch.Tensor
-    ) -> torch.Tensor:
-        """The change of logits `(R, A)` that follows from the gradient of PPO's loss `(R, A)`."""
-        legal, share = self._legal[infosets], self.share[infosets]
-        policy = logits.masked_fill(~legal, ILLEGAL).softmax(1)
-        log_magnet = self.log_magnet[infosets]
-        magnet_gradient = policy * (log_magnet - (policy * log_magnet).sum(1, keepdim=True))
-        batch_share = (counts / counts.sum()).float()[:, None]
-        ascent = self.kl * batch_share * magnet_gradient - gradient / self.sigma
-        step = torch.where(legal, ascent / (policy + PROBABILITY_FLOOR), 0.0)
-        step = step - step.sum(1, keepdim=True) / legal.sum(1, keepdim=True)
-        samples = (share * self.batch_size / FULL_STEP_SAMPLES).clamp(max=1)
-        scale = self.step_size * samples.sqrt() / share.clamp(min=1e-12)
-        return torch.where(legal, step * scale[:, None].float(), 0.0)
+def others_reach(tree: Tree, table: Float64Array) -> Float64Array:
+    """The probability that chance and the other players arrive at each information set: `(I,)`."""
+    reach_of_sequence = reach_probabilities(tree, table)  # (C + 1,)
+    nodes = tree.members  # (decision nodes,) by information set
+    owner = tree.owner[tree.infoset[nodes]]
+    reach = tree.chance_reach[nodes].copy()
+    for player in range(tree.num_players):
+        of_player = reach_of_sequence[tree.sequence[player, nodes]]
+        reach *= np.where(owner == player, 1.0, of_player)
+    sums: Float64Array = np.add.reduceat(reach, tree.first_member[:-1])
+    return sums

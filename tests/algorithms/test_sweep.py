@@ -29,7 +29,7 @@ from algorithms.sweeps.running import Progress, TrialEvent
 from kuhn_bridge import BridgeError
 
 ROOT = Path(sweep.__file__).parents[1]
-STEP_SIZE = "step_size"  # the name of the setting
+EXPLORATION = "exploration"  # the name of the setting
 
 # Plans.
 
@@ -177,7 +177,7 @@ def test_a_report_needs_no_ray(tmp_path, monkeypatch, capsys):
     found = [(row["setting"], row["seed"], row["purpose"]) for row in rows]
     chosen_by = [(setting, seed, "choose") for setting in "ab" for seed in "01"]
     assert found == [*chosen_by, ("b", "2", "confirm"), ("b", "3", "confirm")]
-    wanted = {STEP_SIZE, "net", "nash_conv_last", "nash_conv_average", "nash_conv_saved"}
+    wanted = {EXPLORATION, "net", "nash_conv_last", "nash_conv_average", "nash_conv_saved"}
     assert wanted | {"steps", "cpu_seconds", "host"} <= set(rows[0])
     assert rows[0]["nash_conv_saved"] == "0.5"
     stored = json.loads((tmp_path / "sweep.json").read_text())
@@ -467,7 +467,7 @@ def whole(tmp_path_factory):
     """An undisturbed sweep on this machine: its folder, exit code and output."""
     out = tmp_path_factory.mktemp("whole") / "some" / "sweep"
     command = [sys.executable, "-m", "algorithms.sweep", "--out", str(out), *PLAN]
-    command += f"--set {STEP_SIZE}=0.5,1,{WILD} --confirm 1 --fresh-seeds 1 --cpus 1".split()
+    command += f"--set {EXPLORATION}=0.5,1,{WILD} --confirm 1 --fresh-seeds 1 --cpus 1".split()
     own = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | BESIDE
     done = subprocess.run(
         command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=600
@@ -482,11 +482,11 @@ def test_a_sweep_on_this_machine(whole, tmp_path, capfd):
     assert "times the ideal" in text
     assert text.count("the run diverged at step") == 2
     found = rows(out)
-    states = {(row[STEP_SIZE], row["seed"]): row["state"] for row in found}
+    states = {(row[EXPLORATION], row["seed"]): row["state"] for row in found}
     chosen_by = [row for row in found if row["purpose"] == "choose"]
     figures = {0.5: [], 1.0: [], float(WILD): []}
     for row in chosen_by:
-        figures[row[STEP_SIZE]].append(row["nash_conv_saved"])
+        figures[row[EXPLORATION]].append(row["nash_conv_saved"])
     best = min((0.5, 1.0), key=lambda size: iqm(figures[size]))
     wanted = {(size, seed): "done" for size in (0.5, 1.0) for seed in (3, 5)}
     wanted |= {(float(WILD), seed): "failed" for seed in (3, 5)}
@@ -495,7 +495,7 @@ def test_a_sweep_on_this_machine(whole, tmp_path, capfd):
     model = tmp_path / "model.zip"
     alone = ["--seed", "5", "--steps", "800000", "--quiet"]
     assert train_ppo.main(["--out", str(model), *alone]) == 0
-    assert played(model) == played(out / f"{STEP_SIZE}=1" / "seed-5" / "model.zip")
+    assert played(model) == played(out / f"{EXPLORATION}=1" / "seed-5" / "model.zip")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "ray", None)  # no run is left, so Ray is not started
@@ -507,7 +507,7 @@ def test_a_sweep_on_this_machine(whole, tmp_path, capfd):
 @patient
 def test_killed_processes_do_not_change_the_results(nodes, whole, tmp_path):
     out = tmp_path / "broken"
-    process = nodes.start(out, *PLAN, "--set", f"{STEP_SIZE}=0.5,1")
+    process = nodes.start(out, *PLAN, "--set", f"{EXPLORATION}=0.5,1")
     until(lambda: len({*nodes.training().values()}) == 2, process)  # on both nodes
     nodes.kill_worker(process, out)  # another continues from the checkpoint
     until(lambda: good(out), process)
@@ -538,7 +538,7 @@ def test_killed_processes_do_not_change_the_results(nodes, whole, tmp_path):
     process = nodes.start(out, "--resume")
     code, _, error = ended(process)
     assert (code, error) == (0, "")
-    undisturbed = [row for row in rows(whole[0]) if row["seed"] in (3, 5) and row[STEP_SIZE] <= 1]
+    undisturbed = [row for row in rows(whole[0]) if row["seed"] in (3, 5) and row[EXPLORATION] <= 1]
     for row, same in zip(rows(out), undisturbed, strict=True):
         assert [row[name] for name in EQUAL] == [same[name] for name in EQUAL]
     for path in good(out):

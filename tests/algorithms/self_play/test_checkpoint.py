@@ -17,7 +17,7 @@ from algorithms.support.files import write_checksummed
 from algorithms.train_ppo import main
 from kuhn_bridge import BridgeError
 
-SMALL = {"steps": 4_000, "n_envs": 64}
+SMALL = {"steps": 4_000, "n_envs": 64, "n_steps": 8}
 
 
 class EnoughError(Exception):

@@ -1,4 +1,4 @@
-"""The learner: credit per seat, steps per information set, the magnet, averages, `SelfPlay`."""
+"""Credit per seat, `SelfPlay` with stock models, and networks on states."""
 
 import copy
 from typing import Any
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
 
 from algorithms.compiled.nashconv import nash_conv, returns_std
@@ -16,13 +15,11 @@ from algorithms.policies import load_policy
 from algorithms.self_play.advantages import UNKNOWN_NODE, LastStep, SeatRolloutBuffer
 from algorithms.self_play.callback import SelfPlay
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
-from algorithms.self_play.infoset_policy import InfosetPolicy
 from algorithms.self_play.naive_ppo import TurnsEnv
 from algorithms.self_play.network_learner import uniform_return_scale
 from algorithms.self_play.saving import save_model
 from algorithms.self_play.settings import configure
 from algorithms.self_play.training_run import Training
-from algorithms.self_play.tree_learner import InfosetStatistics
 from kuhn_bridge import BridgeError
 from tests.games import LEDUC
 
@@ -118,67 +115,7 @@ def test_batches_are_of_about_equal_size():
     assert 50 <= min(sizes) <= 80
 
 
-# --- the average --------------------------------------------------------------------------------
-
-
-def test_an_average_plays_like_one_of_its_policies_drawn_for_the_whole_hand():
-    bets = np.where(KUHN.tree.legal[:, 1:2], np.eye(3)[1], np.eye(3)[0])
-    checks = np.eye(3)[np.zeros(12, int)]
-    statistics = InfosetStatistics(KUHN.tree)
-    statistics.add_to_average(bets)
-    assert (statistics.average[9:] == KUHN.tree.uniform()[9:]).all()  # where no policy arrives
-    statistics.add_to_average(checks)  # counts four times
-    found = statistics.average
-    assert found[0].tolist() == pytest.approx([0.8, 0.2, 0])
-    assert found[9:] == pytest.approx(checks[9:])  # only who checked is asked after check-bet
-
-
-# --- the step per information set ---------------------------------------------------------------
-
-
-def counted(*counts):
-    """Statistics that have met Kuhn's first information sets so often, the rest never."""
-    statistics = InfosetStatistics(KUHN.tree)
-    met = torch.tensor([*counts, *[0] * (12 - len(counts))])
-    statistics.count(slice(None), met)
-    return statistics, met
-
-
-def test_the_magnet_pulls_a_policy_back_and_follows_it():
-    statistics, counts = counted(*[100] * 12)
-    statistics.kl = 1.0
-    logits = nothing = torch.zeros(12, 3)
-    assert torch.allclose(statistics.target_step(nothing, logits, slice(None), counts), nothing)
-    bets = np.where(KUHN.tree.legal, [0.1, 0.9, 0.9], 0)
-    statistics.move_magnet(bets, rate=None)
-    step = statistics.target_step(nothing, logits, slice(None), counts)
-    assert torch.sign(step[0]).tolist() == [-1, 1, 0]
-    statistics.move_magnet(KUHN.tree.uniform(), rate=0.5)
-    closer = statistics.target_step(nothing, logits, slice(None), counts)
-    assert 0 < closer[0, 1] < step[0, 1]
-
-
-def test_a_step_hardly_shrinks_where_an_information_set_is_rare():
-    """PPO's gradient is 100 times smaller there, the step ten times."""
-    statistics, counts = counted(1000, *[10] * 11)
-    share = (counts / counts.sum()).float()[:, None]
-    gradient = -share * torch.tensor([[0.5, -0.5, 0.0]])  # of an advantage of 1
-    step = statistics.target_step(gradient, torch.zeros(12, 3), slice(None), counts)
-    assert step[0, 0] / step[1, 0] == pytest.approx(10, rel=1e-3)
-    assert gradient[0, 0] / gradient[1, 0] == pytest.approx(100, rel=1e-3)
-
-
-def test_a_step_does_not_grow_with_more_than_enough_samples_and_is_centred():
-    steps = []
-    for samples in (1000, 1_000_000):
-        statistics, counts = counted(samples)
-        gradient = torch.zeros(12, 3)
-        gradient[0] = torch.tensor([-0.3, 0.3, 0.0])
-        logits = torch.tensor([[1.0, -1.0, 0.0]]).repeat(12, 1)
-        steps.append(statistics.target_step(gradient, logits, slice(None), counts)[0])
-    assert steps[0].tolist() == pytest.approx(steps[1].tolist())
-    assert steps[0][0] > 0.5
-    assert steps[0].sum() == pytest.approx(0, abs=1e-6)
+# --- SelfPlay() ---------------------------------------------------------------------------------
 
 
 def trained(**settings):
@@ -187,48 +124,18 @@ def trained(**settings):
     return made
 
 
-def test_an_update_is_what_the_hands_say():
-    """From what was played alone: each action's mean return against the information set's mean, in
-    standard deviations, over its probability + 0.05, and smaller where there are few samples."""
-    made = trained(game=LEDUC, steps=8192, n_envs=1024, n_steps=8)
-    tree, batch = made.game.tree, made.callback._buffer.batch
-    infosets, actions, won = (
-        values.flatten().numpy() for values in (batch.observations, batch.actions, batch.returns)
-    )
-    infosets, actions = infosets.astype(int), actions.astype(int)
-    even, sums = tree.uniform(), np.zeros(tree.legal.shape)
-    np.add.at(sums, (infosets, actions), won)
-    counts = np.bincount(infosets, minlength=len(even))[:, None]
-    gain = (sums - even * sums.sum(1, keepdims=True)) / np.maximum(counts, 1)
-    step = np.where(tree.legal, gain / returns_std(tree, even) / (even + 0.05), 0)
-    step -= np.where(tree.legal, step.sum(1, keepdims=True) / tree.legal.sum(1, keepdims=True), 0)
-    step *= np.minimum(1, np.sqrt(counts / 1000))
-    assert np.abs(step).max() > 0.1
-    assert made.model.policy.action_net.weight.detach().numpy() == pytest.approx(step, abs=1e-5)
-
-
-def test_a_table_of_values_is_the_mean_of_returns():
-    made = trained(steps=8192, n_envs=1024, n_steps=8)
-    batch = made.callback._buffer.batch
-    infosets, returns = batch.observations[:, 0].numpy().astype(int), batch.returns.numpy()
-    means = np.bincount(infosets, returns, 12) / np.bincount(infosets, minlength=12)
-    assert made.model.policy.outputs()[1][:, 0].numpy() == pytest.approx(means, abs=1e-4)
-
-
-# --- SelfPlay() ---------------------------------------------------------------------------------
-
-
 def learn(env, callback, steps, **options):
     model = MaskablePPO("MlpPolicy", env, seed=0, **{**STOCK, **options})
     return model.learn(steps, callback=callback)
 
 
 def test_stock_ppo_learns_and_is_left_as_it_was():
-    """Measured with seeds 0 to 2: averages of 0.13 to 0.17; the uniform policy has 0.917."""
+    """The uniform policy has 0.917. The network follows the average."""
     env, callback = SelfPlayVecEnv(256), SelfPlay()
-    model = learn(env, callback, 24_000)
+    model = learn(env, callback, 40_000)
     assert callback.curve[0].last > 0.8
-    assert callback.curve[-1].average < 0.25
+    assert callback.curve[-1].average < 0.15
+    assert callback.curve[-1].last < 0.25
     assert nash_conv(KUHN.tree, callback.learner.last) == pytest.approx(callback.curve[-1].last)
     assert model.ent_coef == 0
     assert not model.policy.action_net._forward_hooks
@@ -277,31 +184,6 @@ def test_self_play_needs_an_environment_of_its_own():
     model = MaskablePPO("MlpPolicy", DummyVecEnv([TurnsEnv]), n_steps=8, batch_size=8)
     with pytest.raises(BridgeError, match="SelfPlayVecEnv"):
         model.learn(8, callback=SelfPlay())
-
-
-@pytest.mark.parametrize("normalised", [False, True])
-def test_step_size_and_pull_follow_their_schedules(normalised):
-    callback = SelfPlay(step_size=2.0, kl=0.4, kl_end=0.1)
-    model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(8), normalize_advantage=normalised, **STOCK)
-    callback.init_callback(model)
-    learner, uniform = callback.learner, KUHN.tree.uniform()
-    learner.start(total_steps=100)
-    sigma = 1.0 if normalised else returns_std(KUHN.tree, uniform)
-    for progress, left, kl in ((0.0, 1.0, 0.4), (0.5, 0.51, 0.2), (1.0, 0.02, 0.1)):
-        assert learner.before_rollout(progress) == pytest.approx(kl * sigma)
-        assert learner.statistics.step_size == pytest.approx(2 * left)
-
-
-@pytest.mark.parametrize(("net", "first", "last"), [("table", 1.0, 0.02), ("mlp", 2.0, 0.2)])
-def test_steps_of_a_fitted_network_are_larger_and_a_pull_that_ends_at_0_falls_straight(
-    net, first, last
-):
-    learner = Training(configure({"net": net, "n_envs": 8, "kl": 0.4, "kl_end": 0.0})).learner
-    learner.start(total_steps=100)
-    for progress, step_size, kl in ((0.0, first, 0.4), (0.75, None, 0.1), (1.0, last, 0.0)):
-        learner.before_rollout(progress)
-        assert learner.statistics.kl == pytest.approx(kl)
-        assert step_size is None or learner.statistics.step_size == pytest.approx(step_size)
 
 
 def test_on_states_weights_are_averaged_with_growing_weight():
@@ -376,28 +258,6 @@ def test_a_game_without_a_tree_is_measured_by_what_is_given():
     assert set(seen) == {(1, 9)}
 
 
-@pytest.mark.slow
-def test_the_magnet_and_the_preconditioner_are_needed(monkeypatch):
-    """Measured with seeds 0 to 3 after 2,000,000 steps on Kuhn: below 0.05; a magnet that stays
-    uniform 0.07; no pull 0.15 and more."""
-
-    def saved(**settings):
-        end = trained(steps=2_000_000, **settings).recorder.points[-1]
-        return min(end.last, end.average)
-
-    assert saved() < 0.05
-    assert 0.055 < saved(magnet_rate=0.0) < 0.1
-    assert saved(kl=0.0, kl_end=0.0) > 0.12
-
-    def ppo_gradient(self, gradient, logits, infosets, counts):
-        return -100 * self.step_size * gradient / self.sigma
-
-    leduc = {"game": LEDUC, "steps": 200_000}
-    with_it = trained(**leduc).recorder.points[-1].last
-    monkeypatch.setattr(InfosetStatistics, "target_step", ppo_gradient)
-    assert trained(**leduc).recorder.points[-1].last > with_it + 0.4
-
-
 def test_a_saved_model_goes_on_learning_the_sb3_way(tmp_path):
     path = tmp_path / "model.zip"
     first = trained(steps=1_000_000)
@@ -412,56 +272,3 @@ def test_a_saved_model_goes_on_learning_the_sb3_way(tmp_path):
     model.save(tmp_path / "more.zip")
     again = load_policy(tmp_path / "more.zip")
     assert again.nash_conv() == pytest.approx(callback.curve[-1].last, abs=1e-5)
-
-
-# --- policies that look up ----------------------------------------------------------------------
-
-
-def pair(name, size):
-    """An `InfosetPolicy` and SB3's own with the same weights, their game, and information sets."""
-    game = load_game(name)
-    env = SelfPlayVecEnv(2, game)
-    rate, options = (lambda _: 1e-3), {"net_arch": [16, 16]}
-    ours = InfosetPolicy(env.observation_space, env.action_space, rate, game=game, **options)
-    theirs = MaskableActorCriticPolicy(env.observation_space, env.action_space, rate, **options)
-    theirs.load_state_dict(ours.state_dict())
-    rng = np.random.default_rng(size)
-    return ours, theirs, game, torch.as_tensor(rng.integers(len(game.tree.keys), size=(size, 1)))
-
-
-@pytest.mark.parametrize(("name", "size"), [("kuhn", 500), ("kuhn", 5), (LEDUC, 300)])
-def test_losses_and_gradients_are_those_of_sb3(name, size):
-    ours, theirs, game, infosets = pair(name, size)
-    masks, inputs = game.tree.legal[infosets[:, 0]], torch.tensor(game.network_inputs())
-    actions = torch.as_tensor(some_legal(masks))
-    one = ours.evaluate_actions(infosets.float(), actions)
-    two = theirs.evaluate_actions(inputs[infosets[:, 0]], actions, action_masks=masks)
-    for mine, right in zip(one, two, strict=True):
-        assert torch.allclose(mine.flatten(), right.flatten(), atol=1e-5)
-    for values, logs, entropy in (one, two):
-        (values.flatten() * 0.3 + logs * 0.5 + entropy * 0.1).mean().backward()
-    for mine, right in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert torch.allclose(mine.grad, right.grad, atol=1e-5)
-
-
-def some_legal(masks):
-    return (masks * np.random.default_rng(0).random(masks.shape)).argmax(axis=1)
-
-
-def test_actions_come_with_their_probabilities_and_change_with_the_weights():
-    policy, _, _, infosets = pair("kuhn", 4000)
-    policy.set_training_mode(False)
-    with torch.no_grad():
-        actions, values, logs = policy(infosets.float())
-    table = policy.outputs()[0]
-    assert logs.exp().numpy() == pytest.approx(table[infosets[:, 0], actions], abs=1e-6)
-    assert torch.allclose(values, policy.predict_values(infosets.float()))
-    counts = np.zeros(table.shape)
-    np.add.at(counts, (infosets[:, 0].numpy(), actions.numpy()), 1)
-    met = counts.sum(axis=1, keepdims=True)
-    assert np.abs(counts / met - table).max() < 5 * 0.5 / np.sqrt(met.min())
-    with torch.no_grad():
-        policy.action_net.bias.add_(torch.tensor([5.0, 0.0, 0.0]))
-    policy.set_training_mode(False)
-    with torch.no_grad():
-        assert (policy(infosets.float())[0] == 0).float().mean() > 0.9

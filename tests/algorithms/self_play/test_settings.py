@@ -28,7 +28,7 @@ def test_environment_and_network_follow_from_the_game(given, kind, env, net):
 
 
 def test_settings_that_are_given_win():
-    given = {"game": LEDUC, "net": "mlp", "kl_end": 0.05, "n_steps": 3, "epochs": 2}
+    given = {"game": LEDUC, "net": "mlp", "exploration": 0.05, "n_steps": 3, "width": 20}
     found = configure(given)
     assert {name: getattr(found, name) for name in given} == given
 
@@ -36,25 +36,18 @@ def test_settings_that_are_given_win():
 @pytest.mark.parametrize(
     ("given", "n_steps"),
     [
-        ({}, 8),
-        ({"game": LEDUC}, 8),
-        ({"game": LEDUC, "n_envs": 64}, 15),  # 936 information sets
-        ({"game": LEDUC, "net": "mlp"}, 32),
+        ({}, 4),
+        ({"game": LEDUC}, 4),
+        ({"game": LEDUC, "n_envs": 64}, 64),
+        ({"game": LEDUC, "net": "mlp"}, 4),
         ({"game": LEDUC, "n_envs": 1}, 128),
         ({"game": LEDUC, "env": "states"}, 32),
-        ({"game": LEDUC, "steps": 80_000_000}, 32),  # four times the default
-        ({"game": LEDUC, "steps": 10**12}, 128),
+        ({"game": LEDUC, "n_envs": 8}, 128),
+        ({"game": "dark_hex(num_rows=2,num_cols=3,gameversion=adh)", "n_envs": 16}, 128),
     ],
 )
-def test_rollouts_grow_with_the_information_sets_and_with_long_runs_of_a_table(given, n_steps):
+def test_rollouts_have_enough_decisions(given, n_steps):
     assert configure(given).n_steps == n_steps
-
-
-def test_a_network_that_trains_longer_ends_with_a_weaker_pull():
-    network = {"game": LEDUC, "net": "mlp"}
-    ends = [configure({**network, "steps": steps}).kl_end for steps in (10**6, 10**8, 10**9)]
-    assert ends[0] > ends[1] > ends[2] > 0
-    assert configure({"steps": 10**6}).kl_end == configure({"steps": 10**9}).kl_end  # a table
 
 
 @pytest.mark.parametrize(
@@ -63,20 +56,20 @@ def test_a_network_that_trains_longer_ends_with_a_weaker_pull():
         ({"steps": 0}, "steps=0: want a number from 1 up"),
         ({"recipe": "usual", "batch_size": 1}, "a batch of a single decision"),
         ({"recipe": "usual", "n_steps": 65}, "a batch of a single decision"),
-        ({"net": "mlp", "learning_rate": 1e300}, "from 0 to 1000000"),
+        ({"game": LARGE, "learning_rate": 1e300}, "from 0 to 1000000"),
         ({"points": -1}, "points=-1"),
-        ({"step_size": float("nan")}, "step_size=nan"),
+        ({"exploration": float("nan")}, "exploration=nan"),
         ({"steps": 10**400}, "want a number from 1 up"),
-        ({"magnet_rate": 2.0}, "from 0 to 1"),
+        ({"exploration": 2.0}, "from 0 to 1"),
         ({"seed": -1}, "seed=-1"),
         ({"env": "treee"}, "did you mean 'tree'"),
         ({"net": "cnn"}, "unknown net"),
         ({"recipe": "usaul"}, "did you mean 'usual'"),
-        ({"stepsize": 1}, "did you mean 'step_size'"),
+        ({"n_step": 1}, "did you mean 'n_steps'"),
         ({"epochs": 3}, "epochs=3: it has no effect on a table"),
         ({"net": "mlp", "batch_size": 64}, "batch_size=64: it has no effect on a network on the"),
         ({"net": "mlp", "ent_coef": 0.2}, "ent_coef=0.2: it has no effect on a network on the"),
-        ({"game": LARGE, "step_size": 2.0}, "it has no effect on a network on states"),
+        ({"game": LARGE, "exploration": 0.2}, "it has no effect on a network on states"),
         ({"game": LARGE, "net": "table"}, "net=table needs a game that fits a tree"),
         ({"recipe": "usual", "game": LEDUC}, "its own environment, network and game"),
         ({"recipe": "usual", "env": "tree"}, "its own environment, network and game"),
