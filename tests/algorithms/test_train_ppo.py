@@ -544,6 +544,33 @@ def test_saving_leaves_a_stock_model_as_it_was(tmp_path, which):
     assert np.abs(saved - getattr(made.learner, which)).max() < 1e-6
 
 
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ((0.1, 0.1, 0.9), []),
+        ((0.1201, 0.1, 0.9), []),  # within a fifth
+        ((0.13, 0.1, 0.9), ["could not be fitted"]),
+        ((0.0004, 0.0001, 0.9), []),  # nothing that matters
+        ((0.95, 0.1, 0.9), ["worse than uniform play", "could not be fitted"]),
+    ],
+)
+def test_a_run_that_failed_says_so(figures, words):
+    names = ("nash_conv", "nash_conv_average", "nash_conv_uniform")
+    result = {**dict(zip(names, figures, strict=True)), "holds": "average"}
+    found = saving.warnings_about(result)
+    assert len(found) == len(words)
+    assert all(word in text for word, text in zip(words, found, strict=True))
+
+
+def test_warnings_are_the_last_lines_and_in_json(tmp_path, capsys, monkeypatch):
+    assert main(["--out", str(tmp_path / "model.zip"), *SMALL]) == 0
+    assert "warning" not in capsys.readouterr().err
+    monkeypatch.setattr(saving, "NEGLIGIBLE", -1.0)  # now every network is taken for a bad fit
+    assert main(["--out", str(tmp_path / "model.zip"), *SMALL]) == 0
+    assert "warning: the network could not be fitted" in capsys.readouterr().err.splitlines()[-1]
+    assert len(json.loads((tmp_path / "model.json").read_text())["warnings"]) == 1
+
+
 def test_the_usual_recipe_is_stock_ppo_on_kuhn():
     usual = configure({"recipe": "usual"})
     assert (usual.steps, usual.n_steps, usual.n_envs) == (30_000, 2048, 1)
