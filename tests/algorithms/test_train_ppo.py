@@ -524,3 +524,30 @@ def test_what_is_too_large_for_a_unit_each_is_fitted(tmp_path, monkeypatch):
     save_model(made, tmp_path / "model.zip", holds="average")
     assert MaskablePPO.load(tmp_path / "model.zip", device="cpu").policy.net_arch == [128, 128]
     assert np.abs(load_policy(tmp_path / "model.zip").table - made.learner.average).max() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ((0.1, 0.1, 0.9), []),
+        ((0.1201, 0.1, 0.9), []),  # within a fifth
+        ((0.13, 0.1, 0.9), ["could not be fitted"]),
+        ((0.0004, 0.0001, 0.9), []),  # nothing that matters
+        ((0.95, 0.1, 0.9), ["worse than uniform play", "could not be fitted"]),
+    ],
+)
+def test_a_run_that_failed_says_so(figures, words):
+    names = ("nash_conv", "nash_conv_average", "nash_conv_uniform")
+    result = {**dict(zip(names, figures, strict=True)), "holds": "average"}
+    found = saving.warnings_about(result)
+    assert len(found) == len(words)
+    assert all(word in text for word, text in zip(words, found, strict=True))
+
+
+def test_warnings_are_the_last_lines_and_in_json(tmp_path, capsys, monkeypatch):
+    assert main(["--out", str(tmp_path / "model.zip"), *SMALL]) == 0
+    assert "warning" not in capsys.readouterr().err
+    monkeypatch.setattr(saving, "NEGLIGIBLE", -1.0)  # now every network is taken for a bad fit
+    assert main(["--out", str(tmp_path / "model.zip"), *SMALL]) == 0
+    assert "warning: the network could not be fitted" in capsys.readouterr().err.splitlines()[-1]
+    assert len(json.loads((tmp_path / "model.json").read_text())["warnings"]) == 1
