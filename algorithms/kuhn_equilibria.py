@@ -49,11 +49,11 @@ def exact_nash(alpha: Fraction) -> Exact:
     policy = {}
     for name in INFORMATION_STATES:
         constant, slope = _BET_OR_CALL[name[1:]][int(name[0])]
-        bold = constant + slope * alpha
+        bet_or_call = constant + slope * alpha
         if BETTING[name[1:]].faces_bet:
-            policy[name] = {Action.CHECK_OR_CALL: bold, Action.FOLD: 1 - bold}
+            policy[name] = {Action.CHECK_OR_CALL: bet_or_call, Action.FOLD: 1 - bet_or_call}
         else:
-            policy[name] = {Action.CHECK_OR_CALL: 1 - bold, Action.BET: bold}
+            policy[name] = {Action.CHECK_OR_CALL: 1 - bet_or_call, Action.BET: bet_or_call}
     return policy
 
 

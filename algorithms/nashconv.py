@@ -236,8 +236,8 @@ def evaluation(tree: Tree, policy: npt.ArrayLike) -> Evaluation:
 
 def nash_conv(tree: Tree, policy: npt.ArrayLike) -> float:
     """Sum over players of (value of a best response - value of the policy `(I, A)`), in chips."""
-    found = evaluation(tree, policy)
-    return float(np.maximum(found.best_values - found.values, 0).sum())
+    result = evaluation(tree, policy)
+    return float(np.maximum(result.best_values - result.values, 0).sum())
 
 
 def nash_convs(tree: Tree, policies: npt.ArrayLike) -> Float64Array:
@@ -301,14 +301,14 @@ def returns_std(tree: Tree, policy: npt.ArrayLike) -> float:
 # What follows from an evaluation, whichever of the two modules computed it.
 
 
-def measure_from(tree: Tree, table: Float64Array, found: Evaluation) -> Measure:
+def measure_from(tree: Tree, table: Float64Array, result: Evaluation) -> Measure:
     """The measure of a joint policy `(I, A)` with this evaluation."""
     unchanged = table.copy()  # losses are computed later
     return Measure(
-        values=tuple(found.values.tolist()),
-        best_values=tuple(found.best_values.tolist()),
-        compute_best_responses=partial(best_responses, tree, found.choice_values),
-        compute_losses=partial(largest_losses, tree, unchanged, found),
+        values=tuple(result.values.tolist()),
+        best_values=tuple(result.best_values.tolist()),
+        compute_best_responses=partial(best_responses, tree, result.choice_values),
+        compute_losses=partial(largest_losses, tree, unchanged, result),
     )
 
 
@@ -319,12 +319,12 @@ def best_responses(tree: Tree, choice_values: Float64Array) -> Int32Array:
     return np.asarray(table.argmax(axis=1), np.int32)
 
 
-def largest_losses(tree: Tree, table: Float64Array, found: Evaluation) -> tuple[Loss, ...]:
+def largest_losses(tree: Tree, table: Float64Array, result: Evaluation) -> tuple[Loss, ...]:
     """All losses above rounding, the largest first."""
     infosets = tree.choice_infoset
-    best = np.maximum.reduceat(found.choice_values, tree.first_choice[:-1])  # (I,)
-    regrets = table[tree.legal] * (best[infosets] - found.choice_values)  # (C,)
-    own_reach = found.reach[tree.parent_sequence]  # (I,)
+    best = np.maximum.reduceat(result.choice_values, tree.first_choice[:-1])  # (I,)
+    regrets = table[tree.legal] * (best[infosets] - result.choice_values)  # (C,)
+    own_reach = result.reach[tree.parent_sequence]  # (I,)
     lost = own_reach * np.bincount(infosets, regrets)  # (I,)
 
     above_rounding = np.flatnonzero(lost > NO_LOSS)
@@ -332,10 +332,10 @@ def largest_losses(tree: Tree, table: Float64Array, found: Evaluation) -> tuple[
     columns: dict[str, npt.NDArray[Any]] = {
         "player": tree.owner,
         "infoset": np.arange(len(tree.keys)),
-        "reach": _arrivals(tree, found.reach),
+        "reach": _arrivals(tree, result.reach),
         "played": table.argmax(axis=1),
         "probability": table.max(axis=1),
-        "best": best_responses(tree, found.choice_values),
+        "best": best_responses(tree, result.choice_values),
         "lost": lost,
     }
     # By columns, because reading numbers one at a time from arrays is several times slower.
@@ -343,29 +343,29 @@ def largest_losses(tree: Tree, table: Float64Array, found: Evaluation) -> tuple[
     return tuple(Loss(*row) for row in zip(*fields, strict=True))
 
 
-def action_values_from(tree: Tree, policy: npt.ArrayLike, found: Evaluation) -> ActionValues:
+def action_values_from(tree: Tree, policy: npt.ArrayLike, result: Evaluation) -> ActionValues:
     """The values of all actions, given the evaluation of a joint policy `(I, A)`."""
     table = np.asarray(policy, np.float64)
     infosets = tree.choice_infoset  # (C,)
 
     # pi_-p at each decision node, and summed over each information set.
     nodes = np.flatnonzero(tree.infoset >= 0)
-    reach = found.reach[tree.sequence[:, nodes]]  # (P, decision nodes), by player
+    reach = result.reach[tree.sequence[:, nodes]]  # (P, decision nodes), by player
     reach[tree.player[nodes], np.arange(len(nodes))] = 1.0  # all players but the one who acts
     others_by_node = reach.prod(axis=0) * tree.chance_reach[nodes]
     others = np.bincount(tree.infoset[nodes], others_by_node, len(tree.keys))  # (I,)
 
     # What each choice costs, times pi_-p; differences by rounding count as none.
-    best = np.maximum.reduceat(found.choice_values, tree.first_choice[:-1])  # (I,)
-    regrets = best[infosets] - found.choice_values  # (C,)
+    best = np.maximum.reduceat(result.choice_values, tree.first_choice[:-1])  # (I,)
+    regrets = best[infosets] - result.choice_values  # (C,)
     largest_return = np.abs(tree.returns).max()
     regrets[regrets <= NO_COST * largest_return * others[infosets]] = 0.0
 
-    own_reach = found.reach[tree.parent_sequence]  # (I,)
+    own_reach = result.reach[tree.parent_sequence]  # (I,)
     expected_regret = np.bincount(infosets, table[tree.legal] * regrets, len(tree.keys))  # (I,)
     with np.errstate(invalid="ignore", divide="ignore"):
         return ActionValues(
-            values=found.choice_values / others[infosets],
+            values=result.choice_values / others[infosets],
             costs=regrets / others[infosets],
             reach=others * own_reach,
             losses=own_reach * expected_regret,

@@ -54,7 +54,7 @@ def _run(args: argparse.Namespace) -> int:
     )
     size = writing.write_document(args.out, document)
     print(f"wrote {args.out}: {size / 1e6:.2f} MB")
-    if not document["tree"]:
+    if document["without_tree"]:
         print(document["without_tree"])
     return command.EXIT_OK
 

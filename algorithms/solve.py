@@ -1,6 +1,6 @@
 """Solve a game with a variant of CFR or with the linear program, and report NashConv.
 
-Ctrl-C ends the run as if its iterations were complete. A native large game also leaves a checkpoint
+Ctrl-C ends the run as if its iterations were complete. A large exact game also leaves a checkpoint
 beside the policy, from which `--resume` continues.
 """
 
@@ -141,8 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--no-cache", action="store_true", help="neither read nor write the cached tree")
     saved = "the policy to report and write: the average, the last, or the better of both (best)"
     add("--save", choices=SAVE, default="best", help=saved)
-    add("--out", metavar="FILE", help="write the policy: .json, .npz for a native game")
-    resume = "continue from the checkpoint beside --out, for a native large game"
+    add("--out", metavar="FILE", help="write the policy: .json, .npz for a large game")
+    resume = "continue from the checkpoint beside --out, for a large game"
     add("--resume", action="store_true", help=resume)
     add("--plot", metavar="FILE.png", help="draw NashConv over iterations")
     add("--json", action="store_true", help="print one JSON object")
@@ -165,7 +165,7 @@ def _run(args: argparse.Namespace) -> int:
         checkpoint = _Checkpoint(args, game, solver)
     if args.resume:
         if checkpoint is None:
-            raise UsageError("--resume: want a native large game and the --out of the earlier run")
+            raise UsageError("--resume: want a large exact game and the --out of the earlier run")
         checkpoint.read()
     with progress("solving", None if limit == MAX_ITERATIONS else limit) as bar:
 
@@ -234,7 +234,7 @@ def _run_linear_program(args: argparse.Namespace) -> int:
 
 
 class _Checkpoint:
-    """The state of a native game's solver, in a file beside the policy."""
+    """The state of a large game's solver, in a file beside the policy."""
 
     def __init__(self, args: argparse.Namespace, game: Game, solver: LargeGameSolver) -> None:
         self.path = Path(args.out).with_suffix(CHECKPOINT)

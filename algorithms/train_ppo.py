@@ -149,6 +149,8 @@ def _run_alone(args: argparse.Namespace) -> int:
         page = args.out.with_suffix(HTML)
         size = write_document(page, report_document([result["source"]], decisions=0))
         say(f"report: {page}, {size / 1e6:.2f} MB")
+    for warning in result["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
     if args.json:
         print(json.dumps(result))
     return command.EXIT_INTERRUPTED if training.stopped else command.EXIT_OK
@@ -250,7 +252,8 @@ def _report(result: dict[str, Any], out: Path) -> str:
     speed = (
         f"{result['steps']:,} steps in {result['seconds']:.1f} s, "
         f"{result['steps_per_second']:,.0f} steps/s\nCPU seconds: training "
-        f"{result['cpu_seconds']:.1f}, measuring {result['measuring_cpu_seconds']:.1f}"
+        f"{result['cpu_seconds']:.1f}, measuring {result['measuring_cpu_seconds']:.1f}, "
+        f"fitting {result['fitting_cpu_seconds']:.1f}"
     )
     source = shlex.quote(str(result["source"]))
     more = f"more: {command.as_called('python -m algorithms.nashconv')} {source}"

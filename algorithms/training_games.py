@@ -107,7 +107,7 @@ class Result(NamedTuple):
     kind: str
     shares: tuple[float, ...]  # one per seed, in the order of the seeds
     nash_convs: tuple[float, ...]
-    cpu_seconds: float  # the mean of a run's
+    cpu_seconds: float  # the mean of a run's: training, and fitting a network to the result
 
     @property
     def mean(self) -> float:
@@ -226,7 +226,9 @@ def read_training_results(folder: Path, plan: Plan) -> list[Result]:
                     kind=kind,
                     shares=tuple(one["nash_conv"] / one["nash_conv_uniform"] for one in documents),
                     nash_convs=tuple(one["nash_conv"] for one in documents),
-                    cpu_seconds=mean(one["cpu_seconds"] for one in documents),
+                    cpu_seconds=mean(
+                        one["cpu_seconds"] + one["fitting_cpu_seconds"] for one in documents
+                    ),
                 )
             )
     return sorted(results, key=lambda result: -result.mean)

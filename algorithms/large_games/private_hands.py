@@ -140,6 +140,10 @@ class PrivateHandsGame(LargeExactGame):
             raise invalid_row(tables, player, walk.invalid_infoset)
         return walk, best
 
+    def own_reaches(self, tables: Tables) -> tuple[Float64Array, ...]:
+        """Each information set's reach probability by its owner's own actions: `(I_p,)` each."""
+        return self._own_reach(tables)
+
     def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
         """Each information set's reach probability by its owner's own actions: `(I_p,)` each."""
         reach = np.empty(self.num_infosets[0]), np.empty(self.num_infosets[1])

@@ -11,16 +11,10 @@ from itertools import count
 from random import Random
 
 from algorithms.compiled.nashconv import action_values, expected_values
-from algorithms.games import KUHN, Game
+from algorithms.games import Game
 from algorithms.policies import Policy
 from algorithms.tree import CHANCE, TERMINAL
 
-KUHN_RULES = """\
-Three cards: J is lowest, K is highest. Each player gets one; the third stays hidden.
-Both put 1 chip into the pot. player_0 checks or bets 1 chip; after a check player_1 may check or
-bet too. A bet is answered once: call it with 1 chip, or fold and lose the pot.
-If nobody folds, the higher card wins. A hand wins or loses 1 chip, or 2 when a bet was called.
-"""
 HELP = "Answer with a move's number, name or first letters; h shows this again, q ends the game."
 QUIT_ANSWERS = ("q", "quit", "exit")
 WITHIN_95 = 1.96  # standard errors on either side of a mean
@@ -51,9 +45,7 @@ class TerminalGame:
     total_costs: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.help = HELP
-        if self.game.name == KUHN:
-            self.help = KUHN_RULES + HELP
+        self.help = self.game.rules_text + HELP
         tables = {name: policy.table for name, policy in self.policies.items()}
         self.opponent_table = next(iter(tables.values()))
         self.costs = {

@@ -33,8 +33,7 @@ from kuhn_bridge.errors import BridgeError, PolicyError
 if TYPE_CHECKING:
     from sb3_contrib import MaskablePPO
 
-POINTS = 25  # how often NashConv is measured
-LARGE_POINTS = 2  # the same in a large game, where that takes seconds to a minute
+POINTS = 25  # how often NashConv is measured, at most
 WIDTH = 128  # units of each of the two hidden layers
 RIDGE = 1e-6  # of the least-squares solution, relative to the mean square of the features
 
@@ -171,7 +170,8 @@ def distil(  # noqa: PLR0913  # options by name
         actor = make_network(source.num_inputs, [width, width], game.num_actions)
     before = policy.measure()
     if points is None:
-        points = POINTS if game.measures_at_once else LARGE_POINTS
+        # As in a learning curve, fewer in a large game, where a measure takes seconds to a minute.
+        points = min(POINTS, game.curve_points // 2)
     fitted = fit(
         actor,
         source,

@@ -103,8 +103,8 @@ def to_table(document: Document, game: Game) -> Float64Array:
     table = np.zeros(tree.legal.shape)
     if document.version == 1:
         names = [action.name for action in Action]
-        every = range(len(tree.keys))
-        _fill(table, tree, document.content.get("policy"), every, names, whose="")
+        all_infosets = range(len(tree.keys))
+        _fill(table, tree, document.content.get("policy"), all_infosets, names, whose="")
         return table
     names = [str(action) for action in range(game.num_actions)]
     players = document.content.get("players")
@@ -150,11 +150,11 @@ def table_of_rows(rows: Mapping[Any, Any], game: Game) -> Float64Array:
     tree = game.tree
     table = np.zeros(tree.legal.shape)
     names = {game.action_name(action): action for action in range(game.num_actions)}
-    left = dict(rows)
+    unused = dict(rows)
     for infoset, (owner, key) in enumerate(zip(tree.owner.tolist(), tree.keys, strict=True)):
         row = rows.get((owner, key), rows.get(key))
-        left.pop((owner, key), None)
-        left.pop(key, None)
+        unused.pop((owner, key), None)
+        unused.pop(key, None)
         if not isinstance(row, Mapping):
             want = "want a map from information state to a map from action to probability"
             raise PolicyError(f"a policy of {game.name} lacks {key!r} of player_{owner}: {want}")
@@ -163,8 +163,8 @@ def table_of_rows(rows: Mapping[Any, Any], game: Game) -> Float64Array:
             if number not in range(game.num_actions):
                 raise PolicyError(f"{key!r}: {short_repr(action)} is not an action of {game.name}")
             table[infoset, int(number)] = probability
-    if left:
-        extra = _some([str(key) for key in left])
+    if unused:
+        extra = _some([str(key) for key in unused])
         raise PolicyError(f"{extra} are not information states of {game.name}")
     return table
 

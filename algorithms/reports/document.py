@@ -6,6 +6,7 @@
     game               name, players, nodes, infosets, constant_sum, uniform_nash_conv
     policies           one object per policy; the last may be the `reference`
     tree               the game and its labels, or null: then `without_tree` says why
+    hands              the public tree of a poker endgame and its hands (`algorithms.reports.hands`)
 
 An array is `{"dtype": ..., "data": base64 of its little-endian bytes}`. With N nodes in
 breadth-first order, D of them decisions, I information sets and S slots (legal actions, by
@@ -29,7 +30,6 @@ have, for each player, the values of a best response and of the reference when a
 policy.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -43,6 +43,8 @@ from algorithms.compiled.nashconv import action_values, evaluate_policy
 from algorithms.games import ExactGame, Game
 from algorithms.nashconv import NO_LOSS, Loss, Measure, joint_policy
 from algorithms.policies import Policy
+from algorithms.reports.arrays import floats, integers
+from algorithms.reports.hands import hands_document, hands_tables
 from algorithms.reports.measure_report import uniform_nash_conv, verdict
 from algorithms.self_play.curve import Curve
 from algorithms.solvers import NAMES as SOLVER_NAMES
@@ -55,7 +57,6 @@ BOUNDS_EXPLAINED = (
     "does not show that a policy is better."
 )
 CURVE_COLUMNS = ("steps", "last", "average")
-_INTEGERS = (np.uint8, np.int8, np.uint16, np.int16, np.int32)
 
 Mode: TypeAlias = Literal["report", "play"]
 Json: TypeAlias = dict[str, Any]
@@ -101,13 +102,17 @@ def game_document(
                 "losses": [] if tree else _losses(game, one.measure),
                 "tables": _tables(tree, one.policy.table) if tree else None,
                 "seats": _seats(tree, one, reference) if tree else [],
+                "hands": None if tree else hands_tables(game, one.policy),
             }
         )
     without_tree = ""
+    hands = None if tree else hands_document(game)
     if not tree:
         size = "does not fit a tree" if nodes is None else f"has {nodes:,} nodes"
         limit = f"the explorer and the table are left out above {MAX_NODES:,} nodes."
         without_tree = f"{game.name} {size}: {limit}"
+        if hands:
+            without_tree = ""
         if any(policy["interval"] for policy in policies):
             without_tree += BOUNDS_EXPLAINED
     return {
@@ -118,6 +123,7 @@ def game_document(
         "game": facts,
         "policies": policies,
         "tree": _tree(game) if tree else None,
+        "hands": hands,
         "without_tree": without_tree,
     }
 
@@ -215,13 +221,13 @@ def _tables(tree: Tree, table: npt.NDArray[np.float64]) -> Json:
     largest_first = np.argsort(-values.losses, kind="stable")
     loses = values.losses[largest_first] > NO_LOSS
     return {
-        "probabilities": _floats(table[tree.legal]),
-        "values": _floats(values.values),
-        "costs": _floats(values.costs),
-        "reach": _floats(values.reach),
-        "losses": _floats(values.losses),
-        "beliefs": _floats(values.beliefs),
-        "ranking": _integers(largest_first[loses]),
+        "probabilities": floats(table[tree.legal]),
+        "values": floats(values.values),
+        "costs": floats(values.costs),
+        "reach": floats(values.reach),
+        "losses": floats(values.losses),
+        "beliefs": floats(values.beliefs),
+        "ranking": integers(largest_first[loses]),
     }
 
 
@@ -264,21 +270,21 @@ def _tree(game: Game) -> Json:
         tree.returns[:, tree.terminals].T, axis=0, return_inverse=True
     )
     return {
-        "children": _integers(num_children),
-        "infoset": _integers(tree.infoset),
+        "children": integers(num_children),
+        "infoset": integers(tree.infoset),
         "outcomes": {
-            "action": _integers(tree.action[outcomes]),
-            "probability": _floats(tree.chance_probability[outcomes]),
-            "label": _integers([index_of[label] for label in outcome_labels]),
+            "action": integers(tree.action[outcomes]),
+            "probability": floats(tree.chance_probability[outcomes]),
+            "label": integers([index_of[label] for label in outcome_labels]),
         },
         "returns": returns.tolist(),
-        "return_index": _integers(return_index.reshape(-1)),
-        "owner": _integers(tree.owner),
-        "slots": _integers(np.diff(tree.first_choice)),
+        "return_index": integers(return_index.reshape(-1)),
+        "owner": integers(tree.owner),
+        "slots": integers(np.diff(tree.first_choice)),
         "keys": list(tree.keys),
         "infoset_labels": _infoset_labels(game),
-        "slot_action": _integers(slot_actions),
-        "slot_label": _integers([index_of[label] for label in slot_labels]),
+        "slot_action": integers(slot_actions),
+        "slot_label": integers([index_of[label] for label in slot_labels]),
         "labels": labels,
     }
 
@@ -291,26 +297,3 @@ def _infoset_labels(game: Game) -> list[str] | None:
         if quoted not in label:
             return labels
     return None
-
-
-# ---------------------------------------------------------------------------------------------
-# Arrays as JSON
-# ---------------------------------------------------------------------------------------------
-
-
-def _floats(values: npt.ArrayLike) -> Json:
-    """float32: seven digits are more than the page shows."""
-    return _encoded(np.asarray(values, "<f4"))
-
-
-def _integers(values: npt.ArrayLike) -> Json:
-    """The smallest type that holds all values."""
-    numbers = np.asarray(values, np.int64)
-    low = int(numbers.min(initial=0))
-    high = int(numbers.max(initial=0))
-    fits = [kind for kind in _INTEGERS if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max]
-    return _encoded(numbers.astype(np.dtype(fits[0]).newbyteorder("<")))
-
-
-def _encoded(array: npt.NDArray[Any]) -> Json:
-    return {"dtype": array.dtype.name, "data": base64.b64encode(array.tobytes()).decode()}

@@ -5,6 +5,8 @@ A model is an SB3 zip that loads anywhere: it has only SB3's own classes and num
 
 import json
 import platform
+import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -32,6 +34,8 @@ from algorithms.support.arrays import Float32Array, Float64Array
 PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
 LAST = ".last.zip"  # the suffix of the last policy if both are saved
 MAX_PLACED_WEIGHTS = 10_000_000  # of a layer with one unit per information set
+MAX_LOST = 0.2  # share of NashConv by which a network may be worse than the policy it was fitted to
+NEGLIGIBLE = 1e-3  # share of uniform play's NashConv that is not worth a warning
 NEVER = 1e-9  # a network's probability of an action that is never played
 
 
@@ -124,10 +128,12 @@ def save_results(
     end, measured = recorder.points[-1], is_measured(settings, game)
     best = "last" if measured and end.last < end.average else "average"
     holds = {"best": best, "both": "average"}.get(which, which)
+    start = time.process_time()
     if holds_models(game):
         save_model(training, out, holds=holds)
         if which == "both":
             save_model(training, out.with_suffix(LAST), holds="last")
+    fitting_cpu_seconds = time.process_time() - start
     own = {"python": platform.python_version(), "kuhn-bridge": kuhn_bridge.__version__}
     result = {
         **_policy_and_measure(training, out, holds),
@@ -137,16 +143,39 @@ def save_results(
         "seconds": end.seconds,
         "cpu_seconds": recorder.cpu_seconds,
         "measuring_cpu_seconds": recorder.measuring_cpu_seconds,
+        "fitting_cpu_seconds": fitting_cpu_seconds,
         "steps_per_second": end.steps / end.seconds,
         "finished": not training.stopped,
         "config": asdict(settings),
         "versions": own | {name: metadata.version(name) for name in PACKAGES},
     }
+    result["warnings"] = warnings_about(result)
     files.write_text(out.with_suffix(".csv"), to_csv(recorder.points, recorder.measure))
     files.write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
     if picture and measured:
         draw({"self-play": recorder.points}, out.with_suffix(".png"), game)
     return result
+
+
+def warnings_about(result: Mapping[str, Any]) -> list[str]:
+    """What went wrong in a run with these results, in sentences; empty if nothing did."""
+    if "nash_conv_uniform" not in result:
+        return []
+    nash_conv = result["nash_conv"]
+    uniform = result["nash_conv_uniform"]
+    learned = result[f"nash_conv_{result['holds']}"]
+    found = []
+    if nash_conv > uniform:
+        found.append(
+            f"the result is worse than uniform play: NashConv {nash_conv:.5f}, uniform play "
+            f"{uniform:.5f}"
+        )
+    if nash_conv > (1 + MAX_LOST) * learned + NEGLIGIBLE * uniform:
+        found.append(
+            f"the network could not be fitted to the policy: NashConv {nash_conv:.5f}, the policy "
+            f"that was learned {learned:.5f}; a larger --width may help"
+        )
+    return found
 
 
 def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, Any]:

@@ -230,7 +230,7 @@ def test_openspiel_disagrees_above_rounding_at_the_stakes_of_the_game(
 # ---------------------------------------------------------------------------------------------
 
 FEW = ("--decisions", "8000", "--hands", "1000")
-NATIVE = "dark_hex(num_rows=2,num_cols=4)"
+LARGE_EXACT = "dark_hex(num_rows=2,num_cols=4)"
 UNMEASURED = "dark_hex(num_rows=2,num_cols=4,obstype=reveal-numturns)"
 
 
@@ -270,7 +270,7 @@ def test_a_bound_cannot_show_that_nash_conv_is_small(tmp_path, capsys):
 
 def test_a_table_of_a_native_game_is_responded_to(tmp_path, capsys):
     path = str(tmp_path / "policy.npz")
-    Policy.random(NATIVE, 0).save(path)
+    Policy.random(LARGE_EXACT, 0).save(path)
     found = json.loads(printed(capsys, path, "--respond", "--json", *FEW))
     assert 0 < found["lower_bound"]["interval"][0] < found["nash_conv"]
 
@@ -286,7 +286,7 @@ def test_a_table_of_a_native_game_is_responded_to(tmp_path, capsys):
         (["uniform", "--respond", "--cpus", "0"], "--cpus: want at least 1, not 0"),
         (["uniform", "--decisions", "10"], "--decisions requires --respond"),
         (["uniform", "--game", UNMEASURED, "--openspiel"], "--openspiel measures on a tree"),
-        (["uniform", "--game", NATIVE, "--openspiel"], "--openspiel measures on a tree"),
+        (["uniform", "--game", LARGE_EXACT, "--openspiel"], "--openspiel measures on a tree"),
         (["uniform", "--game", "connect_four"], "has no information state tensor"),
         (["uniform", "--game", "negotiation"], "samples chance outcomes"),
         (["uniform", "--game", "repeated_leduc_poker"], "has forgotten its earlier actions"),

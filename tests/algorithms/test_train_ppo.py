@@ -274,16 +274,16 @@ def test_a_game_too_large_for_a_tree_is_trained_by_default(tmp_path, capsys):
 
 
 @pytest.fixture
-def native(monkeypatch):
-    """A native game that is quickly measured, taken for one that is too large for a tree."""
+def large(monkeypatch):
+    """A large game that is quickly measured, taken for one that is too large for a tree."""
     monkeypatch.setattr(openspiel, "estimated_nodes", lambda *args, **kwargs: math.inf)
     # Games are cached by name: no other test writes it in this way.
     return "dark_hex(obstype=reveal-nothing,gameversion=cdh,board_size=2)"
 
 
-def test_a_native_game_is_measured_exactly_at_a_handful_of_points(tmp_path, native, capsys):
+def test_a_large_game_is_measured_exactly_at_a_handful_of_points(tmp_path, large, capsys):
     out = tmp_path / "model.zip"
-    assert main(["--game", native, "--out", str(out), *FEW]) == 0
+    assert main(["--game", large, "--out", str(out), *FEW]) == 0
     said = capsys.readouterr().out
     assert "Exact NashConv at 6 points of the curve, each of two networks at 70 information" in said
     assert "--points 0 leaves it out" in said
@@ -294,11 +294,11 @@ def test_a_native_game_is_measured_exactly_at_a_handful_of_points(tmp_path, nati
     assert about["nash_conv"] == pytest.approx(load_policy(out).nash_conv(), abs=1e-6)
     assert about["exploitability"] == about["nash_conv"] / 2
     assert about["nash_conv_average"] == curve[-1].average
-    uniform = load_policy("uniform", native).nash_conv()
+    uniform = load_policy("uniform", large).nash_conv()
     assert about["nash_conv_uniform"] == pytest.approx(uniform)
     assert about["cpu_seconds"] > 0 < about["measuring_cpu_seconds"]
     assert {path.suffix for path in tmp_path.iterdir()} == {".zip", ".csv", ".json", ".png"}
-    assert main(["--game", native, "--out", str(out), *FEW, "--quiet", "--points", "1"]) == 0
+    assert main(["--game", large, "--out", str(out), *FEW, "--quiet", "--points", "1"]) == 0
     assert [point.steps for point in from_csv(out.with_suffix(".csv"))] == [0, 2048]
 
 
@@ -524,3 +524,30 @@ def test_what_is_too_large_for_a_unit_each_is_fitted(tmp_path, monkeypatch):
     save_model(made, tmp_path / "model.zip", holds="average")
     assert MaskablePPO.load(tmp_path / "model.zip", device="cpu").policy.net_arch == [128, 128]
     assert np.abs(load_policy(tmp_path / "model.zip").table - made.learner.average).max() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ((0.1, 0.1, 0.9), []),
+        ((0.1201, 0.1, 0.9), []),  # within a fifth
+        ((0.13, 0.1, 0.9), ["could not be fitted"]),
+        ((0.0004, 0.0001, 0.9), []),  # nothing that matters
+        ((0.95, 0.1, 0.9), ["worse than uniform play", "could not be fitted"]),
+    ],
+)
+def test_a_run_that_failed_says_so(figures, words):
+    names = ("nash_conv", "nash_conv_average", "nash_conv_uniform")
+    result = {**dict(zip(names, figures, strict=True)), "holds": "average"}
+    found = saving.warnings_about(result)
+    assert len(found) == len(words)
+    assert all(word in text for word, text in zip(words, found, strict=True))
+
+
+def test_warnings_are_the_last_lines_and_in_json(tmp_path, capsys, monkeypatch):
+    assert main(["--out", str(tmp_path / "model.zip"), *SMALL]) == 0
+    assert "warning" not in capsys.readouterr().err
+    monkeypatch.setattr(saving, "NEGLIGIBLE", -1.0)  # now every network is taken for a bad fit
+    assert main(["--out", str(tmp_path / "model.zip"), *SMALL]) == 0
+    assert "warning: the network could not be fitted" in capsys.readouterr().err.splitlines()[-1]
+    assert len(json.loads((tmp_path / "model.json").read_text())["warnings"]) == 1

@@ -19,7 +19,7 @@ from tests.games import DICE, KUHN, KUHN3, LEDUC, LEGAL, game, tree
 GAMES = [KUHN, KUHN3, LEDUC, DICE, "python_kuhn_bridge"]
 
 
-def test_kuhn_from_the_native_core():
+def test_kuhn_from_the_core():
     kuhn = kuhn_tree()
     assert kuhn.num_nodes == 58
     assert len(kuhn.terminals) == 30
@@ -29,16 +29,16 @@ def test_kuhn_from_the_native_core():
 
 
 def test_both_sources_give_one_tree():
-    """Our plugin, walked by OpenSpiel, is the native tree in every array."""
-    native = kuhn_tree()
+    """Our plugin, walked by OpenSpiel, is our own tree in every array."""
+    own = kuhn_tree()
     plugin = tree("python_kuhn_bridge")
-    order = [plugin.keys.index(key) for key in native.keys]
-    assert np.array_equal(plugin.legal[order], native.legal)
+    order = [plugin.keys.index(key) for key in own.keys]
+    assert np.array_equal(plugin.legal[order], own.legal)
     names = "first_child player action chance_probability chance_reach returns terminals"
     for name in names.split():
-        assert np.array_equal(getattr(plugin, name), getattr(native, name)), name
-    acting = native.infoset >= 0
-    ours = [native.keys[infoset] for infoset in native.infoset[acting]]
+        assert np.array_equal(getattr(plugin, name), getattr(own, name)), name
+    acting = own.infoset >= 0
+    ours = [own.keys[infoset] for infoset in own.infoset[acting]]
     assert ours == [plugin.keys[infoset] for infoset in plugin.infoset[acting]]
 
 

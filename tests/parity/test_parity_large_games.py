@@ -12,7 +12,7 @@ from parity import check
 from parity.large_games import exact_form
 from parity.registry import CheckSettings, run
 from tests.games import altered
-from tests.native_games import POKER, SMALL_POKER
+from tests.large_games import POKER, SMALL_POKER
 from tests.planted_errors import LARGE_CHECKS, failures
 
 HEX = load_game("dark_hex(board_size=2)")
@@ -183,7 +183,7 @@ WRONG_GAMES = [
 
 
 @pytest.mark.parametrize(("row", "game", "text"), WRONG_GAMES)
-def test_an_error_in_a_native_game_is_described(row, game, text):
+def test_an_error_in_a_large_game_is_described(row, game, text):
     assert any(text in case for case in failures(row, {}, game=game))
 
 
@@ -216,7 +216,7 @@ def test_every_check_has_a_planted_error():
     assert rows == set(LARGE_CHECKS)
 
 
-def test_the_command_checks_the_tree_and_the_native_form(capsys):
+def test_the_command_checks_the_tree_and_the_large_game(capsys):
     assert check.main(["--game", HEX.name, "--list", "--json"]) == 0
     groups = [row["group"] for row in json.loads(capsys.readouterr().out)]
     assert set(groups) == {"game", "large game"}
@@ -229,7 +229,7 @@ def test_the_command_checks_the_tree_and_the_native_form(capsys):
     assert "no other exact measure of it is known" in capsys.readouterr().err
 
 
-def test_classical_dark_hex_has_the_checks_of_its_native_form_alone(capsys):
+def test_classical_dark_hex_has_the_checks_of_large_games_alone(capsys):
     """Its strings do not have perfect recall, so there is no tree."""
     assert check.main(["--game", "dark_hex(num_rows=2,num_cols=3)", "--list", "--json"]) == 0
     assert {row["group"] for row in json.loads(capsys.readouterr().out)} == {"large game"}

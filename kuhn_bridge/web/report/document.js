@@ -20,7 +20,9 @@ const TYPES = {
  *   interval: [number, number] | null, gains: number[], values: number[], best_values: number[],
  *   verdict: string, curve: {steps: number[], last: number[], average: number[]} | null,
  *   notes: Record<string, Record<string, string>>, losses: any[],
- *   seats: {best_response: number, reference: number | null}[], tables: Tables | null}} Policy */
+ *   seats: {best_response: number, reference: number | null}[], tables: Tables | null,
+ *   hands: {probability: Numbers, grid: Numbers | null, arriving: Numbers | null,
+ *   losses: Numbers} | null}} Policy */
 
 /** @param {Encoded} encoded @returns {Numbers} */
 export function decodeArray({ dtype, data }) {
@@ -36,7 +38,16 @@ function decodePolicy(raw, index) {
     name,
     decodeArray(table),
   ]);
-  return { ...raw, index, tables: raw.tables && Object.fromEntries(decoded) };
+  const hands = Object.entries(raw.hands ?? {}).map(([name, table]) => [
+    name,
+    table && decodeArray(table),
+  ]);
+  return {
+    ...raw,
+    index,
+    tables: raw.tables && Object.fromEntries(decoded),
+    hands: raw.hands && Object.fromEntries(hands),
+  };
 }
 
 /** @param {any} raw as `JSON.parse` has it */
@@ -50,8 +61,30 @@ export function decodeDocument(raw) {
     withoutTree: /** @type {string} */ (raw.without_tree),
     policies: /** @type {Policy[]} */ (raw.policies.map(decodePolicy)),
     tree: raw.tree && makeTree(raw.tree),
+    hands: raw.hands && makeHands(raw.hands),
   };
 }
+
+/** @param {any} raw */
+function makeHands(raw) {
+  return {
+    nodes:
+      /** @type {{player: number, label: string, actions: string[], children: number[]}[]} */ (
+        raw.nodes
+      ),
+    board: /** @type {string[]} */ (raw.board),
+    labels: /** @type {string[]} */ (raw.labels),
+    cells: /** @type {string[]} */ (raw.cells),
+    cell: raw.cell && decodeArray(raw.cell),
+    strength: decodeArray(raw.strength),
+    firstEdge: starts(
+      raw.nodes.map((/** @type {any} */ { actions }) => actions.length),
+      0,
+    ),
+  };
+}
+
+/** @typedef {ReturnType<typeof makeHands>} Hands */
 
 /** @param {any} raw */
 function makeTree(raw) {
@@ -86,7 +119,7 @@ function makeTree(raw) {
 /** @typedef {ReturnType<typeof makeTree>} Tree */
 
 /** Where each group of `counts` begins, and at the end where all end.
- * @param {Numbers} counts @param {number} start @returns {Int32Array} */
+ * @param {Numbers | number[]} counts @param {number} start @returns {Int32Array} */
 export function starts(counts, start) {
   const found = new Int32Array(counts.length + 1);
   found[0] = start;

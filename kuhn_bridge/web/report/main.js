@@ -4,6 +4,7 @@ import { byId, make } from "../dom.js";
 import { plural } from "../text.js";
 import { showCurve } from "./curve.js";
 import { decodeDocument } from "./document.js";
+import { startHands } from "./hands.js";
 import { startExplorer } from "./explorer.js";
 import { showLosses } from "./losses.js";
 import { startPlay } from "./play.js";
@@ -53,6 +54,7 @@ async function start() {
   showSummary(report);
   if (!showCurve(report)) leaveOut("curve");
   if (!showLosses(report)) leaveOut("losses");
+  if (!startHands(report)) leaveOut("hands");
   if (report.tree) {
     arrange(report.mode);
     startExplorer(report);
@@ -60,7 +62,8 @@ async function start() {
   } else {
     leaveOut("explorer");
     leaveOut("play");
-    byId("summary").append(make("p", { class: "note" }, report.withoutTree));
+    if (report.withoutTree)
+      byId("summary").append(make("p", { class: "note" }, report.withoutTree));
   }
   document.body.dataset.ready = "";
 }

@@ -1,4 +1,4 @@
-"""What every native large game does: measures, losses, tables and solvers, beside the tree."""
+"""What every large exact game does: measures, losses, tables and solvers, beside the tree."""
 
 import numpy as np
 import pyspiel
@@ -11,7 +11,7 @@ from algorithms.games import large_game as find_large_game
 from algorithms.large_games import large_game
 from algorithms.policies import Policy, load_policy
 from kuhn_bridge.errors import BridgeError, PolicyError
-from tests.native_games import (
+from tests.large_games import (
     ALTERNATING,
     DICE,
     HEX,
@@ -21,7 +21,7 @@ from tests.native_games import (
     SMALL_HEX,
     SMALL_POKER,
     dice,
-    native,
+    large,
     on_tree,
     pure,
     tree_of,
@@ -39,7 +39,7 @@ def all_losses(monkeypatch):
 @pytest.mark.parametrize("kind", POLICIES)
 @pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE, *SMALL_POKER])
 def test_the_measure_and_the_losses_are_those_of_openspiels_states(name, kind, all_losses):
-    game, (tree, rows) = native(name), tree_of(name)
+    game, (tree, rows) = large(name), tree_of(name)
     tables = POLICIES[kind](game)
     measure, expected = game.measure(tables), evaluate_policy(tree, on_tree(name, tables))
     for number in ("values", "best_values", "gains", "nash_conv", "exploitability"):
@@ -59,7 +59,7 @@ def test_the_measure_and_the_losses_are_those_of_openspiels_states(name, kind, a
 
 @pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE, *SMALL_POKER])
 def test_best_responses_win_their_values_and_losses_sum_to_the_gains(name, all_losses):
-    game = native(name)
+    game = large(name)
     tables = game.random(6)
     measure = game.measure(tables)
     responses = pure(game, measure.best_responses)
@@ -73,7 +73,7 @@ def test_best_responses_win_their_values_and_losses_sum_to_the_gains(name, all_l
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_only_the_largest_losses_are_kept(name, monkeypatch):
-    game = native(name)
+    game = large(name)
     tables = game.random(5)
     every = game.measure(tables).losses
     for count in (7, 0):
@@ -87,7 +87,7 @@ def test_only_the_largest_losses_are_kept(name, monkeypatch):
 @pytest.mark.parametrize(("start", "stop"), [(0, 1), (1, 5), (4, 53), (17, 17)])
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_a_batch_is_a_part_of_the_whole(name, start, stop):
-    game = native(name)
+    game = large(name)
     count = game.num_infosets[1]
     whole = game.tensors(1, 0, count), game.legal(1, 0, count)
     assert (game.tensors(1, start, stop) == whole[0][start:stop]).all()
@@ -96,7 +96,7 @@ def test_a_batch_is_a_part_of_the_whole(name, start, stop):
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_some_information_sets_are_rows_of_the_whole(name):
-    game = native(name)
+    game = large(name)
     count = game.num_infosets[1]
     infosets = np.array([0, 3, 4, count - 1])
     whole = game.tensors(1, 0, count), game.legal(1, 0, count)
@@ -116,7 +116,7 @@ def test_some_information_sets_are_rows_of_the_whole(name):
 @pytest.mark.parametrize("kind", POLICIES)
 @pytest.mark.parametrize("name", [*HEX, *DICE, *POKER])
 def test_own_reach_is_that_of_openspiels_states(name, kind):
-    game = native(name)
+    game = large(name)
     tree, rows = tree_of(name)
     tables = POLICIES[kind](game)
     reach = reach_probabilities(tree, on_tree(name, tables))[tree.parent_sequence]
@@ -126,7 +126,7 @@ def test_own_reach_is_that_of_openspiels_states(name, kind):
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_a_policy_goes_into_a_network_and_its_file(name, tmp_path):
-    game = native(name)
+    game = large(name)
     policy = Policy(game, game.make_solver("dcfr").average_policy())
     distilled = policy.distil(width=8, steps=300)
     assert distilled.nash_conv_after == pytest.approx(distilled.nash_conv_before, abs=0.05)
@@ -147,7 +147,7 @@ def test_a_policy_goes_into_a_network_and_its_file(name, tmp_path):
 @pytest.mark.parametrize("kind", ["uniform", "random"])
 @pytest.mark.parametrize("name", [*HEX, *DICE, *POKER])
 def test_tables_are_distributions_over_the_legal_actions(name, kind):
-    game = native(name)
+    game = large(name)
     for player, table in enumerate(POLICIES[kind](game)):
         legal = game.legal(player, 0, game.num_infosets[player])
         assert table.dtype == np.float32
@@ -157,7 +157,7 @@ def test_tables_are_distributions_over_the_legal_actions(name, kind):
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_a_random_policy_is_drawn_from_its_seed(name):
-    game = native(name)
+    game = large(name)
     one, same, other = game.random(1), game.random(1), game.random(2)
     assert all((a == b).all() for a, b in zip(one, same, strict=True))
     assert not any((a == b).all() for a, b in zip(one, other, strict=True))
@@ -166,7 +166,7 @@ def test_a_random_policy_is_drawn_from_its_seed(name):
 @pytest.mark.parametrize("kind", ["sum", "negative", "nan", "illegal action", "nothing"])
 @pytest.mark.parametrize("name", [HEX[0], DICE[0], POKER[0]])
 def test_a_row_that_is_not_a_distribution_is_refused(name, kind):
-    game = native(name)
+    game = large(name)
     tables = game.uniform()
     legal = game.legal(0, 1, 2)[0]
     first, second, *_ = np.flatnonzero(legal)
@@ -184,15 +184,15 @@ def test_a_row_that_is_not_a_distribution_is_refused(name, kind):
 
 def test_tables_of_another_game_are_refused():
     with pytest.raises(PolicyError, match=r"tables of shapes \[\(17, 4\), \(53, 4\)\]; got"):
-        native(HEX[0]).measure(native(HEX[1]).uniform())
+        large(HEX[0]).measure(large(HEX[1]).uniform())
     with pytest.raises(PolicyError, match=r"tables of shapes \[\(96, 7\), \(96, 7\)\]; got"):
-        native(DICE[0]).measure(native(DICE[1]).uniform())
+        large(DICE[0]).measure(large(DICE[1]).uniform())
 
 
 @pytest.mark.parametrize("variant", MAIN_VARIANTS)
 @pytest.mark.parametrize("name", [*SMALL_HEX, *DICE])
 def test_a_solver_converges_in_float32(name, variant):
-    game = native(name)
+    game = large(name)
     solver = game.make_solver(VARIANTS[variant])
     solver.run(300)
     most = 0.002 if name in DICE else 0.005
@@ -206,7 +206,7 @@ def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
 
     Hex has ties in the first iterations too, unless they begin with random regrets.
     """
-    game, (tree, rows) = native(name), tree_of(name)
+    game, (tree, rows) = large(name), tree_of(name)
     ours, theirs = game.make_solver(VARIANTS[variant]), ExactSolver(tree, VARIANTS[variant])
     if name in HEX:
         regrets = np.random.default_rng(1).random(tree.num_choices)
@@ -228,7 +228,7 @@ def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
 @pytest.mark.parametrize("variant", ALTERNATING)
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_a_resumed_solver_continues_bit_by_bit(name, variant):
-    game = native(name)
+    game = large(name)
     whole, half, resumed = (game.make_solver(VARIANTS[variant]) for _ in range(3))
     whole.run(20)
     half.run(8)
@@ -244,14 +244,14 @@ def test_a_resumed_solver_continues_bit_by_bit(name, variant):
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_iterations_below_zero_are_refused(name):
     with pytest.raises(BridgeError, match="iterations must be 0 or more; got -1"):
-        native(name).make_solver(VARIANTS["cfr+"]).run(-1)
+        large(name).make_solver(VARIANTS["cfr+"]).run(-1)
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_the_state_of_another_variant_is_refused(name):
-    state = native(name).make_solver(VARIANTS["cfr+"]).get_state()
+    state = large(name).make_solver(VARIANTS["cfr+"]).get_state()
     with pytest.raises(BridgeError, match="not the state"):
-        native(name).make_solver(VARIANTS["pcfr+"]).set_state(state)
+        large(name).make_solver(VARIANTS["pcfr+"]).set_state(state)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_the_state_of_another_variant_is_refused(name):
     ],
 )
 def test_a_phantom_game_is_recognised(name, cells, abrupt):
-    game = native(name)
+    game = large(name)
     assert (game.rules.cells, game.rules.abrupt, game.num_actions) == (cells, abrupt, cells)
 
 
@@ -279,7 +279,7 @@ def test_a_phantom_game_is_recognised(name, cells, abrupt):
     ],
 )
 def test_liars_dice_is_recognised(name, found):
-    game = native(name)
+    game = large(name)
     assert (game.rules.dice, len(game.rules.matches), sum(game.num_infosets)) == found
 
 

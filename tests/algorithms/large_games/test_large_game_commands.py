@@ -1,4 +1,4 @@
-"""`solve` and `nashconv` on native games, as a user runs them: boards so small that they are quick.
+"""`solve` and `nashconv` on large games, as a user runs them: boards so small that they are quick.
 
 `--max-nodes` makes them too large for a tree.
 """
@@ -26,7 +26,7 @@ FEW_NODES = ["--max-nodes", "5"]
 
 
 def small(name):
-    """A game without a tree whose native form is small."""
+    """A game without a tree with an exact measure, which is small."""
     return load_game(name, max_nodes=5)
 
 
@@ -37,7 +37,7 @@ def run(*arguments, capsys):
 
 @pytest.mark.parametrize("variant", ["cfr+", "pcfr+", "dcfr"])
 @pytest.mark.parametrize("game", [HEX, DICE])
-def test_a_native_game_is_solved_into_a_file(game, variant, tmp_path, capsys):
+def test_a_large_game_is_solved_into_a_file(game, variant, tmp_path, capsys):
     out = tmp_path / "policy.npz"
     arguments = ["--game", game, "--variant", variant, "--iterations", "60", "--out", str(out)]
     code, printed = run(*arguments, "--json", capsys=capsys)
@@ -91,7 +91,7 @@ def test_a_run_ends_at_the_nashconv_or_at_the_last_iteration(capsys):
         (["--resume", "--out", "policy.npz"], "policy.ckpt: there is nothing to resume"),
     ],
 )
-def test_what_a_native_game_lacks_is_one_line(arguments, words, refused, tmp_path, monkeypatch):
+def test_what_a_large_game_lacks_is_one_line(arguments, words, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert words in refused(solve.main, [*FEW_NODES, "--game", HEX, *arguments])
     assert not list(tmp_path.iterdir())

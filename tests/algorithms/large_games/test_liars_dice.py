@@ -5,14 +5,14 @@ import pyspiel
 import pytest
 
 from parity.large_games import infoset_of
-from tests.native_games import dice, native, pure
+from tests.large_games import dice, large, pure
 
 LARGE = dice(2, 5)
 
 
 def test_of_equally_good_actions_the_first_is_the_best_response():
     """Both players call the first bid, so after three bids an opponent never arrives."""
-    game = native(dice(2, 2))
+    game = large(dice(2, 2))
     call = pure(game, [np.full(count, game.num_actions - 1) for count in game.num_infosets])
     call[0][: len(game.rules.rolls)] = np.eye(game.num_actions)[0]  # there is nothing to call yet
     for player, best in enumerate(game.measure(call).best_responses):
@@ -23,7 +23,7 @@ def test_of_equally_good_actions_the_first_is_the_best_response():
 
 
 def test_information_sets_and_actions_have_labels():
-    game = native(dice(2, 3))
+    game = large(dice(2, 3))
     state = pyspiel.load_game(dice(2, 3)).new_initial_state()
     for side in (2, 0, 1, 1):  # 1 3 and 2 2, dealt in any order
         state.apply_action(side)
@@ -40,7 +40,7 @@ def test_information_sets_and_actions_have_labels():
 @pytest.mark.parametrize("rule", ["reset-face", "reset-quantity"])
 def test_bids_are_named_as_openspiel_names_them(rule):
     name = dice(2, 3, rule)
-    game, state = native(name), pyspiel.load_game(name).new_initial_state()
+    game, state = large(name), pyspiel.load_game(name).new_initial_state()
     for _ in range(4):
         state.apply_action(0)
     names = [state.action_to_string(action) for action in state.legal_actions()]
@@ -50,7 +50,7 @@ def test_bids_are_named_as_openspiel_names_them(rule):
 
 def test_a_range_is_chance_times_own_actions():
     """The example of `algorithms.large_games.liars_dice`: one die with two sides, 2-2 to start."""
-    game = native(dice(1, 2))
+    game = large(dice(1, 2))
     two_twos, liar = 3, 4
     tables = game.uniform()
     tables[0][:2] = [[0.8, 0, 0, 0.2, 0], [0.4, 0, 0, 0.6, 0]]
@@ -65,7 +65,7 @@ def test_a_range_is_chance_times_own_actions():
 
 @pytest.mark.slow
 def test_two_dice_of_five_sides():
-    game = native(LARGE)
+    game = large(LARGE)
     measure = game.measure(game.uniform())
     assert measure.exploitability == pytest.approx(0.890598, abs=5e-7)
     # Any equilibrium value lies between the best responses' values.

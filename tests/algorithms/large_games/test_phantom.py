@@ -11,7 +11,7 @@ from algorithms.large_games.phantom.rules import hex_board, tic_tac_toe
 from parity.large_games import infoset_of
 from parity.reference.phantom_walk import find_tries, policies_of, walk
 from parity.reference.public_stones import with_public_stones
-from tests.native_games import HEX, dark_hex, native, tree_of
+from tests.large_games import HEX, dark_hex, large, tree_of
 
 PTTT = "phantom_ttt(obstype=reveal-nothing)"
 LARGE = {
@@ -24,13 +24,13 @@ LARGE = {
 
 @pytest.mark.parametrize(("name", "count"), LARGE.items())
 def test_the_large_games_have_the_published_numbers_of_information_sets(name, count):
-    assert native(name).num_infosets == count
+    assert large(name).num_infosets == count
 
 
 def test_strings_of_classical_dark_hex_reveal_the_number_of_actions():
     """Hence the tree, which goes by strings, is another game."""
     name = dark_hex(2, 2, "cdh")
-    assert native(name).num_infosets == (17, 53)
+    assert large(name).num_infosets == (17, 53)
     assert np.bincount(load_game(name).tree.owner).tolist() == [33, 101]
 
 
@@ -68,7 +68,7 @@ def test_a_walk_counts_openspiels_histories():
 
 
 def test_measures_between_iterations_change_nothing():
-    game = native(HEX[1])
+    game = large(HEX[1])
     one, other = game.make_solver(VARIANTS["cfr+"]), game.make_solver(VARIANTS["cfr+"])
     one.run(10)
     for _ in range(10):
@@ -79,7 +79,7 @@ def test_measures_between_iterations_change_nothing():
 
 
 def test_an_interrupted_solver_goes_on_where_it_was(monkeypatch):
-    game = native(HEX[0])
+    game = large(HEX[0])
     whole, solver = game.make_solver(VARIANTS["pcfr+"]), game.make_solver(VARIANTS["pcfr+"])
     whole.run(6)
     set_terminal_values, calls = Evaluator.set_terminal_values, []
@@ -103,7 +103,7 @@ def test_an_interrupted_solver_goes_on_where_it_was(monkeypatch):
 
 @pytest.mark.parametrize("name", [*LARGE, dark_hex(2, 3, "cdh"), dark_hex(3, 2, "adh")])
 def test_actions_are_named_as_openspiel_names_them(name):
-    game, state = native(name), pyspiel.load_game(name).new_initial_state()
+    game, state = large(name), pyspiel.load_game(name).new_initial_state()
     for player in (0, 1):
         for action in range(game.num_actions):
             expected = state.action_to_string(player, action)
@@ -111,7 +111,7 @@ def test_actions_are_named_as_openspiel_names_them(name):
 
 
 def test_information_sets_have_labels():
-    game, state = native(PTTT), pyspiel.load_game(PTTT).new_initial_state()
+    game, state = large(PTTT), pyspiel.load_game(PTTT).new_initial_state()
     labels = []
     for action in (4, 0, 0, 8, 4, 2):
         labels.append(game.infoset_label(infoset_of(game, state), state.current_player()))

@@ -11,7 +11,7 @@ from algorithms.self_play import training_run as training
 from kuhn_bridge import Policy, load_game, load_policy
 
 UNMEASURED = "dark_hex(num_rows=2,num_cols=4,obstype=reveal-numturns)"
-NATIVE = "dark_hex(num_rows=2,num_cols=4)"
+LARGE_EXACT = "dark_hex(num_rows=2,num_cols=4)"
 FEW = ("--steps", "256", "--n-envs", "16", "--n-steps", "8", "--width", "16")
 
 
@@ -29,7 +29,7 @@ def test_commands_that_need_a_tree_name_those_that_do_not(command, refused):
 
 
 @pytest.mark.parametrize(("rows", "cols", "nash_conv"), [(2, 3, 0.75), (3, 2, 1.6)])
-def test_classical_dark_hex_on_small_boards_is_measured_by_its_native_form(rows, cols, nash_conv):
+def test_classical_dark_hex_on_small_boards_is_measured_by_its_own_class(rows, cols, nash_conv):
     """The figures are those of a walk over OpenSpiel's states, keyed by own sequences."""
     game = load_game(f"dark_hex(num_rows={rows},num_cols={cols})")
     assert isinstance(game, LargeExactGame)
@@ -66,7 +66,7 @@ def test_a_curve_has_bounds_only_if_asked_for_and_never_calls_them_nash_conv(
 @pytest.mark.parametrize(
     ("game", "words"),
     [
-        (NATIVE, f"bound_decisions: NashConv of {NATIVE} is measured exactly"),
+        (LARGE_EXACT, f"bound_decisions: NashConv of {LARGE_EXACT} is measured exactly"),
         ("leduc_poker", "bound_decisions=9: it has no effect on a table"),
     ],
 )
@@ -74,7 +74,7 @@ def test_bounds_are_for_games_without_an_exact_measure(game, words, refused):
     assert words in refused(train_ppo.main, ["--game", game, "--bound-decisions", "9"])
 
 
-@pytest.mark.parametrize("game", [NATIVE, UNMEASURED])
+@pytest.mark.parametrize("game", [LARGE_EXACT, UNMEASURED])
 def test_an_exported_model_of_a_large_game_plays_as_the_zip_does(game, tmp_path, capsys):
     model, exported = tmp_path / "model.zip", tmp_path / "policy.onnx"
     trained(model, "--points", "0", "--quiet", game=game)
@@ -85,7 +85,7 @@ def test_an_exported_model_of_a_large_game_plays_as_the_zip_does(game, tmp_path,
     inputs = np.random.default_rng(0).integers(0, 2, (64, observations)).astype(np.float32)
     one, other = (policy.probabilities(inputs, legal) for policy in policies)
     np.testing.assert_allclose(one, other, atol=1e-6)
-    if game == NATIVE:
+    if game == LARGE_EXACT:
         assert nashconv.main([str(model), str(exported)]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert len({line.split()[1] for line in lines[2:4]}) == 1  # the same NashConv

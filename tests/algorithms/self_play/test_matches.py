@@ -14,13 +14,13 @@ from algorithms.self_play.matches import Sample, exit_code, play_match
 from kuhn_bridge import Policy, load_policy
 from tests.models import Spaces, save_model
 
-NATIVE = "dark_hex(num_rows=2,num_cols=4)"  # the smallest board that is too large for a tree
+LARGE_EXACT = "dark_hex(num_rows=2,num_cols=4)"  # the smallest board that is too large for a tree
 UNMEASURED = "dark_hex(num_rows=2,num_cols=4,obstype=reveal-numturns)"
 
 
 @pytest.fixture(scope="module")
 def random_policies():
-    return Policy.random(NATIVE, 1), Policy.random(NATIVE, 2)
+    return Policy.random(LARGE_EXACT, 1), Policy.random(LARGE_EXACT, 2)
 
 
 def model_of(path, game):
@@ -32,13 +32,13 @@ def model_of(path, game):
 
 
 @pytest.mark.parametrize(
-    "native",
-    [load_game(NATIVE), load_game("liars_dice(numdice=2,dice_sides=3)", max_nodes=5)],
+    "game",
+    [load_game(LARGE_EXACT), load_game("liars_dice(numdice=2,dice_sides=3)", max_nodes=5)],
 )
-def test_information_sets_are_found_by_their_observations(native):
-    for player, count in enumerate(native.num_infosets):
-        observations = native.tensors(player, 0, count)
-        np.testing.assert_array_equal(native.find_infosets(player, observations), np.arange(count))
+def test_information_sets_are_found_by_their_observations(game):
+    for player, count in enumerate(game.num_infosets):
+        observations = game.tensors(player, 0, count)
+        np.testing.assert_array_equal(game.find_infosets(player, observations), np.arange(count))
 
 
 def test_tables_win_what_is_exact(random_policies):
@@ -71,7 +71,7 @@ def test_both_seats_play_the_same_hands(random_policies):
 def test_similar_policies_are_compared_more_precisely_than_on_different_hands(random_policies):
     one, other = random_policies
     mixed = [0.9 * a + 0.1 * b for a, b in zip(one.table, other.table, strict=True)]
-    *seats, together = play_match(one, Policy(NATIVE, mixed), hands=2_000)
+    *seats, together = play_match(one, Policy(LARGE_EXACT, mixed), hands=2_000)
     different = math.hypot(*(sample.standard_error for sample in seats)) / 2
     assert 0 < together.standard_error < 0.8 * different
     assert together.errors_off < 4
@@ -83,9 +83,9 @@ def test_the_mean_of_a_seat_may_be_five_standard_errors_off(off, code):
     assert exit_code([(right, right, right), (right, other, right)]) == code
 
 
-@pytest.mark.parametrize("game", [NATIVE, UNMEASURED])
+@pytest.mark.parametrize("game", [LARGE_EXACT, UNMEASURED])
 def test_a_model_meets_uniform_play(game, tmp_path, capsys):
-    path, exact = model_of(tmp_path / "model.zip", game), game == NATIVE
+    path, exact = model_of(tmp_path / "model.zip", game), game == LARGE_EXACT
     assert evaluate.main([path, "--against", "uniform", "--hands", "1000", "--json"]) == 0
     both = json.loads(capsys.readouterr().out)["against"]["uniform"]["both"]
     assert (both["exact"] is not None) == exact

@@ -666,3 +666,24 @@ def test_the_play_command_serves_the_page_at_the_table(browser):
         finally:
             server.shutdown()
             thread.join()
+
+
+def test_the_hands_of_a_river_endgame(browser, folder):
+    """The grid, the hands of a cell, the way through the public tree, and narrow windows."""
+    address = written(folder, "river.html", ["random:1"], "river(board=7dJc3s9hQd,pot=2000)")
+    with opened(browser, address) as page:
+        assert page.locator("#explorer, #play").evaluate_all("all => all.every(e => e.hidden)")
+        assert page.locator(".cell").count() == 169
+        page.get_by_role("button", name="AKs:").click()
+        assert page.locator("#hands-detail tbody tr").count() == 4
+        page.locator("#hands-actions").get_by_role("button", name="check").click()
+        assert page.locator("#hands-place").text_content() == "player_1 after check"
+        assert page.locator("#hands-actions").get_by_role("button", name="fold").is_disabled()
+        page.select_option("#hands-view", "strength")
+        page.locator(".strength").first.click()
+        assert "K♣T♣" in page.locator("#hands-detail tbody").inner_text()
+        page.select_option("#hands-view", "grid")
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate(OVERFLOW) == []
+        assert page.evaluate(UNNAMED) == []

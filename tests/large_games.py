@@ -68,7 +68,7 @@ ALTERNATING = [name for name, variant in VARIANTS.items() if variant.alternating
 
 
 @cache
-def native(name):
+def large(name):
     return large_game(pyspiel.load_game(name), name)
 
 
@@ -90,7 +90,7 @@ POLICIES = {
 def tree_of(name):
     """OpenSpiel's states, and each player's information sets as rows: one `(I_p,)` per player."""
     tree = tree_of_states(load_game(name))
-    rows = [np.full(count, -1) for count in native(name).num_infosets]
+    rows = [np.full(count, -1) for count in large(name).num_infosets]
     for row, (player, key) in enumerate(zip(tree.owner, tree.keys, strict=True)):
         rows[player][int(key)] = row
     return tree, rows

@@ -1,0 +1,149 @@
+"""What the page shows of a river endgame: its public tree, and a policy by hands.
+
+The document's `hands` has, with D decisions, E actions of all of them, n hands and, if hands are
+two cards of the full deck, 169 cells of a grid of starting hands (pairs on the diagonal, suited
+hands above it, aces first):
+
+    nodes      one object per decision: `player`, `label`, `actions` (words), and `children`, the
+               decisions that follow (-1 where the game ends)
+    board      the cards on the board
+    labels     (n,) the hands, e.g. `A♥9♠`
+    strength   (n,) the share of the other hands that a hand beats; ties count half
+    cell       (n,) the cell of each hand; null if there is no grid
+    cells      (169,) the cells' names, e.g. `AKs`
+
+and the `hands` of a policy have, with a share of 1 / 255 as the unit,
+
+    probability   (E, n) of each action of each decision, by hand
+    grid          (E, 169) its mean over the hands of a cell that arrive at the decision
+    arriving      (D, 169) the share of a cell's hands that arrive there by the player's own actions
+    losses        (D, n) chips per hand, float32
+"""
+
+from typing import Any
+
+import numpy as np
+
+from algorithms.games import Game
+from algorithms.games.game import per_player
+from algorithms.large_games.poker import PokerEndgame
+from algorithms.policies import Policy
+from algorithms.reports.arrays import floats, integers
+from algorithms.support.arrays import Float64Array, Int64Array
+
+MAX_NUMBERS = 1_000_000  # probabilities of a policy: the page takes about 1.4 bytes for each
+RANKS = "AKQJT98765432"
+UNIT = 255
+
+
+def hands_document(game: Game) -> dict[str, Any] | None:
+    """The public tree and the hands of a river endgame; None for other games, and large ones."""
+    if not isinstance(game, PokerEndgame) or not _is_shown(game):
+        return None
+    tree = game.public_tree
+    nodes = []
+    for node in range(len(tree.player)):
+        edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
+        actions = tree.action[edges].tolist()
+        nodes.append(
+            {
+                "player": int(tree.player[node]),
+                "label": game.public_label(node),
+                "actions": [game.public_action_label(node, action) for action in actions],
+                "children": np.maximum(tree.target[edges], -1).tolist(),
+            }
+        )
+    count = int(tree.num_hands[0])
+    return {
+        "nodes": nodes,
+        "board": [game.card_label(card) for card in game.boards[0].cards],
+        "labels": [game.hand_label(0, 0, hand) for hand in range(count)],
+        "strength": floats(_beaten(game)),
+        "cell": integers(_cells(game)) if _has_grid(game) else None,
+        "cells": _cell_names() if _has_grid(game) else [],
+    }
+
+
+def hands_tables(game: Game, policy: Policy) -> dict[str, Any] | None:
+    """What a policy does with each hand, where there is a `hands_document`."""
+    if not isinstance(game, PokerEndgame) or not _is_shown(game):
+        return None
+    tree = game.public_tree
+    tables = per_player(policy.table)
+    count = int(tree.num_hands[0])
+    losses_by_player = game.losses((tables[0], tables[1]))
+    reach_by_player = game.own_reaches(tables)
+    cells = _cells(game) if _has_grid(game) else np.zeros(count, np.int64)
+    size = len(RANKS) ** 2
+    cell_sizes = np.bincount(cells, minlength=size)
+    probability = np.empty((len(tree.action), count))
+    grid = np.zeros((len(tree.action), size))
+    arriving = np.zeros((len(tree.player), size))
+    losses = np.empty((len(tree.player), count))
+    for node, player in enumerate(tree.player.tolist()):
+        infosets = slice(tree.first_infoset[node], tree.first_infoset[node] + count)
+        edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
+        rows = tables[player][infosets][:, tree.action[edges]].astype(np.float64)
+        rows /= rows.sum(axis=1, keepdims=True)
+        reach = reach_by_player[player][infosets]
+        probability[edges] = rows.T
+        losses[node] = losses_by_player[player][infosets]
+        arrive = np.bincount(cells, reach, minlength=size)  # (169,)
+        arriving[node] = arrive / np.maximum(cell_sizes, 1)
+        for edge, column in zip(range(edges.start, edges.stop), rows.T, strict=True):
+            played = np.bincount(cells, reach * column, minlength=size)
+            grid[edge] = np.divide(played, arrive, out=np.zeros(size), where=arrive > 0)
+    return {
+        "probability": _shares(probability),
+        "grid": _shares(grid) if _has_grid(game) else None,
+        "arriving": _shares(arriving) if _has_grid(game) else None,
+        "losses": floats(losses),
+    }
+
+
+def _is_shown(game: PokerEndgame) -> bool:
+    """Whether there is one board, and few enough numbers."""
+    numbers = len(game.public_tree.action) * len(game.boards[0].hands)
+    return len(game.boards) == 1 and numbers <= MAX_NUMBERS
+
+
+def _has_grid(game: PokerEndgame) -> bool:
+    """Whether hands are two cards of the full deck."""
+    return game.cards.hole == 2 and game.deck_size == 52
+
+
+def _cells(game: PokerEndgame) -> Int64Array:
+    """The cell of each hand: row and column of its ranks, aces first: `(n,)`."""
+    cards = game.public_tree.cards[0, : game.public_tree.num_hands[0]].astype(np.int64)
+    places = len(RANKS) - 1 - cards // 4  # (n, 2) of the lower and the higher card
+    suited = cards[:, 0] % 4 == cards[:, 1] % 4
+    high = places.min(axis=1)
+    low = places.max(axis=1)
+    row = np.where(suited, high, low)
+    column = np.where(suited, low, high)
+    return np.asarray(len(RANKS) * row + column)
+
+
+def _cell_names() -> list[str]:
+    names = []
+    for row in range(len(RANKS)):
+        for column in range(len(RANKS)):
+            high = RANKS[min(row, column)]
+            low = RANKS[max(row, column)]
+            suffix = "" if row == column else "s" if column > row else "o"
+            names.append(high + low + suffix)
+    return names
+
+
+def _beaten(game: PokerEndgame) -> Float64Array:
+    """The share of all hands that each hand beats; ties count half: `(n,)`."""
+    strength = game.boards[0].strength
+    ordered = np.sort(strength)
+    below = np.searchsorted(ordered, strength, side="left")
+    until = np.searchsorted(ordered, strength, side="right")
+    return np.asarray((below + until) / (2 * len(strength)))
+
+
+def _shares(values: Float64Array) -> dict[str, Any]:
+    """Shares as numbers from 0 to `UNIT`."""
+    return integers(np.rint(UNIT * values).astype(np.int64))
