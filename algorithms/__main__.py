@@ -27,6 +27,7 @@ COMMANDS = {
     "rps": ("algorithms.rps", "regret matching on rock, paper, scissors"),
     "check": ("parity.check", "compare everything, or your own Kuhn poker, with OpenSpiel"),
     "supported": ("parity.supported", "which of OpenSpiel's games are measured, as a table"),
+    "efg-files": ("parity.efg_files", "compare .efg files with Gambit, one by one"),
     "speed": ("parity.speed", "compare our speed with other libraries"),
     "benchmark": ("parity.benchmark", "exploitability and its cost in the large games"),
     "growth": ("parity.growth", "time and memory per node in games of all sizes"),

@@ -38,6 +38,7 @@ MAX_CHOICES = 250_000  # a tree of more takes hours, or more memory than there i
 MAX_EXACT_CHOICES = 20_000  # the same for fractions
 MAX_DENOMINATOR = 10**6  # of a chance probability or a payoff
 TOLERANCE = 1e-10  # the smallest that the solver accepts
+LARGE_PAYOFF = 1e6  # above it payoffs are scaled
 PROMISED = 1e-9  # NashConv of a solution, per chip of the largest payoff if that is above 1
 ZERO = 1e-9  # a smaller number in a solution is 0
 Plan: TypeAlias = list[Fraction]  # by sequence, (C + 1,)
@@ -166,7 +167,10 @@ def _maxmin(tree: Tree, player: int) -> _Corner:
         other.number[tree.terminal_sequence[1 - player]],
     )
     size = (len(own.sequences), len(other.sequences))
-    payoffs = sparse.csr_array((tree.terminal_payoff[player], ends), shape=size)
+    # HiGHS refuses numbers as large as 1e15.
+    largest = float(np.abs(tree.terminal_payoff[player]).max())
+    scale = largest if largest > LARGE_PAYOFF else 1.0
+    payoffs = sparse.csr_array((tree.terminal_payoff[player] / scale, ends), shape=size)
     num_plan = len(own.sequences)
     num_values = other.constraints.shape[0]
     # The unknowns are x, then q. `linprog` minimizes.
@@ -193,9 +197,9 @@ def _maxmin(tree: Tree, player: int) -> _Corner:
     return _Corner(
         sequences=own.sequences,
         plan=np.asarray(result.x[:num_plan]),
-        values=np.asarray(result.x[num_plan:]),
-        slack=np.asarray(result.slack),
-        guarantee=-float(result.fun),
+        values=np.asarray(result.x[num_plan:]) * scale,
+        slack=np.asarray(result.slack) * scale,
+        guarantee=-float(result.fun) * scale,
     )
 
 

@@ -5,6 +5,7 @@ network was trained by `train_ppo --game kuhn --net mlp --width 32 --steps 20000
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,11 @@ TABLES = {"play-perfect": PERFECT, "play-network": str(NETWORK)}
 REPORTS = {
     "liars-dice-report.html": (
         "liars_dice(numdice=1,dice_sides=4)",
-        ("cfr+:1000", "cfr+:10", "uniform"),
+        ("cfr+:10", "uniform"),
+    ),
+    "river-report.html": (
+        "river(board=7dJc3s9hQd,pot=2000)",
+        ("pcfr+:300", "uniform"),
     ),
 }
 # The pages that this file adds, as links name them.
@@ -37,14 +42,15 @@ def on_files(files: Any, *, config: Any) -> Any:
     return files
 
 
-def generated() -> dict[str, str | bytes]:
-    """The content of each page by its path in the site."""
+def generated(reports: Iterable[str] = REPORTS) -> dict[str, str | bytes]:
+    """The content of each page by its path in the site, with some of the reports."""
     pages: dict[str, str | bytes] = {}
     for folder, policy in TABLES.items():
         for name, content in assets(policy).items():
             pages[folder + name] = content
-    for name, (game, policies) in REPORTS.items():
-        pages[name] = page_html(report_document(policies, game, equilibrium=policies[0]))
+    for name in reports:
+        game, policies = REPORTS[name]
+        pages[name] = page_html(report_document(policies, game))
     pages["notebook.md"] = notebook_page((DOCS / NOTEBOOK).read_text(encoding="utf-8"))
     return pages
 

@@ -130,17 +130,20 @@ def _check_value(
             continue
         game = _game_in_gambit(subgame)
         solution = solve(tree)
+        largest = _largest_return(tree)
         if tree.num_choices <= LARGEST_LP:
             rational = name == KUHN
             solved = pygambit.nash.lp_solve(game, rational=rational)
             theirs = float(solved.equilibrium.payoffs[next(iter(game.players))])
-            tolerance = EXACT if rational else LP_TOLERANCE
+            tolerance = EXACT if rational else LP_TOLERANCE * largest
             tally.close(name, "has the value {}", solution.value, theirs, tolerance)
         profile = _profile(game, tree, solution.policy)
         payoff = profile.payoffs[next(iter(game.players))]
-        tally.close(name, "pays player_0 {} in equilibrium", solution.value, payoff, LP_TOLERANCE)
+        tally.close(
+            name, "pays player_0 {} in equilibrium", solution.value, payoff, LP_TOLERANCE * largest
+        )
         regret = profile.max_regret()
-        tally.close(name, "leaves a regret of {}", 0.0, regret, LP_TOLERANCE)
+        tally.close(name, "leaves a regret of {}", 0.0, regret, LP_TOLERANCE * largest)
     if not tally.compared and not tally.wrong:
         raise Skipped("linear programs need two players and a zero-sum game")
 
@@ -249,7 +252,7 @@ def _only_paid(tree: Tree, player: int) -> Tree:
     return replace(tree, returns=returns)
 
 
-def _depth_first(tree: Tree) -> list[int]:
+def depth_first(tree: Tree) -> list[int]:
     """The nodes in Gambit's order: each before its children."""
     order = []
     stack = [0]
@@ -264,7 +267,7 @@ def _depth_first(tree: Tree) -> list[int]:
 def _rows_in_gambit(tree: Tree) -> list[list[int]]:
     """Each player's information sets in Gambit's order: as a depth-first walk meets them."""
     rows: list[list[int]] = [[] for _ in range(tree.num_players)]
-    walked = tree.infoset[_depth_first(tree)].tolist()
+    walked = tree.infoset[depth_first(tree)].tolist()
     for infoset in dict.fromkeys(walked):  # without repetitions
         if infoset >= 0:
             rows[int(tree.owner[infoset])].append(infoset)
@@ -275,7 +278,7 @@ def _node_reach(tree: Tree, table: Float64Array) -> list[float]:
     """The probability that each node is reached under a policy `(I, A)`, in Gambit's order."""
     by_sequence = reach_probabilities(tree, table)  # (S + 1,)
     reach = tree.chance_reach * by_sequence[tree.sequence].prod(axis=0)  # (N,)
-    return [float(probability) for probability in reach[_depth_first(tree)]]
+    return [float(probability) for probability in reach[depth_first(tree)]]
 
 
 def _profile(game: Any, tree: Tree, table: Float64Array) -> Any:

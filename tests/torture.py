@@ -6,24 +6,32 @@ killed run that cannot be resumed to the same end, a damaged checkpoint that is 
 """
 
 import argparse
+import io
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from algorithms import nashconv
+from algorithms.games import load_game
 from algorithms.policies import load_policy
 from kuhn_bridge import BridgeError
+from tests.algorithms.games.test_efg_reader import CARDS
+from tests.algorithms.games.test_efg_reader import damaged as damaged_text
 
 ROOT = Path(__file__).parent.parent
+GAME_SECONDS, GAME_MIB = 2, 256  # of one damaged game
 
 
 class Row:
@@ -79,6 +87,41 @@ def policy_files(count: int, draw: random.Random, folder: Path) -> Row:
         return draw.choice([damaged(text.encode(), draw), value.encode()])
 
     return files("policy files with errors", count, folder / "policy.json", content)
+
+
+def game_files(count: int, draw: random.Random, folder: Path) -> Row:
+    """`nashconv` on damaged `.efg` files: exit 2 and one line, or the file is still a game."""
+    row = Row(f"damaged `.efg` files, each within {GAME_SECONDS} CPU seconds and {GAME_MIB} MiB")
+    load_game("kuhn").save(folder / "kuhn.efg")
+    texts = [CARDS, (folder / "kuhn.efg").read_text(encoding="utf-8")]
+    path = folder / "damaged.efg"
+    for number in range(count):
+        text = texts[number % 2]
+        if number % 4 < 2:
+            path.write_bytes(damaged(text.encode(), draw))
+        else:
+            path.write_text(damaged_text(text, draw), encoding="utf-8")
+        row.tried += 1
+        start = time.process_time()
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        out, err = io.StringIO(), io.StringIO()
+        try:
+            with redirect_stdout(out), redirect_stderr(err):
+                code = nashconv.main(["uniform", "--game", str(path), "--json"])
+        except Exception as error:
+            row.failed.append(f"{type(error).__name__}: {error}".splitlines()[0][:200])
+            continue
+        row.refused += code == 2
+        if code == 2 and (err.getvalue().count("\n") != 1 or out.getvalue()):
+            row.failed.append(f"not one line: {err.getvalue()[:200]!r}")
+        if code not in (0, 2):
+            row.failed.append(f"exit {code}")
+        if time.process_time() - start > GAME_SECONDS:
+            row.failed.append(f"{time.process_time() - start:.1f} CPU seconds")
+        more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+        if more > GAME_MIB * 1024:
+            row.failed.append(f"{more / 1024:.0f} MiB more")
+    return row
 
 
 def model_files(count: int, draw: random.Random, folder: Path) -> Row:
@@ -280,6 +323,7 @@ def flipped_bits(count: int, draw: random.Random, folder: Path) -> Row:
 
 ROWS: dict[str, tuple[Callable[[int, random.Random, Path], Row], int]] = {
     "policies": (policy_files, 10_000),
+    "games": (game_files, 10_000),
     "models": (model_files, 300),
     "onnx": (onnx_files, 300),
     "commands": (command_lines, 300),

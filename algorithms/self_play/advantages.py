@@ -66,6 +66,8 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         rollout: the latest rollout in the order of play, without decisions that were carried over.
         batch: the latest batch, as PPO has it.
         batch_nodes: the tree's node of each decision of that batch `(b,)`.
+        evaluated_counts: how many decisions of that batch each row of the network's latest outputs
+            stands for `(R,)`, and `evaluated_nodes` a node of each; None if each has a row.
         batch_indices: the decisions of that batch `(b,)`, as numbers hand * rows + row; `flattened`
             brings arrays `(rows, n, ...)` into this order.
 
@@ -77,6 +79,8 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     batch: Any
     batch_indices: npt.NDArray[np.intp]
     batch_nodes: Int32Array
+    evaluated_counts: torch.Tensor | None = None
+    evaluated_nodes: Int32Array
 
     def __init__(
         self,
@@ -172,12 +176,12 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
             self._indices = np.flatnonzero(self.included)
             self.generator_ready = True
             self.batch = None
-        if batch_size is None:  # all at once, in any order: one batch for all epochs
+        batches = 1 if batch_size is None else max(1, round(len(self._indices) / batch_size))
+        if batches == 1:  # all at once, in any order: one batch for all epochs
             if self.batch is None:
                 self._choose(self._indices)
             yield self.batch
             return
-        batches = max(1, round(len(self._indices) / batch_size))
         for indices in np.array_split(np.random.permutation(self._indices), batches):
             self._choose(indices)
             yield self.batch

@@ -1,16 +1,16 @@
 """Running a stock policy's network once per information set of a batch.
 
 Thousands of hands on a tree visit the same information sets many times, and a network gives equal
-outputs for equal observations. So its hidden layers run once per information set of a batch, and
-their outputs are copied to the decisions. Losses and gradients are the same, for less work: two
-thousand decisions in Kuhn poker have 12 information sets, in Leduc poker a few hundred.
+outputs for equal observations. So it runs once per information set of a batch, and its outputs are
+copied to the decisions. Losses and gradients are the same, for less work: two thousand decisions in
+Kuhn poker have 12 information sets, in Leduc poker a few hundred.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -35,31 +35,52 @@ def evaluated_once_per_infoset(model: Any, buffer: SeatRolloutBuffer, tree: Tree
     if not is_function_of_observation(policy):
         yield
         return
-    infoset_of_node = torch.from_numpy(tree.infoset.astype(np.int64))
+    latest = _Batch(None, torch.empty(0), torch.empty(0), torch.empty(0))
 
     def evaluate_actions(
         obs: torch.Tensor, actions: torch.Tensor, action_masks: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """As `MaskableActorCriticPolicy.evaluate_actions`, for the latest batch."""
-        # numbers (b,): which of the R distinct information sets a decision is at;
-        # examples (R,): a decision at each of them
-        infosets = infoset_of_node[torch.from_numpy(buffer.batch_nodes.astype(np.int64))]
-        distinct, numbers = torch.unique(infosets, return_inverse=True)
-        examples = torch.empty(len(distinct), dtype=torch.long)
-        examples[numbers] = torch.arange(len(numbers))
-        latent_pi, latent_vf = _latents(policy, obs[examples.to(obs.device)])
-        numbers = numbers.to(obs.device)
-        distribution = policy._get_action_dist_from_latent(latent_pi.index_select(0, numbers))
+        nonlocal latest
+        if latest.samples is not buffer.batch:
+            latest = _Batch.of(buffer, tree, obs.device)
+        latent_pi, latent_vf = _latents(policy, obs[latest.examples])
+        buffer.evaluated_counts = latest.counts
+        distribution = policy._get_action_dist_from_latent(latent_pi)
         if action_masks is not None:
-            distribution.apply_masking(action_masks)
-        values = policy.value_net(latent_vf).index_select(0, numbers)
-        return values, distribution.log_prob(actions), distribution.entropy()
+            distribution.apply_masking(action_masks[latest.examples])
+        log_probabilities = distribution.distribution.logits  # (R, A), normalised
+        return (
+            policy.value_net(latent_vf).index_select(0, latest.rows),
+            log_probabilities[latest.rows, actions],
+            distribution.entropy().index_select(0, latest.rows),
+        )
 
     policy.evaluate_actions = evaluate_actions
     try:
         yield
     finally:
         del policy.evaluate_actions  # the method of the class is back
+        buffer.evaluated_counts = None
+
+
+class _Batch(NamedTuple):
+    """A batch of b decisions at R distinct information sets."""
+
+    samples: Any  # the batch as PPO has it
+    rows: torch.Tensor  # (b,) the number of each decision's information set among the R
+    examples: torch.Tensor  # (R,) a decision at each of them
+    counts: torch.Tensor  # (R,) how many decisions are at each of them
+
+    @classmethod
+    def of(cls, buffer: SeatRolloutBuffer, tree: Tree, device: torch.device) -> _Batch:
+        """The buffer's latest batch."""
+        infosets = torch.from_numpy(tree.infoset[buffer.batch_nodes].astype(np.int64))
+        _, rows, counts = torch.unique(infosets, return_inverse=True, return_counts=True)
+        examples = torch.empty(len(counts), dtype=torch.long)
+        examples[rows] = torch.arange(len(rows))
+        buffer.evaluated_nodes = buffer.batch_nodes[examples.numpy()]
+        return cls(buffer.batch, rows.to(device), examples.to(device), counts.to(device))
 
 
 def is_function_of_observation(policy: Any) -> bool:

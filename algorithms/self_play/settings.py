@@ -45,7 +45,9 @@ def _setting(
 class Settings:
     """All settings of a training run: on one machine, equal settings train the same policy."""
 
-    game: str = _setting("kuhn, or any OpenSpiel game such as leduc_poker or phantom_ttt", KUHN)
+    game: str = _setting(
+        "kuhn, an OpenSpiel game such as leduc_poker or phantom_ttt, or an .efg file", KUHN
+    )
     env: str = _setting(
         "tree: compiled; states: OpenSpiel's, for games too large for a tree; aec: PettingZoo, "
         "move by move; by default tree where the game fits one",

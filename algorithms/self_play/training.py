@@ -15,7 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList, Conve
 from algorithms.games import Game
 from algorithms.policies import Policy
 from algorithms.self_play.callback import SelfPlay
-from algorithms.self_play.curve import Point
+from algorithms.self_play.curve import LearningCurve, Point
 from algorithms.self_play.environments import SelfPlayVecEnv
 from algorithms.self_play.learner import SCHEDULED
 from algorithms.self_play.saving import holds_models, save_model
@@ -59,7 +59,7 @@ class Trained(NamedTuple):
 
     policy: Policy
     model: MaskablePPO | None
-    curve: list[Point]
+    curve: LearningCurve
 
 
 def train_in_memory(  # noqa: PLR0913  # by name
@@ -115,7 +115,7 @@ def _train_as_the_command(
         settings, watch=lambda point: show(point.steps, _note(point)), callbacks=callbacks
     )
     training.run()
-    curve = training.recorder.points
+    curve = LearningCurve(training.recorder.points)
     if training.stopped:
         _warn_of_interruption(curve)
     holds = _better(curve, measured=is_measured(settings, training.game))

@@ -237,13 +237,20 @@ class TreeLearner:
             hook.remove()
 
     def _cross_entropy_gradient(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """The gradient for the latest batch's logits `(b, A)`, with `targets` `(I, A)`."""
+        """The gradient for logits `(R, A)` of the latest batch, with `targets` `(I, A)`.
+
+        A row stands for one decision, or for all those at an information set.
+        """
         buffer = self._model.rollout_buffer
-        infosets = self._tree.infoset[buffer.batch_nodes].astype(np.int64)  # (b,)
-        legal = torch.as_tensor(buffer.batch.action_masks, device=logits.device) > 0
-        policy = logits.masked_fill(~legal.reshape(logits.shape), ILLEGAL).softmax(dim=1)
-        target = targets[torch.from_numpy(infosets).to(logits.device)]
-        return (policy - target) / len(logits)
+        counts = buffer.evaluated_counts
+        nodes = buffer.batch_nodes if counts is None else buffer.evaluated_nodes
+        infosets = torch.from_numpy(self._tree.infoset[nodes].astype(np.int64))  # (R,)
+        legal = torch.from_numpy(self._tree.legal[infosets.numpy()]).to(logits.device)  # (R, A)
+        policy = logits.masked_fill(~legal, ILLEGAL).softmax(dim=1)
+        difference = policy - targets[infosets.to(logits.device)]
+        if counts is not None:
+            difference = difference * counts.unsqueeze(1)
+        return difference / len(buffer.batch_nodes)
 
     def add_to_average(self) -> None:
         """Add the policy that is learned to the average."""

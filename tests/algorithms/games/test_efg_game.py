@@ -11,7 +11,7 @@ import kuhn_bridge as kb
 from algorithms import nashconv, report, solve, train_ppo
 from algorithms.games import load_game, same_game
 from algorithms.games.efg_game import MAX_ONE_HOT
-from kuhn_bridge.errors import GameError, PolicyError
+from kuhn_bridge.errors import BridgeError, GameError, PolicyError
 from parity import check
 
 # Myerson's card game. Alice does not see the card; the payoffs are those of an ante and a raise.
@@ -102,6 +102,13 @@ def test_a_network_sees_a_one_hot_of_the_information_set(folder):
     assert trained.game.name == "cards.efg"
     uniform = kb.Policy.uniform("cards.efg").nash_conv()
     assert trained.nash_conv() < uniform / 2
+
+
+def test_pettingzoo_needs_a_game_of_openspiel(folder):
+    from kuhn_bridge.sb3 import SelfPlayEnv
+
+    with pytest.raises(BridgeError, match="SelfPlayVecEnv plays it on its tree"):
+        SelfPlayEnv("cards.efg")
 
 
 def test_a_one_hot_of_many_information_sets_is_refused(folder):

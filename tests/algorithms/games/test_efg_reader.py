@@ -226,7 +226,7 @@ def damaged(text, generator):
 
 
 def test_damaged_files_are_one_line_in_bounded_time(tmp_path):
-    """A sample of `python -m tests.torture --only efg`, which has ten thousand."""
+    """A sample of `python -m tests.torture games`, which has ten thousand."""
     generator = random.Random(0)
     path = tmp_path / "game.efg"
     refused = 0

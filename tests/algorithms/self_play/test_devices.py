@@ -30,7 +30,9 @@ def test_the_pretended_device_refuses_what_a_real_one_refuses() -> None:
             module(here)
 
 
-@pytest.mark.parametrize(("game", "on"), [("leduc_poker", "states")])
+@pytest.mark.parametrize(
+    ("game", "on"), [("kuhn", "tree"), ("leduc_poker", "tree"), ("leduc_poker", "states")]
+)
 def test_a_model_on_another_device_learns_and_is_measured(game: str, on: str) -> None:
     with PretendedDevice():
         env = SelfPlayVecEnv(32, game, on=on)

@@ -10,6 +10,7 @@ from sb3_contrib import MaskablePPO
 from torch import nn
 
 from algorithms.games import load_game
+from algorithms.self_play.callback import SelfPlay
 from algorithms.self_play.distinct_observations import evaluated_once_per_infoset
 from algorithms.self_play.environments import SelfPlayVecEnv
 from tests.games import LEDUC
@@ -31,6 +32,7 @@ def batch_of(size: int) -> SimpleNamespace:
     infosets = GAME.tree.infoset[nodes]
     legal = GAME.tree.legal[infosets]
     return SimpleNamespace(
+        batch=object(),
         batch_nodes=nodes,
         observations=torch.tensor(GAME.network_inputs()[infosets]),
         actions=torch.tensor((legal * rng.random(legal.shape)).argmax(axis=1)),
@@ -75,3 +77,24 @@ def test_layers_that_are_drawn_run_for_every_decision() -> None:
     model.policy.mlp_extractor.policy_net.append(nn.Dropout(0.5))
     with evaluated_once_per_infoset(model, batch_of(600), GAME.tree):
         assert "evaluate_actions" not in vars(model.policy)
+
+
+@pytest.mark.parametrize("batch_size", [64, 512])
+def test_self_play_learns_the_same(batch_size: int) -> None:
+    """A dropout of nothing lets the network run for every decision."""
+    models = []
+    for layers in ([], [nn.Dropout(0.0)]):
+        model = MaskablePPO(
+            "MlpPolicy",
+            SelfPlayVecEnv(128, GAME),
+            n_steps=4,
+            batch_size=batch_size,
+            n_epochs=2,
+            seed=0,
+            device="cpu",
+        )
+        model.policy.mlp_extractor.policy_net.extend(layers)
+        models.append(model.learn(1024, callback=SelfPlay(points=0)))
+    weights = [list(model.policy.parameters()) for model in models]
+    for one, other in zip(*weights, strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
