@@ -45,7 +45,7 @@ class ScaledInputs:
     def __init__(self, policy: Any, scales: Float32Array) -> None:
         self._policy = policy
         self._scales = torch.as_tensor(scales, device=policy.device)
-        self._weights: list[nn.Parameter] = []
+        self._weights: list[torch.Tensor] = []
         if bool((self._scales > 1).any()):
             self._weights = _first_weights(policy, len(scales))
 
@@ -81,7 +81,7 @@ class ScaledInputs:
             yield
 
 
-def _divide_gradient(weight: nn.Parameter, scales: torch.Tensor) -> Any:
+def _divide_gradient(weight: torch.Tensor, scales: torch.Tensor) -> Any:
     """Divide the gradient of a weight by scales; return the function that ends this."""
     hook: Any = weight.register_hook(  # type: ignore[no-untyped-call]
         lambda gradient: gradient / scales
@@ -89,12 +89,12 @@ def _divide_gradient(weight: nn.Parameter, scales: torch.Tensor) -> Any:
     return hook.remove
 
 
-def _first_weights(policy: Any, size: int) -> list[nn.Parameter]:
+def _first_weights(policy: Any, size: int) -> list[torch.Tensor]:
     """The weights `(units, size)` of the layers that take the observation itself."""
     if not isinstance(policy.features_extractor, FlattenExtractor):
         return []
     networks = (policy.mlp_extractor.policy_net, policy.mlp_extractor.value_net)
-    weights = list[nn.Parameter]()
+    weights = list[torch.Tensor]()
     for network in networks:
         first = next(iter(network.children()), None)
         if isinstance(first, nn.Linear) and first.in_features == size:
