@@ -60,7 +60,7 @@ def train(  # options by name
             trained with `SelfPlay()` as it is in a program of your own.
         callback: callback of SB3, or a list of them, to call as the model learns.
         progress: whether to show a progress bar.
-        device: device of a network with `policy_kwargs`.
+        device: device of a network that is trained on states, or that has `policy_kwargs`.
         settings: settings of the command, e.g. `steps=1_000_000, net="mlp", seed=1`.
     """
     from algorithms.self_play.training import train_in_memory
@@ -92,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_import()
     every: Any = {"type": int, "metavar": "STEPS", "default": 1_000_000}
     add("--checkpoint-every", help="steps between checkpoints (1,000,000)", **every)
+    add("--device", default="cpu", help="where a network learns on states: cpu, cuda or mps (cpu)")
     add("--html", action="store_true", help="write a report as well: *.html")
     add("--tensorboard", type=Path, metavar="DIR", help="a folder for TensorBoard logs")
     add("--quiet", action="store_true", help="print nothing")
@@ -133,8 +134,14 @@ def _run_alone(args: argparse.Namespace) -> int:
                 spent = training.recorder.measuring_cpu_seconds
                 say(f"The first point took {spent:.1f} CPU seconds")
 
-        options = {"tensorboard": args.tensorboard, "checkpoint_every": args.checkpoint_every}
-        training = Training(settings, watch=watch, checkpoint=path, **options)
+        training = Training(
+            settings,
+            tensorboard=args.tensorboard,
+            watch=watch,
+            checkpoint=path,
+            checkpoint_every=args.checkpoint_every,
+            device=args.device,
+        )
         if state is not None:
             training.set_state(state)
         training.run()

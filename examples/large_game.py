@@ -35,7 +35,7 @@ def main() -> None:
         seed=0,
         device="cpu",
     )
-    model.learn(STEPS, callback=SelfPlay())
+    model.learn(STEPS, callback=SelfPlay(ent_coef_end=0.03))  # from `ent_coef`
     model.game = GAME  # the file then names its game
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.zip")

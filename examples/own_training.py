@@ -8,8 +8,8 @@ from sb3_contrib import MaskablePPO
 import kuhn_bridge as kb
 from kuhn_bridge.sb3 import SelfPlay, SelfPlayVecEnv
 
-GAME = "kuhn"  # or any small OpenSpiel game, such as "leduc_poker"
-STEPS = 200_000  # to be quick: `train_ppo` uses a hundred times as many
+GAME = "kuhn"  # or any OpenSpiel game, such as "leduc_poker"
+STEPS = 200_000  # to be quick: two million take about half a minute
 
 
 def main() -> None:
@@ -18,14 +18,11 @@ def main() -> None:
     callback = SelfPlay()
     model = MaskablePPO(
         "MlpPolicy",
-        SelfPlayVecEnv(1_024, GAME),
+        SelfPlayVecEnv(1_024, GAME),  # 1,024 hands at once
         n_steps=2,
-        batch_size=2_048,  # one step with the whole rollout, by plain SGD:
-        n_epochs=1,  # momentum and more epochs would make the policy rotate
-        learning_rate=1.0,
-        policy_kwargs={"optimizer_class": torch.optim.SGD, "optimizer_kwargs": {}},
+        batch_size=2_048,  # the whole rollout
         seed=0,
-        device="cpu",
+        device="cpu",  # or "cuda"
     )
     model.learn(STEPS, callback=callback)
     uniform = kb.Policy.uniform(GAME).nash_conv()

@@ -75,7 +75,8 @@ class SelfPlay(BaseCallback):
         exploration: share of decisions that are drawn at random, in games with a tree.
         kl: weight of the KL divergence from the magnet at the start, in games without a tree.
         kl_end: weight of the KL divergence from the magnet at the end, in games without a tree.
-        ent_coef_end: weight of the entropy at the end, in games without a tree.
+        ent_coef_end: weight of the entropy at the end, in games without a tree; by default it stays
+            the model's `ent_coef`.
         total_steps: number of steps that the schedules span; by default those of `learn`.
         points: number of points of the learning curve after the first one.
         measure: function that measures a network in a game without a tree; None: no figures there.

@@ -48,7 +48,6 @@ from algorithms.self_play.learner import (
     is_learning,
     scheduled_values,
 )
-from algorithms.self_play.settings import default
 from algorithms.self_play.states import StateSimulator
 from algorithms.support.arrays import Float32Array
 
@@ -94,8 +93,8 @@ class NetworkLearner:
         """Prepare a `learn` whose schedules span this number of decisions."""
         self._ent_coef = float(self._model.ent_coef)
         self._schedule = scheduled_values(self._given, "states")
-        if self._given["ent_coef_end"] is None and self._ent_coef != default("ent_coef", "states"):
-            self._schedule["ent_coef_end"] = self._ent_coef  # constant, as the user set it
+        if self._given["ent_coef_end"] is None:
+            self._schedule["ent_coef_end"] = self._ent_coef  # constant, as the model has it
 
     def after_rollout(self, buffer: SeatRolloutBuffer) -> None:
         """Nothing: what is learned from comes in PPO's batches."""

@@ -7,6 +7,7 @@ import json
 import platform
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -31,7 +32,16 @@ from algorithms.self_play.training_run import Training
 from algorithms.support import files
 from algorithms.support.arrays import Float32Array, Float64Array
 
-PACKAGES = ("gymnasium", "numpy", "pettingzoo", "sb3-contrib", "stable-baselines3", "torch")
+PACKAGES = (
+    "gymnasium",
+    "numba",
+    "numpy",
+    "open_spiel",
+    "pettingzoo",
+    "sb3-contrib",
+    "stable-baselines3",
+    "torch",
+)
 LAST = ".last.zip"  # the suffix of the last policy if both are saved
 MAX_PLACED_WEIGHTS = 10_000_000  # of a layer with one unit per information set
 MAX_LOST = 0.2  # share of NashConv by which a network may be worse than the policy it was fitted to
@@ -147,7 +157,7 @@ def save_results(
         "steps_per_second": end.steps / end.seconds,
         "finished": not training.stopped,
         "config": asdict(settings),
-        "versions": own | {name: metadata.version(name) for name in PACKAGES},
+        "versions": own | _installed_versions(),
     }
     result["warnings"] = warnings_about(result)
     files.write_text(out.with_suffix(".csv"), to_csv(recorder.points, recorder.measure))
@@ -155,6 +165,15 @@ def save_results(
     if picture and measured:
         draw({"self-play": recorder.points}, out.with_suffix(".png"), game)
     return result
+
+
+def _installed_versions() -> dict[str, str]:
+    """The versions of the packages that a result depends on, where they are known."""
+    versions = {}
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):  # OpenSpiel may be built from source
+            versions[name] = metadata.version(name)
+    return versions
 
 
 def warnings_about(result: Mapping[str, Any]) -> list[str]:

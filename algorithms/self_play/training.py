@@ -77,7 +77,7 @@ def train_in_memory(  # noqa: PLR0913  # by name
         settings = configure({**given, "game": game.name})
         require_trainable(settings)
         with _bar(settings.steps, shown=show_progress) as show:
-            return _train_as_the_command(settings, callbacks, show)
+            return _train_as_the_command(settings, callbacks, show, device)
     values = _stock_settings(game, given)
     with _bar(values["steps"], shown=show_progress) as show:
         return _train_stock(game, values, dict(policy_kwargs), callbacks, show, device)
@@ -108,11 +108,14 @@ def _as_callbacks(callback: Any) -> list[BaseCallback]:
 
 
 def _train_as_the_command(
-    settings: Settings, callbacks: Sequence[BaseCallback], show: Advance
+    settings: Settings, callbacks: Sequence[BaseCallback], show: Advance, device: str
 ) -> Trained:
     """A run as `train_ppo` makes it."""
     training = Training(
-        settings, watch=lambda point: show(point.steps, _note(point)), callbacks=callbacks
+        settings,
+        watch=lambda point: show(point.steps, _note(point)),
+        callbacks=callbacks,
+        device=device,
     )
     training.run()
     curve = LearningCurve(training.recorder.points)

@@ -38,6 +38,9 @@ ADAM = {"betas": (0.5, 0.999), "eps": 1e-5}
 BOUND_HANDS = 20_000  # hands that measure a response at a point of the curve
 
 
+CPU = "cpu"
+
+
 class Training(BaseCallback):
     """One training run; as a callback, it writes checkpoints between updates and stops the run.
 
@@ -57,13 +60,16 @@ class Training(BaseCallback):
         checkpoint: Path | None = None,
         checkpoint_every: int = 1_000_000,
         callbacks: Sequence[BaseCallback] = (),
+        device: str = CPU,
     ) -> None:
         super().__init__()
+        require_device(device, settings)
         self._callbacks = callbacks  # the user's, which are called after those of the run
         self.settings, self.game = settings, load_game(settings.game)
         self._path, self._every, self._written = checkpoint, checkpoint_every, -1
         self._stop, self.stopped = Event(), False  # by Ctrl-C
-        self.model = _model(settings, self.game, str(tensorboard) if tensorboard else None)
+        logs = str(tensorboard) if tensorboard else None
+        self.model = _model(settings, self.game, tensorboard=logs, device=device)
         self.callback = _callback(settings, self.game, watch)
         if settings.init and settings.kind == "states":
             self._start_from_weights(Path(settings.init))
@@ -154,6 +160,20 @@ class Training(BaseCallback):
             raise UsageError(other) from None
 
 
+def require_device(device: str, settings: Settings) -> None:
+    """Raise an error for a device that does not exist, or has no effect."""
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise UsageError(f"device={device!r}: {first_line(error)}") from None
+    if kind == "cuda" and not torch.cuda.is_available():  # SB3 would quietly take the CPU
+        raise UsageError(f"device={device!r}: torch finds no such device here")
+    if kind != CPU and settings.kind != "states":
+        raise UsageError(
+            f"device={device!r}: it has no effect on a tree, where a table learns on the CPU"
+        )
+
+
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Write a training run's state under a checksum: the whole file or nothing."""
     file = io.BytesIO()
@@ -170,14 +190,14 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     except UsageError as error:
         raise UsageError(f"not a complete checkpoint of a training run: {error}") from None
     try:
-        state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+        state: dict[str, Any] = torch.load(io.BytesIO(content), map_location=CPU, weights_only=True)
         _ = state["settings"], state["steps"]
     except Exception:  # the checksum matched, so it is another kind of file
         raise UsageError(f"{path}: not a checkpoint of a training run") from None
     return state
 
 
-def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskablePPO:
+def _model(settings: Settings, game: Game, *, tensorboard: str | None, device: str) -> MaskablePPO:
     """The `MaskablePPO` of a run, untrained, with its environment."""
     common: dict[str, Any] = {
         "n_steps": settings.n_steps,
@@ -185,7 +205,7 @@ def _model(settings: Settings, game: Game, tensorboard: str | None) -> MaskableP
         "batch_size": settings.batch_size or None,
         "vf_coef": settings.vf_coef,
         "seed": settings.seed,
-        "device": "cpu",
+        "device": device,
         "tensorboard_log": tensorboard,
     }
     if settings.kind == "states":

@@ -366,8 +366,10 @@ def test_partial_copies_of_a_killed_sweep_are_removed(tmp_path):
 
 # On this machine, then on a cluster of two nodes.
 
-WILD = "1e+30"  # a step size with which every training run diverges
-PLAN = ["--set", "steps=800000", "--seeds", "3,5", "--checkpoint-every", "100000"]
+SWEPT = "vf_coef"  # of PPO, so the runs are on states
+WILD = "1e+300"  # a value with which every training run diverges
+ON_STATES = ["--game", "kuhn_poker", "--set", "env=states"]
+PLAN = [*ON_STATES, "--set", "steps=98304", "--seeds", "3,5", "--checkpoint-every", "16384"]
 BESIDE = {"RAY_worker_niceness": "0"}  # or other tests would take all CPU time
 EQUAL = ("setting", "seed", "state", "nash_conv_last", "nash_conv_average", "nash_conv_saved")
 
@@ -467,7 +469,7 @@ def whole(tmp_path_factory):
     """An undisturbed sweep on this machine: its folder, exit code and output."""
     out = tmp_path_factory.mktemp("whole") / "some" / "sweep"
     command = [sys.executable, "-m", "algorithms.sweep", "--out", str(out), *PLAN]
-    command += f"--set {EXPLORATION}=0.5,1,{WILD} --confirm 1 --fresh-seeds 1 --cpus 1".split()
+    command += f"--set {SWEPT}=0.5,1,{WILD} --confirm 1 --fresh-seeds 1 --cpus 1".split()
     own = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | BESIDE
     done = subprocess.run(
         command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=600
@@ -482,20 +484,21 @@ def test_a_sweep_on_this_machine(whole, tmp_path, capfd):
     assert "times the ideal" in text
     assert text.count("the run diverged at step") == 2
     found = rows(out)
-    states = {(row[EXPLORATION], row["seed"]): row["state"] for row in found}
+    states = {(row[SWEPT], row["seed"]): row["state"] for row in found}
     chosen_by = [row for row in found if row["purpose"] == "choose"]
     figures = {0.5: [], 1.0: [], float(WILD): []}
     for row in chosen_by:
-        figures[row[EXPLORATION]].append(row["nash_conv_saved"])
+        figures[row[SWEPT]].append(row["nash_conv_saved"])
     best = min((0.5, 1.0), key=lambda size: iqm(figures[size]))
     wanted = {(size, seed): "done" for size in (0.5, 1.0) for seed in (3, 5)}
     wanted |= {(float(WILD), seed): "failed" for seed in (3, 5)}
     assert states == wanted | {(best, 6): "done"}
 
     model = tmp_path / "model.zip"
-    alone = ["--seed", "5", "--steps", "800000", "--quiet"]
+    alone = ["--game", "kuhn_poker", "--env", "states", "--vf-coef", "1"]
+    alone += ["--seed", "5", "--steps", "98304", "--quiet"]
     assert train_ppo.main(["--out", str(model), *alone]) == 0
-    assert played(model) == played(out / f"{EXPLORATION}=1" / "seed-5" / "model.zip")
+    assert played(model) == played(out / f"{SWEPT}=1" / "seed-5" / "model.zip")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "ray", None)  # no run is left, so Ray is not started
@@ -507,7 +510,7 @@ def test_a_sweep_on_this_machine(whole, tmp_path, capfd):
 @patient
 def test_killed_processes_do_not_change_the_results(nodes, whole, tmp_path):
     out = tmp_path / "broken"
-    process = nodes.start(out, *PLAN, "--set", f"{EXPLORATION}=0.5,1")
+    process = nodes.start(out, *PLAN, "--set", f"{SWEPT}=0.5,1")
     until(lambda: len({*nodes.training().values()}) == 2, process)  # on both nodes
     nodes.kill_worker(process, out)  # another continues from the checkpoint
     until(lambda: good(out), process)
@@ -538,7 +541,7 @@ def test_killed_processes_do_not_change_the_results(nodes, whole, tmp_path):
     process = nodes.start(out, "--resume")
     code, _, error = ended(process)
     assert (code, error) == (0, "")
-    undisturbed = [row for row in rows(whole[0]) if row["seed"] in (3, 5) and row[EXPLORATION] <= 1]
+    undisturbed = [row for row in rows(whole[0]) if row["seed"] in (3, 5) and row[SWEPT] <= 1]
     for row, same in zip(rows(out), undisturbed, strict=True):
         assert [row[name] for name in EQUAL] == [same[name] for name in EQUAL]
     for path in good(out):

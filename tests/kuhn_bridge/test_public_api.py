@@ -204,3 +204,27 @@ def test_a_package_of_the_user_that_shadows_ours_is_named(shadow, code, tmp_path
     error = done.stderr.splitlines()[-1]
     assert error.startswith(f"ImportError: {code} needs the package 'algorithms' of kuhn-bridge")
     assert str(tmp_path / "algorithms") in error
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda kb: kb.solve("kuhn", 1000), "variant=1000: want a name"),
+        (lambda kb: kb.solve("kuhn", iterations="10"), "iterations='10': want a whole number"),
+        (lambda kb: kb.solve("kuhn", iterations=1.5), "iterations=1.5: want a whole number"),
+        (lambda kb: kb.Policy({"0": {"BET": 1.0}}), "is not a game"),
+        (lambda kb: kb.load_game("kuhn").action_label(0, 2), "action 2 is not legal"),
+        (lambda kb: kb.load_game("kuhn").infoset_label(-1), "want a number from 0 to 11"),
+        (lambda kb: kb.Policy.uniform("kuhn").lower_bound(seeds=3), "want a list of whole numbers"),
+        (lambda kb: kb.Policy.uniform("kuhn").lower_bound(decisions="5"), "want a whole number"),
+    ],
+)
+def test_wrong_arguments_are_named(call, reason):
+    with pytest.raises(kuhn_bridge.BridgeError, match=reason):
+        call(kuhn_bridge)
+
+
+def test_what_is_printed_is_short():
+    tree = kuhn_bridge.load_game("leduc_poker").tree
+    assert repr(tree) == "<Tree of 9,457 nodes, 936 information sets>"
+    assert "NashConv 0.916667" in repr(kuhn_bridge.Policy.uniform("kuhn").measure())

@@ -1,10 +1,15 @@
 """Models on a device that is not the CPU: they learn, and are measured."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from sb3_contrib import MaskablePPO
 
 import kuhn_bridge as kb
+from algorithms.self_play.saving import save_model
+from algorithms.self_play.settings import configure
+from algorithms.self_play.training_run import Training, read_checkpoint
 from kuhn_bridge.sb3 import SelfPlay, SelfPlayVecEnv
 from tests.pretended_device import DEVICE, PretendedDevice
 
@@ -64,3 +69,31 @@ def test_a_network_on_another_device_plays_and_is_responded_to() -> None:
         policy = kb.Policy.from_network(network, game)
         bound = policy.lower_bound(decisions=64, hands=1_000)
         assert bound.nash_conv_at_least >= 0
+
+
+def test_training_runs_on_another_device(tmp_path: Path) -> None:
+    settings = configure(
+        {"game": "leduc_poker", "env": "states", "steps": 256, "n_envs": 16, "n_steps": 8}
+    )
+    path = tmp_path / "model.ckpt"
+    with PretendedDevice():
+        training = Training(settings, device="mps", checkpoint=path, checkpoint_every=1)
+        training.run()
+        assert next(training.model.policy.parameters()).device == DEVICE
+        save_model(training, tmp_path / "model.zip", holds="average")
+    saved = kb.load_policy(tmp_path / "model.zip")
+    assert saved.nash_conv() == pytest.approx(training.recorder.points[-1].average, abs=1e-4)
+    assert read_checkpoint(path)["steps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("device", "env", "reason"),
+    [
+        ("cuda", "states", "finds no such device"),
+        ("gpu", "states", "device='gpu'"),
+        ("mps", "tree", "no effect on a tree"),
+    ],
+)
+def test_devices_that_cannot_be_used_are_refused(device: str, env: str, reason: str) -> None:
+    with pytest.raises(kb.BridgeError, match=reason):
+        kb.train("leduc_poker", steps=64, n_envs=16, env=env, device=device)

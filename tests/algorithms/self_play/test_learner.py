@@ -184,6 +184,16 @@ def test_self_play_needs_an_environment_of_its_own():
         model.learn(8, callback=SelfPlay())
 
 
+@pytest.mark.parametrize(("given", "end"), [(None, 0.1), (0.02, 0.02)])
+def test_on_states_the_entropy_weight_falls_only_if_its_end_is_given(given, end):
+    """Also if the model has the weight that `train_ppo` begins with."""
+    env = SelfPlayVecEnv(16, LEDUC, on="states")
+    callback = SelfPlay(ent_coef_end=given)
+    learn(env, callback, 64, ent_coef=0.1, n_steps=2, batch_size=32)
+    assert callback.learner.before_rollout(0.0) == pytest.approx(0.1)
+    assert callback.learner.before_rollout(1.0) == pytest.approx(end)
+
+
 def test_a_game_without_a_tree_is_measured_by_what_is_given():
     seen: list[Any] = []
 
