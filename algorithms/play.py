@@ -7,7 +7,8 @@ import webbrowser
 from collections.abc import Sequence
 
 from algorithms.games import KUHN, Game, TreeGame
-from algorithms.playing import page, terminal
+from algorithms.large_games.poker import PokerEndgame
+from algorithms.playing import endgame_terminal, page, terminal
 from algorithms.playing.page import Description
 from algorithms.policies import Policy, load
 from algorithms.policies.load import Source, open_source
@@ -74,6 +75,12 @@ def _load(args: argparse.Namespace) -> tuple[Game, Source]:
 
 def _require_playable(game: Game, opponent: Source, *, in_terminal: bool) -> None:
     """Refuse large games before anything is solved for them."""
+    if isinstance(game, PokerEndgame):
+        if not in_terminal:
+            raise UsageError(f"{game.name} is played in the terminal only: add --terminal")
+        if opponent.name == writing.NO_REFERENCE:
+            raise UsageError(f"{game.name}: name the POLICY to play against, e.g. cfr+:300")
+        return
     if not isinstance(game, TreeGame):
         raise UsageError(f"{game.name} is too large to play; evaluate plays matches of policies")
     nodes = game.tree.num_nodes
@@ -86,6 +93,9 @@ def _require_playable(game: Game, opponent: Source, *, in_terminal: bool) -> Non
 
 def _play_in_terminal(game: Game, opponent: Source, seed: int | None) -> None:
     """Play against `opponent`; the default reference gives the costs of moves too."""
+    if isinstance(game, PokerEndgame):
+        endgame_terminal.play(game, opponent.policy(game), opponent.name, seed=seed)
+        return
     sources = [opponent]
     reference = writing.default_reference(game)
     if reference not in (writing.NO_REFERENCE, opponent.name):

@@ -1,6 +1,6 @@
 """Makes the example and the pictures of docs/report.md: `python docs/report_pictures.py [MODEL]`.
 
-Without a model it trains one first (about 35 CPU seconds). Needs Playwright and a Chromium.
+Without a model it trains one first (about 10 CPU seconds). Needs Playwright and a Chromium.
 """
 
 from __future__ import annotations

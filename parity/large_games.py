@@ -5,6 +5,7 @@ sampled. Policies of a large version are measured *after an opening*: random act
 players' policies play with certainty, after which few enough histories are left.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
@@ -30,6 +31,8 @@ EXACT = 1e-12
 PUBLISHED_DIGITS = 5e-7  # half a unit of the last digit
 SMALL = 6_000  # information sets; OpenSpiel's states of such games take seconds
 EPISODES, EPISODES_QUICK = 300, 40  # random ones of a large game
+DEALS, DEALS_QUICK = 20, 3  # of a poker endgame of the full deck
+DEAL_CHIPS = 1_000  # differences are relative to so many chips
 LATE = 5  # legal actions of the player to act at the end of an opening
 OPENING = 4  # actions before the walk over histories, which is compiled
 # Exploitability of uniform play: exp-a-spiel; Rudolph et al., ICLR 2026. By the numbers of
@@ -239,8 +242,65 @@ def _knowledge(form: LargeExactGame, state: Any, player: int) -> Any:
 
 @LARGE_GAMES.check("measure", "values and best responses against a walk over OpenSpiel's states")
 def check_measure(tally: Tally, settings: CheckSettings) -> None:
-    """Random policies of a small game; of a large game, after an opening."""
+    """Random policies of a small game; of a large game, after an opening or for a few deals."""
+    form = exact_form(settings.game)
+    if isinstance(form, PokerEndgame) and not _is_small(form):
+        _compare_deals(tally, settings, form)
+        return
     _compare_measures(tally, settings, _tree_reference, _is_late)
+
+
+def _compare_deals(tally: Tally, settings: CheckSettings, form: PokerEndgame) -> None:
+    """Values and best responses if only one deal is possible, against a walk over its states."""
+    rng = np.random.default_rng(0)
+    tables = form.random(0)
+    for _ in range(DEALS_QUICK if settings.quick else DEALS):
+        state = settings.game.pyspiel_game.new_initial_state()
+        while state.is_chance_node():
+            state.apply_action(int(rng.choice(state.legal_actions())))
+        where = f"random policy 0, deal {state.history()}"
+        hands = [tuple(sorted(form.cards_seen(state, player))) for player in range(2)]
+        weight = np.zeros_like(form.public_tree.weight)
+        for player, hand in enumerate(hands):
+            weight[player, form.boards[0].hands.index(hand)] = 1
+        dealt = copy.copy(form)
+        dealt.public_tree = form.public_tree._replace(weight=weight)
+        measure = dealt.measure(tables)
+        expected = _deal_values(form, tables, state)
+        phrase = "lets player 0 win {}"
+        tally.close(where, phrase, measure.values[0], expected.value, EXACT * DEAL_CHIPS)
+        for player, best_value in enumerate(expected.best_values):
+            phrase = f"has best value {{}} for player {player}"
+            ours = measure.best_values[player]
+            tally.close(where, phrase, ours, best_value, EXACT * DEAL_CHIPS)
+
+
+class DealValues(NamedTuple):
+    """What a policy wins in one deal, and what best responses to it win."""
+
+    value: float  # player 0's
+    best_values: tuple[float, float]
+
+
+def _deal_values(form: PokerEndgame, tables: Tables, state: Any) -> DealValues:
+    """Walk over all actions, and public cards, after a deal."""
+    if state.is_terminal():
+        won = state.returns()
+        return DealValues(won[0], (won[0], won[1]))
+    player = state.current_player()
+    actions = state.legal_actions()
+    if player == CHANCE:
+        shares = [share for _, share in state.chance_outcomes()]
+    else:
+        row = tables[player][infoset_of(form, state)][actions].astype(np.float64)
+        shares = (row / row.sum()).tolist()
+    after = [_deal_values(form, tables, state.child(action)) for action in actions]
+    pairs = list(zip(shares, after, strict=True))
+    best_values = [sum(share * one.best_values[p] for share, one in pairs) for p in range(2)]
+    if player != CHANCE:
+        best_values[player] = max(one.best_values[player] for one in after)
+    value = sum(share * one.value for share, one in pairs)
+    return DealValues(value, (best_values[0], best_values[1]))
 
 
 def _is_late(state: Any) -> bool:

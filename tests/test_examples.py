@@ -11,6 +11,7 @@ SAID = {
     "pettingzoo_loop": ["player_1 won +0."],
     "own_training": ["NashConv: 0.917 playing at random"],
     "large_game": ["; uniform play 1.143", "at least 0.", "  player_0: "],
+    "river": ["uniform play: NashConv 5704.6290", "to start: all-in is best"],
     "openspiel_policy": ["NashConv 0.3473", "loses 0.0"],
     "gambit": ["solved: Fred wins 0.3333", "(Fred) at 'black card': Raise 0.333", "trained: "],
     "own_game": ["value +0.3333", "'king': bet 0.333", "'faces a bet': call 0.667"],

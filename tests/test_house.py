@@ -42,7 +42,7 @@ UPWARDS = {"kuhn_bridge", "kuhn_bridge.sb3"}  # the public API, which loads algo
 # Objects that users have, with methods whose work is done in higher layers: what such a method
 # needs is imported when it is called. Nothing else in these modules may import from above.
 WITH_SHORTCUTS = {"algorithms.games.game", "algorithms.policies.policy"}
-MUTABLE = {"TerminalGame", "Tally"}  # dataclasses that count as they go
+MUTABLE = {"EndgameTable", "TerminalGame", "Tally"}  # dataclasses that count as they go
 
 
 def sources():

@@ -96,7 +96,7 @@ def openspiel_game(
         name = f"turn_based_simultaneous_game(game={inner})"
         game = turn_based
     _require_playable(game, name)
-    if openspiel.deals_all_at_once(game):
+    if openspiel.has_millions_of_deals(game):
         found = large_game(game, name)
         if found is not None:
             return found

@@ -106,9 +106,10 @@ def lacks_perfect_recall(game: PyspielGame) -> bool:
     )
 
 
-def deals_all_at_once(game: PyspielGame) -> bool:
-    """Whether one chance event deals all hands, which takes a second to list: 1.6 million deals."""
-    return bool(game.get_parameters().get("handReaches"))
+def has_millions_of_deals(game: PyspielGame) -> bool:
+    """Whether this is poker with a board, and the full deck: no tree fits."""
+    settings = game.get_parameters()
+    return bool(settings.get("boardCards")) and settings["numSuits"] * settings["numRanks"] == 52
 
 
 def identity(game: PyspielGame) -> tuple[str, str]:

@@ -614,6 +614,22 @@ class PokerEndgame(PrivateHandsGame):
         hands = self._hand_numbers[self.public_tree.board[found], cards @ powers]
         return np.asarray(self.public_tree.first_infoset[found] + hands)
 
+    def next_node(self, node: int, action: int) -> int:
+        """The node of the public tree after an action or a public card; below 0 at the end."""
+        edge = self.public_tree.first_edge[node] + self.actions_at(node).tolist().index(action)
+        return int(self.public_tree.target[edge])
+
+    def infoset_of_state(self, state: PyspielState) -> int:
+        """The information set of the player to act in an OpenSpiel state."""
+        player = state.current_player()
+        tensor = np.array([state.information_state_tensor(player)], np.float32)
+        return int(self.find_infosets(player, tensor)[0])
+
+    def cards_seen(self, state: PyspielState, player: int) -> list[int]:
+        """A player's own cards in an OpenSpiel state."""
+        tensor = state.information_state_tensor(player)[2 : 2 + self.deck_size]
+        return [card for card, is_own in enumerate(tensor) if is_own]
+
     # Words
 
     def card_label(self, card: int) -> str:
@@ -633,9 +649,7 @@ class PokerEndgame(PrivateHandsGame):
         at = 0
         for action in self.nodes[node].actions:
             words.append(self._edge_label(at, action))
-            first, stop = self.public_tree.first_edge[at : at + 2]
-            edge = first + self.public_tree.action[first:stop].tolist().index(action)
-            at = int(self.public_tree.target[edge])
+            at = self.next_node(at, action)
         return f"after {', '.join(words)}" if words else "to start"
 
     def _edge_label(self, node: int, action: int) -> str:

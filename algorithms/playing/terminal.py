@@ -89,7 +89,7 @@ class TerminalGame:
             answer = " ".join(self.ask(question).lower().split())
             if answer in QUIT_ANSWERS:
                 raise EOFError
-            child = _named_move(answer, labels)
+            child = named_move(answer, labels)
             if child is not None:
                 self._tell_costs(infoset, child, labels[child])
                 return child
@@ -159,13 +159,12 @@ def play(
         about: a sentence about the opponent.
         seed: random seed of chance and the opponent.
     """
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # strange bytes are a wrong answer, not an error
+    accept_strange_bytes()
     terminal_game = TerminalGame(
         game=game,
         policies=policies,
         random=Random(seed),
-        ask=_ask,
+        ask=ask,
         tell=partial(print, flush=True),
     )
     opponent = next(iter(policies))
@@ -174,7 +173,13 @@ def play(
     terminal_game.play()
 
 
-def _ask(question: str) -> str:
+def accept_strange_bytes() -> None:
+    """Strange bytes on standard input are a wrong answer, not an error."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+
+
+def ask(question: str) -> str:
     """A line from standard input."""
     answer = input(question)
     if not sys.stdin.isatty():
@@ -182,7 +187,7 @@ def _ask(question: str) -> str:
     return answer
 
 
-def _named_move(answer: str, labels: list[str]) -> int | None:
+def named_move(answer: str, labels: list[str]) -> int | None:
     """The index of the move that an answer names: by number, label, or unique start of a label."""
     if answer.isdecimal():
         names = [str(number) for number, _ in enumerate(labels, start=1)]

@@ -19,6 +19,7 @@ HEX = load_game("dark_hex(board_size=2)")
 DICE = load_game("liars_dice(numdice=1,dice_sides=3)")
 RIVER = load_game(POKER[0])
 TURN = load_game(POKER[3])
+FULL_DECK = load_game("river(board=7dJc3s9hQd,pot=2000)")
 PTTT = "phantom_ttt"
 
 
@@ -39,6 +40,7 @@ LARGE = [
         "liars_dice(numdice=1,dice_sides=3)",
         "liars_dice(numdice=2,dice_sides=2,bidding_rule=reset-quantity)",
         *SMALL_POKER,
+        FULL_DECK.name,
         pytest.param("dark_hex(num_rows=3,num_cols=2,gameversion=adh)", marks=pytest.mark.slow),
         pytest.param("liars_dice(numdice=1,dice_sides=7)", marks=pytest.mark.slow),
         *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE),
@@ -47,7 +49,7 @@ LARGE = [
 def test_all_checks_pass(name):
     """All are run on one large game; in the others measures take longer than the rest."""
     settings = CheckSettings(quick=True, game=load_game(name))
-    skipped = {"walk"} if "dice" in name or "poker" in name else set()
+    skipped = {"walk"} if "dice" in name or "poker" in name or "river" in name else set()
     skipped |= set() if name in LARGE else {"published"}
     for row, item in LARGE_CHECKS.items():
         if name in LARGE[1:] and row in ("measure", "walk"):
@@ -159,6 +161,10 @@ WRONG_GAMES = [
             (TURN, the_strongest_are_weak),
             (TURN, wrong_old_hands),
         )
+    ),
+    *(
+        ("measure", wrong(FULL_DECK, "public_tree", change), "random policy 0, deal [")
+        for change in (other_stakes, the_strongest_are_weak)
     ),
     ("tensors", wrong(RIVER, "tensors", other_bit), "ours observes ["),
     ("masks", wrong(TURN, "legal", last_is_legal), "ours allows"),

@@ -8,7 +8,7 @@ from algorithms.games import load_game
 from algorithms.reports import hands
 from algorithms.reports.document import ReportedPolicy, game_document
 from tests.algorithms.reports.test_report import array
-from tests.native_games import native, poker
+from tests.large_games import large, poker
 
 RIVER = "river(board=7dJc3s9hQd,pot=2000)"
 
@@ -66,7 +66,7 @@ def test_a_policy_is_shown_by_hand_and_by_cell(found):
 
 
 def test_other_games_have_no_hands(monkeypatch):
-    small = native(poker())
+    small = large(poker())
     assert hands.hands_document(small)["cell"] is None  # hands of a small deck have no grid
     assert hands.hands_tables(small, kb.Policy.uniform(small))["grid"] is None
     assert hands.hands_document(load_game("kuhn")) is None
