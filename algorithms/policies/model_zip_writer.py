@@ -40,8 +40,9 @@ STATES_SETTINGS: dict[str, Any] = _COMMON | {
     "learning_rate": 1e-5,
     "n_steps": 32,
     "batch_size": 1024,
-    "ent_coef": 0.03,
+    "ent_coef": 0.01,
     "clip_range": 0.1,
+    "normalize_advantage": False,
 }
 # What belongs to an environment, or differs between equal models.
 NOT_SAVED = ["_last_obs", "_last_episode_starts"]

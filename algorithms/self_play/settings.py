@@ -83,19 +83,19 @@ class Settings:
         most=1,
     )
     learning_rate: float = _setting(
-        "Adam's learning rate; falls over time", (None, None, 2e-3), unused=1.0, most=10**6
+        "Adam's learning rate; falls over time", (None, None, 4e-3), unused=1.0, most=10**6
     )
     kl: float = _setting(
         "initial weight of the KL divergence from the magnet, in standard deviations of returns",
-        (None, None, 0.1),
+        (None, None, 0.3),
         unused=0.0,
     )
     kl_end: float = _setting(
-        "weight of the KL divergence at the end", (None, None, 0.1), unused=0.0
+        "weight of the KL divergence at the end", (None, None, 0.3), unused=0.0
     )
     ent_coef: float = _setting("weight of the entropy at the start", (None, None, 0.1), unused=0.0)
     ent_coef_end: float = _setting(
-        "weight of the entropy at the end", (None, None, 0.03), unused=0.0
+        "weight of the entropy at the end", (None, None, 0.01), unused=0.0
     )
     clip_range: float = _setting("PPO's clip range", (None, None, 0.1), unused=0.2, least=1e-6)
     vf_coef: float = _setting("weight of the value loss", (None, None, 0.5), unused=0.5)

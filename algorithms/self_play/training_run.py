@@ -216,6 +216,7 @@ def _model(settings: Settings, game: Game, *, tensorboard: str | None, device: s
             learning_rate=lambda left: rate * max(left, 0.01),  # falls to 1%
             clip_range=settings.clip_range,
             ent_coef=settings.ent_coef,
+            normalize_advantage=False,
             gamma=1.0,
             gae_lambda=1.0,
             policy_kwargs={

@@ -1,6 +1,5 @@
 """Credit per seat, `SelfPlay` with stock models, and networks on states."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -9,14 +8,13 @@ import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
 
-from algorithms.compiled.nashconv import nash_conv, returns_std
+from algorithms.compiled.nashconv import nash_conv
 from algorithms.games import load_game
 from algorithms.policies import load_policy
 from algorithms.self_play.advantages import UNKNOWN_NODE, LastStep, SeatRolloutBuffer
 from algorithms.self_play.callback import SelfPlay
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.self_play.naive_ppo import TurnsEnv
-from algorithms.self_play.network_learner import uniform_return_scale
 from algorithms.self_play.saving import save_model
 from algorithms.self_play.settings import configure
 from algorithms.self_play.training_run import Training
@@ -194,65 +192,6 @@ def test_on_states_the_entropy_weight_falls_only_if_its_end_is_given(given, end)
     learn(env, callback, 64, ent_coef=0.1, n_steps=2, batch_size=32)
     assert callback.learner.before_rollout(0.0) == pytest.approx(0.1)
     assert callback.learner.before_rollout(1.0) == pytest.approx(end)
-
-
-def test_on_states_weights_are_averaged_with_growing_weight():
-    callback = SelfPlay()
-    model = MaskablePPO("MlpPolicy", SelfPlayVecEnv(4, LEDUC, on="states"), device="cpu")
-    callback.init_callback(model)
-    learner, weights = callback.learner, []
-    for value in (1.0, 5.0, -2.0):
-        with torch.no_grad():
-            for parameter in learner.last.parameters():
-                parameter.fill_(value)
-        learner.add_to_average()
-        weights.append(float(next(learner.average.parameters()).flatten()[0]))
-    counts = [2, 6, 12]  # t (t + 1)
-    assert weights[0] == pytest.approx(1.0)
-    assert weights[2] == pytest.approx(np.dot(counts, (1.0, 5.0, -2.0)) / sum(counts))
-
-
-def test_on_states_the_kl_pull_is_the_gradient_of_the_divergence():
-    """Without advantages and entropy, an update follows kl * mean KL(p || magnet) alone."""
-    torch.manual_seed(0)
-    env, callback = SelfPlayVecEnv(16, LEDUC, on="states"), SelfPlay(kl=0.5, kl_end=0.5)
-    options = {"n_steps": 4, "batch_size": 64, "n_epochs": 1, "vf_coef": 0.0}
-    model = MaskablePPO("MlpPolicy", env, device="cpu", **options)
-    callback.init_callback(model)
-    learner = callback.learner
-    with torch.no_grad():
-        for parameter in learner.average.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    learner.start(total_steps=64)
-    learner.before_rollout(0.0)
-    simulator = env.simulator
-    observations, masks = torch.tensor(simulator.observations), torch.tensor(simulator.masks)
-    model.rollout_buffer.batch = type(
-        "Batch", (), {"observations": observations, "action_masks": masks.float()}
-    )
-    with learner.changed_gradients():
-        (learner.last(observations) * 0.0).sum().backward()
-    found = [parameter.grad.clone() for parameter in learner.last.parameters()]
-    actor = copy.deepcopy(learner.last)
-    actor.zero_grad()
-
-    def log_policy(network):
-        return network(observations).masked_fill(~masks, -1e8).log_softmax(1)
-
-    with torch.no_grad():
-        log_magnet = log_policy(learner.average)
-    ours = log_policy(actor)
-    (0.5 * (ours.exp() * (ours - log_magnet)).sum(1).mean()).backward()
-    for gradient, parameter in zip(found, actor.parameters(), strict=True):
-        assert torch.allclose(gradient, parameter.grad, atol=1e-6)
-        assert gradient.abs().max() > 1e-5
-
-
-def test_returns_on_states_are_measured_in_their_root_mean_square():
-    game = load_game(LEDUC)
-    assert uniform_return_scale(game) == pytest.approx(
-        returns_std(game.tree, game.tree.uniform()), rel=0.05
-    )
 
 
 def test_a_game_without_a_tree_is_measured_by_what_is_given():
