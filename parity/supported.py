@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from algorithms.games import ExactGame, Game, TreeGame, load_game
-from algorithms.self_play.states import origin
+from algorithms.self_play.states import playable_pyspiel_game
 from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import progress
@@ -87,7 +87,7 @@ def _measure_of(game: Game) -> str:
         return TREE
     if isinstance(game, ExactGame):
         return WITHOUT_TREE
-    origin(game)  # raises if trained best responses cannot play it
+    playable_pyspiel_game(game)  # raises if trained best responses cannot play it
     return BOUND
 
 

@@ -159,10 +159,10 @@ def _measure(
 def _bound(args: argparse.Namespace, policies: Sequence[Policy], options: Mapping[str, Any]) -> int:
     """Print lower bounds of the policies, beside that of uniform play."""
     from algorithms.lower_bound import bound_with_bar, to_json, to_text
-    from algorithms.self_play.states import origin
+    from algorithms.self_play.states import playable_pyspiel_game
 
     game = policies[0].game
-    origin(game)  # raises if no network can play it
+    playable_pyspiel_game(game)  # raises if no network can play it
     print(
         f"{game.name} has no exact measure: training best responses for a lower bound of NashConv",
         file=sys.stderr,

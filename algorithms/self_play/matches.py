@@ -26,7 +26,7 @@ from algorithms.self_play.states import (
     StatePolicy,
     draw_actions,
     draw_outcome,
-    origin,
+    playable_pyspiel_game,
     probabilities_of,
 )
 from algorithms.support import command
@@ -287,7 +287,7 @@ def hand_returns(game: Game, policies: Sequence[Any], streams: UInt64Array) -> F
 
 def _play_states(game: Game, policies: Sequence[Any], streams: UInt64Array) -> Float64Array:
     """The returns `(n, P)` of n hands that are played move by move, in parallel."""
-    origin(game)  # raises an error if the game has no states that networks can play
+    playable_pyspiel_game(game)  # raises an error if the game has no states that networks can play
     observe = Observer(game)
     states = [game.first_state(random.Random(stream)) for stream in streams.tolist()]
     streams = streams.copy()

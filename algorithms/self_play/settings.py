@@ -4,22 +4,28 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
 
 from algorithms.games import KUHN, ExactGame, Game, load_game
-from algorithms.self_play.states import origin
+from algorithms.self_play.states import playable_pyspiel_game
 from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.errors import short_repr
 
 # Defaults depend on what is trained. table, network: a table on the game's tree, saved as it is or
 # fitted to a network. states: a network.
 Kind: TypeAlias = Literal["table", "network", "states"]
-KINDS: Mapping[Kind, tuple[str, str]] = {  # with their words in help texts and in errors
-    "table": ("", "table"),
-    "network": ("mlp ", "network on the game's tree"),
-    "states": ("on states ", "network on states"),
+KINDS: tuple[Kind, ...] = ("table", "network", "states")
+IN_ERRORS: Mapping[Kind, str] = {
+    "table": "table",
+    "network": "network on the game's tree",
+    "states": "network on states",
+}
+IN_HELP: Mapping[Kind, str] = {  # before a default
+    "table": "",
+    "network": "mlp ",
+    "states": "on states ",
 }
 AUTO = "auto"  # replaced by a value that depends on the game
 CHOICES = {
@@ -32,13 +38,29 @@ DECISIONS_PER_UPDATE = 4_096  # on a tree, at least
 UP = sys.float_info.max  # no upper limit, except that infinity is none
 
 
+class ByKind(NamedTuple):
+    """A setting's default for each kind of run; None where the setting has no effect."""
+
+    table: Any
+    network: Any
+    states: Any
+
+
 def _setting(
     meaning: str, default: Any, *, unused: Any = None, least: float = 0, most: float = UP
 ) -> Any:
-    """A field; a tuple has the defaults of `KINDS`, None for no effect (the value is `unused`)."""
-    by_kind = default if isinstance(default, tuple) else (default,) * len(KINDS)
-    metadata = {"help": meaning, "range": (least, most), **dict(zip(KINDS, by_kind, strict=True))}
-    return field(default=by_kind[0] if unused is None else unused, metadata=metadata)
+    """A field of `Settings`: its meaning for help texts, its defaults, and its limits.
+
+    Args:
+        meaning: what the setting is.
+        default: one value for all kinds of runs, or a `ByKind`.
+        unused: the value in runs on which the setting has no effect.
+        least: the smallest number that is accepted.
+        most: the largest one.
+    """
+    by_kind = default if isinstance(default, ByKind) else ByKind(default, default, default)
+    metadata = {"help": meaning, "range": (least, most), "by_kind": by_kind}
+    return field(default=by_kind.table if unused is None else unused, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,62 +81,93 @@ class Settings:
         AUTO,
     )
     steps: int = _setting(
-        "number of decisions to learn from", (20_000_000, 20_000_000, 10_000_000), least=1
+        "number of decisions to learn from",
+        ByKind(table=20_000_000, network=20_000_000, states=10_000_000),
+        least=1,
     )
     seed: int = _setting("random seed of deals, draws and initial weights", 0, most=2**32 - 1)
     n_envs: int = _setting(
-        "number of hands that are played at once", (1024, 1024, 512), least=1, most=2**20
+        "number of hands that are played at once",
+        ByKind(table=1024, network=1024, states=512),
+        least=1,
+        most=2**20,
     )
     n_steps: int = _setting(
         "decisions per hand between updates; more in larger games with a tree",
-        (4, 4, 32),
+        ByKind(table=4, network=4, states=32),
         least=1,
         most=2**16,
     )
     batch_size: int = _setting(
-        "decisions per gradient step; 0: all", (None, None, 1024), unused=0, most=2**31
+        "decisions per gradient step; 0: all",
+        ByKind(table=None, network=None, states=1024),
+        unused=0,
+        most=2**31,
     )
     epochs: int = _setting(
-        "passes over each rollout", (None, None, 1), unused=1, least=1, most=1000
+        "passes over each rollout",
+        ByKind(table=None, network=None, states=1),
+        unused=1,
+        least=1,
+        most=1000,
     )
     exploration: float = _setting(
         "share of decisions that are drawn at random, for which learning corrects",
-        (0.3, 0.3, None),
+        ByKind(table=0.3, network=0.3, states=None),
         most=1,
     )
     learning_rate: float = _setting(
-        "Adam's learning rate; falls over time", (None, None, 4e-3), unused=1.0, most=10**6
+        "Adam's learning rate; falls over time",
+        ByKind(table=None, network=None, states=4e-3),
+        unused=1.0,
+        most=10**6,
     )
     kl: float = _setting(
         "initial weight of the KL divergence from the magnet, in standard deviations of returns",
-        (None, None, 0.3),
+        ByKind(table=None, network=None, states=0.3),
         unused=0.0,
     )
     kl_end: float = _setting(
-        "weight of the KL divergence at the end", (None, None, 0.3), unused=0.0
+        "weight of the KL divergence at the end",
+        ByKind(table=None, network=None, states=0.3),
+        unused=0.0,
     )
-    ent_coef: float = _setting("weight of the entropy at the start", (None, None, 0.1), unused=0.0)
+    ent_coef: float = _setting(
+        "weight of the entropy at the start",
+        ByKind(table=None, network=None, states=0.1),
+        unused=0.0,
+    )
     ent_coef_end: float = _setting(
-        "weight of the entropy at the end", (None, None, 0.01), unused=0.0
+        "weight of the entropy at the end",
+        ByKind(table=None, network=None, states=0.01),
+        unused=0.0,
     )
-    clip_range: float = _setting("PPO's clip range", (None, None, 0.1), unused=0.2, least=1e-6)
-    vf_coef: float = _setting("weight of the value loss", (None, None, 0.5), unused=0.5)
+    clip_range: float = _setting(
+        "PPO's clip range", ByKind(table=None, network=None, states=0.1), unused=0.2, least=1e-6
+    )
+    vf_coef: float = _setting(
+        "weight of the value loss", ByKind(table=None, network=None, states=0.5), unused=0.5
+    )
     width: int = _setting(
-        "units of each of two hidden layers", (None, 128, 128), unused=128, least=1, most=4096
+        "units of each of two hidden layers",
+        ByKind(table=None, network=128, states=128),
+        unused=128,
+        least=1,
+        most=4096,
     )
     points: int = _setting(
         "points of the learning curve after the first; fewer by default where measuring takes "
         "long; 0: the first and the last, and in a game without a tree no figures",
-        (CURVE_POINTS, CURVE_POINTS, CURVE_POINTS),
+        CURVE_POINTS,
         most=10_000,
     )
     bound_decisions: int = _setting(
         "decisions of each best response that is trained at a point of the curve, for a lower "
         "bound of NashConv in a game without an exact measure; 0: no bounds",
-        (None, None, 0),
+        ByKind(table=None, network=None, states=0),
         unused=0,
     )
-    init: str = _setting("a model.zip of the same game to start from", ("", "", ""))
+    init: str = _setting("a model.zip of the same game to start from", "")
 
     @property
     def kind(self) -> Kind:
@@ -129,7 +182,7 @@ FIELDS = {setting.name: setting for setting in fields(Settings)}
 
 def default(name: str, kind: Kind) -> Any:
     """The default of a setting; None if it has no effect on this kind."""
-    return FIELDS[name].metadata[kind]
+    return getattr(FIELDS[name].metadata["by_kind"], kind)
 
 
 def _enough_steps(infosets: int, *, n_envs: int) -> int:
@@ -154,13 +207,13 @@ def is_bounded(settings: Settings, game: Game) -> bool:
     return has_bounds and not isinstance(game, ExactGame)
 
 
-def configure(given: Mapping[str, Any]) -> Settings:
-    """The settings that follow from those that are given."""
-    for name, value in given.items():
+def configure(chosen: Mapping[str, Any]) -> Settings:
+    """All settings, where the user has chosen some of them."""
+    for name, value in chosen.items():
         require_possible(name, value)
-    game = load_game(given.get("game", KUHN))
-    env = given.get("env", AUTO)
-    net = given.get("net", AUTO)
+    game = load_game(chosen.get("game", KUHN))
+    env = chosen.get("env", AUTO)
+    net = chosen.get("net", AUTO)
     if env == AUTO:
         env = game.backend
     if net == AUTO:
@@ -168,19 +221,24 @@ def configure(given: Mapping[str, Any]) -> Settings:
     if (env, net) == ("states", "table"):
         raise UsageError("net=table needs a game that fits a tree, and env=tree")
     kind = Settings(env=env, net=net).kind
-    values: dict[str, Any] = {}
-    for name, setting in FIELDS.items():
-        by_kind = default(name, kind)
-        values[name] = given.get(name, setting.default if by_kind is None else by_kind)
-        if by_kind is None and values[name] != setting.default:
-            raise _no_effect(name, values[name], kind)
-    values |= {"env": env, "net": net}
-    if values["bound_decisions"] and isinstance(game, ExactGame):
+    values = {name: _default_value(name, kind) for name in FIELDS}
+    for name, value in chosen.items():
+        if default(name, kind) is None and value != values[name]:
+            raise _no_effect(name, value, kind)
+    bound_decisions = chosen.get("bound_decisions", values["bound_decisions"])
+    if bound_decisions and isinstance(game, ExactGame):
         raise UsageError(f"bound_decisions: NashConv of {game.name} is measured exactly")
-    values["points"] = default_points(game, bounds=bool(values["bound_decisions"]))
+    values["points"] = default_points(game, bounds=bool(bound_decisions))
     if kind != "states":
-        values["n_steps"] = _enough_steps(len(game.tree.keys), n_envs=values["n_envs"])
-    return Settings(**{**values, **given, "env": env, "net": net})
+        n_envs = chosen.get("n_envs", values["n_envs"])
+        values["n_steps"] = _enough_steps(len(game.tree.keys), n_envs=n_envs)
+    return Settings(**{**values, **chosen, "env": env, "net": net})
+
+
+def _default_value(name: str, kind: Kind) -> Any:
+    """The value of a setting that nobody chose, also where it has no effect."""
+    by_kind = default(name, kind)
+    return FIELDS[name].default if by_kind is None else by_kind
 
 
 def require_effect(name: str, value: Any, kind: Kind) -> None:
@@ -190,7 +248,7 @@ def require_effect(name: str, value: Any, kind: Kind) -> None:
 
 
 def _no_effect(name: str, value: Any, kind: Kind) -> UsageError:
-    return UsageError(f"{name}={short_repr(value)}: it has no effect on a {KINDS[kind][1]}")
+    return UsageError(f"{name}={short_repr(value)}: it has no effect on a {IN_ERRORS[kind]}")
 
 
 def require_possible(name: str, value: Any) -> None:
@@ -218,17 +276,32 @@ def require_trainable(settings: Settings) -> None:
     if settings.kind == "network" or settings.env == "aec":
         _ = game.observations  # raises
     if settings.kind == "states":
-        origin(game)  # raises
+        playable_pyspiel_game(game)  # raises
 
 
 def describe(name: str) -> str:
     """A setting's meaning and its defaults, for help texts."""
-    meaning, formats = FIELDS[name].metadata["help"], {int: ",", float: "g", str: ""}
-    found = [(kind, default(name, kind)) for kind in KINDS]
-    used = {kind: format(v, formats[type(v)]) for kind, v in found if v not in (None, "", AUTO)}
-    table = used.pop("table", None)
-    if table is None and len({*used.values()}) == 1:
-        table = next(iter(used.values()))
-    values = [table] if table else []
-    values += [KINDS[kind][0] + value for kind, value in used.items() if value != table]
-    return f"{meaning} ({'; '.join(values)})" if values else meaning
+    meaning: str = FIELDS[name].metadata["help"]
+    texts: dict[Kind, str] = {}
+    for kind in KINDS:
+        value = default(name, kind)
+        if value not in (None, "", AUTO):
+            texts[kind] = _as_text(value)
+    if not texts:
+        return meaning
+    if len(set(texts.values())) == 1:  # the same wherever the setting has an effect
+        return f"{meaning} ({next(iter(texts.values()))})"
+    # A table's default comes first; others only where they differ from it.
+    parts = [texts["table"]] if "table" in texts else []
+    for kind, text in texts.items():
+        if text != texts.get("table"):
+            parts.append(IN_HELP[kind] + text)
+    return f"{meaning} ({'; '.join(parts)})"
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)

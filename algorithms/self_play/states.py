@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -19,8 +19,10 @@ from kuhn_bridge.errors import GameError, IllegalActionError
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Any]
 Opponents: TypeAlias = Mapping[int, StatePolicy]  # by seat; one seat is left
 
-RECALL_HANDS, RECALL_DECISIONS = 3_000, 20_000  # at most, in the test of perfect recall
-RECALL_SECONDS = 5.0  # of CPU time, likewise: a deal of bridge takes half a second
+# The test of perfect recall ends at the first of these limits.
+RECALL_HANDS = 3_000
+RECALL_DECISIONS = 20_000
+RECALL_SECONDS = 5.0  # of CPU time: a deal of bridge takes half a second
 
 
 class StateSimulator:
@@ -32,11 +34,13 @@ class StateSimulator:
     def __init__(
         self, game: Game, hands: int, *, seed: int = 0, opponents: Opponents | None = None
     ) -> None:
-        self._new_state = origin(game).new_initial_state
+        self._new_state = playable_pyspiel_game(game).new_initial_state
         self._first_state = game.first_state
         self._observer = Observer(game)
-        self._opponents, self._random = dict(opponents or {}), random.Random(seed)
-        self.seats, self.acted = np.zeros((2, hands), np.int8)
+        self._opponents = dict(opponents or {})
+        self._random = random.Random(seed)
+        self.seats = np.zeros(hands, np.int8)
+        self.acted = np.zeros(hands, np.int8)
         self.returns = np.zeros((hands, game.num_players), np.float32)
         self.ended = np.zeros(hands, np.bool_)
         self._states: list[Any] = [None] * hands
@@ -48,22 +52,17 @@ class StateSimulator:
 
     def deal(self) -> None:
         """Start all hands anew."""
-        for i in range(len(self._states)):
-            self._states[i], self.seats[i] = self._new_hand()
+        for hand in range(len(self._states)):
+            self._states[hand], self.seats[hand] = self._new_hand()
         self._observe_and_play_opponents()
 
     def step(self, actions: Int64Array) -> None:
         """Play one legal action per hand `(n,)`."""
-        if (shape := np.shape(actions)) != self.seats.shape:
-            raise IllegalActionError(f"{len(self.seats):,} hands need as many actions; got {shape}")
-        inside = (actions >= 0) & (actions < self.masks.shape[1])
-        legal = inside & self.masks[np.arange(len(actions)), np.where(inside, actions, 0)]
-        if not legal.all():
-            hand = int(legal.argmin())
-            raise IllegalActionError(f"action {actions[hand]} is illegal in hand {hand}")
+        self._require_legal(actions)
         self.acted = self.seats
-        self.returns, self.ended = np.zeros_like(self.returns), np.zeros_like(self.ended)
-        seats = [self._apply(i, action) for i, action in enumerate(actions.tolist())]
+        self.returns = np.zeros_like(self.returns)
+        self.ended = np.zeros_like(self.ended)
+        seats = [self._apply(hand, action) for hand, action in enumerate(actions.tolist())]
         self.seats = np.array(seats, np.int8)
         self._observe_and_play_opponents()
 
@@ -80,13 +79,26 @@ class StateSimulator:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from a state of `get_state`."""
-        for i, history in enumerate(state["histories"]):
-            self._states[i] = self._new_state()
+        for hand, history in enumerate(state["histories"]):
+            replayed = self._new_state()
             for action in history:
-                self._states[i].apply_action(action)
-            self.seats[i] = self._states[i].current_player()
+                replayed.apply_action(action)
+            self._states[hand] = replayed
+            self.seats[hand] = replayed.current_player()
         self.observations, self.masks = self._observer(self._states, self.seats)
         self._random.setstate(state["random"])
+
+    def _require_legal(self, actions: Int64Array) -> None:
+        """Raise an error unless there is one legal action per hand."""
+        shape = np.shape(actions)
+        if shape != self.seats.shape:
+            raise IllegalActionError(f"{len(self.seats):,} hands need as many actions; got {shape}")
+        is_id = (actions >= 0) & (actions < self.masks.shape[1])
+        ids = np.where(is_id, actions, 0)  # 0 stands for a number that is no ID
+        is_legal = is_id & self.masks[np.arange(len(actions)), ids]
+        if not is_legal.all():
+            hand = int(is_legal.argmin())
+            raise IllegalActionError(f"action {actions[hand]} is illegal in hand {hand}")
 
     def _new_hand(self) -> tuple[Any, int]:
         """A dealt state, and the player to act."""
@@ -95,44 +107,62 @@ class StateSimulator:
 
     def _play_chance(self, state: Any) -> int:
         """Play chance's moves; return the player to act, or TERMINAL."""
-        while (player := int(state.current_player())) == CHANCE:
+        while state.current_player() == CHANCE:
             state.apply_action(draw_outcome(state.chance_outcomes(), self._random.random()))
-        return player
+        return int(state.current_player())
 
-    def _apply(self, i: int, action: int) -> int:
-        """Play an action in hand i; return the player to act next, in a new hand if it ends."""
-        state = self._states[i]
+    def _apply(self, hand: int, action: int) -> int:
+        """Play an action in a hand; return the player to act next, in a new hand if it ends."""
+        state = self._states[hand]
         state.apply_action(action)
         player = self._play_chance(state)
         if player == TERMINAL:
-            self.returns[i], self.ended[i] = state.returns(), True
-            self._states[i], player = self._new_hand()
+            self.returns[hand] = state.returns()
+            self.ended[hand] = True
+            self._states[hand], player = self._new_hand()
         return player
 
     def _observe_and_play_opponents(self) -> None:
         """Fill new observations and masks; opponents act until every hand waits for the caller."""
         self.observations, self.masks = self._observer(self._states, self.seats)
-        waiting = list(range(len(self._states))) if self._opponents else []
-        while waiting := [i for i in waiting if int(self.seats[i]) in self._opponents]:
-            returns, ended = self.returns.copy(), self.ended.copy()
-            turns = {s: [i for i in waiting if self.seats[i] == s] for s in self._opponents}
-            for seat, hands in turns.items():
+        if not self._opponents:
+            return
+        waiting = self._waiting_for_opponents(range(len(self._states)))
+        while waiting:
+            returns = self.returns.copy()
+            ended = self.ended.copy()
+            hands_of = {
+                seat: [hand for hand in waiting if self.seats[hand] == seat]
+                for seat in self._opponents
+            }
+            for seat, hands in hands_of.items():
                 if hands:
-                    probabilities = probabilities_of(
-                        self._opponents[seat],
-                        states=[self._states[i] for i in hands],
-                        observations=self.observations[hands],
-                        legal=self.masks[hands],
-                    )
-                    numbers = np.array([self._random.random() for _ in hands])
-                    actions = draw_actions(probabilities, self.masks[hands], numbers)
-                    for i, action in zip(hands, actions, strict=True):
-                        self.seats[i] = self._apply(i, action)
+                    self._play_opponent(seat, hands)
             # Only the result of the hand in which the caller acted counts, not of a later hand.
-            self.returns[ended], self.ended[ended] = returns[ended], True
-            states = [self._states[i] for i in waiting]
+            self.returns[ended] = returns[ended]
+            self.ended[ended] = True
+            states = [self._states[hand] for hand in waiting]
             observations, masks = self._observer(states, self.seats[waiting])
-            self.observations[waiting], self.masks[waiting] = observations, masks
+            self.observations[waiting] = observations
+            self.masks[waiting] = masks
+            waiting = self._waiting_for_opponents(waiting)
+
+    def _waiting_for_opponents(self, hands: Iterable[int]) -> list[int]:
+        """Those of these hands in which an opponent is to act."""
+        return [hand for hand in hands if int(self.seats[hand]) in self._opponents]
+
+    def _play_opponent(self, seat: int, hands: list[int]) -> None:
+        """Play one decision of an opponent in each of these hands, in which its seat is to act."""
+        probabilities = probabilities_of(
+            self._opponents[seat],
+            states=[self._states[hand] for hand in hands],
+            observations=self.observations[hands],
+            legal=self.masks[hands],
+        )
+        numbers = np.array([self._random.random() for _ in hands])
+        actions = draw_actions(probabilities, self.masks[hands], numbers)
+        for hand, action in zip(hands, actions, strict=True):
+            self.seats[hand] = self._apply(hand, action)
 
 
 def probabilities_of(
@@ -160,7 +190,7 @@ def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
     return outcomes[-1][0]  # the probabilities sum to a little less than 1
 
 
-def origin(game: Game) -> Any:
+def playable_pyspiel_game(game: Game) -> Any:
     """The OpenSpiel game to play on; a `GameError` if there is none that a network can play."""
     if game.pyspiel_game is None:
         raise GameError(f"{game.name} has no OpenSpiel states: it is played on its tree")
@@ -173,22 +203,26 @@ def origin(game: Game) -> Any:
 @lru_cache(maxsize=4)
 def _require_recall(game: Game) -> None:
     """Raise a `GameError` if random hands show that a player forgets its own actions."""
-    rng, before, count = random.Random(0), dict[tuple[int, str], tuple[int, ...]](), 0
+    draws = random.Random(0)
+    # (player, information state string) -> what the player had played when it was first seen there.
+    actions_before = dict[tuple[int, str], tuple[int, ...]]()
+    decisions = 0
     deadline = time.process_time() + RECALL_SECONDS
     for _ in range(RECALL_HANDS):
         if time.process_time() > deadline:
             return
-        state = game.first_state(rng)
+        state = game.first_state(draws)
         played: list[tuple[int, ...]] = [()] * game.num_players
-        while not state.is_terminal() and count < RECALL_DECISIONS:
-            action, player = rng.choice(state.legal_actions()), state.current_player()
+        while not state.is_terminal() and decisions < RECALL_DECISIONS:
+            action = draws.choice(state.legal_actions())
+            player = state.current_player()
             if player != CHANCE:
-                key = state.information_state_string(player)
-                if before.setdefault((player, key), played[player]) != played[player]:
+                infoset = (player, state.information_state_string(player))
+                if actions_before.setdefault(infoset, played[player]) != played[player]:
                     forgotten = "the player has forgotten its earlier actions"
-                    raise GameError(f"{game.name}: at {key!r} {forgotten}")
+                    raise GameError(f"{game.name}: at {infoset[1]!r} {forgotten}")
                 played[player] += (action,)
-                count += 1
+                decisions += 1
             state.apply_action(action)
 
 
@@ -197,7 +231,9 @@ class Observer:
 
     def __init__(self, game: Game) -> None:
         self._tensor, self._write = _tensor_writer(game)
-        self._seats = np.eye(game.num_players * game.appends_seat, dtype=np.float32)
+        self._one_hot_seats: Float32Array | None = None
+        if game.appends_seat:
+            self._one_hot_seats = np.eye(game.num_players, dtype=np.float32)
         self._num_actions = game.num_actions
 
     def __call__(self, states: Sequence[Any], seats: Int8Array) -> tuple[Float32Array, BoolArray]:
@@ -205,20 +241,20 @@ class Observer:
 
         If the game appends the seat, its one-hot follows the information state tensor.
         """
-        tensor, write, size = self._tensor, self._write, len(self._tensor)
-        observations = np.zeros((len(states), size + len(self._seats)), np.float32)
-        masks = np.zeros((len(states), self._num_actions), np.bool_)
-        legal, counts = list[int](), list[int]()
-        for i, (state, seat) in enumerate(zip(states, seats.tolist(), strict=True)):
-            write(state, seat)
-            observations[i, :size] = tensor
+        tensors = np.zeros((len(states), len(self._tensor)), np.float32)
+        legal = list[int]()  # the legal actions of all states, one state after another
+        counts = list[int]()  # how many of them each state has
+        for row, (state, seat) in enumerate(zip(states, seats.tolist(), strict=True)):
+            self._write(state, seat)
+            tensors[row] = self._tensor
             actions = state.legal_actions()
             legal += actions
             counts.append(len(actions))
-        if len(self._seats):
-            observations[:, size:] = self._seats[seats]
+        masks = np.zeros((len(states), self._num_actions), np.bool_)
         masks[np.repeat(np.arange(len(states)), counts), legal] = True
-        return observations, masks
+        if self._one_hot_seats is None:
+            return tensors, masks
+        return np.hstack([tensors, self._one_hot_seats[seats]]), masks
 
 
 def _tensor_writer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]]:
@@ -235,15 +271,18 @@ def _tensor_writer(game: Game) -> tuple[Float32Array, Callable[[Any, int], None]
     def copy(state: Any, player: int) -> None:
         copied[:] = state.information_state_tensor(player)
 
-    single = {"public_info": True, "private_info": PrivateInfoType.SINGLE_PLAYER}
     draws = random.Random(0)
     state = game.first_state(draws)
     try:
-        kind = IIGObservationType(perfect_recall=True, **single)
-        observation = make_observation(game.pyspiel_game, kind)
-        tensor, write = observation.tensor, observation._observation.set_from
+        one_player = IIGObservationType(
+            perfect_recall=True, public_info=True, private_info=PrivateInfoType.SINGLE_PLAYER
+        )
+        observation = make_observation(game.pyspiel_game, one_player)
+        tensor = observation.tensor
+        write = observation._observation.set_from
         while not state.is_terminal():
-            if (player := state.current_player()) >= 0:
+            player = state.current_player()
+            if player != CHANCE:
                 write(state, player)
                 copy(state, player)
                 if not np.array_equal(tensor, copied):

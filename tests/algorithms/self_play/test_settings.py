@@ -21,15 +21,15 @@ LEDUC, LARGE = "leduc_poker", "phantom_ttt"
     ],
 )
 def test_environment_and_network_follow_from_the_game(given, kind, env, net):
-    found = configure(given)
-    assert (found.kind, found.env, found.net) == (kind, env, net)
-    assert configure(asdict(found)) == found  # as a checkpoint has them
+    settings = configure(given)
+    assert (settings.kind, settings.env, settings.net) == (kind, env, net)
+    assert configure(asdict(settings)) == settings  # as a checkpoint has them
 
 
 def test_settings_that_are_given_win():
     given = {"game": LEDUC, "net": "mlp", "exploration": 0.05, "n_steps": 3, "width": 20}
-    found = configure(given)
-    assert {name: getattr(found, name) for name in given} == given
+    settings = configure(given)
+    assert {name: getattr(settings, name) for name in given} == given
 
 
 @pytest.mark.parametrize(
