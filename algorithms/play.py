@@ -14,6 +14,7 @@ from algorithms.policies import Policy, load
 from algorithms.policies.load import Source, open_source
 from algorithms.reports import html_page, writing
 from algorithms.reports.document import MAX_NODES
+from algorithms.reports.hands import is_shown
 from algorithms.support import command
 from algorithms.support.errors import UsageError
 from algorithms.support.server import Server
@@ -76,8 +77,9 @@ def _load(args: argparse.Namespace) -> tuple[Game, Source]:
 def _require_playable(game: Game, opponent: Source, *, in_terminal: bool) -> None:
     """Refuse large games before anything is solved for them."""
     if isinstance(game, PokerEndgame):
-        if not in_terminal:
-            raise UsageError(f"{game.name} is played in the terminal only: add --terminal")
+        if not in_terminal and not is_shown(game):
+            reason = "the page shows rivers with fewer than a million actions of hands"
+            raise UsageError(f"{reason}: add --terminal to play {game.name}")
         if opponent.name == writing.NO_REFERENCE:
             raise UsageError(f"{game.name}: name the POLICY to play against, e.g. cfr+:300")
         return

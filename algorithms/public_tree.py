@@ -113,6 +113,7 @@ class Evaluation(NamedTuple):
     best_values: tuple[float, float]
     best_actions: tuple[Int16Array, ...]  # (I_p,) by player, the lowest ID in a tie
     losses: tuple[Float64Array, ...]  # (I_p,) by player
+    action_values: Float64Array  # (E, n) best_p(sa, h) of the player who acts; 0 at chance
 
 
 def num_infosets(tree: PublicTree) -> tuple[int, int]:
@@ -157,6 +158,7 @@ def evaluation(tree: PublicTree, tables: Sequence[Float64Array]) -> Evaluation:
     sizes = num_infosets(tree)
     best_actions = tuple(np.zeros(size, np.int16) for size in sizes)
     losses = tuple(np.zeros(size) for size in sizes)
+    action_values = np.zeros((len(tree.action), tree.weight.shape[1]))
     value = 0.0
 
     def visit(node: int, reach: Sequence[Float64Array]) -> list[Float64Array]:
@@ -184,6 +186,7 @@ def evaluation(tree: PublicTree, tables: Sequence[Float64Array]) -> Evaluation:
             next_reach[player] = reach[player] * probability
             after = leave(edge, next_reach)
             values[k] = after[player]
+            action_values[edge, : len(rows)] = after[player]
             mixture += probability * after[player]
             others_values += after[other]
         best = values.max(axis=0)
@@ -211,7 +214,7 @@ def evaluation(tree: PublicTree, tables: Sequence[Float64Array]) -> Evaluation:
     weights = [tree.weight[player, : tree.num_hands[0]] for player in range(2)]
     best = visit(0, weights)
     best_values = float(weights[0] @ best[0]), float(weights[1] @ best[1])
-    return Evaluation(value, best_values, best_actions, losses)
+    return Evaluation(value, best_values, best_actions, losses, action_values)
 
 
 def old_hands(tree: PublicTree, edge: int) -> Int32Array:

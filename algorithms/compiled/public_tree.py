@@ -37,6 +37,7 @@ class Values(NamedTuple):
     best: Float64Array  # (2, D, n) of both players' best responses
     mixture: Float64Array  # (D, n) of the mover's policy and its best response afterwards
     action: Int64Array  # (D, n) the mover's best action
+    edge: Float64Array  # (E, n) the mover's after each edge; (0, n) if nobody wants to know
 
 
 class Walk(NamedTuple):
@@ -89,14 +90,19 @@ def walk(
     tables: tuple[Float32Array, Float32Array],
     best_actions: tuple[Int16Array, Int16Array],
     losses: tuple[Float64Array, Float64Array],
+    action_values: Float64Array,
 ) -> Walk:
-    """Measure a joint policy; write best actions `(I_p,)`, and losses where those are not empty."""
+    """Measure a joint policy; write best actions `(I_p,)`.
+
+    Losses `(I_p,)` and action values `(E, n)` are written where those arrays are not empty.
+    """
     stack = new_stack(tree)
     depths, _, hands = stack.policy.shape
     values = Values(
         best=np.zeros((2, depths, hands)),
         mixture=np.zeros((depths if len(losses[0]) > 0 else 0, hands)),
         action=np.zeros((depths, hands), np.int64),
+        edge=action_values,
     )
     return _walk(tree, tables, (stack, values), best_actions, losses)
 
@@ -388,6 +394,9 @@ def _add(  # noqa: PLR0913, PLR0917  # arrays
         if len(values.mixture) > 0:
             for x in range(hands):
                 values.mixture[depth, x] += stack.policy[depth, k, x] * own[x]
+        if len(values.edge) > 0:
+            for x in range(hands):
+                values.edge[edge, x] = own[x]
 
 
 @inlined

@@ -141,12 +141,12 @@ class Dealer:
     """Makes OpenSpiel's states in which both hands are dealt."""
 
     def __init__(self, game: PyspielGame) -> None:
-        self._game = game
+        self._initial_state = game.new_initial_state()
         self.by_pairs = bool(game.get_parameters()["handReaches"])
 
-    def state(self, hands: Sequence[Hand], actions: Sequence[int] = ()) -> PyspielState:
+    def state(self, hands: Sequence[Sequence[int]], actions: Sequence[int] = ()) -> PyspielState:
         """The state after a deal, and after public actions."""
-        state = self._game.new_initial_state()
+        state = self._initial_state.clone()
         if self.by_pairs:
             state.apply_action(pair_action(hands))
         else:
@@ -158,7 +158,7 @@ class Dealer:
         return state
 
 
-def pair_action(hands: Sequence[Hand]) -> int:
+def pair_action(hands: Sequence[Sequence[int]]) -> int:
     """The chance action that deals both hands at once, in games with `handReaches`."""
     action = 0
     for hand in hands:
@@ -538,9 +538,11 @@ class PokerEndgame(PrivateHandsGame):
         )
 
     def first_state(self, draws: random.Random) -> PyspielState:
-        """A state after the deal if there are `handReaches`, else the initial one."""
+        """A state after the deal of both hands, without listing all deals."""
         if not self._dealer.by_pairs:
-            return super().first_state(draws)
+            hole = self.cards.hole
+            dealt = draws.sample(self._undealt, 2 * hole)
+            return self._dealer.state((dealt[:hole], dealt[hole:]))
         while True:
             own, other = (
                 draws.choices(self.boards[0].hands, cum_weights=self._running_weights[player])[0]
@@ -548,6 +550,11 @@ class PokerEndgame(PrivateHandsGame):
             )
             if not set(own) & set(other):
                 return self._dealer.state((own, other))
+
+    @cached_property
+    def _undealt(self) -> list[int]:
+        """The cards that are not on the board at the start."""
+        return [card for card in range(self.deck_size) if card not in self.cards.board]
 
     @cached_property
     def _running_weights(self) -> list[list[float]]:

@@ -15,7 +15,13 @@ from algorithms.games.game import PyspielGame
 from algorithms.large_games.large_game import LargeExactGame, invalid_row, largest_losses
 from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.nashconv import Measure
-from algorithms.public_tree import CHANCE, PublicTree, infosets_of_nodes, num_infosets
+from algorithms.public_tree import (
+    CHANCE,
+    PublicTree,
+    compatible,
+    infosets_of_nodes,
+    num_infosets,
+)
 from algorithms.support.arrays import (
     BoolArray,
     Float64Array,
@@ -128,13 +134,47 @@ class PrivateHandsGame(LargeExactGame):
         self._walk(tables, lost)
         return lost
 
+    def action_costs(self, tables: Tables) -> Float64Array:
+        """What each action wins less than the best one, by hand: `(E, n)`.
+
+        In chips, of the hands that arrive, if the player plays best afterwards and the opponent
+        plays its policy. NaN where the opponent never arrives, and at public chance events.
+        """
+        tree = self.public_tree
+        values = np.zeros((len(tree.action), tree.weight.shape[1]))
+        empty = np.empty(0)
+        self._walk(tables, (empty, empty), values)
+        costs = np.full_like(values, np.nan)
+        apart = {board: compatible(tree, board) for board in np.unique(tree.board).tolist()}
+        for node, player in enumerate(tree.player.tolist()):
+            if player == CHANCE:
+                continue
+            edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
+            board = int(tree.board[node])
+            hands = int(tree.num_hands[board])
+            # Values contain the probability that the opponent and chance arrive, (n_b,).
+            opponent_arrives = apart[board] @ self.reaches(tables, node)[1 - player]
+            arrives = opponent_arrives * self.chance_probability(node)
+            of_actions = values[edges, :hands]  # (actions, n_b)
+            missed = of_actions.max(axis=0) - of_actions
+            never = np.full_like(missed, np.nan)
+            costs[edges, :hands] = np.divide(missed, arrives, out=never, where=arrives > 0)
+        return costs
+
     def _walk(
-        self, tables: Tables, losses: tuple[Float64Array, Float64Array]
+        self,
+        tables: Tables,
+        losses: tuple[Float64Array, Float64Array],
+        action_values: Float64Array | None = None,
     ) -> tuple[compiled_tree.Walk, tuple[Int16Array, Int16Array]]:
         """One compiled walk; a `PolicyError` for a row that is not a distribution."""
         counts = self.num_infosets
         best = np.zeros(counts[0], np.int16), np.zeros(counts[1], np.int16)
-        walk = compiled_tree.walk(self.public_tree, (tables[0], tables[1]), best, losses)
+        if action_values is None:
+            action_values = np.empty((0, self.public_tree.weight.shape[1]))
+        walk = compiled_tree.walk(
+            self.public_tree, (tables[0], tables[1]), best, losses, action_values
+        )
         if walk.invalid_infoset >= 0:
             player = int(self.public_tree.player[walk.invalid_node])
             raise invalid_row(tables, player, walk.invalid_infoset)

@@ -101,7 +101,7 @@ def game_document(
                 "notes": {heading: _as_typed(values) for heading, values in one.notes.items()},
                 "losses": [] if tree else _losses(game, one.measure),
                 "tables": _tables(tree, one.policy.table) if tree else None,
-                "seats": _seats(tree, one, reference) if tree else [],
+                "seats": _seats(tree, one, reference) if tree else _best_responses(one),
                 "hands": None if tree else hands_tables(game, one.policy),
             }
         )
@@ -229,6 +229,13 @@ def _tables(tree: Tree, table: npt.NDArray[np.float64]) -> Json:
         "beliefs": floats(values.beliefs),
         "ranking": integers(largest_first[loses]),
     }
+
+
+def _best_responses(one: ReportedPolicy) -> list[Json]:
+    """`_seats` of a game without a tree, which has no reference."""
+    if not isinstance(one.measure, Measure):
+        return []
+    return [{"best_response": value, "reference": None} for value in one.measure.best_values]
 
 
 def _seats(tree: Tree, one: ReportedPolicy, reference: ReportedPolicy | None) -> list[Json]:

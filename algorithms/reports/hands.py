@@ -5,9 +5,15 @@ two cards of the full deck, 169 cells of a grid of starting hands (pairs on the 
 hands above it, aces first):
 
     nodes      one object per decision: `player`, `label`, `actions` (words), and `children`, the
-               decisions that follow (-1 where the game ends)
+               decisions that follow; where the game ends -1 - the index of a rule
+    rules      how the game ends: `fold`, whether nobody shows a hand, and `payoff`, player 0's
+               chips if it wins, ties and loses (the first one after a fold)
     board      the cards on the board
+    pot        the chips in the pot at the start
     labels     (n,) the hands, e.g. `A♥9♠`
+    cards      (n, H) their cards as numbers: hands that share one are not dealt together
+    weight     (2, n) how likely each player is dealt each hand, up to a factor
+    order      (n,) greater for hands that win a showdown, equal for those that tie
     strength   (n,) the share of the other hands that a hand beats; ties count half
     cell       (n,) the cell of each hand; null if there is no grid
     cells      (169,) the cells' names, e.g. `AKs`
@@ -18,6 +24,8 @@ and the `hands` of a policy have, with a share of 1 / 255 as the unit,
     grid          (E, 169) its mean over the hands of a cell that arrive at the decision
     arriving      (D, 169) the share of a cell's hands that arrive there by the player's own actions
     losses        (D, n) chips per hand, float32
+    cost          (E, n) what an action costs, if the player plays best afterwards and the opponent
+                  plays the policy, in chips, float32; NaN where the opponent never arrives
 """
 
 from typing import Any
@@ -28,17 +36,18 @@ from algorithms.games import Game
 from algorithms.games.game import per_player
 from algorithms.large_games.poker import PokerEndgame
 from algorithms.policies import Policy
+from algorithms.public_tree import FOLD
 from algorithms.reports.arrays import floats, integers
 from algorithms.support.arrays import Float64Array, Int64Array
 
-MAX_NUMBERS = 1_000_000  # probabilities of a policy: the page takes about 1.4 bytes for each
+MAX_NUMBERS = 1_000_000  # probabilities of a policy: the page takes about 7 bytes for each
 RANKS = "AKQJT98765432"
 UNIT = 255
 
 
 def hands_document(game: Game) -> dict[str, Any] | None:
     """The public tree and the hands of a river endgame; None for other games, and large ones."""
-    if not isinstance(game, PokerEndgame) or not _is_shown(game):
+    if not isinstance(game, PokerEndgame) or not is_shown(game):
         return None
     tree = game.public_tree
     nodes = []
@@ -50,14 +59,23 @@ def hands_document(game: Game) -> dict[str, Any] | None:
                 "player": int(tree.player[node]),
                 "label": game.public_label(node),
                 "actions": [game.public_action_label(node, action) for action in actions],
-                "children": np.maximum(tree.target[edges], -1).tolist(),
+                "children": tree.target[edges].tolist(),
             }
         )
     count = int(tree.num_hands[0])
+    rules = [
+        {"fold": bool(kind == FOLD), "payoff": payoff.tolist()}
+        for kind, payoff in zip(tree.rule, tree.payoff, strict=True)
+    ]
     return {
         "nodes": nodes,
+        "rules": rules,
         "board": [game.card_label(card) for card in game.boards[0].cards],
+        "pot": game.pot,
         "labels": [game.hand_label(0, 0, hand) for hand in range(count)],
+        "cards": integers(tree.cards[0, :count].reshape(-1)),
+        "weight": floats(tree.weight[:, :count].reshape(-1) / tree.weight.max()),
+        "order": integers(game.boards[0].strength),
         "strength": floats(_beaten(game)),
         "cell": integers(_cells(game)) if _has_grid(game) else None,
         "cells": _cell_names() if _has_grid(game) else [],
@@ -66,7 +84,7 @@ def hands_document(game: Game) -> dict[str, Any] | None:
 
 def hands_tables(game: Game, policy: Policy) -> dict[str, Any] | None:
     """What a policy does with each hand, where there is a `hands_document`."""
-    if not isinstance(game, PokerEndgame) or not _is_shown(game):
+    if not isinstance(game, PokerEndgame) or not is_shown(game):
         return None
     tree = game.public_tree
     tables = per_player(policy.table)
@@ -98,11 +116,12 @@ def hands_tables(game: Game, policy: Policy) -> dict[str, Any] | None:
         "grid": _shares(grid) if _has_grid(game) else None,
         "arriving": _shares(arriving) if _has_grid(game) else None,
         "losses": floats(losses),
+        "cost": floats(game.action_costs((tables[0], tables[1]))),
     }
 
 
-def _is_shown(game: PokerEndgame) -> bool:
-    """Whether there is one board, and few enough numbers."""
+def is_shown(game: PokerEndgame) -> bool:
+    """Whether a page can show the game: there is one board, and few enough numbers."""
     numbers = len(game.public_tree.action) * len(game.boards[0].hands)
     return len(game.boards) == 1 and numbers <= MAX_NUMBERS
 

@@ -22,7 +22,7 @@ const TYPES = {
  *   notes: Record<string, Record<string, string>>, losses: any[],
  *   seats: {best_response: number, reference: number | null}[], tables: Tables | null,
  *   hands: {probability: Numbers, grid: Numbers | null, arriving: Numbers | null,
- *   losses: Numbers} | null}} Policy */
+ *   losses: Numbers, cost: Numbers} | null}} Policy */
 
 /** @param {Encoded} encoded @returns {Numbers} */
 export function decodeArray({ dtype, data }) {
@@ -72,10 +72,15 @@ function makeHands(raw) {
       /** @type {{player: number, label: string, actions: string[], children: number[]}[]} */ (
         raw.nodes
       ),
+    rules: /** @type {{fold: boolean, payoff: number[]}[]} */ (raw.rules),
     board: /** @type {string[]} */ (raw.board),
+    pot: /** @type {number} */ (raw.pot),
     labels: /** @type {string[]} */ (raw.labels),
     cells: /** @type {string[]} */ (raw.cells),
     cell: raw.cell && decodeArray(raw.cell),
+    cards: decodeArray(raw.cards),
+    weight: decodeArray(raw.weight),
+    order: decodeArray(raw.order),
     strength: decodeArray(raw.strength),
     firstEdge: starts(
       raw.nodes.map((/** @type {any} */ { actions }) => actions.length),

@@ -89,7 +89,7 @@ function meanShare(hands, policy, node, k) {
 
 /** @param {Hands} hands @param {Policy} policy @param {number} node @param {number} k
  * @param {number} hand @returns {number} */
-function probability({ firstEdge, labels }, policy, node, k, hand) {
+export function probability({ firstEdge, labels }, policy, node, k, hand) {
   const { probability: all } = /** @type {NonNullable<Policy["hands"]>} */ (policy.hands);
   return all[(firstEdge[node] + k) * labels.length + hand] / UNIT;
 }
@@ -99,11 +99,11 @@ const swatch = (k) => make("i", { class: `swatch action-${k % ACTION_COLOURS}`, 
 
 /** A card in the colour of its suit.
  * @param {string} text @returns {HTMLElement} */
-const cardTag = (text) => make("span", { class: RED.test(text) ? "card red" : "card" }, text);
+export const cardTag = (text) => make("span", { class: RED.test(text) ? "card red" : "card" }, text);
 
 /** "A\u26659\u2660" as two cards.
  * @param {string} label @returns {HTMLElement[]} */
-const cardsOf = (label) => (label.match(/../gu) ?? []).map(cardTag);
+export const cardsOf = (label) => (label.match(/../gu) ?? []).map(cardTag);
 
 /** Stripes as long as shares, from left to right.
  * @param {number[]} shares @returns {HTMLElement} */

@@ -55,16 +55,11 @@ async function start() {
   if (!showCurve(report)) leaveOut("curve");
   if (!showLosses(report)) leaveOut("losses");
   if (!startHands(report)) leaveOut("hands");
-  if (report.tree) {
-    arrange(report.mode);
-    startExplorer(report);
-    startPlay(report);
-  } else {
-    leaveOut("explorer");
-    leaveOut("play");
-    if (report.withoutTree)
-      byId("summary").append(make("p", { class: "note" }, report.withoutTree));
-  }
+  if (report.tree) startExplorer(report);
+  else leaveOut("explorer");
+  if (startPlay(report)) arrange(report.mode);
+  else leaveOut("play");
+  if (report.withoutTree) byId("summary").append(make("p", { class: "note" }, report.withoutTree));
   document.body.dataset.ready = "";
 }
 

@@ -3,32 +3,49 @@
 import { byId, make } from "../dom.js";
 import { WITHIN_95, estimate, sum } from "../estimate.js";
 import { chips, plural, signed } from "../text.js";
-import { definitions, linkTo, referenceOf, tablesOf } from "./parts.js";
-import { CHANCE, actorOf, childrenOf, infosetLabel, kindOf, pathTo } from "./tree.js";
-import { returnsAt, stepTo } from "./tree.js";
+import { definitions, referenceOf } from "./parts.js";
+import { handsRules } from "./play_hands.js";
+import { treeRules } from "./play_tree.js";
 
 /** @typedef {import("./document.js").Policy} Policy */
-/** @typedef {import("./document.js").Tree} Tree */
 /** @typedef {ReturnType<typeof import("./document.js").decodeDocument>} Report */
-/** @typedef {NonNullable<Policy["tables"]>} Tables */
+
+/** What a kind of game knows about a hand in progress; a position is what it likes.
+ * @template Position
+ * @typedef {object} Rules
+ * @property {() => Position} start before the deal
+ * @property {(position: Position) => boolean} isOver
+ * @property {(position: Position) => number} actor the player to act, or CHANCE
+ * @property {(position: Position, policy: Policy) => Position} drawn the next position: chance's
+ *   step, or that of the policy
+ * @property {(position: Position) => Move<Position>[]} moves of the player to act
+ * @property {(position: Position, seat: number) => (Node | string)[]} situation what a person sees
+ * @property {(position: Position) => number[]} returns what each player wins at the end
+ * @property {(position: Position, seat: number) => HTMLElement[]} steps of the finished hand */
+
+/** A move, and what it costs against a policy: NaN where the policy never leads there.
+ * @template Position
+ * @typedef {{label: string, next: Position, costs: (policy: Policy) => number}} Move */
 
 /** One finished hand: chips won, and what its moves cost against the opponent and the reference.
  * @typedef {{chips: number, cost: number, referenceCost: number}} Hand */
-/** @typedef {{report: Report, opponent: Policy, reference: Policy | null, seat: number,
- *   node: number, moves: {infoset: number, slot: number}[],
- *   hands: Map<Policy, Hand[]>}} Table */
+/** @typedef {{report: Report, rules: Rules<any>, opponent: Policy, reference: Policy | null,
+ *   seat: number, position: any, moves: Move<any>[], hands: Map<Policy, Hand[]>}} Table */
 
-/** @param {Report} report */
+/** @param {Report} report @returns {boolean} whether the game can be played on the page */
 export function startPlay(report) {
+  const rules = rulesOf(report);
+  if (!rules) return false;
   const { policies } = report;
   const reference = referenceOf(policies);
   /** @type {Table} */
   const table = {
     report,
+    rules,
     opponent: policies[0],
     reference,
     seat: report.game.num_players - 1, // so that alternating starts in the first seat
-    node: 0,
+    position: rules.start(),
     moves: [],
     hands: new Map(policies.map((policy) => [policy, []])),
   };
@@ -49,6 +66,13 @@ export function startPlay(report) {
   });
   byId("play").addEventListener("keydown", onTableKey);
   deal(table, false);
+  return true;
+}
+
+/** @param {Report} report @returns {Rules<any> | null} */
+function rulesOf({ tree, hands, policies }) {
+  if (tree) return treeRules(tree);
+  return hands && policies.every((policy) => policy.hands) ? handsRules(hands) : null;
 }
 
 /** @param {number} players @returns {HTMLElement[]} */
@@ -72,58 +96,35 @@ function deal(table, focus = true) {
     .value;
   table.seat =
     chosen === "alternate" ? (table.seat + 1) % table.report.game.num_players : Number(chosen);
-  table.node = 0;
+  table.position = table.rules.start();
   table.moves = [];
   advance(table, focus);
 }
 
-/** @param {Table} table @param {number} child the person's move */
-function move(table, child) {
-  const { tree } = table.report;
-  table.moves.push({ infoset: tree.infoset[table.node], slot: stepTo(tree, child).slot });
-  table.node = child;
+/** @param {Table} table @param {number} place of the person's move */
+function move(table, place) {
+  const made = table.rules.moves(table.position)[place];
+  table.moves.push(made);
+  table.position = made.next;
   advance(table);
 }
 
 /** @param {Table} table @param {boolean} [focus] */
 function advance(table, focus = true) {
-  const { tree } = table.report;
-  while (kindOf(tree, table.node) !== "terminal" && actorOf(tree, table.node) !== table.seat)
-    table.node = drawn(tree, table.node, tablesOf(table.opponent));
-  if (kindOf(tree, table.node) === "terminal") finish(table);
+  const { rules, opponent, seat } = table;
+  while (!rules.isOver(table.position) && rules.actor(table.position) !== seat)
+    table.position = rules.drawn(table.position, opponent);
+  if (rules.isOver(table.position)) finish(table);
   showTable(table, focus);
   showTotals(table);
 }
 
-/** A child of a node, drawn by chance's or the policy's probabilities.
- * @param {Tree} tree @param {number} node @param {Tables} tables @returns {number} */
-function drawn(tree, node, tables) {
-  let left = Math.random();
-  const children = childrenOf(tree, node);
-  const possible = children.filter((child) => probabilityOf(tree, child, tables) > 0);
-  for (const child of possible) {
-    left -= probabilityOf(tree, child, tables);
-    if (left < 0) return child;
-  }
-  return possible[possible.length - 1]; // rounding
-}
-
-/** @param {Tree} tree @param {number} child @param {Tables} tables */
-function probabilityOf(tree, child, tables) {
-  const { player, probability, slot } = stepTo(tree, child);
-  return player === CHANCE ? probability : tables.probabilities[slot];
-}
-
-/** @param {Policy | null} policy @param {{slot: number}} made
- * @returns {number} NaN where the policy never leads there */
-const costOf = (policy, { slot }) => policy?.tables?.costs[slot] ?? NaN;
-
 /** @param {Table} table */
 function finish(table) {
   const cost = (/** @type {Policy | null} */ policy) =>
-    table.moves.reduce((sum, made) => sum + (costOf(policy, made) || 0), 0);
+    table.moves.reduce((sum, made) => sum + ((policy && made.costs(policy)) || 0), 0);
   table.hands.get(table.opponent)?.push({
-    chips: returnsAt(table.report.tree, table.node)[table.seat],
+    chips: table.rules.returns(table.position)[table.seat],
     cost: cost(table.opponent),
     referenceCost: cost(table.reference),
   });
@@ -131,58 +132,48 @@ function finish(table) {
 
 /** @param {Table} table @param {boolean} focus */
 function showTable(table, focus) {
-  const { tree } = table.report;
-  const over = kindOf(tree, table.node) === "terminal";
-  byId("own-seat").textContent = `You are player_${table.seat} against ${table.opponent.name}`;
-  byId("situation").textContent = over ? resultText(table) : situationText(table);
+  const { rules, position, seat } = table;
+  const over = rules.isOver(position);
+  byId("own-seat").textContent = `You are player_${seat} against ${table.opponent.name}`;
+  const situation = over ? [resultText(table)] : rules.situation(position, seat);
+  byId("situation").replaceChildren(...situation);
   byId("judged").replaceChildren(...table.moves.map((made) => judged(table, made)));
-  const buttons = over
-    ? []
-    : childrenOf(tree, table.node).map((child, i) => moveButton(tree, child, i));
+  const buttons = over ? [] : rules.moves(position).map(moveButton);
   byId("own-moves").replaceChildren(...buttons);
   byId("deal").hidden = !over;
   byId("hand").hidden = !over;
-  if (over) byId("hand-steps").replaceChildren(...steps(table));
+  if (over) byId("hand-steps").replaceChildren(...rules.steps(position, seat));
   if (focus) (over ? byId("deal") : buttons[0])?.focus();
 }
 
-/** What the person knows: "You hold K♠ to start", or "You see" and the information state string.
- * @param {Table} table @returns {string} */
-function situationText({ report: { tree }, node, seat }) {
-  const label = infosetLabel(tree, tree.infoset[node]);
-  return label
-    .replace(`player_${seat} with `, "You hold ")
-    .replace(`player_${seat} at `, "You see ");
-}
-
 /** @param {Table} table @returns {string} */
-function resultText({ report, node, seat }) {
-  const won = returnsAt(report.tree, node)[seat];
+function resultText({ rules, position, seat }) {
+  const won = rules.returns(position)[seat];
   return `The hand is over: you ${won < 0 ? "lose" : "win"} ${chips(Math.abs(won))}.`;
 }
 
-/** @param {Tree} tree @param {number} child @param {number} place */
-const moveButton = (tree, child, place) =>
+/** @param {Move<any>} move @param {number} place */
+const moveButton = ({ label }, place) =>
   make(
     "button",
-    { type: "button", "data-child": child, "aria-keyshortcuts": place < 9 && String(place + 1) },
-    make("span", {}, stepTo(tree, child).label),
+    { type: "button", "data-child": place, "aria-keyshortcuts": place < 9 && String(place + 1) },
+    make("span", {}, label),
     ...(place < 9 ? [make("kbd", { "aria-hidden": "true" }, String(place + 1))] : []),
   );
 
 /** What a move cost, against this opponent and against the reference.
- * @param {Table} table @param {{infoset: number, slot: number}} made @returns {HTMLElement} */
-function judged({ report, opponent, reference }, made) {
-  const { tree } = report;
-  const label = tree.labels[tree.slotLabel[made.slot]];
-  const costs = [costText(costOf(opponent, made), "against this opponent")];
+ * @param {Table} table @param {Move<any>} made @returns {HTMLElement} */
+function judged({ opponent, reference }, made) {
+  const costs = [costText(made.costs(opponent), "against this opponent")];
   if (reference && reference !== opponent)
-    costs.push(costText(costOf(reference, made), `against ${reference.name}`));
-  const worst = Math.max(...[opponent, reference].map((policy) => costOf(policy, made) || 0));
+    costs.push(costText(made.costs(reference), `against ${reference.name}`));
+  const worst = Math.max(
+    ...[opponent, reference].map((policy) => (policy && made.costs(policy)) || 0),
+  );
   return make(
     "li",
     { class: worst >= 0.005 ? "costly" : "free" },
-    make("b", {}, label),
+    make("b", {}, made.label),
     ` cost ${costs.join(", ")}`,
   );
 }
@@ -192,16 +183,6 @@ const costText = (cost, against) =>
   Number.isNaN(cost)
     ? `an unknown amount ${against}, which never arrives here`
     : `${chips(cost)} ${against}`;
-
-/** Every step of the finished hand, chance's included.
- * @param {Table} table @returns {HTMLElement[]} */
-const steps = ({ report, node, seat }) =>
-  pathTo(report.tree, node).map((at) => {
-    const { player, label } = stepTo(report.tree, at);
-    const who = player === CHANCE ? "" : player === seat ? "you: " : `player_${player}: `;
-    const link = make("a", { href: linkTo(report.tree, at) }, `${who}${label}`);
-    return make("li", { class: player === seat ? "own" : "" }, link);
-  });
 
 /** @param {Table} table */
 function showTotals({ hands, opponent, reference, seat }) {

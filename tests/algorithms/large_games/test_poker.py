@@ -8,12 +8,13 @@ import kuhn_bridge as kb
 from algorithms import public_tree as plain
 from algorithms.cfr import VARIANTS
 from algorithms.compiled import public_tree as compiled
+from algorithms.compiled.nashconv import action_values
 from algorithms.games import SampledGame, load_game
 from algorithms.games.short_names import full_name
 from algorithms.large_games.poker import Showdowns
 from algorithms.self_play.states import StateSimulator
 from kuhn_bridge.errors import GameError
-from tests.large_games import ALTERNATING, POKER, dice, large
+from tests.large_games import ALTERNATING, POKER, dice, large, on_tree, tree_of
 
 RIVER = "river(board=7dJc3s9hQd,pot=2000)"
 TURN = "turn(board=7dJc3s9h,pot=2000,bets=fc)"
@@ -138,6 +139,32 @@ def test_plain_and_compiled_code_agree(name):
     assert found.best_values == pytest.approx(measure.best_values, abs=1e-12)
     for one, other in zip(found.losses, game.losses(tables), strict=True):
         assert one == pytest.approx(other, abs=1e-12)
+    empty = np.empty(0)
+    action_values = np.zeros_like(found.action_values)
+    best = tuple(np.zeros(count, np.int16) for count in game.num_infosets)
+    compiled.walk(game.public_tree, tables, best, (empty, empty), action_values)
+    chosen = np.repeat(game.public_tree.player >= 0, np.diff(game.public_tree.first_edge))
+    assert action_values[chosen] == pytest.approx(found.action_values[chosen], abs=1e-12)
+
+
+@pytest.mark.parametrize("name", POKER)
+def test_costs_of_actions_are_those_on_openspiels_tree(name):
+    """Also where the opponent never arrives, and behind a public card."""
+    game = large(name)
+    random_play, random_response = game.random(3)
+    first_legal = np.eye(game.num_actions, dtype=np.float32)[(random_response > 0).argmax(axis=1)]
+    tables = (random_play, first_legal)
+    costs = game.action_costs(tables)
+    tree, rows = tree_of(name)
+    expected = tree.table_of(action_values(tree, on_tree(name, tables)).costs)
+    for player in range(2):
+        infosets = np.arange(game.num_infosets[player])
+        nodes, hands = game.nodes_and_hands(player, infosets)
+        for infoset, node, hand in zip(infosets, nodes, hands, strict=True):
+            edges = slice(*game.public_tree.first_edge[node : node + 2])
+            theirs = expected[rows[player][infoset], game.actions_at(node)]
+            assert costs[edges, hand] == pytest.approx(theirs, abs=1e-6, nan_ok=True)
+    assert np.isnan(costs).any()
 
 
 @pytest.mark.parametrize("variant", ALTERNATING)

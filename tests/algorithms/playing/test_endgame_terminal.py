@@ -35,8 +35,9 @@ def test_hands_are_played_to_the_end():
     assert set(map(abs, table.results)) <= {0, 100, 1_000}
 
 
-def test_the_page_is_refused_in_one_line(capsys):
-    assert play.main(["uniform", "--game", RIVER]) == 2
+def test_what_cannot_be_played_is_refused_in_one_line(capsys):
+    turn = "turn(board=7dJc3s9h,pot=2000,bets=fc)"
+    assert play.main(["uniform", "--game", turn]) == 2
     assert "add --terminal" in capsys.readouterr().err
-    assert play.main(["--game", RIVER, "--terminal"]) == 2
+    assert play.main(["--game", RIVER]) == 2
     assert "name the POLICY" in capsys.readouterr().err

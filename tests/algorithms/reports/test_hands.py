@@ -29,7 +29,8 @@ def test_the_public_tree_is_in_words(found):
     assert nodes[0]["actions"] == ["fold", "check", "pot bet", "all-in"]
     after_check = nodes[0]["children"][1]
     assert nodes[after_check]["label"] == "after check"
-    assert nodes[0]["children"][0] == -1  # a fold ends the hand
+    fold = document["hands"]["rules"][-1 - nodes[0]["children"][0]]
+    assert fold == {"fold": True, "payoff": [-1_000.0, -1_000.0, -1_000.0]}
     assert document["without_tree"] == ""
     assert document["tree"] is None
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import kuhn_bridge as kb
 from algorithms.compiled.nashconv import action_values
 from algorithms.games import load_game
 from algorithms.lower_bound import Gain, LowerBound, SeatBound
@@ -672,7 +673,7 @@ def test_the_hands_of_a_river_endgame(browser, folder):
     """The grid, the hands of a cell, the way through the public tree, and narrow windows."""
     address = written(folder, "river.html", ["random:1"], "river(board=7dJc3s9hQd,pot=2000)")
     with opened(browser, address) as page:
-        assert page.locator("#explorer, #play").evaluate_all("all => all.every(e => e.hidden)")
+        assert page.locator("#explorer").is_hidden()
         assert page.locator(".cell").count() == 169
         page.get_by_role("button", name="AKs:").click()
         assert page.locator("#hands-detail tbody tr").count() == 4
@@ -683,6 +684,123 @@ def test_the_hands_of_a_river_endgame(browser, folder):
         page.locator(".strength").first.click()
         assert "K♣T♣" in page.locator("#hands-detail tbody").inner_text()
         page.select_option("#hands-view", "grid")
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate(OVERFLOW) == []
+        assert page.evaluate(UNNAMED) == []
+
+
+class HandsMirror:
+    """The same hands of a poker endgame, from the same numbers, by OpenSpiel's states."""
+
+    def __init__(self, page, document, game, draws):
+        self.page, self.game, self.draws = page, game, iter(draws)
+        self.hands = document["hands"]
+        self.weight = array(self.hands["weight"]).reshape(2, -1)
+        self.tables = [
+            {name: array(policy["hands"][name]) for name in ("probability", "cost")}
+            for policy in document["policies"]
+        ]
+        self.seat = 1
+        self.won = []
+        self.cost = 0.0
+
+    def draw(self, weights):
+        """The first place whose running sum is above a number in [0, total)."""
+        sums = np.cumsum(np.asarray(weights, np.float64))
+        return int(np.searchsorted(sums, next(self.draws) * sums[-1], side="right"))
+
+    def deal(self):
+        self.seat = 1 - self.seat
+        cards = self.game.boards[0].hands
+        while True:
+            self.held = [self.draw(self.weight[player]) for player in range(2)]
+            if not set(cards[self.held[0]]) & set(cards[self.held[1]]):
+                break
+        self.state = self.game.pyspiel_game.new_initial_state()
+        for hand in self.held:
+            for card in cards[hand]:
+                self.state.apply_action(card)
+        self.node = 0
+        self.judged = []
+        self.advance()
+
+    def rows(self, name):
+        """The numbers of the actions at the node, of the hand of the player to act."""
+        table = self.tables[0][name].reshape(-1, len(self.hands["labels"]))
+        edges = slice(*self.game.public_tree.first_edge[self.node : self.node + 2])
+        return table[edges, self.held[self.state.current_player()]].tolist()
+
+    def play(self, place):
+        action = self.state.legal_actions()[place]
+        self.node = self.game.next_node(self.node, action)
+        self.state.apply_action(action)
+
+    def advance(self):
+        while self.node >= 0 and self.state.current_player() != self.seat:
+            self.play(self.draw(self.rows("probability")))
+        if self.node < 0:
+            assert self.state.is_terminal()
+            self.won.append(self.state.returns()[self.seat])
+
+    def labels(self):
+        actions = self.state.legal_actions()
+        return [self.game.public_action_label(self.node, action) for action in actions]
+
+    def move(self, place):
+        cost = self.rows("cost")[place]
+        self.cost += cost
+        self.judged.append(f"{self.labels()[place]} cost {in_chips(cost)} against this opponent")
+        self.play(place)
+        self.advance()
+
+    def see(self):
+        page = self.page
+        assert page.locator("#judged li").all_text_contents() == self.judged
+        situation = page.text_content("#situation")
+        own = self.hands["labels"][self.held[self.seat]]
+        if self.node >= 0:
+            cards = page.locator("#situation .card").all_text_contents()
+            assert cards == [*self.hands["board"], own[:2], own[2:]]
+            assert page.locator("#own-moves button span").all_text_contents() == self.labels()
+            assert page.locator("#hand").is_hidden()
+            return
+        won = self.won[-1]
+        assert f"you {'lose' if won < 0 else 'win'} {in_chips(abs(won))}." in situation
+        steps = page.locator("#hand-steps li").all_text_contents()
+        assert steps[self.seat] == f"you: {own}"
+        other = self.hands["labels"][self.held[1 - self.seat]]
+        assert steps[1 - self.seat] == f"player_{1 - self.seat}: {other}"
+        texts = page.locator("#totals dd").all_text_contents()
+        assert number(texts[0].split("±")[0]) == sum(self.won)
+        assert number(texts[2]) == pytest.approx(self.cost, abs=0.0051)
+
+
+@pytest.mark.parametrize("board", ["7dJc3s9hQd", "AsKsQsJsTs"])
+def test_hands_of_a_river_endgame_at_the_table(browser, folder, board):
+    game = load_game(f"river(board={board},blinds=1000,bets=fchpa)")
+    policy = kb.Policy.random(game, seed=1)
+    reported = ReportedPolicy(name="random:1", policy=policy, measure=policy.measure())
+    document = game_document(game, [reported], mode="play")
+    rng = random.Random(4)
+    draws = [rng.random() for _ in range(2_000)]
+    script = f"const draws = {draws}; Math.random = () => draws.shift();"
+    with opened(browser, saved(folder / f"play-{board}.html", document), script) as page:
+        assert page.locator("main > section").first.get_attribute("id") == "play"
+        mirror = HandsMirror(page, document, game, draws)
+        for hand in range(12):
+            if hand:
+                page.keyboard.press("n")
+            mirror.deal()
+            mirror.see()
+            if not hand:
+                page.locator("#play button:not([hidden])").first.focus()
+            while mirror.node >= 0:
+                place = rng.randrange(len(mirror.state.legal_actions()))
+                page.keyboard.press(str(place + 1))
+                mirror.move(place)
+                mirror.see()
+        assert len(mirror.won) == 12
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate(OVERFLOW) == []
