@@ -38,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     number = command.number
     add("policy", metavar="POLICY", help=load.HELP)
     add("--game", metavar="NAME", help=load.GAME_HELP)
+    parser.add_import()
     add("--out", default="model.zip", metavar="FILE", help="model.zip or policy.onnx (%(default)s)")
     width = "units of each of the two hidden layers (%(default)s)"
     add("--width", type=number(1), default=128, metavar="N", help=width)

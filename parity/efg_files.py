@@ -22,7 +22,7 @@ from algorithms.support.command import EXIT_FAILED, EXIT_OK, Parser
 from algorithms.support.errors import UsageError
 from algorithms.tree import Tree
 from kuhn_bridge.errors import BridgeError
-from parity.gambit import GAMBIT, depth_first
+from parity.gambit import GAMBIT, depth_first, file_in_gambit
 from parity.registry import CheckSettings, run
 from parity.supported import TREE, class_of, registered_names
 
@@ -79,10 +79,8 @@ def _compare_file(path: Path, name: str) -> str:
 
 def _reason_in_gambit(path: Path) -> str:
     """What Gambit says about a game that is refused here."""
-    import pygambit
-
     try:
-        game = pygambit.read_efg(path)
+        game = file_in_gambit(path)
     except ValueError as error:
         return str(error)
     return "perfect recall" if game.is_perfect_recall else "no perfect recall"

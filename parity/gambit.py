@@ -5,6 +5,7 @@ with OpenSpiel. The checks are skipped where `pygambit` is not installed.
 """
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ LARGEST_LP = 1_000  # choices; Gambit's dense simplex takes more than ten minute
 RANDOM_GAMES, RANDOM_GAMES_QUICK = 12, 3
 MAX_DEPTH = 7  # of a random game
 POLICIES = 3  # random ones per game
+TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)  # in an .efg file
 
 Write: TypeAlias = Callable[[Path, Tree, Labels, list[str]], None]
 Evaluate: TypeAlias = Callable[[Tree, Float64Array], Measure]
@@ -121,8 +123,6 @@ def _check_value(
     tally: Tally, settings: CheckSettings, *, solve: Callable[[Tree], Solution] = solve_zero_sum
 ) -> None:
     """Kuhn in rational numbers; where the program is too large, our equilibrium has no regret."""
-    import pygambit
-
     tally.theirs = "Gambit"
     for subgame in _games(settings):
         name, tree = subgame.name, subgame.tree
@@ -133,8 +133,7 @@ def _check_value(
         largest = _largest_return(tree)
         if tree.num_choices <= LARGEST_LP:
             rational = name == KUHN
-            solved = pygambit.nash.lp_solve(game, rational=rational)
-            theirs = float(solved.equilibrium.payoffs[next(iter(game.players))])
+            theirs = _value_in_gambit(game, subgame, rational=rational)
             tolerance = EXACT if rational else LP_TOLERANCE * largest
             tally.close(name, "has the value {}", solution.value, theirs, tolerance)
         profile = _profile(game, tree, solution.policy)
@@ -224,14 +223,32 @@ def _largest_return(tree: Tree) -> float:
 
 def _game_in_gambit(subgame: Subgame, write: Write = write_efg) -> Any:
     """The game as Gambit reads it: from its own file, or from one that we write."""
+    if subgame.path is None:
+        return _read_by_gambit(subgame.tree, subgame.labels, write)
+    try:
+        return file_in_gambit(subgame.path)
+    except ValueError as error:
+        raise Skipped(f"Gambit does not read {subgame.path}: {error}") from None
+
+
+def file_in_gambit(path: Path) -> Any:
+    """The game of a file as Gambit reads it; a `ValueError` if it does not.
+
+    Its version 17 refuses labels that earlier versions wrote, for example if two nodes have the
+    same one. Such a file is read without its texts, which mean nothing to the measures.
+    """
     import pygambit
 
-    if subgame.path is not None:
-        try:
-            return pygambit.read_efg(subgame.path)
-        except ValueError as error:  # its version 17 refuses some files that earlier ones wrote
-            raise Skipped(f"Gambit does not read {subgame.path}: {error}") from None
-    return _read_by_gambit(subgame.tree, subgame.labels, write)
+    try:
+        return pygambit.read_efg(path)
+    except ValueError as error:
+        if "label" not in str(error):
+            raise
+    without_texts = TEXT.sub('""', path.read_text(encoding="utf-8"))
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / "game.efg"
+        copy.write_text(without_texts, encoding="utf-8")
+        return pygambit.read_efg(copy)
 
 
 def _read_by_gambit(tree: Tree, labels: Labels, write: Write = write_efg) -> Any:
@@ -243,6 +260,35 @@ def _read_by_gambit(tree: Tree, labels: Labels, write: Write = write_efg) -> Any
         players = [f"player_{player}" for player in range(tree.num_players)]
         write(path, tree, labels, players)
         return pygambit.read_efg(path)
+
+
+def _value_in_gambit(game: Any, subgame: Subgame, *, rational: bool) -> float:
+    """What player_0 wins in equilibrium, by Gambit's linear program.
+
+    In some games that player_0 loses, version 17.0 answers with probabilities of 0 for all actions
+    of an information set. It solves these games in rational numbers if player_1 pays player_0 so
+    much that player_0 always wins.
+    """
+    import pygambit
+
+    equilibrium = pygambit.nash.lp_solve(game, rational=rational).equilibrium
+    if _is_policy(game, equilibrium):
+        return float(equilibrium.payoffs[next(iter(game.players))])
+    paid = 1.0 + _largest_return(subgame.tree)
+    returns = subgame.tree.returns + np.array([[paid], [-paid]])  # (2, N)
+    shifted = _read_by_gambit(replace(subgame.tree, returns=returns), subgame.labels)
+    equilibrium = pygambit.nash.lp_solve(shifted, rational=True).equilibrium
+    return float(equilibrium.payoffs[next(iter(shifted.players))]) - paid
+
+
+def _is_policy(game: Any, profile: Any) -> bool:
+    """Whether the probabilities of Gambit's profile sum to 1 at every information set."""
+    for seat in game.players:
+        for _, row in profile[seat]:
+            total = sum(float(probability) for _, probability in row)
+            if abs(total - 1) > LP_TOLERANCE:
+                return False
+    return True
 
 
 def _only_paid(tree: Tree, player: int) -> Tree:

@@ -139,7 +139,7 @@ def load_pyspiel(name: str) -> PyspielGame:
     if short not in known:
         not_found = unknown("game", name, ["kuhn", *short_names.ENDGAMES, *known], kind=GameError)
         if short.startswith("python_"):
-            raise GameError(f"{not_found}; a game of your own is known once its module is imported")
+            raise GameError(f"{not_found} A game of your own is known once its module is imported")
         raise not_found
     try:
         with silent_stderr():  # OpenSpiel prints there what it also raises

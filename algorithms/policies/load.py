@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from algorithms.games import KUHN, Game, as_game, kuhn, load_game
+from algorithms.games.efg_game import is_efg
 from algorithms.large_games.solver import Tables
 from algorithms.policies import json_files, npz_files
 from algorithms.policies.json_files import Document
@@ -125,8 +126,17 @@ def game_of(sources: Sequence[Source], game: Game | str | None = None) -> Game:
     for source in sources:
         if source.game is not None:
             with _naming(source.name):
+                _require_game_file(source.game)
                 return load_game(source.game)
     return kuhn()
+
+
+def _require_game_file(name: str) -> None:
+    """Raise an error if a policy's game is an `.efg` file that has moved."""
+    if is_efg(name) and not Path(name).exists():
+        raise PolicyError(
+            f"its game is the file {name}, which is not there; name the game by its path now"
+        )
 
 
 def open_source(given: str | Source, *, trust: bool = False) -> Source:

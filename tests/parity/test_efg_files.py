@@ -5,12 +5,15 @@ import pytest
 
 from algorithms.games import load_game
 from algorithms.games.efg_game import EfgGame
+from algorithms.linear_program import solve_zero_sum
 from algorithms.nashconv import evaluate_policy
 from parity import efg_files
+from parity.gambit import GAMBIT
+from parity.registry import CheckSettings, run
 from tests.algorithms.games.test_efg_game import CARDS
 from tests.algorithms.games.test_efg_reader import game_of
 
-pytest.importorskip("pygambit")
+pygambit = pytest.importorskip("pygambit")
 FORGETFUL = game_of(
     'p "" 1 1 "" { "a" "b" } 0',
     'p "" 1 2 "" { "a" "b" } 0',
@@ -74,6 +77,41 @@ def test_a_policy_finds_its_rows_in_the_saved_tree(tmp_path):
     assert np.array_equal(rows > 0, saved.legal)
     same = evaluate_policy(saved, rows).nash_conv
     assert same == pytest.approx(evaluate_policy(game.tree, table).nash_conv, abs=1e-12)
+
+
+# Two nodes and two information sets of a player with the same name, which Gambit 17 refuses. Its
+# linear program gives the root probabilities of 0 and the value 0; player_0 loses 1.
+SAME_LABELS = game_of(
+    'p "same" 1 1 "" { "a" "b" } 0',
+    'p "same" 2 1 "x" { "c" "d" } 0',
+    't "" 1 "" { -1 1 }',
+    't "" 2 "" { 1 -1 }',
+    'p "" 2 2 "x" { "c" "d" } 0',
+    't "" 2',
+    't "" 1',
+)
+
+
+def test_labels_that_gambit_refuses_are_left_out(tmp_path, capsys):
+    path = tmp_path / "same.efg"
+    path.write_text(SAME_LABELS, encoding="utf-8")
+    with pytest.raises(ValueError, match="label must be unique"):
+        pygambit.read_efg(path)
+    assert efg_files.main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "1 agrees\n"
+
+
+def test_a_wrong_value_is_noticed_where_gambit_needs_a_second_linear_program(tmp_path):
+    path = tmp_path / "same.efg"
+    path.write_text(SAME_LABELS, encoding="utf-8")
+
+    def solve(tree):
+        return solve_zero_sum(tree)._replace(value=-0.9)
+
+    settings = CheckSettings(game=load_game(path))
+    result = run(GAMBIT.checks["gambit-value"], settings, solve=solve)
+    assert result.status == "FAIL"
+    assert result.cases[0].endswith("ours has the value -0.9, Gambit has the value -1")
 
 
 def test_an_empty_folder_is_refused(tmp_path, refused):

@@ -92,6 +92,17 @@ def test_files_with_the_same_content_are_one_game(folder):
         kb.load_policy("other.json", "cards.efg")
 
 
+def test_a_policy_whose_file_has_moved_asks_for_it(folder):
+    kb.Policy.random("cards.efg", seed=3).save("policy.json")
+    (folder / "elsewhere").mkdir()
+    (folder / "cards.efg").rename(folder / "elsewhere" / "cards.efg")
+    wrong = "policy.json: its game is the file cards.efg, which is not there; name the game"
+    with pytest.raises(PolicyError, match=wrong):
+        kb.load_policy("policy.json")
+    policy = kb.load_policy("policy.json", "elsewhere/cards.efg")
+    assert np.array_equal(policy.table, kb.Policy.random(policy.game, seed=3).table)
+
+
 def test_a_network_sees_a_one_hot_of_the_information_set(folder):
     game = load_game("cards.efg")
     assert np.array_equal(game.observations, np.eye(3))
@@ -176,7 +187,8 @@ def test_check_compares_a_file_with_gambit(folder, capsys):
     pytest.importorskip("pygambit")
     assert check.main(["--game", "cards.efg"]) == 0
     assert "everything agrees" in capsys.readouterr().out
-    # Gambit wants different labels of a player's information sets, this project does not.
-    (folder / "cards.efg").write_text(CARDS.replace("black", "red"), encoding="utf-8")
+    # Gambit wants probabilities that sum to exactly 1, this project allows rounded ones.
+    rounded = CARDS.replace('"Red" 1/2', '"Red" 0.5000000000001')
+    (folder / "cards.efg").write_text(rounded, encoding="utf-8")
     assert check.main(["--game", "cards.efg"]) == 0
-    assert "Infoset label must be unique" in capsys.readouterr().out
+    assert "Probabilities must sum to exactly one" in capsys.readouterr().out

@@ -1,13 +1,16 @@
 """`--import MODULE` registers a game of the user's own before a command loads it."""
 
 import json
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from algorithms import nashconv, solve
+from algorithms.__main__ import COMMANDS
 from algorithms.support.errors import UsageError
 from algorithms.support.modules import import_modules, imported_modules
 
@@ -30,6 +33,20 @@ def test_a_game_of_ones_own_is_named_on_the_command_line(module):
     done = run("algorithms.nashconv", "uniform", *options, folder=EXAMPLES)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["nash_conv"] == pytest.approx(1)
+
+
+def options_of(command, capsys):
+    """The options that a command's help lists."""
+    module, _ = COMMANDS[command]
+    with pytest.raises(SystemExit):
+        import_module(module).main(["--help"])
+    return set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+
+
+def test_every_command_with_a_game_imports_modules(capsys):
+    with_game = [name for name in COMMANDS if "--game" in options_of(name, capsys)]
+    assert len(with_game) > 10
+    assert [name for name in with_game if "--import" not in options_of(name, capsys)] == []
 
 
 def test_another_process_imports_the_module_that_a_game_needs(tmp_path):
