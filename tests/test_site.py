@@ -92,6 +92,22 @@ def test_the_index_shows_the_pages():
     assert all(f"]({name})" in shown for name in static_pages().PAGES)
 
 
+def pages_of(navigation):
+    """The pages of a navigation of mkdocs: each entry is a page, or a group with a list."""
+    for entry in navigation:
+        for content in entry.values():
+            yield from [content] if isinstance(content, str) else pages_of(content)
+
+
+def test_the_navigation_has_every_page_once():
+    need(importlib.util.find_spec("yaml"), "PyYAML")
+    import yaml
+
+    config = yaml.safe_load((DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8"))
+    written = [path.name for path in DOCS.glob("*.md")] + ["notebook.md"]
+    assert sorted(pages_of(config["nav"])) == sorted(written)
+
+
 def test_the_notebook_is_a_page_with_its_outputs():
     text = static_pages().notebook_page(NOTEBOOK.read_text(encoding="utf-8"))
     assert text.startswith("# From Kuhn to a measured Leduc agent")
