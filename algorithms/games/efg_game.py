@@ -73,6 +73,11 @@ class EfgGame(TreeGame):
         labels = self.content.chance_actions[event]
         return [labels[outcome] or f"outcome {outcome}" for outcome in outcomes]
 
+    def _title_and_players(self) -> dict[str, str]:
+        """The texts of the file."""
+        names = ", ".join(self.players)
+        return {"title": self.title, "players": f"{self.num_players} ({names})"}
+
     def save(self, path: str | Path) -> None:
         """Write the game with the title and the players' names of its file."""
         self._write_efg(path, self.title, self.players)

@@ -323,7 +323,8 @@ class TreeGame(ExactGame):
 
     def _repr_html_(self) -> str:
         """The size and an example, for a notebook; the tree is built only if that is quick."""
-        about = {"players": str(self.num_players), "actions": f"{self.num_actions} action IDs"}
+        about = self._title_and_players()
+        about["actions"] = f"{self.num_actions} action IDs"
         if not self.tree_is_quick:
             about["tree"] = "built when it is first needed"
             return notebook.box(self.name, notebook.facts(about))
@@ -332,11 +333,24 @@ class TreeGame(ExactGame):
         counts = np.bincount(tree.owner, minlength=self.num_players).tolist()
         sets = " + ".join(f"{count:,}" for count in counts)
         about["information sets"] = f"{len(tree.keys):,} ({sets})"
-        about["payoffs"] = "zero-sum" if self.size.constant_sum else "not zero-sum"
+        about["payoffs"] = self._payoffs_text()
         legal = np.flatnonzero(tree.legal[0]).tolist()
         moves = ", ".join(self.action_label(0, action) for action in legal)
         about["for example"] = f"{self.infoset_label(0)}: {moves}"
         return notebook.box(self.name, notebook.facts(about))
+
+    def _payoffs_text(self) -> str:
+        """Whether the players' returns sum to zero, or to another number, at every end."""
+        if not self.size.constant_sum:
+            return "not zero-sum"
+        first_end = self.tree.terminals[0]
+        total = float(self.tree.returns[:, first_end].sum())
+        is_zero = abs(total) <= _ROUNDING * max(1.0, float(np.abs(self.tree.returns).max()))
+        return "zero-sum" if is_zero else f"sum to {total:g}"
+
+    def _title_and_players(self) -> dict[str, str]:
+        """What a notebook shows first of the game."""
+        return {"players": str(self.num_players)}
 
     def __repr__(self) -> str:
         size = self.size_label.replace(":", ",", 1) if "tree" in vars(self) else self.name

@@ -527,6 +527,11 @@ class UniformPolicy(NetworkPolicy):
         """The table that plays every legal action equally often."""
         return self.game.uniform()
 
+    def _repr_html_(self) -> str:
+        """The name of the game and what plays it."""
+        about = notebook.paragraph("uniform play: every legal action equally often")
+        return notebook.box(f"Policy of {self.game.name}", about)
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, TablePolicy):
             return other == self

@@ -78,6 +78,7 @@ def test_a_larger_policy_has_the_first_rows():
 def test_a_large_policy_is_not_measured():
     policy = kb.Policy.uniform("phantom_ttt")
     assert "phantom_ttt" in shown(policy)
+    assert "every legal action equally often" in shown(policy)
 
 
 def test_a_measure_has_figures_and_the_largest_losses():
@@ -95,6 +96,8 @@ def test_a_measure_has_figures_and_the_largest_losses():
     [
         ("kuhn", ["12 (6 + 6)", "zero-sum", "player_0 with J to start: check, bet"]),
         ("matrix_pd", ["not zero-sum"]),
+        ("matrix_shapleys_game", ["not zero-sum"]),
+        ("blotto", ["zero-sum"]),
         ("phantom_ttt", ["exact, without a tree", "5,990,669"]),
         ("goofspiel", ["a lower bound"]),
     ],
@@ -102,6 +105,20 @@ def test_a_measure_has_figures_and_the_largest_losses():
 def test_a_game(name, words):
     text = shown(kb.load_game(name))
     assert all(word in text for word in words)
+
+
+def test_a_game_in_a_file_has_a_title(tmp_path):
+    path = tmp_path / "shop.efg"
+    path.write_text(NASTY.replace(ANGLE.replace('alert("&")', "alert(&)"), "shop"))
+    text = shown(kb.load_game(path))
+    assert "title shop players 2 (shop, B)" in " ".join(text.split())
+
+
+def test_a_constant_sum_is_shown(tmp_path):
+    path = tmp_path / "share.efg"
+    leaves = 't "" 1 "" { 3 1 }\nt "" 2 "" { 0 4 }\n'
+    path.write_text('EFG 2 R "" { "A" "B" }\np "" 1 1 "" { "a" "b" } 0\n' + leaves)
+    assert "payoffs sum to 4" in " ".join(shown(kb.load_game(path)).split())
 
 
 def test_a_large_tree_is_not_built_to_be_shown():
