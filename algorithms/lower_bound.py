@@ -7,7 +7,8 @@ NashConv is the sum, over seats i, of the gain of that seat's best policy agains
 Where the maximum cannot be computed, any single b in its place gives a lower bound. Here b is
 trained: p is frozen in the other seats inside the environment, which leaves a stationary
 single-agent problem for stock `MaskablePPO`. Unlike in self-play (`learner`) no average is needed;
-the learning rate and the entropy bonus fall to 0. How much of the maximum it finds is unknown, so
+the learning rate and the entropy bonus fall to 0. Large inputs, such as chips, are scaled while the
+network learns (`input_scales`). How much of the maximum it finds is unknown, so
 
 - a small bound does not show that NashConv is small, and
 - bounds do not rank policies: the smaller one may belong to the policy that is harder to learn
@@ -49,6 +50,7 @@ from algorithms.policies import Policy
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import as_network, network_table
 from algorithms.self_play.environments import SelfPlayVecEnv
+from algorithms.self_play.input_scales import ScaledInputs
 from algorithms.self_play.learner import ILLEGAL
 from algorithms.self_play.matches import SeatPolicy, hand_returns, hand_streams
 from algorithms.self_play.training_run import fast_torch
@@ -342,9 +344,12 @@ def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: No
         seed=run.seed,
         device="cpu",
     )
+    scaled_inputs = ScaledInputs(model.policy, played.input_scales)
+    scaled_inputs.divide_initial_weights()
     if run.start == "imitation":
-        _imitate(model.policy, played)
-    model.learn(run.decisions, callback=_EntropySchedule(watch))
+        _imitate(model.policy, played, scaled_inputs)
+    with scaled_inputs.learning():
+        model.learn(run.decisions, callback=_EntropySchedule(watch))
     return Trained(actor_of(model.policy), time.process_time() - began)
 
 
@@ -391,6 +396,12 @@ class _Played(NamedTuple):
     probabilities: torch.Tensor  # (n, A) of the mixture that was played
     returns: torch.Tensor  # (n,) of their hands, divided by `spread`
     spread: float  # the standard deviation of returns
+
+    @property
+    def input_scales(self) -> Float32Array:
+        """The largest absolute value of each input, at least 1: `(size,)`."""
+        largest = self.observations.abs().amax(dim=0)
+        return np.asarray(largest.clamp(min=1))
 
 
 def _play_mixture(policy: SeatPolicy, hands: SelfPlayVecEnv, decisions: int) -> _Played:
@@ -441,7 +452,7 @@ def _play_mixture(policy: SeatPolicy, hands: SelfPlayVecEnv, decisions: int) -> 
     )
 
 
-def _imitate(policy: Any, played: _Played) -> None:
+def _imitate(policy: Any, played: _Played, scaled_inputs: ScaledInputs) -> None:
     """Fit an SB3 policy's actor to the mixture, and its critic to the returns."""
     returns = played.returns
     actor = actor_of(policy)
@@ -450,17 +461,18 @@ def _imitate(policy: Any, played: _Played) -> None:
     )
     optimizer = torch.optim.Adam(policy.parameters())
     steps = -(-IMITATION_EPOCHS * len(returns) // BATCH_SIZE)
-    for share in np.linspace(1, 0.01, steps):
-        optimizer.param_groups[0]["lr"] = IMITATION_RATE * share
-        batch = torch.randint(len(returns), (BATCH_SIZE,))
-        seen = played.observations[batch]
-        logits = actor(seen).masked_fill(~played.masks[batch], ILLEGAL)
-        log_probabilities = logits.log_softmax(1)
-        cross_entropy = -(played.probabilities[batch] * log_probabilities).sum(1).mean()
-        value_loss = nn.functional.mse_loss(critic(seen)[:, 0], returns[batch])
-        optimizer.zero_grad()
-        (cross_entropy + value_loss).backward()
-        optimizer.step()
+    with scaled_inputs.learning(optimizer):
+        for share in np.linspace(1, 0.01, steps):
+            optimizer.param_groups[0]["lr"] = IMITATION_RATE * share
+            batch = torch.randint(len(returns), (BATCH_SIZE,))
+            seen = played.observations[batch]
+            logits = actor(seen).masked_fill(~played.masks[batch], ILLEGAL)
+            log_probabilities = logits.log_softmax(1)
+            cross_entropy = -(played.probabilities[batch] * log_probabilities).sum(1).mean()
+            value_loss = nn.functional.mse_loss(critic(seen)[:, 0], returns[batch])
+            optimizer.zero_grad()
+            (cross_entropy + value_loss).backward()
+            optimizer.step()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -225,7 +225,7 @@ def old_hands(tree: PublicTree, edge: int) -> Int32Array:
 
 
 class PlainSolver:
-    """One run of an alternating variant of CFR, by the module's equations."""
+    """One run of a variant of CFR, by the module's equations."""
 
     def __init__(self, tree: PublicTree, variant: Variant) -> None:
         self.tree = tree
@@ -233,6 +233,7 @@ class PlainSolver:
         shape = len(tree.action), tree.weight.shape[1]
         self.regret = np.zeros(shape)  # by edge and hand
         self.predicted = np.zeros(shape)  # the regrets that the next policy is made from
+        self.policy_from = self.predicted  # those that the current policies are made from
         self.average = np.zeros(shape)
         self.iterations = 0
 
@@ -242,6 +243,8 @@ class PlainSolver:
             self.iterations += 1
             weights = [self.tree.weight[player, : self.tree.num_hands[0]] for player in range(2)]
             for player in range(2):
+                if self.variant.alternating or player == 0:
+                    self.policy_from = self.predicted.copy()
                 self._visit(0, weights, player)
 
     def policy(self, node: int, weights: Float64Array) -> Float64Array:
@@ -264,7 +267,7 @@ class PlainSolver:
                 total[old] += self._leave(edge, [reach[0][old], reach[1][old]], player)
             return total
         owner = int(tree.player[node])
-        policy = self.policy(node, self.predicted)
+        policy = self.policy(node, self.policy_from)
         values = np.empty_like(policy)
         for k, edge in enumerate(range(first, stop)):
             after = list(reach)

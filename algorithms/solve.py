@@ -239,7 +239,11 @@ class _Checkpoint:
     def __init__(self, args: argparse.Namespace, game: Game, solver: LargeGameSolver) -> None:
         self.path = Path(args.out).with_suffix(CHECKPOINT)
         self._solver, self.written = solver, time.monotonic()
-        self._run = {"game": np.array(game.name), "variant": np.array(args.variant)}
+        self._run = {
+            "game": np.array(game.name),
+            "variant": np.array(args.variant),
+            "discounts": np.array(str(args.discounts)),
+        }
 
     def read(self) -> None:
         """Continue from the file."""
@@ -247,8 +251,9 @@ class _Checkpoint:
             raise UsageError(f"{self.path}: there is nothing to resume")
         state = read_arrays(self.path)
         for name, value in self._run.items():
-            if str(state.get(name)) != str(value):
-                raise UsageError(f"{self.path}: a run of {name} {state.get(name)}, not {value}")
+            saved = state.get(name, "None")
+            if str(saved) != str(value):
+                raise UsageError(f"{self.path}: a run of {name} {saved}, not {value}")
         self._solver.set_state(state)
 
     def write(self) -> None:

@@ -454,26 +454,35 @@ def write_own_reach(
     return -1
 
 
-def iterate(
-    tree: PublicTree, vectors: Vectors, player: int, weights: Weights, updates: Int64Array
+def iterate(  # noqa: PLR0913, PLR0917  # arrays
+    tree: PublicTree,
+    vectors: Vectors,
+    player: int,
+    weights: Weights,
+    updates: Int64Array,
+    policy_from: Float32Array,
 ) -> None:
-    """Update a player's regrets, predicted regrets and averages `(E, n)` in one walk."""
+    """Update a player's regrets, predicted regrets and averages `(E, n)` in one walk.
+
+    The policy is proportional to the positive part of `policy_from`: the predicted regrets, or a
+    copy from before the other player's update if both update at once.
+    """
     stack = new_stack(tree)
     value = np.zeros(stack.policy.shape)  # the player's, by depth and action
-    _iterate(tree, vectors, (player, weights), updates, (stack, value))
+    _iterate(tree, vectors, (player, weights, policy_from), updates, (stack, value))
 
 
 @without_references
 def _iterate(
     tree: PublicTree,
     vectors: Vectors,
-    update: tuple[int, Weights],
+    update: tuple[int, Weights, Float32Array],
     updates: Int64Array,
     scratch: tuple[Stack, Float64Array],
 ) -> None:
     """`iterate`, with arrays to work in."""
     stack, value = scratch
-    player, weights = update
+    player, weights, policy_from = update
     last = -1
     for node in range(len(tree.player)):
         depth = int(tree.depth[node])
@@ -489,7 +498,7 @@ def _iterate(
         else:
             first = tree.first_edge[node]
             actions = tree.first_edge[node + 1] - first
-            match_regrets(vectors[1], first, actions, hands, stack.policy[depth])
+            match_regrets(policy_from, first, actions, hands, stack.policy[depth])
             if owner == player and actions > 1:
                 level = tree.level[node, owner]
                 for k in range(actions):

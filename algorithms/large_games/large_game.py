@@ -6,6 +6,7 @@ Information sets are numbered per player, actions as in OpenSpiel.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from algorithms.games.game import (
     per_player,
 )
 from algorithms.large_games.solver import LargeGameSolver, Tables
+from algorithms.mccfr import SAMPLING
 from algorithms.nashconv import NO_LOSS, Loss, Measure
 from algorithms.solvers import DEFAULT_VARIANT
 from algorithms.support.arrays import (
@@ -40,7 +42,7 @@ ROW_SUM_TOLERANCE = 1e-5  # how far a row of float32 probabilities may sum from 
 MAX_LOSSES = 1_000
 BATCH = 2**16  # information sets whose observations are made at a time
 
-# Both players' updates take turns, so an iteration needs one policy at a time.
+# Both players' updates take turns: where policies are large, one at a time fits in memory.
 SOLVED_BY = tuple(name for name, variant in VARIANTS.items() if variant.alternating)
 
 
@@ -54,6 +56,7 @@ class LargeExactGame(ExactGame):
 
     policy_file: ClassVar[str | None] = ".npz"
     usual_opponents: ClassVar[tuple[str, ...]] = ("uniform", "best-response")  # within seconds
+    solved_by: ClassVar[tuple[str, ...]] = SOLVED_BY  # names of variants
 
     @property
     @abstractmethod
@@ -105,16 +108,33 @@ class LargeExactGame(ExactGame):
         return self._measure(require_tables(per_player(table), self._shapes))
 
     def make_solver(
-        self, variant: str | Variant = DEFAULT_VARIANT, **options: Any
+        self,
+        variant: str | Variant = DEFAULT_VARIANT,
+        *,
+        discounts: Sequence[float] | None = None,
+        **options: Any,
     ) -> LargeGameSolver:
-        """The solver of one of the variants `SOLVED_BY`, which have no options here."""
-        if isinstance(variant, str) and (variant not in SOLVED_BY or options):
-            given = ", ".join([variant, *(f"{name}={value}" for name, value in options.items())])
+        """The solver of one of the variants `solved_by`.
+
+        `discounts` are alpha, beta and gamma instead of the variant's own; there are no other
+        options here.
+        """
+        if options:
             raise GameError(
-                f"{self.name} is solved without a tree: by {', '.join(SOLVED_BY)}, without "
-                f"options; got {given}"
+                f"{self.name} is solved without a tree, where solvers have no "
+                f"{' and no '.join(options)}"
             )
-        return self._make_solver(VARIANTS[variant] if isinstance(variant, str) else variant)
+        if isinstance(variant, str):
+            if variant not in self.solved_by:
+                raise GameError(
+                    f"{self.name} is solved without a tree, by {', '.join(self.solved_by)}; "
+                    f"{variant} {_why_not(variant)}"
+                )
+            variant = VARIANTS[variant]
+        if discounts:
+            alpha, beta, gamma = discounts
+            variant = replace(variant, alpha=alpha, beta=beta, gamma=gamma)
+        return self._make_solver(variant)
 
     def validated(self, table: object) -> Tables:
         """The tables as float32, not copied; their rows are checked when they are measured."""
@@ -231,6 +251,13 @@ class LargeExactGame(ExactGame):
     def words_for_other_losses(self, count: int) -> str:
         """Only the largest losses are known."""
         return "others"
+
+
+def _why_not(variant: str) -> str:
+    """Why a variant does not solve a large game."""
+    if variant in SAMPLING:
+        return "samples episodes of a tree"
+    return "needs both players' policies of an iteration at once"
 
 
 def require_tables(tables: Sequence[npt.ArrayLike], shapes: Sequence[tuple[int, int]]) -> Tables:

@@ -540,9 +540,7 @@ class PokerEndgame(PrivateHandsGame):
     def first_state(self, draws: random.Random) -> PyspielState:
         """A state after the deal of both hands, without listing all deals."""
         if not self._dealer.by_pairs:
-            hole = self.cards.hole
-            dealt = draws.sample(self._undealt, 2 * hole)
-            return self._dealer.state((dealt[:hole], dealt[hole:]))
+            return self._dealer.state(self._drawn_hands(draws))
         while True:
             own, other = (
                 draws.choices(self.boards[0].hands, cum_weights=self._running_weights[player])[0]
@@ -550,6 +548,16 @@ class PokerEndgame(PrivateHandsGame):
             )
             if not set(own) & set(other):
                 return self._dealer.state((own, other))
+
+    def _drawn_hands(self, draws: random.Random) -> tuple[list[int], list[int]]:
+        """Cards of both hands; drawing again after a repeated card is faster than `sample`."""
+        hole = self.cards.hole
+        deck = self._undealt
+        count = len(deck)
+        while True:
+            dealt = [deck[int(draws.random() * count)] for _ in range(2 * hole)]
+            if len(set(dealt)) == 2 * hole:
+                return dealt[:hole], dealt[hole:]
 
     @cached_property
     def _undealt(self) -> list[int]:

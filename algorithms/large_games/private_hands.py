@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from algorithms.cfr import Variant, Weights
+from algorithms.cfr import VARIANTS, Variant, Weights
 from algorithms.compiled import public_tree as compiled_tree
 from algorithms.games.game import PyspielGame
 from algorithms.large_games.large_game import LargeExactGame, invalid_row, largest_losses
@@ -39,6 +39,8 @@ class PrivateHandsGame(LargeExactGame):
 
     Information set `i` of a player is a node of the public tree and a hand: `node_and_hand`.
     """
+
+    solved_by = tuple(VARIANTS)
 
     def __init__(
         self,
@@ -253,15 +255,30 @@ class PrivateHandsGame(LargeExactGame):
 
 
 class PrivateHandsSolver(LargeGameSolver):
-    """A solver whose regrets and averages are arrays `(edges of the public tree, hands)`."""
+    """A solver whose regrets and averages are arrays `(edges of the public tree, hands)`.
+
+    If players do not alternate, `before` keeps the regrets from before player 0's update: both
+    policies of the iteration follow from them.
+    """
 
     def __init__(self, tree: PublicTree, variant: Variant, shapes: list[tuple[int, int]]) -> None:
-        super().__init__(variant, {"": (len(tree.action), tree.weight.shape[1])})
+        size = len(tree.action), tree.weight.shape[1]
+        super().__init__(variant, {"": size})
+        if not variant.alternating:
+            self._state["before"] = np.zeros(size, np.float32)
         self.public_tree = tree
         self._shapes = shapes
 
     def _update(self, player: int, weights: Weights) -> None:
-        compiled_tree.iterate(self.public_tree, self._arrays(""), player, weights, self._updates)
+        vectors = self._arrays("")
+        policy_from = vectors[1]  # predicted regrets
+        if not self.variant.alternating:
+            if player == 0:
+                self._state["before"][...] = policy_from
+            policy_from = self._state["before"]
+        compiled_tree.iterate(
+            self.public_tree, vectors, player, weights, self._updates, policy_from
+        )
 
     def _policy_of(self, kind: Literal["average", "predicted"]) -> Tables:
         """New tables in proportion to the averages, or to the predicted regrets above 0."""

@@ -14,7 +14,7 @@ Tables: TypeAlias = tuple[Float32Array, ...]  # one (I_p, A) per player
 
 
 class LargeGameSolver:
-    """A run of one alternating variant of CFR, which a checkpoint can continue.
+    """A run of one variant of CFR, which a checkpoint can continue.
 
     Ctrl-C loses nothing: `run` continues with the next player's update. Regrets, averages and, in
     predictive variants, predicted regrets are arrays named by the keys of `shapes`.

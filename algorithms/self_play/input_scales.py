@@ -57,8 +57,8 @@ class ScaledInputs:
                 weight.div_(torch.where(effects > MAX_EFFECT, self._scales, 1.0))
 
     @contextmanager
-    def learning(self) -> Iterator[None]:
-        """Scale gradients and the optimizer's steps inside the block."""
+    def learning(self, optimizer: torch.optim.Optimizer | None = None) -> Iterator[None]:
+        """Scale gradients and the steps of an optimizer, by default the policy's, in the block."""
         if not self._weights:
             yield
             return
@@ -72,7 +72,8 @@ class ScaledInputs:
                 for weight, old in zip(self._weights, before, strict=True):
                     weight.copy_(old + (weight - old) / self._scales)
 
-        optimizer = self._policy.optimizer
+        if optimizer is None:
+            optimizer = self._policy.optimizer
         with ExitStack() as hooks:
             for weight in self._weights:
                 hooks.callback(_divide_gradient(weight, self._scales))

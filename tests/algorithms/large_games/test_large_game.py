@@ -4,13 +4,13 @@ import numpy as np
 import pyspiel
 import pytest
 
-from algorithms.cfr import VARIANTS
+from algorithms.cfr import VARIANTS, iteration_weights
 from algorithms.compiled.cfr_exact import ExactSolver
 from algorithms.compiled.nashconv import evaluate_policy, reach_probabilities
 from algorithms.games import large_game as find_large_game
 from algorithms.large_games import large_game
 from algorithms.policies import Policy, load_policy
-from kuhn_bridge.errors import BridgeError, PolicyError
+from kuhn_bridge.errors import BridgeError, GameError, PolicyError
 from tests.large_games import (
     ALTERNATING,
     DICE,
@@ -199,12 +199,18 @@ def test_a_solver_converges_in_float32(name, variant):
     assert game.measure(solver.average_policy()).nash_conv < most
 
 
-@pytest.mark.parametrize("variant", ALTERNATING)
-@pytest.mark.parametrize("name", [*HEX, *DICE[:2]])
+SOLVED = [
+    (name, variant)
+    for name in (*HEX, *DICE[:2], POKER[0], POKER[3])
+    for variant in (ALTERNATING if name in HEX else VARIANTS)
+]
+
+
+@pytest.mark.parametrize(("name", "variant"), SOLVED)
 def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
     """Over a few iterations: later a tie may be broken by rounding, in either direction.
 
-    Hex has ties in the first iterations too, unless they begin with random regrets.
+    Hex and poker have ties in the first iterations too, unless they begin with random regrets.
     """
     game, (tree, rows) = large(name), tree_of(name)
     ours, theirs = game.make_solver(VARIANTS[variant]), ExactSolver(tree, VARIANTS[variant])
@@ -216,6 +222,20 @@ def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
             state[f"regret_{player}"][:] = tree.table_of(regrets)[rows[player]]
             if "predicted_0" in state:
                 state[f"predicted_{player}"][:] = state[f"regret_{player}"]
+    if name in POKER:
+        theirs._regret[:] = np.random.default_rng(1).random(tree.num_choices)
+        by_row = tree.table_of(theirs._regret)
+        state = ours.get_state()
+        for player in (0, 1):
+            infosets = np.arange(game.num_infosets[player])
+            for infoset, node, hand in zip(
+                infosets, *game.nodes_and_hands(player, infosets), strict=True
+            ):
+                edges = slice(*game.public_tree.first_edge[node : node + 2])
+                own = by_row[rows[player][infoset], game.actions_at(node)]
+                state["regret"][edges, hand] = own
+        if "predicted" in state:
+            state["predicted"][:] = state["regret"]
     for _ in range(4):
         ours.run(1)
         theirs.run(1)
@@ -237,6 +257,41 @@ def test_a_resumed_solver_continues_bit_by_bit(name, variant):
     resumed.set_state(state)
     assert resumed.iterations == 8
     resumed.run(12)
+    for a, b in zip(whole.average_policy(), resumed.average_policy(), strict=True):
+        assert (a == b).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "options", "why"),
+    [
+        (POKER[0], "es-mccfr", {}, "pdcfr.*cfr-simultaneous; es-mccfr samples episodes of a tree"),
+        (HEX[0], "cfr-simultaneous", {}, "needs both players' policies of an iteration at once"),
+        (POKER[0], "cfr", {"mode": "exact"}, "solvers have no mode"),
+    ],
+)
+def test_what_does_not_solve_a_large_game_says_why(name, variant, options, why):
+    with pytest.raises(GameError, match=why):
+        large(name).make_solver(variant, **options)
+
+
+def test_other_discounts_are_another_variant():
+    game = large(POKER[0])
+    ours = game.make_solver("dcfr", discounts=(1, 1, 1))
+    linear = game.make_solver("lcfr")
+    for solver in (ours, linear):
+        solver.run(5)
+    assert (ours.average_policy()[0] == linear.average_policy()[0]).all()
+
+
+def test_simultaneous_updates_resume_between_the_players():
+    """Ctrl-C can come after one player's update."""
+    game = large(POKER[0])
+    whole, half, resumed = (game.make_solver("cfr-simultaneous") for _ in range(3))
+    whole.run(9)
+    half.run(4)
+    half._update(0, iteration_weights(half.variant.numbers, 5))
+    resumed.set_state({key: array.copy() for key, array in half.get_state().items()})
+    resumed.run(5)
     for a, b in zip(whole.average_policy(), resumed.average_policy(), strict=True):
         assert (a == b).all()
 

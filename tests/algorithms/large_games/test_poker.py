@@ -14,7 +14,7 @@ from algorithms.games.short_names import full_name
 from algorithms.large_games.poker import Showdowns
 from algorithms.self_play.states import StateSimulator
 from kuhn_bridge.errors import GameError
-from tests.large_games import ALTERNATING, POKER, dice, large, on_tree, tree_of
+from tests.large_games import POKER, dice, large, on_tree, tree_of
 
 RIVER = "river(board=7dJc3s9hQd,pot=2000)"
 TURN = "turn(board=7dJc3s9h,pot=2000,bets=fc)"
@@ -167,7 +167,7 @@ def test_costs_of_actions_are_those_on_openspiels_tree(name):
     assert np.isnan(costs).any()
 
 
-@pytest.mark.parametrize("variant", ALTERNATING)
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", [POKER[0], POKER[3], dice(1, 3)])
 def test_plain_and_compiled_solvers_agree(name, variant):
     """In float64; over few iterations, since ties may be broken by rounding."""
@@ -180,8 +180,10 @@ def test_plain_and_compiled_solvers_agree(name, variant):
     updates = np.zeros(1, np.int64)
     for t in (1, 2):
         weights = plain.iteration_weights(VARIANTS[variant].numbers, t)
+        before = vectors[1].copy()
         for player in range(2):
-            compiled.iterate(game.public_tree, vectors, player, weights, updates)
+            policy_from = vectors[1] if VARIANTS[variant].alternating else before
+            compiled.iterate(game.public_tree, vectors, player, weights, updates, policy_from)
     # Where there is one action, the compiled solver keeps no average.
     edges = np.diff(game.public_tree.first_edge)
     chosen = np.repeat((edges > 1) & (game.public_tree.player >= 0), edges)
