@@ -201,7 +201,7 @@ def test_a_solver_converges_in_float32(name, variant):
 
 SOLVED = [
     (name, variant)
-    for name in (*HEX, *DICE[:2], POKER[0], POKER[3])
+    for name in (*HEX, *DICE[:2], POKER[0])
     for variant in (ALTERNATING if name in HEX else VARIANTS)
 ]
 
@@ -210,7 +210,7 @@ SOLVED = [
 def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
     """Over a few iterations: later a tie may be broken by rounding, in either direction.
 
-    Hex and poker have ties in the first iterations too, unless they begin with random regrets.
+    Hex has ties in the first iterations too, unless they begin with random regrets.
     """
     game, (tree, rows) = large(name), tree_of(name)
     ours, theirs = game.make_solver(VARIANTS[variant]), ExactSolver(tree, VARIANTS[variant])
@@ -222,20 +222,6 @@ def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
             state[f"regret_{player}"][:] = tree.table_of(regrets)[rows[player]]
             if "predicted_0" in state:
                 state[f"predicted_{player}"][:] = state[f"regret_{player}"]
-    if name in POKER:
-        theirs._regret[:] = np.random.default_rng(1).random(tree.num_choices)
-        by_row = tree.table_of(theirs._regret)
-        state = ours.get_state()
-        for player in (0, 1):
-            infosets = np.arange(game.num_infosets[player])
-            for infoset, node, hand in zip(
-                infosets, *game.nodes_and_hands(player, infosets), strict=True
-            ):
-                edges = slice(*game.public_tree.first_edge[node : node + 2])
-                own = by_row[rows[player][infoset], game.actions_at(node)]
-                state["regret"][edges, hand] = own
-        if "predicted" in state:
-            state["predicted"][:] = state["regret"]
     for _ in range(4):
         ours.run(1)
         theirs.run(1)
