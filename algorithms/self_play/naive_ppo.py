@@ -220,7 +220,13 @@ def settings_of(args: argparse.Namespace) -> NaiveSettings:
 
 
 # Of options of `train_ppo` that have a default.
-DEFAULTS = {"save": "best", "resume": False, "html": False, "checkpoint_every": 1_000_000}
+DEFAULTS = {
+    "save": "best",
+    "resume": False,
+    "html": False,
+    "checkpoint_every": 1_000_000,
+    "device": "cpu",
+}
 
 
 def save(model: Any, recorder: Recorder, settings: NaiveSettings, out: Path) -> dict[str, Any]:
