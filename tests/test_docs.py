@@ -42,6 +42,13 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_site_links_to_nothing_outside_of_docs(page):
+    """Only `docs` becomes the site; `make docs` refuses other links."""
+    if page.parent.name == "docs":
+        assert [link for link in LINK.findall(page.read_text("utf-8")) if link[:3] == "../"] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_exist(page):
     modules = {module for module, _ in COMMANDS.values()}
     for package, name in COMMAND.findall(page.read_text(encoding="utf-8")):
