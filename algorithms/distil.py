@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from algorithms.games import Game
 from algorithms.nashconv import NO_LOSS
 from algorithms.policies import load
+from algorithms.policies.network import MAX_WIDTH, WIDTH
 from algorithms.support import command
 from algorithms.support.command import shortened, table
 from algorithms.support.errors import UsageError
@@ -41,10 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_import()
     add("--out", default="model.zip", metavar="FILE", help="model.zip or policy.onnx (%(default)s)")
     width = "units of each of the two hidden layers (%(default)s)"
-    add("--width", type=number(1), default=128, metavar="N", help=width)
+    add("--width", type=number(1, MAX_WIDTH), default=WIDTH, metavar="N", help=width)
     steps = "steps of the optimizer (1,000 to 10,000, more in large games)"
     add("--steps", type=number(1), metavar="N", help=steps)
-    add("--seed", type=number(0), default=0, help="random seed (%(default)s)")
+    add("--seed", type=number(0, load.MAX_SEED), default=0, help="random seed (%(default)s)")
     losses = "show the N information sets where most is lost (%(default)s)"
     add("--losses", type=number(0), default=SHOWN_LOSSES, metavar="N", help=losses)
     add("--trust", action="store_true", help="let a model's file run code")

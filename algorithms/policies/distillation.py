@@ -14,11 +14,17 @@ Half of the weight goes into sampling and half into the loss: I is drawn with pr
 proportion to sqrt(pi_p(I)) and its cross-entropy is multiplied by sqrt(pi_p(I)). The expectation is
 L, and neither are a few information sets drawn all the time, nor do a few samples dominate a batch.
 
+Some tensors contain chips or counts beside zeros and ones, 20,000 of them in poker endgames. With
+such an input x, units are saturated from the start and a step of Adam, which has the same size for
+every weight, changes sums x times as much. So what is fitted is a network v of inputs x / s, with s
+the largest |x| that occurs, or 1 if that is smaller; w = v / s is the network of x.
+
 Adam (Kingma and Ba 2015) takes steps that fall linearly to 0, so that the noise of sampling dies
 out. The network is measured along the way and the best one is kept. (Hinton, Vinyals and Dean 2015
 called the idea distillation; Rusu et al. 2016 did it with policies.)
 """
 
+import copy
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -27,7 +33,7 @@ import torch
 from torch import nn
 
 from algorithms.games.game import Game, PolicyRows, Table
-from algorithms.support.arrays import BoolArray, Float64Array, IntpArray
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, IntpArray
 from algorithms.support.progress import Advance
 
 LEARNING_RATE = 4e-3
@@ -51,7 +57,7 @@ class Source(Protocol):
     """The policy to which a network is fitted, as batches of information sets."""
 
     num_infosets: int
-    num_inputs: int  # of the network
+    input_scales: Float32Array  # (size,) by which the inputs of batches are divided
 
     def draw(self, random: np.random.Generator, size: int) -> Batch:
         """Information sets in proportion to the square root of their weights."""
@@ -109,10 +115,10 @@ class TableSource:
         if len(used) == 0:
             used = np.flatnonzero(weights > 0)
         self.num_infosets = len(used)
-        self.num_inputs = rows.inputs.shape[1]
+        self.input_scales = largest_inputs(rows.inputs)
         roots = np.sqrt(weights[used])
         self._sampler = StratifiedSampler(roots)
-        self._inputs = torch.from_numpy(np.array(rows.inputs[used], np.float32))
+        self._inputs = torch.from_numpy(rows.inputs[used] / self.input_scales)
         self._policy = torch.from_numpy(np.array(rows.probabilities[used], np.float32))
         self._mask = mask_of(rows.legal[used])
         self._weights = loss_weights(roots)
@@ -135,12 +141,14 @@ class GameSource:
         self._game = game
         self._table = table
         roots = np.sqrt(weights)
+        largest = []  # of each part, (size,)
         for start in range(0, len(roots), READ_AT_A_TIME):
             infosets = np.arange(start, min(start + READ_AT_A_TIME, len(roots)))
             infosets = infosets[roots[infosets] > 0]
             rows = game.policy_rows(table, infosets)
             roots[infosets[rows.legal.sum(axis=1) == 1]] = 0
-        self.num_inputs = rows.inputs.shape[1]
+            largest.append(largest_inputs(rows.inputs))
+        self.input_scales = np.max(largest, axis=0)
         self.num_infosets = int(np.count_nonzero(roots))
         self._sampler = StratifiedSampler(roots)
         self._weights = loss_weights(roots)
@@ -157,7 +165,7 @@ class GameSource:
         count = max(1, READ_AT_A_TIME // size)
         drawn = self._sampler.draw(random, count * size)
         rows = self._game.policy_rows(self._table, drawn)
-        inputs = torch.from_numpy(np.asarray(rows.inputs, np.float32))
+        inputs = torch.from_numpy(rows.inputs / self.input_scales)
         policy = torch.from_numpy(np.asarray(rows.probabilities, np.float32))
         mask = mask_of(rows.legal)
         weights = self._weights[torch.from_numpy(drawn)]
@@ -170,6 +178,11 @@ class GameSource:
             )
             for batch in range(count)
         ]
+
+
+def largest_inputs(inputs: Float32Array) -> Float32Array:
+    """The largest absolute value of each of the inputs `(n, size)`, at least 1: `(size,)`."""
+    return np.asarray(np.abs(inputs).max(axis=0, initial=1))
 
 
 def mask_of(legal: BoolArray) -> torch.Tensor:
@@ -266,6 +279,15 @@ def fit(  # noqa: PLR0913  # options by name
     if measure is not None:
         actor.load_state_dict(best)
     return Fit(steps=step, curve=tuple(curve), interrupted=interrupted)
+
+
+def unscaled(network: nn.Sequential, scales: Float32Array) -> nn.Sequential:
+    """The network of x that does what `network` does with x / `scales`, `(size,)`: a copy."""
+    copied = copy.deepcopy(network)
+    first_weights = next(copied.parameters())  # (units, size)
+    with torch.no_grad():
+        first_weights.div_(torch.from_numpy(scales).to(first_weights.device))
+    return copied
 
 
 def weighted_cross_entropy(logits: torch.Tensor, batch: Batch) -> torch.Tensor:

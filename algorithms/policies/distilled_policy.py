@@ -24,17 +24,18 @@ from torch import nn
 
 from algorithms.games import Game
 from algorithms.nashconv import InfosetValues, Loss, Measure
-from algorithms.policies.distillation import default_steps, fit, make_source
-from algorithms.policies.network import as_network
+from algorithms.policies.distillation import default_steps, fit, make_source, unscaled
+from algorithms.policies.network import MAX_WIDTH, WIDTH, as_network
 from algorithms.policies.policy import Policy
 from algorithms.support.progress import Advance
-from kuhn_bridge.errors import BridgeError, PolicyError
+from kuhn_bridge.errors import BridgeError, PolicyError, short_repr
 
 if TYPE_CHECKING:
     from sb3_contrib import MaskablePPO
 
 POINTS = 25  # how often NashConv is measured, at most
-WIDTH = 128  # units of each of the two hidden layers
+MAX_STEPS = 10**9
+MAX_SEED = 2**64 - 1  # of torch
 RIDGE = 1e-6  # of the least-squares solution, relative to the mean square of the features
 
 
@@ -157,9 +158,10 @@ def distil(  # noqa: PLR0913  # options by name
         points: number of times that NashConv is measured along the way.
         progress: function that is called with the number of steps so far and a note.
     """
-    _require_positive("width", width)
+    _require_whole("width", width, 1, MAX_WIDTH)
+    _require_whole("seed", seed, 0, MAX_SEED)
     if steps is not None:
-        _require_positive("steps", steps)
+        _require_whole("steps", steps, 1, MAX_STEPS)
     game = policy.game
     game.require_exact()
     if steps is None:
@@ -167,21 +169,28 @@ def distil(  # noqa: PLR0913  # options by name
     source = make_source(game, policy.table)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        actor = make_network(source.num_inputs, [width, width], game.num_actions)
+        num_inputs = len(source.input_scales)
+        scaled_network = make_network(num_inputs, [width, width], game.num_actions)
+
+    def nash_conv_now() -> float:
+        actor = unscaled(scaled_network, source.input_scales)
+        return _policy_of(actor, game).nash_conv()
+
     before = policy.measure()
     if points is None:
         # As in a learning curve, fewer in a large game, where a measure takes seconds to a minute.
         points = min(POINTS, game.curve_points // 2)
     fitted = fit(
-        actor,
+        scaled_network,
         source,
         steps=steps,
         seed=seed,
-        measure=lambda: _policy_of(actor, game).nash_conv(),
+        measure=nash_conv_now,
         points=points,
         progress=progress,
     )
     assert fitted.best is not None  # noqa: S101  # it was measured at the end
+    actor = unscaled(scaled_network, source.input_scales)
     values = game.infoset_values(policy.table)
     return DistilledPolicy(
         policy=_policy_of(actor, game),
@@ -211,10 +220,13 @@ def make_network(inputs: int, widths: Sequence[int], outputs: int) -> nn.Sequent
     return nn.Sequential(*layers, nn.Linear(size, outputs))
 
 
-def _require_positive(name: str, number: int) -> None:
-    """Raise an error for a number that is not a whole number from 1 up."""
-    if not isinstance(number, int) or number < 1:
-        raise BridgeError(f"{name}={number!r}: want a whole number from 1 up")
+def _require_whole(name: str, number: int, least: int, most: int) -> None:
+    """Raise an error for what is not a whole number in this range."""
+    is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not is_whole or not least <= number <= most:
+        raise BridgeError(
+            f"{name}={short_repr(number)}: want a whole number from {least} to {most:,}"
+        )
 
 
 def _policy_of(actor: nn.Module, game: Game) -> Policy:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 BATCH = 4_096  # rows evaluated at a time
+WIDTH = 128  # units of each hidden layer of a new network
+MAX_WIDTH = 4_096
 
 Output: TypeAlias = Literal["logits", "probabilities"]
 

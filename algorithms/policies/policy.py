@@ -27,7 +27,7 @@ from algorithms.games.game import PyspielGame, SeatPolicy, Table, arrays_of
 from algorithms.games.kuhn_policies import from_percentages
 from algorithms.nashconv import Measure
 from algorithms.policies import json_files, npz_files, openspiel_policies
-from algorithms.policies.network import Network, Output, as_network, uniform_network
+from algorithms.policies.network import WIDTH, Network, Output, as_network, uniform_network
 from algorithms.support import budget
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.files import require_writable
@@ -249,7 +249,7 @@ class Policy:
     def distil(
         self,
         *,
-        width: int = 128,
+        width: int = WIDTH,
         steps: int | None = None,
         seed: int = 0,
         progress: Advance | None = None,

@@ -112,7 +112,10 @@ def test_ctrl_c_writes_the_best_so_far(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["uniform", "--width", "0"], "--width: want at least 1, not 0"),
+        (["uniform", "--width", "0"], "--width: want a number from 1 to 4096, not 0"),
+        (["uniform", "--width", "5000"], "--width: want a number from 1 to 4096, not 5000"),
+        (["uniform", "--seed", "-1"], "--seed: want a number from 0 to 18446744073709551615"),
+        (["uniform", "--seed", f"{2**64}"], "--seed: want a number from 0 to 18446744073709551615"),
         (["uniform", "--steps", "0"], "--steps: want at least 1, not 0"),
         (["uniform", "--out", "model.pt"], "model.pt: give a name that ends in .zip or .onnx"),
         (["uniform", "--out", "no/model.zip"], "there is no directory no"),
@@ -132,7 +135,16 @@ def test_bad_input_is_one_line(arguments, words, refused, tmp_path, monkeypatch)
     assert [path.name for path in tmp_path.iterdir()] == ["kuhn.json"]
 
 
-@pytest.mark.parametrize("width", [0, -3, 1.5, "8"])
-def test_a_width_is_a_whole_number(width):
-    with pytest.raises(kb.BridgeError, match="want a whole number from 1 up"):
-        kb.Policy.uniform("kuhn").distil(width=width)
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("width", (0, -3, 1.5, "8", True, 10**6)),
+        ("steps", (0, 2.5, "8")),
+        ("seed", (-1, 0.5, "8", 2**64)),
+    ],
+)
+def test_numbers_of_a_fit_are_whole_and_in_their_range(name, numbers):
+    policy = kb.Policy.uniform("kuhn")
+    for number in numbers:
+        with pytest.raises(kb.BridgeError, match=f"{name}=.*: want a whole number from "):
+            policy.distil(**{"steps": 1, name: number})

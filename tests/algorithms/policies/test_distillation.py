@@ -126,7 +126,7 @@ def test_rows_that_are_made_when_they_are_drawn_are_those_in_memory():
     streamed = GameSource(game, policy.table, weights)
     stored = TableSource(game.policy_rows(policy.table, np.arange(len(weights))), weights)
     assert streamed.num_infosets == stored.num_infosets
-    assert streamed.num_inputs == stored.num_inputs
+    assert (streamed.input_scales == stored.input_scales).all()
     # The mean over many draws of inputs times weights, which both draw in their own order.
     means = []
     for source in (streamed, stored):
@@ -163,3 +163,19 @@ def test_the_models_critic_knows_what_information_sets_are_worth(equilibrium):
     # The first bets with K win 1 or 2, those with J are called: far from 0, and known to 0.1.
     assert np.abs(known.values[known.reach > 0.01]).max() > 1
     assert np.abs(values - known.values)[known.reach > 0.01].max() < 0.1
+
+
+def test_inputs_of_thousands_of_chips_are_fitted_like_zeros_and_ones():
+    """Tensors of no-limit hold'em contain amounts beside zeros and ones, here up to 6,000 chips."""
+    game = kb.load_game(
+        "universal_poker(betting=nolimit,numPlayers=2,numRounds=2,blind=2000 1000,firstPlayer=2 1,"
+        "numSuits=1,numRanks=4,numHoleCards=1,numBoardCards=0 1,stack=6000 6000,"
+        "bettingAbstraction=fcpa)"
+    )
+    assert game.observations.max() == 6000
+    policy = kb.solve(game, "dcfr", iterations=300)
+    distilled = policy.distil(width=32, steps=1000)
+    # Unscaled inputs lose 1,200 chips, a fifth of a stack.
+    assert distilled.lost < 5
+    # The network itself takes the tensor as it is.
+    assert kb.Policy.from_network(distilled.actor, game) == distilled.policy
