@@ -23,21 +23,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
+from torch import nn
 
-from algorithms.games import Game, as_game
+from algorithms.games import Game, TreeGame, as_game
 from algorithms.policies import Policy
+from algorithms.policies.network import network_table
 from algorithms.self_play.advantages import SeatRolloutBuffer
 from algorithms.self_play.curve import COLUMNS, LearningCurve, Point, Recorder
 from algorithms.self_play.environments import last_step_of, observations_of, require_self_play
 from algorithms.self_play.learner import SCHEDULED, Learner, NetworkMeasure
 from algorithms.self_play.network_learner import NetworkLearner
-from algorithms.self_play.session import Session, session_of
+from algorithms.self_play.session import Session
 from algorithms.self_play.settings import (
     CURVE_POINTS,
     Kind,
@@ -45,10 +48,12 @@ from algorithms.self_play.settings import (
     require_effect,
     require_possible,
 )
+from algorithms.self_play.table_ppo import TableActorPolicy
 from algorithms.self_play.tree_learner import TreeLearner
 from algorithms.support.errors import UsageError
+from kuhn_bridge.errors import short_repr
 
-QUICK = 1.0  # seconds: a measurement that takes no longer is made after an interruption, too
+QUICK = 1.0  # seconds: a `measure` that takes no longer is also called after an interruption
 
 
 class Subject(NamedTuple):
@@ -79,7 +84,8 @@ class SelfPlay(BaseCallback):
             the model's `ent_coef`.
         total_steps: number of steps that the schedules span; by default those of `learn`.
         points: number of points of the learning curve after the first one.
-        measure: function that measures a network in a game without a tree; None: no figures there.
+        measure: function that measures a network if hands are played on states; by default
+            NashConv in games that fit a tree, and no figures in other games.
         measure_name: name of the figures of the learning curve.
         watch: function of each point of the learning curve, and in between of the latest figures.
     """
@@ -106,9 +112,14 @@ class SelfPlay(BaseCallback):
             "kl_end": kl_end,
             "ent_coef_end": ent_coef_end,
         }
-        for name, value in {**given, "steps": total_steps, "points": points}.items():
+        for name, value in {**given, "points": points}.items():
             if value is not None:
                 require_possible(name, value)
+        if total_steps is not None:
+            require_possible("steps", total_steps, called="total_steps")
+        for name, function in {"measure": measure, "watch": watch}.items():
+            if function is not None and not callable(function):
+                raise UsageError(f"{name}={short_repr(function)}: want a function")
         self._given = {name: given[name] for name in SCHEDULED}
         self._total_steps = total_steps
         self._points = points
@@ -151,8 +162,6 @@ class SelfPlay(BaseCallback):
                 f"SelfPlay() with {type(model).__name__}: use sb3_contrib.MaskablePPO, which "
                 "knows which actions are legal"
             )
-        if session_of(model) is not None:
-            raise UsageError("two SelfPlay() callbacks in one learn: want one")
         env = self.training_env
         require_self_play(env)
         game = as_game(env.get_attr("game")[0])
@@ -179,10 +188,13 @@ class SelfPlay(BaseCallback):
                 "SelfPlay() sets the weight of the entropy by itself",
                 stacklevel=2,
             )
+        measure = self._measure
+        if measure is None and isinstance(game, TreeGame):
+            measure = partial(_nash_conv, game)
         learner = TreeLearner if on_tree else NetworkLearner
-        self._learner = learner(subject.model, game, self._given, self._measure)
+        self._learner = learner(subject.model, game, self._given, measure)
         self._subject = subject
-        self._curve_points = default_points(game) if on_tree or self._measure else CURVE_POINTS
+        self._curve_points = CURVE_POINTS if measure is None else default_points(game)
         self._averaged_at = None
         self._carried = {}
         self.recorder.clear()
@@ -263,15 +275,16 @@ class SelfPlay(BaseCallback):
         return True
 
     def _on_training_end(self) -> None:
-        self._average_and_record(final=True)
         if self._session is not None:
             self._session.end()
             self._session = None
+        self._average_and_record(final=True)
 
     def _record_after_an_error(self) -> None:
         """Measure the policy that an interrupted `learn` leaves behind, if that is quick."""
         self._session = None
-        if self.recorder.latest_measurement <= QUICK and _is_finite(self.model):
+        is_quick = self._measure is None or self.recorder.latest_measurement <= QUICK
+        if is_quick and _is_finite(self.model):
             with suppress(Exception):  # what interrupted `learn` is raised again
                 self._average_and_record(final=True)
 
@@ -336,7 +349,12 @@ def _kind_of(subject: Subject) -> Kind:
     """The kind of training, which determines the settings that have an effect."""
     if subject.backend == "states":
         return "states"
-    return "table"
+    return "table" if isinstance(subject.policy, TableActorPolicy) else "network"
+
+
+def _nash_conv(game: TreeGame, network: nn.Module) -> float:
+    """NashConv of a network in a game with a tree."""
+    return Policy(game, network_table(network, game)).nash_conv()
 
 
 def _is_finite(model: Any) -> bool:

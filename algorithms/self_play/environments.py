@@ -59,10 +59,29 @@ REFUSED_GYM_WRAPPERS: tuple[type, ...] = (
 )
 
 
+class Guarded:
+    """An environment that refuses to step unless self-play is learning."""
+
+    guarded: bool
+    _steps_allowed = False
+
+    def allow_steps(self, *, allowed: bool) -> None:
+        """Set whether self-play is learning."""
+        self._steps_allowed = allowed
+
+    def _require_steps_allowed(self) -> None:
+        if self.guarded and not self._steps_allowed:
+            raise UsageError(GUARD)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy is guarded as the original is, also one that is made while that learns."""
+        return {**vars(self), "_steps_allowed": False}
+
+
 # --- Many hands at once ---------------------------------------------------------------------------
 
 
-class SelfPlayVecEnv(VecEnv):
+class SelfPlayVecEnv(Guarded, VecEnv):
     """Plays many hands at once; a step is one decision in each of them.
 
     | space | meaning |
@@ -155,12 +174,6 @@ class SelfPlayVecEnv(VecEnv):
             nodes=self._acted_at,
         )
 
-    def set_guarded(self, *, guarded: bool) -> bool:
-        """Set whether steps outside of self-play are refused; return what it was."""
-        before = self.guarded
-        self.guarded = guarded
-        return before
-
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Restart the draws."""
         if seed is not None:
@@ -178,8 +191,7 @@ class SelfPlayVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Float32Array, Float32Array, BoolArray, Any]:
         """Play the stored actions: observations, rewards, dones and infos."""
-        if self.guarded:
-            raise UsageError(GUARD)
+        self._require_steps_allowed()
         hands = self.simulator
         if self.on == "tree":
             self._acted_at = hands.nodes
@@ -353,7 +365,7 @@ class LegalActions(spaces.Discrete):
         return spaces.Discrete, (int(self.n),)
 
 
-class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
+class SelfPlayEnv(Guarded, gymnasium.Env[Float32Array, np.int64]):
     """The readable reference: one hand at a time in a PettingZoo environment, for all seats.
 
     It has the spaces of `SelfPlayVecEnv`, and plays the same hands as one slot of that environment
@@ -413,8 +425,7 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
 
     def step(self, action: np.int64) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         """Play the decision of the player to act."""
-        if self.guarded:
-            raise UsageError(GUARD)
+        self._require_steps_allowed()
         if action not in np.flatnonzero(self.action_masks()):
             raise IllegalActionError(f"action {action} is illegal after {self._actions}")
         self._acted = self._table.actor()
@@ -446,12 +457,6 @@ class SelfPlayEnv(gymnasium.Env[Float32Array, np.int64]):
             seats=np.array([self._table.actor()], np.int8),
             nodes=np.array([self._acted_at], np.int32),
         )
-
-    def set_guarded(self, *, guarded: bool) -> bool:
-        """Set whether steps outside of self-play are refused; return what it was."""
-        before = self.guarded
-        self.guarded = guarded
-        return before
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the next step depends on."""
@@ -620,7 +625,7 @@ def _actor_of(env: Any) -> int:
 
 def require_self_play(env: VecEnv) -> None:
     """Raise an error unless these are self-play environments whose observations are the game's."""
-    if not env.has_attr("set_guarded"):
+    if not env.has_attr("allow_steps"):
         raise UsageError("SelfPlay needs an environment of SelfPlayVecEnv or SelfPlayEnv")
     wrapped: Any = env
     while wrapped is not None:
@@ -642,12 +647,11 @@ def _refused(name: str) -> UsageError:
 @contextmanager
 def steps_allowed(env: VecEnv) -> Iterator[None]:
     """Let self-play environments be stepped inside the block, by a loop that separates seats."""
-    before = env.env_method("set_guarded", guarded=False)
+    env.env_method("allow_steps", allowed=True)
     try:
         yield
     finally:
-        for index, guarded in enumerate(before):
-            env.env_method("set_guarded", guarded=guarded, indices=[index])
+        env.env_method("allow_steps", allowed=False)
 
 
 def observations_of(env: VecEnv) -> Float32Array:

@@ -1,31 +1,28 @@
-"""What `SelfPlay()` changes in a stock `MaskablePPO`, and how the changes end with one `learn`.
+"""What `SelfPlay()` changes in a stock `MaskablePPO`, and how the changes end.
 
 A callback is not told when an exception, such as Ctrl-C, leaves `learn`: SB3 calls its
-`on_training_end` only at the end of a complete run. What a callback changed would stay, and the
-next `learn` would change it again. So nothing of the model is changed here but its class, and only
-as long as `learn` runs:
+`on_training_end` only at the end of a complete run. What a callback had changed would stay, and the
+next `learn` would change it again. So nothing of the model is changed here but its class:
 
-- `rollout_buffer` and `ent_coef` are properties of the class `SelfPlayingPPO`. The model's own
-  attributes of these names keep what the user put there.
-- `collect_rollouts` and `train` are methods of that class. Inside them, in `with` blocks, the
-  environment lets itself be stepped, actions are explored, and PPO's gradients are changed.
-- An exception from any of the methods in which `learn` spends its time ends the session.
-- An exception from the lines between them, or from another callback's `on_training_start`, leaves
-  the class behind, but without effect: a session is live only while the very call of `learn` for
-  which it was made is on the stack of some thread. Whatever asks the class later ends the session
-  first.
+- `learn` spends its time in `collect_rollouts`, `train` and `dump_logs`. The class
+  `SelfPlayingPPO` has these methods, and everything that self-play changes is changed inside them,
+  in `with` blocks: the environment lets itself be stepped, actions are explored, the model's
+  `rollout_buffer` and `ent_coef` are those of the session, and PPO's gradients are changed. The
+  model's own attributes of these two names keep what the user put there, also meanwhile.
+- An exception that leaves one of these methods ends the session: the model gets its class back.
+- An exception that leaves `learn` between two of them, or from another callback's
+  `on_training_start`, is not seen. The class stays then, without an effect outside of its methods,
+  until the next `learn`. Every `learn` begins with `_setup_learn`, where the class ends itself.
 
 Every session has a class of its own, derived from the model's, so that subclasses of `MaskablePPO`
 work, too. SB3 saves a model's attributes and not its class, so that a model that is saved while it
-learns is a stock one.
+learns is a stock one; so is a copy.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import FrameType
 from typing import Any, ClassVar
 
 from sb3_contrib import MaskablePPO
@@ -39,7 +36,7 @@ from algorithms.tree import Tree
 
 
 class Session:
-    """One `learn` of a model by self-play.
+    """One `learn` of a model by self-play, from `on_training_start` on.
 
     Attributes:
         model: model that learns.
@@ -47,7 +44,7 @@ class Session:
         buffer: rollout buffer that it plays into.
         tree: the game's tree if hands are played on it.
         ent_coef: weight of the entropy in PPO's loss.
-        is_over: whether the session has ended.
+        is_running: whether one of the methods of `SelfPlayingPPO` is running.
     """
 
     def __init__(
@@ -60,62 +57,64 @@ class Session:
         on_error: Callable[[], None],
     ) -> None:
         """Begin; `on_error` is called when an exception ends the session."""
-        if session_of(model) is not None:
+        if isinstance(model, SelfPlayingPPO):
+            model.end_session()
             raise UsageError("two SelfPlay() callbacks in one learn: want one")
         self.model = model
         self.learner = learner
         self.buffer = buffer
         self.tree = tree
         self.ent_coef = float(model.ent_coef)
-        self.is_over = False
+        self.is_running = False
         self._on_error = on_error
-        self._learn_frame = _frame_of_learn(model)
-        self._class_before = type(model)
-        bases = (SelfPlayingPPO, self._class_before)
-        model.__class__ = type(self._class_before.__name__, bases, {"_session": self})
-
-    @property
-    def is_live(self) -> bool:
-        """Whether the `learn` of this session is running."""
-        if self.is_over:
-            return False
-        if self._learn_frame is None:  # a loop of the user's own, which ends training by itself
-            return True
-        return any(
-            frame is self._learn_frame
-            for innermost in sys._current_frames().values()
-            for frame in _callers(innermost)
-        )
+        own_class = type(model)
+        attributes = {
+            "_session": self,
+            "_own_class": own_class,
+            "__module__": own_class.__module__,
+            "__doc__": own_class.__doc__,
+        }
+        model.__class__ = type(own_class.__name__, (SelfPlayingPPO, own_class), attributes)
 
     def end(self) -> None:
         """Make the model an object of its own class again."""
-        self.is_over = True
-        self._learn_frame = None  # it would keep alive whatever `learn` had
-        if getattr(type(self.model), "_session", None) is self:
-            self.model.__class__ = self._class_before
+        if isinstance(self.model, SelfPlayingPPO):
+            self.model.end_session()
 
     @contextmanager
-    def ended_by_errors(self) -> Iterator[None]:
-        """End the session if an exception leaves the block."""
+    def running(self) -> Iterator[None]:
+        """Let the session have its effect inside the block; an exception ends it."""
         try:
+            self.is_running = True
             yield
         except BaseException:
-            if not self.is_over:
-                self.end()
-                self._on_error()
+            self.end()
+            self._on_error()
             raise
+        finally:
+            self.is_running = False
 
 
 class SelfPlayingPPO(MaskablePPO):
-    """The class of a model while a session is live."""
+    """The class of a model while it learns by self-play."""
 
     _session: ClassVar[Session]
+    _own_class: ClassVar[type[MaskablePPO]]
+
+    def end_session(self) -> None:
+        """Become an object of the model's own class again."""
+        self.__class__ = self._own_class
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copies and pickles are objects of the model's own class."""
+        _, _, *state = super().__reduce_ex__(protocol)
+        return object.__new__, (self._own_class,), *state
 
     @property
     def rollout_buffer(self) -> Any:
-        """The session's buffer."""
-        session = session_of(self)
-        return self.__dict__["rollout_buffer"] if session is None else session.buffer
+        """The session's buffer while it is running."""
+        session = self._session
+        return session.buffer if session.is_running else self.__dict__["rollout_buffer"]
 
     @rollout_buffer.setter
     def rollout_buffer(self, buffer: Any) -> None:
@@ -123,69 +122,45 @@ class SelfPlayingPPO(MaskablePPO):
 
     @property
     def ent_coef(self) -> float:
-        """The session's weight of the entropy."""
-        session = session_of(self)
-        weight: float = self.__dict__["ent_coef"] if session is None else session.ent_coef
+        """The session's weight of the entropy while it is running."""
+        session = self._session
+        weight: float = session.ent_coef if session.is_running else self.__dict__["ent_coef"]
         return weight
 
     @ent_coef.setter
     def ent_coef(self, weight: float) -> None:
         self.__dict__["ent_coef"] = weight
 
-    def collect_rollouts(self, env: Any, callback: Any, *args: Any, **kwargs: Any) -> bool:
+    def _setup_learn(self, *args: Any, **kwargs: Any) -> Any:
+        """Begin another `learn`, which this session is no part of."""
+        self.end_session()
+        return self._setup_learn(*args, **kwargs)  # of the model's own class
+
+    def collect_rollouts(
+        self,
+        env: Any,
+        callback: Any,
+        rollout_buffer: Any,
+        n_rollout_steps: int,
+        use_masking: bool = True,
+    ) -> bool:
         """Play a rollout in which every decision of every seat is a step."""
-        session = session_of(self)
-        if session is None:  # the class is the model's own again
-            return bool(self.collect_rollouts(env, callback, *args, **kwargs))
-        with session.ended_by_errors(), steps_allowed(env), session.learner.exploring():
-            return bool(super().collect_rollouts(env, callback, *args, **kwargs))
+        session = self._session
+        with session.running(), steps_allowed(env), session.learner.exploring():
+            if not use_masking:
+                raise UsageError("use_masking=False: a policy has to know which actions are legal")
+            # Not into `rollout_buffer`: that is the model's own, which `learn` has taken.
+            return bool(super().collect_rollouts(env, callback, session.buffer, n_rollout_steps))
 
     def train(self) -> None:
         """Learn from the rollout, with the learner's gradients."""
-        session = session_of(self)
-        if session is None:
-            self.train()
-            return
-        with session.ended_by_errors(), session.learner.changed_gradients(), ExitStack() as faster:
+        session = self._session
+        with session.running(), session.learner.changed_gradients(), ExitStack() as faster:
             if session.tree is not None:
                 faster.enter_context(evaluated_once_per_infoset(self, session.buffer, session.tree))
             super().train()
 
     def dump_logs(self, iteration: int = 0) -> None:
         """Write the log."""
-        session = session_of(self)
-        if session is None:
-            self.dump_logs(iteration)
-            return
-        with session.ended_by_errors():
+        with self._session.running():
             super().dump_logs(iteration)
-
-
-def session_of(model: Any) -> Session | None:
-    """The live session of a model, if any; one that is no longer live is ended."""
-    session: Session | None = getattr(type(model), "_session", None)
-    if session is None:
-        return None
-    if session.model is model and session.is_live:
-        return session
-    if session.model is model:
-        session.end()
-    else:  # a copy, made while the original was learning
-        model.__class__ = session._class_before
-    return None
-
-
-def _frame_of_learn(model: Any) -> FrameType | None:
-    """The frame of the call of `learn` that is running for this model."""
-    for frame in _callers(sys._getframe()):
-        if frame.f_code.co_name == "learn" and frame.f_locals.get("self") is model:
-            return frame
-    return None
-
-
-def _callers(frame: FrameType) -> Iterator[FrameType]:
-    """A frame, its caller, the caller's caller, and so on."""
-    caller: FrameType | None = frame
-    while caller is not None:
-        yield caller
-        caller = caller.f_back

@@ -251,21 +251,25 @@ def _no_effect(name: str, value: Any, kind: Kind) -> UsageError:
     return UsageError(f"{name}={short_repr(value)}: it has no effect on a {IN_ERRORS[kind]}")
 
 
-def require_possible(name: str, value: Any) -> None:
-    """Raise an error unless the value is one that this setting can have."""
+def require_possible(name: str, value: Any, *, called: str | None = None) -> None:
+    """Raise an error unless the value is one that this setting, or argument, can have."""
     if name not in FIELDS:
         raise unknown("setting", name, FIELDS)
     if value not in CHOICES.get(name, (value,)):
         raise unknown(name, str(value), CHOICES[name])
+    argument = f"{called or name}={short_repr(value)}"
+    kind = get_type_hints(Settings)[name]
+    if kind is str:
+        if not isinstance(value, str):
+            raise UsageError(f"{argument}: want a text")
+        return
     least, most = FIELDS[name].metadata["range"]
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if get_type_hints(Settings)[name] is str:
-        fits = isinstance(value, str)
-    else:
-        fits = number and least <= value <= most  # so neither NaN nor infinity
-    if not fits:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    number = whole or (kind is float and isinstance(value, float | np.floating))
+    if not (number and least <= value <= most):  # so neither NaN nor infinity
+        want = "a whole number" if kind is int else "a number"
         span = f"{least} up" if most == UP else f"{least} to {most}"
-        raise UsageError(f"{name}={short_repr(value)}: want a number from {span}")
+        raise UsageError(f"{argument}: want {want} from {span}")
 
 
 def require_trainable(settings: Settings) -> None:

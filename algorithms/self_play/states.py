@@ -1,5 +1,7 @@
 """Many hands at once on OpenSpiel states: for games that are too large for a tree."""
 
+from __future__ import annotations
+
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -230,11 +232,16 @@ class Observer:
     """The observations of players in states of a game, as networks receive them."""
 
     def __init__(self, game: Game) -> None:
+        self._game = game
         self._tensor, self._write = _tensor_writer(game)
         self._one_hot_seats: Float32Array | None = None
         if game.appends_seat:
             self._one_hot_seats = np.eye(game.num_players, dtype=np.float32)
         self._num_actions = game.num_actions
+
+    def __reduce__(self) -> tuple[type[Observer], tuple[Game]]:
+        """Copies and pickles are made anew: OpenSpiel's observer cannot be copied."""
+        return Observer, (self._game,)
 
     def __call__(self, states: Sequence[Any], seats: Int8Array) -> tuple[Float32Array, BoolArray]:
         """Observations `(n, size)` and legal actions `(n, A)` of seats `(n,)`, one per state.

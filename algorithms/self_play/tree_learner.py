@@ -39,6 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -200,9 +201,13 @@ class TreeLearner:
             return
 
         def forward(
-            obs: torch.Tensor, deterministic: bool = False, action_masks: Any = None
+            player: Any, obs: torch.Tensor, deterministic: bool = False, action_masks: Any = None
         ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
             """Actions, values and log-probabilities, as `MaskableActorCriticPolicy.forward`."""
+            if player is not policy:  # a copy, made while this policy plays, is a stock policy
+                stock: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+                stock = type(player).forward(player, obs, deterministic, action_masks)
+                return stock
             probabilities = policy.get_distribution(obs, action_masks).distribution.probs  # (n, A)
             legal = torch.as_tensor(action_masks, device=obs.device).reshape(probabilities.shape)
             uniform = legal / legal.sum(dim=1, keepdim=True)
@@ -211,7 +216,7 @@ class TreeLearner:
             log_probabilities = played.gather(1, actions).log()[:, 0]
             return actions[:, 0], policy.predict_values(obs), log_probabilities
 
-        policy.forward = forward
+        policy.forward = MethodType(forward, policy)
         try:
             yield
         finally:

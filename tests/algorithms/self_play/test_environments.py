@@ -160,7 +160,7 @@ def test_environments_continue_from_their_state(name):
     for make in kinds:
         first, other = make(), make()
         for env in (first, other):
-            env.env_method("set_guarded", guarded=False)
+            env.env_method("allow_steps", allowed=True)
         first.seed(3)
         first.reset()
         play(first)
