@@ -134,14 +134,14 @@ class Measure:
             for player, (value, best, gain) in enumerate(figures)
         ]
         players = len(self.values)
-        exploitability = f"exploitability {self.exploitability:.6g} (NashConv / {players} players)"
+        exploitability = notebook.nash_conv_text(self.exploitability)
         parts = [
             notebook.table(header, rows, numbers=(1, 2, 3)),
-            notebook.paragraph(exploitability),
+            notebook.paragraph(f"exploitability {exploitability} (NashConv / {players} players)"),
         ]
         if self.labels is not None:
             parts.append(self._losses_html(self.labels))
-        return notebook.box(f"NashConv {self.nash_conv:.6g}", *parts)
+        return notebook.box(f"NashConv {notebook.nash_conv_text(self.nash_conv)}", *parts)
 
     def _losses_html(self, labels: InfosetLabels) -> str:
         """A table of the largest losses."""

@@ -9,29 +9,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+# A rule that names the class twice wins over JupyterLab's, which align cells to the right and color
+# every second row. Tables have a class so that the documentation's theme draws no grid around them.
 STYLE = """<style>
 .kuhn-bridge {font: 13px/1.45 system-ui, sans-serif; max-width: 54em; overflow-x: auto;
-  padding: .6em .9em;
+  padding: .6em .9em; margin: .2em 0;
   border: 1px solid rgba(128,128,128,.35); border-radius: 6px; color: inherit}
-.kuhn-bridge h4 {margin: 0 0 .35em; font-size: 14px; font-weight: 600}
+.kuhn-bridge h4 {margin: 0 0 .35em; font-size: 14px; font-weight: 600; overflow-wrap: anywhere}
 .kuhn-bridge p {margin: .35em 0; opacity: .8}
-.kuhn-bridge table {border-collapse: collapse; margin: .3em 0; background: none;
-  font: inherit; color: inherit}
-.kuhn-bridge tr, .kuhn-bridge tr:nth-child(even) {background: none}
-.kuhn-bridge th, .kuhn-bridge td {text-align: left; padding: .15em .9em .15em 0; border: 0;
-  vertical-align: middle; font-size: 13px; color: inherit}
-.kuhn-bridge td:not(:first-child) {white-space: nowrap}
-.kuhn-bridge .facts td {white-space: normal}
-.kuhn-bridge th {font-weight: 600; opacity: .75; white-space: nowrap}
-.kuhn-bridge .number {text-align: right; font-variant-numeric: tabular-nums}
+.kuhn-bridge.kuhn-bridge table {border-collapse: collapse; margin: .3em 0; border: 0;
+  background: none; font: inherit; color: inherit}
+.kuhn-bridge.kuhn-bridge tr:nth-child(n) {background: none}
+.kuhn-bridge.kuhn-bridge th, .kuhn-bridge.kuhn-bridge td {text-align: left; border: 0;
+  padding: .15em 1.3em .15em 0; line-height: 1.45; vertical-align: middle; font-size: 13px;
+  color: inherit}
+.kuhn-bridge.kuhn-bridge th {font-weight: 600; opacity: .75; white-space: nowrap}
+.kuhn-bridge.kuhn-bridge .facts th {vertical-align: top}
+.kuhn-bridge .numbers td:not(:first-child) {white-space: nowrap}
+.kuhn-bridge.kuhn-bridge .number {text-align: right; font-variant-numeric: tabular-nums}
 .kuhn-bridge .strip {display: flex; width: 17em; height: 1.45em; border-radius: 3px;
   overflow: hidden; background: rgba(128,128,128,.12)}
-.kuhn-bridge .strip span {overflow: hidden; white-space: nowrap; padding: 0 .35em; font-size: 11px;
-  line-height: 1.75; box-sizing: border-box}
+.kuhn-bridge .strip span {overflow: hidden; white-space: nowrap; font-size: 11px;
+  line-height: 1.75; text-indent: .4em; text-align: left}
 .kuhn-bridge .playing-card {display: inline-block; min-width: 1.1em; padding: .3em .45em;
   margin-right: .4em; border: 1px solid rgba(128,128,128,.6); border-radius: 4px;
   text-align: center; font-size: 16px; font-weight: 600; background: rgba(128,128,128,.1)}
+.kuhn-bridge svg {max-width: 100%; height: auto}
 .kuhn-bridge svg text {fill: currentColor; font-size: 11px; opacity: .8}
+@media (max-width: 480px) {
+  .kuhn-bridge.kuhn-bridge .strips td {display: block; padding-right: 0}
+}
 </style>"""
 # Half transparent: blue, orange, green, purple, grey.
 COLORS = (
@@ -42,7 +49,12 @@ COLORS = (
     "rgba(128,128,128,.5)",
 )
 LINE_COLORS = ("#2b83d6", "#e0801c")
-LABEL_SHARE = 0.22  # of a strip: narrower parts have no label
+STRIP_WIDTH = 17 * 13  # of a bar, in pixels
+CHAR_WIDTH, LABEL_MARGIN = (
+    6,
+    8,
+)  # of a part's label, in pixels: it is left out where it does not fit
+ROUNDING = 1e-12  # what a NashConv of 0 may be in floating point
 WIDTH, HEIGHT = 520, 220  # of a picture, in pixels
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 10, 30  # its margins
 MAX_TICKS = 6
@@ -56,6 +68,11 @@ def box(title: str, *parts: str) -> str:
 def paragraph(text: str) -> str:
     """A line of text."""
     return f"<p>{escape(text)}</p>"
+
+
+def nash_conv_text(value: float) -> str:
+    """A NashConv or an exploitability; figures that are only rounding errors are not shown."""
+    return f"{value:.6g}" if value == 0 or value >= ROUNDING else f"below {ROUNDING:g}"
 
 
 def facts(rows: Mapping[str, str]) -> str:
@@ -72,7 +89,7 @@ def table(
     """A table of texts; `numbers` are the columns that are aligned to the right."""
     lines = [_row("th", header, numbers)]
     lines += [_row("td", row, numbers) for row in rows]
-    return f"<table>{''.join(lines)}</table>"
+    return f'<table class="numbers">{"".join(lines)}</table>'
 
 
 class Part(NamedTuple):
@@ -90,7 +107,7 @@ def strips(rows: Iterable[tuple[str, Sequence[Part]]]) -> str:
         spans = [_span(part) for part in parts if part.share > 0]
         bar = f'<div class="strip">{"".join(spans)}</div>'
         lines.append(f"<tr><td>{escape(name)}</td><td>{bar}</td></tr>")
-    return f"<table>{''.join(lines)}</table>"
+    return f'<table class="strips">{"".join(lines)}</table>'
 
 
 def playing_cards(names: Iterable[str]) -> str:
@@ -100,10 +117,11 @@ def playing_cards(names: Iterable[str]) -> str:
 
 def _span(part: Part) -> str:
     """A part of a bar; `title` shows when the pointer rests on it."""
-    text = escape(f"{part.label} {part.share:.0%}")
-    shown = text if part.share >= LABEL_SHARE else ""
+    text = f"{part.label} {part.share:.0%}"
+    fits = LABEL_MARGIN + CHAR_WIDTH * len(text) <= part.share * STRIP_WIDTH
+    shown = escape(text) if fits else ""
     style = f"width:{100 * part.share:.2f}%;background:{COLORS[part.color % len(COLORS)]}"
-    return f'<span style="{style}" title="{text}">{shown}</span>'
+    return f'<span style="{style}" title="{escape(text)}">{shown}</span>'
 
 
 def _row(tag: str, cells: Sequence[str], numbers: Sequence[int]) -> str:
@@ -118,7 +136,8 @@ def line_chart(
     series: Mapping[str, Sequence[tuple[float, float]]], *, x_label: str, y_label: str
 ) -> str:
     """A picture (SVG) of lines through points with x >= 0 and y > 0, with a logarithmic y axis."""
-    shown = {name: _positive(points) for name, points in series.items()}
+    positive = {name: _positive(points) for name, points in series.items()}
+    shown = {name: points for name, points in positive.items() if points}
     ys = [y for points in shown.values() for _, y in points]
     xs = [x for points in shown.values() for x, _ in points]
     if not ys:

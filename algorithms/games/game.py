@@ -63,6 +63,7 @@ Backend: TypeAlias = Literal["tree", "states"]  # what hands are played on
 StatePolicy: TypeAlias = Callable[[Float32Array, BoolArray], Float64Array]
 SeatPolicy: TypeAlias = Float64Array | StatePolicy  # played on the tree, or on states
 
+SHOWN_ACTIONS = 8  # of the example in a notebook
 RANDOM_INPUTS = 1_000  # examples of a network's inputs, where they are not enumerated
 
 
@@ -381,7 +382,11 @@ class Game(ABC):
         return load_game(name)
 
     def _repr_html_(self) -> str:
-        """The name and what is known without a tree, for a notebook."""
+        """What a notebook shows."""
+        return notebook.box(self.name, notebook.facts(self._facts()))
+
+    def _facts(self) -> dict[str, str]:
+        """What a notebook shows below the name: the size, as far as it is known."""
         about = {"players": str(self.num_players), "actions": f"{self.num_actions} action IDs"}
         size = self.size
         if size.infosets is not None:
@@ -389,7 +394,15 @@ class Game(ABC):
         exact = isinstance(self, ExactGame)
         measure = "exact, without a tree" if exact else "a lower bound from trained best responses"
         about["NashConv"] = measure
-        return notebook.box(self.name, notebook.facts(about))
+        return about
+
+    def _example(self, legal: BoolArray) -> str:
+        """The first information set and its legal actions: bool `(A,)`."""
+        actions = np.flatnonzero(legal).tolist()
+        moves = [self.action_label(0, action) for action in actions[:SHOWN_ACTIONS]]
+        if len(actions) > SHOWN_ACTIONS:
+            moves.append(f"{len(actions) - SHOWN_ACTIONS} more")
+        return f"{self.infoset_label(0)}: {', '.join(moves)}"
 
     def __repr__(self) -> str:
         return f"<Game {self.name}>"

@@ -33,7 +33,6 @@ from algorithms.nashconv import ROW_SUM_TOLERANCE, InfosetValues, Measure, infos
 from algorithms.support.arrays import Float32Array, Float64Array, IntpArray
 from algorithms.support.errors import UsageError
 from algorithms.tree import Tree
-from kuhn_bridge import notebook
 from kuhn_bridge.errors import GameError, PolicyError, short_repr
 
 LARGE_TREE = 100_000  # nodes
@@ -321,23 +320,21 @@ class TreeGame(ExactGame):
         """Whether the tree has been built, or takes no longer than a moment."""
         return True
 
-    def _repr_html_(self) -> str:
-        """The size and an example, for a notebook; the tree is built only if that is quick."""
+    def _facts(self) -> dict[str, str]:
+        """The size and an example; the tree is built only if that is quick."""
         about = self._title_and_players()
         about["actions"] = f"{self.num_actions} action IDs"
         if not self.tree_is_quick:
             about["tree"] = "built when it is first needed"
-            return notebook.box(self.name, notebook.facts(about))
+            return about
         tree = self.tree
         about["nodes"] = f"{tree.num_nodes:,}"
         counts = np.bincount(tree.owner, minlength=self.num_players).tolist()
         sets = " + ".join(f"{count:,}" for count in counts)
         about["information sets"] = f"{len(tree.keys):,} ({sets})"
         about["payoffs"] = self._payoffs_text()
-        legal = np.flatnonzero(tree.legal[0]).tolist()
-        moves = ", ".join(self.action_label(0, action) for action in legal)
-        about["for example"] = f"{self.infoset_label(0)}: {moves}"
-        return notebook.box(self.name, notebook.facts(about))
+        about["for example"] = self._example(tree.legal[0])
+        return about
 
     def _payoffs_text(self) -> str:
         """Whether the players' returns sum to zero, or to another number, at every end."""

@@ -248,6 +248,10 @@ class LargeExactGame(ExactGame):
                     probabilities=tuple(rows[infoset, actions].tolist()),
                 )
 
+    def _facts(self) -> dict[str, str]:
+        """The size, and player_0's first information set as an example."""
+        return super()._facts() | {"for example": self._example(self.legal(0, 0, 1)[0])}
+
     def words_for_other_losses(self, count: int) -> str:
         """Only the largest losses are known."""
         return "others"

@@ -431,9 +431,9 @@ class TablePolicy(Policy):
     def _repr_html_(self) -> str:
         """A bar per information set, of all or of the first, and NashConv where that is quick."""
         infosets = sum(map(len, arrays_of(self.table)))
-        size = f"{infosets:,} information sets"
+        size = "1 information set" if infosets == 1 else f"{infosets:,} information sets"
         if infosets <= QUICK_INFOSETS and self.game.backend == "tree":
-            size = f"NashConv {self.nash_conv():.6g}, {size}"
+            size = f"NashConv {notebook.nash_conv_text(self.nash_conv())}, {size}"
         most = ALL_ROWS if infosets <= ALL_ROWS else FIRST_ROWS
         parts = [notebook.paragraph(size), notebook.strips(self._bars(most))]
         if infosets > most:
@@ -603,6 +603,11 @@ class FunctionPolicy(Policy):
 
     def __reduce__(self) -> tuple[Callable[..., Policy], tuple[Any, ...]]:
         return FunctionPolicy.of, (self.game, self.function)
+
+    def _repr_html_(self) -> str:
+        """The name of the game and what plays it."""
+        about = notebook.paragraph("a function of OpenSpiel's states")
+        return notebook.box(f"Policy of {self.game.name}", about)
 
     def __repr__(self) -> str:
         return f"<Policy of {self.game.name}, a function of states>"

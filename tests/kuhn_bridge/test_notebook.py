@@ -66,7 +66,17 @@ def test_a_small_policy_has_a_bar_per_information_set():
     text = shown(kb.load_policy("nash:1/3"))
     assert text.count("player_") == 12
     assert "player_0 with J to start check 67% bet 33%" in " ".join(text.split())
-    assert "NashConv" in text
+    assert "NashConv 0, 12 information sets" in text
+    # 2.8e-17 in floating point
+    assert "NashConv below 1e-12, 12" in shown(kb.load_policy("nash:1/6"))
+
+
+def test_a_label_that_does_not_fit_into_its_bar_is_left_out():
+    parts = [notebook.Part("a long name of an action", 0.5, 0), notebook.Part("b", 0.5, 1)]
+    html = notebook.strips([("row", parts)])
+    assert "b 50%" in Text(html).text
+    assert "long" not in Text(html).text
+    assert 'title="a long name of an action 50%"' in html
 
 
 def test_a_larger_policy_has_the_first_rows():
@@ -79,6 +89,12 @@ def test_a_large_policy_is_not_measured():
     policy = kb.Policy.uniform("phantom_ttt")
     assert "phantom_ttt" in shown(policy)
     assert "every legal action equally often" in shown(policy)
+
+
+def test_a_function_of_states_is_named():
+    pytest.importorskip("pyspiel")
+    policy = kb.Policy.from_openspiel(lambda state: {state.legal_actions()[0]: 1.0}, "phantom_ttt")
+    assert "a function of OpenSpiel's states" in shown(policy)
 
 
 def test_a_measure_has_figures_and_the_largest_losses():
@@ -97,8 +113,12 @@ def test_a_measure_has_figures_and_the_largest_losses():
         ("kuhn", ["12 (6 + 6)", "zero-sum", "player_0 with J to start: check, bet"]),
         ("matrix_pd", ["not zero-sum"]),
         ("matrix_shapleys_game", ["not zero-sum"]),
-        ("blotto", ["zero-sum"]),
-        ("phantom_ttt", ["exact, without a tree", "5,990,669"]),
+        ("blotto", ["zero-sum", "58 more"]),
+        ("phantom_ttt", ["exact, without a tree", "5,990,669", "first action: x(0,0), x(0,1)"]),
+        (
+            "river(board=7dJc3s9hQd,pot=2000)",
+            ["19,458", "player_0 with 2♦2♣ to start: fold, check, pot bet, all-in"],
+        ),
         ("goofspiel", ["a lower bound"]),
     ],
 )
