@@ -176,6 +176,14 @@ def test_save_keeps_title_and_players(folder):
     assert (again.title, again.players) == ("A card game", ("Fred", "Alice"))
 
 
+def test_save_keeps_the_file_that_was_read(folder):
+    (folder / "link.efg").symlink_to("cards.efg")
+    for name in ("cards.efg", "link.efg"):
+        with pytest.raises(GameError, match="the game was read from this file"):
+            load_game("cards.efg").save(name)
+    assert (folder / "cards.efg").read_text(encoding="utf-8") == CARDS
+
+
 def test_save_refuses_other_suffixes_and_large_games(folder):
     with pytest.raises(GameError, match=r"game.txt: a game is written as .efg"):
         load_game("kuhn").save("game.txt")
