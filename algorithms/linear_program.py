@@ -125,65 +125,70 @@ class _Corner(NamedTuple):
     guarantee: float
 
 
-class _Side(NamedTuple):
-    """One player in sequence form."""
+class _SequenceForm(NamedTuple):
+    """One player's sequences, and the constraints on its plans."""
 
     sequences: IntpArray  # (n,) its sequences in the tree, the empty one first
     number: IntpArray  # (C + 1,) the number of each of them among these
-    constraints: sparse.csr_array  # E: (1 + own information sets, n)
+    constraints: sparse.csr_array  # E: (1 + its information sets, n)
 
 
-def _side(tree: Tree, player: int) -> _Side:
-    """A player's sequences and the constraints on its plans.
+def _sequence_form(tree: Tree, player: int) -> _SequenceForm:
+    """A player in sequence form.
 
     With one information set after the empty sequence and two actions there, E is
 
         [ 1  0  0 ]
         [-1  1  1 ]
     """
-    own = np.flatnonzero(tree.choice_owner == player)
-    sequences = np.append(0, own + 1)
+    choices = np.flatnonzero(tree.choice_owner == player)
+    sequences = np.append(0, choices + 1)
     number = np.zeros(tree.num_choices + 1, np.intp)
     number[sequences] = np.arange(len(sequences))
     infosets = np.flatnonzero(tree.owner == player)
     row_of = np.zeros(len(tree.owner), np.intp)
     row_of[infosets] = np.arange(1, len(infosets) + 1)
     # The entries of three kinds: 1 for the empty sequence, 1 per action, -1 per parent.
-    rows = np.concatenate([[0], row_of[tree.choice_infoset[own]], row_of[infosets]])
-    columns = np.concatenate([[0], number[own + 1], number[tree.parent_sequence[infosets]]])
-    entries = np.concatenate([np.ones(1 + len(own)), -np.ones(len(infosets))])
+    rows = np.concatenate([[0], row_of[tree.choice_infoset[choices]], row_of[infosets]])
+    columns = np.concatenate([[0], number[choices + 1], number[tree.parent_sequence[infosets]]])
+    entries = np.concatenate([np.ones(1 + len(choices)), -np.ones(len(infosets))])
     shape = (len(infosets) + 1, len(sequences))
-    return _Side(sequences, number, sparse.csr_array((entries, (rows, columns)), shape=shape))
+    return _SequenceForm(
+        sequences=sequences,
+        number=number,
+        constraints=sparse.csr_array((entries, (rows, columns)), shape=shape),
+    )
 
 
 def _maxmin(tree: Tree, player: int) -> _Corner:
     """The plan of a player with the highest guaranteed value, by the module's linear program."""
     from scipy.optimize import linprog
 
-    own = _side(tree, player)
-    other = _side(tree, 1 - player)
-    ends = (
-        own.number[tree.terminal_sequence[player]],
-        other.number[tree.terminal_sequence[1 - player]],
-    )
-    size = (len(own.sequences), len(other.sequences))
+    form = _sequence_form(tree, player)
+    opponent = _sequence_form(tree, 1 - player)
     # HiGHS refuses numbers as large as 1e15.
     largest = float(np.abs(tree.terminal_payoff[player]).max())
     scale = largest if largest > LARGE_PAYOFF else 1.0
-    payoffs = sparse.csr_array((tree.terminal_payoff[player] / scale, ends), shape=size)
-    num_plan = len(own.sequences)
-    num_values = other.constraints.shape[0]
+    # A: the payoffs by the sequences of both, (n, k). Entries of equal sequences are added.
+    rows = form.number[tree.terminal_sequence[player]]
+    columns = opponent.number[tree.terminal_sequence[1 - player]]
+    payoffs = sparse.csr_array(
+        (tree.terminal_payoff[player] / scale, (rows, columns)),
+        shape=(len(form.sequences), len(opponent.sequences)),
+    )
+    num_plan = len(form.sequences)
+    num_values = opponent.constraints.shape[0]
     # The unknowns are x, then q. `linprog` minimizes.
     objective = np.zeros(num_plan + num_values)
     objective[num_plan] = -1
-    no_values = sparse.csr_array((own.constraints.shape[0], num_values))
-    start = np.zeros(own.constraints.shape[0])
+    no_values = sparse.csr_array((form.constraints.shape[0], num_values))
+    start = np.zeros(form.constraints.shape[0])
     start[0] = 1
     result = linprog(
         objective,
-        A_ub=sparse.hstack([-payoffs.T, other.constraints.T], format="csc"),
-        b_ub=np.zeros(len(other.sequences)),
-        A_eq=sparse.hstack([own.constraints, no_values], format="csc"),
+        A_ub=sparse.hstack([-payoffs.T, opponent.constraints.T], format="csc"),
+        b_ub=np.zeros(len(opponent.sequences)),
+        A_eq=sparse.hstack([form.constraints, no_values], format="csc"),
         b_eq=start,
         bounds=[(0, None)] * num_plan + [(None, None)] * num_values,
         method="highs-ds",  # dual simplex: it ends in a corner
@@ -195,7 +200,7 @@ def _maxmin(tree: Tree, player: int) -> _Corner:
     if result.status != 0:
         raise GameError(f"{tree.name}: the linear program was not solved: {result.message}")
     return _Corner(
-        sequences=own.sequences,
+        sequences=form.sequences,
         plan=np.asarray(result.x[:num_plan]),
         values=np.asarray(result.x[num_plan:]) * scale,
         slack=np.asarray(result.slack) * scale,
@@ -260,42 +265,64 @@ def guaranteed(tree: Tree, player: int, plan: Plan, payoffs: Sequence[Fraction])
 def _exact_corner(
     tree: Tree, player: int, corner: _Corner, payoffs: Sequence[Fraction]
 ) -> list[Fraction]:
-    """The plan of a corner in fractions, `(n,)`: the solution of the equations that hold there."""
-    own = _side(tree, player)
-    other = _side(tree, 1 - player)
-    num_plan = len(own.sequences)
-    sign = 1 if player == 0 else -1
-    # Rows are maps from an unknown to its factor; the unknowns are x, then q.
-    rows: list[dict[int, Fraction]] = []
-    for constraint in own.constraints:
-        entries = zip(constraint.indices.tolist(), constraint.data.tolist(), strict=True)
-        rows.append({column: Fraction(int(factor)) for column, factor in entries})
-    right = [Fraction(row == 0) for row in range(len(rows))]
-    tight: dict[int, dict[int, Fraction]] = {}  # by the opponent's sequence
-    for sequence in np.flatnonzero(corner.slack < ZERO).tolist():
-        tight[sequence] = {}
-    for entry in sparse.coo_array(other.constraints.T).todok().items():
-        (sequence, value), factor = entry
-        if int(sequence) in tight:
-            tight[int(sequence)][num_plan + int(value)] = Fraction(int(factor))
-    ends = tree.terminal_sequence[[player, 1 - player]].T.tolist()
-    for (mine, theirs), payoff in zip(ends, payoffs, strict=True):
-        row = tight.get(int(other.number[theirs]))
-        if row is not None:
-            column = int(own.number[mine])
-            row[column] = row.get(column, Fraction(0)) - sign * payoff
-    rows += tight.values()
-    right += [Fraction(0)] * len(tight)
+    """The plan of a corner in fractions, `(n,)`: the solution of the equations that hold there.
+
+    These are the constraints on plans, and the inequalities of the linear program that are equal.
+    Rows map an unknown to its factor; the unknowns are x, then q.
+    """
+    rows = _constraint_rows(tree, player)
+    constants = [Fraction(0)] * len(rows)
+    constants[0] = Fraction(1)  # x(empty sequence)
+    equal = _equal_inequalities(tree, player, corner, payoffs)
+    rows += equal
+    constants += [Fraction(0)] * len(equal)
+    # The entries of x that are 0 in the corner are no unknowns.
     zeros = set(np.flatnonzero(corner.plan < ZERO).tolist())
-    used = [{k: factor for k, factor in row.items() if k not in zeros and factor} for row in rows]
-    solution = solve_equations(used, right)
+    for row in rows:
+        for unknown in zeros & row.keys():
+            del row[unknown]
+    solution = solve_equations(rows, constants)
     if solution is None:
         raise GameError(f"{tree.name}: no equilibrium in fractions was found; try without them")
-    return [solution.get(sequence, Fraction(0)) for sequence in range(num_plan)]
+    return [solution.get(sequence, Fraction(0)) for sequence in range(len(corner.sequences))]
+
+
+def _constraint_rows(tree: Tree, player: int) -> list[dict[int, Fraction]]:
+    """The rows of E x = e."""
+    rows = []
+    for constraint in _sequence_form(tree, player).constraints:
+        entries = zip(constraint.indices.tolist(), constraint.data.tolist(), strict=True)
+        rows.append({sequence: Fraction(int(factor)) for sequence, factor in entries})
+    return rows
+
+
+def _equal_inequalities(
+    tree: Tree, player: int, corner: _Corner, payoffs: Sequence[Fraction]
+) -> list[dict[int, Fraction]]:
+    """The rows of F^T q - A^T x <= 0 that are equal in a corner, one per opponent's sequence."""
+    form = _sequence_form(tree, player)
+    opponent = _sequence_form(tree, 1 - player)
+    num_plan = len(form.sequences)
+    sign = 1 if player == 0 else -1  # payoffs are player 0's
+    rows: dict[int, dict[int, Fraction]] = {}  # by the opponent's sequence
+    for sequence in np.flatnonzero(corner.slack < ZERO).tolist():
+        rows[sequence] = {}
+    constraints = opponent.constraints.tocoo()
+    entries = zip(*constraints.coords, constraints.data, strict=True)
+    for value, sequence, factor in entries:
+        if int(sequence) in rows:
+            rows[int(sequence)][num_plan + int(value)] = Fraction(int(factor))
+    ends = tree.terminal_sequence[[player, 1 - player]].T.tolist()
+    for (end, opponents_end), payoff in zip(ends, payoffs, strict=True):
+        row = rows.get(int(opponent.number[opponents_end]))
+        if row is not None:
+            unknown = int(form.number[end])
+            row[unknown] = row.get(unknown, Fraction(0)) - sign * payoff
+    return [{unknown: factor for unknown, factor in row.items() if factor} for row in rows.values()]
 
 
 def solve_equations(
-    rows: list[dict[int, Fraction]], right: list[Fraction]
+    rows: list[dict[int, Fraction]], constants: list[Fraction]
 ) -> dict[int, Fraction] | None:
     """A solution of linear equations in fractions, or None; unknowns that are free are 0.
 
@@ -303,7 +330,7 @@ def solve_equations(
     and in it the unknown of the fewest rows, so that rows stay short.
     """
     left = [dict(row) for row in rows]
-    constants = list(right)
+    right = list(constants)
     rows_with: dict[int, set[int]] = {}
     for number, row in enumerate(left):
         for unknown in row:
@@ -315,7 +342,7 @@ def solve_equations(
         waiting.remove(number)
         row = left[number]
         if not row:
-            if constants[number]:
+            if right[number]:
                 return None
             continue
         unknown = min(row, key=lambda one: len(rows_with[one]))
@@ -330,7 +357,7 @@ def solve_equations(
                 elif column in left[other]:
                     del left[other][column]
                     rows_with[column].discard(other)
-            constants[other] -= factor * constants[number]
+            right[other] -= factor * right[number]
     solution: dict[int, Fraction] = {}
     for number, unknown in reversed(pivots):
         row = left[number]
@@ -338,5 +365,5 @@ def solve_equations(
             (entry * solution.get(column, Fraction(0)) for column, entry in row.items()),
             Fraction(0),
         )
-        solution[unknown] = (constants[number] - known) / row[unknown]
+        solution[unknown] = (right[number] - known) / row[unknown]
     return solution

@@ -193,8 +193,10 @@ def _run(args: argparse.Namespace) -> int:
     if args.plot:
         with files.replacing(args.plot) as plot:
             _plot(plot, f"{args.variant} on {game.name}", solved.curve)
-    shown = args, policy, solved
-    print(json.dumps(_summary(*shown)) if args.json else "\n".join(_report(*shown)))
+    if args.json:
+        print(json.dumps(_summary(args, policy, solved)))
+    else:
+        print("\n".join(_report(args, policy, solved)))
     if solved.interrupted:
         saved = f", saved {args.out}" if args.out else ""
         more = "; --resume continues from there" if checkpoint else ""
@@ -238,7 +240,8 @@ class _Checkpoint:
 
     def __init__(self, args: argparse.Namespace, game: Game, solver: LargeGameSolver) -> None:
         self.path = Path(args.out).with_suffix(CHECKPOINT)
-        self._solver, self.written = solver, time.monotonic()
+        self._solver = solver
+        self.written = time.monotonic()
         self._run = {
             "game": np.array(game.name),
             "variant": np.array(args.variant),

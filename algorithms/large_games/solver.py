@@ -24,10 +24,12 @@ class LargeGameSolver:
         self.variant = variant
         self._updates = np.zeros(1, np.int64)  # counted by compiled code, which Ctrl-C cannot split
         self._state: dict[str, npt.NDArray[Any]] = {"updates": self._updates}
-        for kind in ("regret", "average", *["predicted"] * variant.predictive):
-            self._state |= {
-                f"{kind}{x}": np.zeros(shape, np.float32) for x, shape in shapes.items()
-            }
+        kinds = ["regret", "average"]
+        if variant.predictive:
+            kinds.append("predicted")
+        for kind in kinds:
+            for name, shape in shapes.items():
+                self._state[f"{kind}{name}"] = np.zeros(shape, np.float32)
 
     def _weights(self, kind: Literal["average", "predicted"], name: str) -> Float32Array:
         """Averages or predicted regrets, which are the regrets unless the variant is predictive."""

@@ -53,7 +53,7 @@ class Batch(NamedTuple):
     weights: torch.Tensor  # float32 (n,) of each information set's cross-entropy
 
 
-class Source(Protocol):
+class Dataset(Protocol):
     """The policy to which a network is fitted, as batches of information sets."""
 
     num_infosets: int
@@ -106,7 +106,7 @@ class StratifiedSampler:
         return np.asarray(np.minimum(numbers, len(self._cumulative) - 1), np.intp)
 
 
-class TableSource:
+class StoredDataset:
     """A policy with one row per information set, all of them in memory."""
 
     def __init__(self, rows: PolicyRows, weights: Float64Array) -> None:
@@ -134,7 +134,7 @@ class TableSource:
         )
 
 
-class GameSource:
+class StreamedDataset:
     """A policy of a large game, whose rows are made when they are drawn, many batches at a time."""
 
     def __init__(self, game: Game, table: Table, weights: Float64Array) -> None:
@@ -196,19 +196,19 @@ def loss_weights(roots: Float64Array) -> torch.Tensor:
     return torch.from_numpy((roots / mean).astype(np.float32))
 
 
-def make_source(game: Game, table: Table) -> Source:
+def make_dataset(game: Game, table: Table) -> Dataset:
     """The information sets of a table, in memory if they fit."""
     weights = game.own_reach(table)
     reached = np.flatnonzero(weights > 0)
     size = game.policy_rows(table, reached[:1]).inputs.shape[1]
     if len(reached) * size > MAX_NUMBERS:
-        return GameSource(game, table, weights)
-    return TableSource(game.policy_rows(table, reached), weights[reached])
+        return StreamedDataset(game, table, weights)
+    return StoredDataset(game.policy_rows(table, reached), weights[reached])
 
 
 def fit(  # noqa: PLR0913  # options by name
     actor: nn.Module,
-    source: Source,
+    dataset: Dataset,
     *,
     steps: int | None = None,
     batch_size: int | None = None,
@@ -217,13 +217,13 @@ def fit(  # noqa: PLR0913  # options by name
     points: int = 25,
     progress: Advance | None = None,
 ) -> Fit:
-    """Fit a network, float32 `(n, size)` -> logits `(n, A)`, to batches of a source, in place.
+    """Fit a network, float32 `(n, size)` -> logits `(n, A)`, to batches of a dataset, in place.
 
     Ctrl-C ends the fit early.
 
     Args:
         actor: network whose parameters are fitted, starting from what they are.
-        source: information sets, and the policy to be played there.
+        dataset: information sets, and the policy to be played there.
         steps: number of optimizer's steps; by default `default_steps`.
         batch_size: number of information sets per step; by default `default_batch_size`.
         seed: random seed of the draws.
@@ -232,9 +232,9 @@ def fit(  # noqa: PLR0913  # options by name
         progress: called with the number of steps so far and a note.
     """
     if steps is None:
-        steps = default_steps(source.num_infosets)
+        steps = default_steps(dataset.num_infosets)
     if batch_size is None:
-        batch_size = default_batch_size(source.num_infosets)
+        batch_size = default_batch_size(dataset.num_infosets)
     random = np.random.default_rng(seed)
     parameters = list(actor.parameters())
     device = parameters[0].device
@@ -260,7 +260,8 @@ def fit(  # noqa: PLR0913  # options by name
     try:
         for done in range(steps):
             optimizer.param_groups[0]["lr"] = LEARNING_RATE * (1 - done / steps)
-            batch = Batch(*(tensor.to(device) for tensor in source.draw(random, batch_size)))
+            drawn = dataset.draw(random, batch_size)
+            batch = Batch(*(tensor.to(device) for tensor in drawn))
             optimizer.zero_grad()
             loss = weighted_cross_entropy(actor(batch.inputs), batch)
             loss.backward()  # type: ignore[no-untyped-call]

@@ -24,7 +24,7 @@ from torch import nn
 
 from algorithms.games import Game
 from algorithms.nashconv import InfosetValues, Loss, Measure
-from algorithms.policies.distillation import default_steps, fit, make_source, unscaled
+from algorithms.policies.distillation import default_steps, fit, make_dataset, unscaled
 from algorithms.policies.network import MAX_WIDTH, WIDTH, as_network
 from algorithms.policies.policy import Policy
 from algorithms.support.progress import Advance
@@ -166,14 +166,14 @@ def distil(  # noqa: PLR0913  # options by name
     game.require_exact()
     if steps is None:
         steps = steps_for(game)
-    source = make_source(game, policy.table)
+    dataset = make_dataset(game, policy.table)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        num_inputs = len(source.input_scales)
+        num_inputs = len(dataset.input_scales)
         scaled_network = make_network(num_inputs, [width, width], game.num_actions)
 
     def nash_conv_now() -> float:
-        actor = unscaled(scaled_network, source.input_scales)
+        actor = unscaled(scaled_network, dataset.input_scales)
         return _policy_of(actor, game).nash_conv()
 
     before = policy.measure()
@@ -182,7 +182,7 @@ def distil(  # noqa: PLR0913  # options by name
         points = min(POINTS, game.curve_points // 2)
     fitted = fit(
         scaled_network,
-        source,
+        dataset,
         steps=steps,
         seed=seed,
         measure=nash_conv_now,
@@ -190,7 +190,7 @@ def distil(  # noqa: PLR0913  # options by name
         progress=progress,
     )
     assert fitted.best is not None  # noqa: S101  # it was measured at the end
-    actor = unscaled(scaled_network, source.input_scales)
+    actor = unscaled(scaled_network, dataset.input_scales)
     values = game.infoset_values(policy.table)
     return DistilledPolicy(
         policy=_policy_of(actor, game),

@@ -22,11 +22,6 @@ from algorithms.policies.model_zip import ACTIVATIONS
 from algorithms.support.files import replacing
 
 # PPO's settings to continue learning from the model: those of our training, with small steps.
-_COMMON: dict[str, Any] = {
-    "n_epochs": 1,
-    "gamma": 1.0,
-    "gae_lambda": 1.0,
-}
 TREE_SETTINGS: dict[str, Any] = {
     "gamma": 1.0,
     "gae_lambda": 1.0,
@@ -36,8 +31,11 @@ TREE_SETTINGS: dict[str, Any] = {
     "batch_size": 2048,
     "normalize_advantage": False,
 }
-STATES_SETTINGS: dict[str, Any] = _COMMON | {
+STATES_SETTINGS: dict[str, Any] = {
+    "gamma": 1.0,
+    "gae_lambda": 1.0,
     "learning_rate": 1e-5,
+    "n_epochs": 1,
     "n_steps": 32,
     "batch_size": 1024,
     "ent_coef": 0.01,

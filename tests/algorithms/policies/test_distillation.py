@@ -7,11 +7,11 @@ from sb3_contrib import MaskablePPO
 
 import kuhn_bridge as kb
 from algorithms.policies.distillation import (
-    GameSource,
+    StoredDataset,
     StratifiedSampler,
-    TableSource,
+    StreamedDataset,
     fit,
-    make_source,
+    make_dataset,
 )
 from algorithms.policies.distilled_policy import make_network
 from algorithms.policies.network import network_table
@@ -58,7 +58,7 @@ def test_reach_probabilities_as_weights_keep_more_of_the_policy():
         actor = untrained(policy, 8)
         fitted = fit(
             actor,
-            TableSource(rows, weights),
+            StoredDataset(rows, weights),
             steps=1500,
             measure=lambda: game.measure(network_table(actor, game)).nash_conv,
         )
@@ -91,8 +91,8 @@ def test_the_best_network_is_kept_not_the_last(equilibrium):
         seen.append(actor[0].weight.detach().clone())
         return float(len(seen))
 
-    source = make_source(equilibrium.game, equilibrium.table)
-    fitted = fit(actor, source, steps=100, measure=measure_rises)
+    dataset = make_dataset(equilibrium.game, equilibrium.table)
+    fitted = fit(actor, dataset, steps=100, measure=measure_rises)
     assert fitted.best == 1.0 < fitted.curve[-1][1]
     assert torch.equal(actor[0].weight, seen[0])
     assert not torch.equal(actor[0].weight, seen[-1])
@@ -123,15 +123,15 @@ def test_rows_that_are_made_when_they_are_drawn_are_those_in_memory():
     game = kb.load_game(LIARS_DICE)
     policy = kb.solve(game, "dcfr", iterations=20)
     weights = game.own_reach(policy.table)
-    streamed = GameSource(game, policy.table, weights)
-    stored = TableSource(game.policy_rows(policy.table, np.arange(len(weights))), weights)
+    streamed = StreamedDataset(game, policy.table, weights)
+    stored = StoredDataset(game.policy_rows(policy.table, np.arange(len(weights))), weights)
     assert streamed.num_infosets == stored.num_infosets
     assert (streamed.input_scales == stored.input_scales).all()
     # The mean over many draws of inputs times weights, which both draw in their own order.
     means = []
-    for source in (streamed, stored):
+    for dataset in (streamed, stored):
         random = np.random.default_rng(0)
-        batches = [source.draw(random, 512) for _ in range(40)]
+        batches = [dataset.draw(random, 512) for _ in range(40)]
         weighted = [(b.inputs * b.weights[:, None]).mean(dim=0) for b in batches]
         means.append(torch.stack(weighted).mean(dim=0))
     assert torch.allclose(means[0], means[1], atol=0.02)
