@@ -265,21 +265,21 @@ class PlainSolver(BaseSolver):
             self._done[0] += 1
 
     def _set_newest_regrets(self, player: int) -> None:
-        own = self.tree.choice_owner == player  # (C,)
-        self._newest[own] = counterfactual_regrets(self.tree, self._policy, player)[own]
+        of_player = self.tree.choice_owner == player  # (C,)
+        self._newest[of_player] = counterfactual_regrets(self.tree, self._policy, player)[of_player]
 
     def _update_policy(self, player: int, weights: Weights) -> None:
         """Add a player's policy to the average, then set its next one by regret matching."""
         tree = self.tree
-        own = tree.choice_owner == player  # (C,)
+        of_player = tree.choice_owner == player  # (C,)
 
         # A choice's sequence is reached with probability pi_p(I) sigma_t(I, a).
         reach = reach_probabilities(tree, self._policy)
-        self._policy_sum[own] += weights.average * reach[1:][own]
+        self._policy_sum[of_player] += weights.average * reach[1:][of_player]
 
         sums = self._regret + self._newest
         discounts = np.where(sums >= 0, weights.discount_positive, weights.discount_negative)
-        self._regret[own] = (discounts * sums)[own]
+        self._regret[of_player] = (discounts * sums)[of_player]
         predicted = self._regret + weights.prediction * self._newest
 
         own_rows = tree.owner == player  # (I,)

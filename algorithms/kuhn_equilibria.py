@@ -81,7 +81,7 @@ def nearest_nash(table: Float64Array) -> Nearest:
     free = high.copy()
     free[_FREE_AT_LARGEST] = table[_FREE_AT_LARGEST]
     candidates = [(low + share * (high - low), share / 3), (free, 1 / 3)]
-    found = [
+    equilibria = [
         Nearest(near, alpha, float(np.linalg.norm(table - near))) for near, alpha in candidates
     ]
-    return min(found, key=lambda one: one.distance)
+    return min(equilibria, key=lambda one: one.distance)

@@ -420,11 +420,11 @@ def _play_mixture(policy: SeatPolicy, hands: SelfPlayVecEnv, decisions: int) -> 
     while len(ended) < steps or not any_ended:  # at least one hand has a return
         mask = hands.action_masks()
         if callable(policy):
-            own = simulator.probabilities_of(policy)
+            probabilities = simulator.probabilities_of(policy)
         else:
-            own = policy[simulator.infosets]
+            probabilities = np.asarray(policy[simulator.infosets], np.float64)
         uniform = mask / mask.sum(axis=1, keepdims=True)
-        mixture = IMITATED_SHARE * np.asarray(own, np.float64) + (1 - IMITATED_SHARE) * uniform
+        mixture = IMITATED_SHARE * probabilities + (1 - IMITATED_SHARE) * uniform
         is_passed = running_sums(mixture) <= rng.random((len(mixture), 1))
         hands.step_async(is_passed.sum(axis=1))
         observations.append(observation)
@@ -537,8 +537,8 @@ def to_text(
         rows.append([*row, f"{seat.runs}", f"{seat.cpu_seconds:.0f} s"])
     if exact is not None:
         header += ["exact gain", "share"]
-        for row, found, most in zip(rows, bound.gains, exact, strict=True):
-            row += [f"{most:+z.6f}", f"{found / most:.0%}" if most > 0 else "-"]
+        for row, gain, most in zip(rows, bound.gains, exact, strict=True):
+            row += [f"{most:+z.6f}", f"{gain / most:.0%}" if most > 0 else "-"]
     lines = [f"{source}: {_at_least(bound)}"]
     if not bound.found:
         lines += ["no response won more than the policy: that does not show that NashConv is small"]
@@ -567,7 +567,7 @@ def _at_least(bound: LowerBound) -> str:
 
 def to_json(source: str, bound: LowerBound, *, uniform: LowerBound | None = None) -> dict[str, Any]:
     """One object for machines; it has no `nash_conv`."""
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "source": source,
         "game": bound.game,
         "nash_conv_at_least": bound.nash_conv_at_least,
@@ -588,6 +588,6 @@ def to_json(source: str, bound: LowerBound, *, uniform: LowerBound | None = None
         "hands": bound.hands,
     }
     if uniform is not None:
-        found["uniform_nash_conv_at_least"] = uniform.nash_conv_at_least
-        found["uniform_interval"] = list(uniform.interval)
-    return found
+        document["uniform_nash_conv_at_least"] = uniform.nash_conv_at_least
+        document["uniform_interval"] = list(uniform.interval)
+    return document

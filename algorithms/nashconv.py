@@ -153,9 +153,9 @@ class Measure:
         for loss in largest:
             played = labels.action_label(loss.infoset, loss.played)
             best = labels.action_label(loss.infoset, loss.best)
-            where = labels.infoset_label(loss.infoset)
+            label = labels.infoset_label(loss.infoset)
             plays = f"{played} {loss.probability:.2f}"
-            rows.append((where, f"{loss.reach:.4f}", plays, best, f"{loss.lost:.6f}"))
+            rows.append((label, f"{loss.reach:.4f}", plays, best, f"{loss.lost:.6f}"))
         more = sum(loss.lost > 0 for loss in self.losses) - len(largest)
         note = notebook.paragraph(f"and {more:,} more") if more else ""
         return notebook.table(header, rows, numbers=(1, 4)) + note

@@ -64,7 +64,10 @@ from algorithms.support.arrays import (
 )
 
 CHANCE = -1
-FOLD, SHOWDOWN, COUNT = 0, 1, 2  # rules by which a terminal node pays
+# Rules by which a terminal node pays.
+FOLD = 0
+SHOWDOWN = 1
+COUNT = 2
 
 
 class PublicTree(NamedTuple):
@@ -137,11 +140,14 @@ def payoff_matrix(tree: PublicTree, rule: int) -> Float64Array:
     if tree.rule[rule] == FOLD:
         return np.asarray(pairs * win)
     strength = tree.strength[tree.rule_order[rule], : len(pairs)]
-    own = strength[:, None]
-    other = strength[None, :]
+    strength_0 = strength[:, None]  # by player 0's hand: (n, 1)
+    strength_1 = strength[None, :]  # by player 1's hand: (1, n)
     if tree.rule[rule] == COUNT:
-        return np.asarray(pairs * np.where(own + other < tree.rule_quantity[rule], win, lose))
-    return np.asarray(pairs * np.select([own > other, own == other], [win, tie], lose))
+        bid_fails = strength_0 + strength_1 < tree.rule_quantity[rule]
+        return np.asarray(pairs * np.where(bid_fails, win, lose))
+    is_stronger = strength_0 > strength_1
+    is_equal = strength_0 == strength_1
+    return np.asarray(pairs * np.select([is_stronger, is_equal], [win, tie], lose))
 
 
 def terminal_values(

@@ -199,10 +199,10 @@ def _resumed_plan(args: argparse.Namespace, folder: Path) -> Plan:
     from algorithms.sweeps.plan import read_plan
 
     stored = read_plan(folder)
-    given = [option for option in PLAN_OPTIONS if getattr(args, option)]
-    if given:
+    named = [option for option in PLAN_OPTIONS if getattr(args, option)]
+    if named:
         planned = _new_plan(args)
-        for option in given:
+        for option in named:
             field = "settings" if option in {"set", "game", "trials"} else option
             if getattr(planned, field) != getattr(stored, field):
                 flag = f"--{option.replace('_', '-')}"

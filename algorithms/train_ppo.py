@@ -147,8 +147,8 @@ def _run_alone(args: argparse.Namespace) -> int:
         training.run()
     result = save_results(training, args.out, which=args.save)
     if training.stopped:
-        where = f"interrupted at step {result['steps']:,}, saved {result['source']}"
-        print(f"{where}; --resume continues from there", file=sys.stderr)
+        end = f"interrupted at step {result['steps']:,}, saved {result['source']}"
+        print(f"{end}; --resume continues from there", file=sys.stderr)
     else:
         path.unlink(missing_ok=True)
     say(_report(result, args.out))
@@ -204,13 +204,13 @@ def _require_possible(args: argparse.Namespace) -> None:
 
 def _plan(args: argparse.Namespace, settings: Settings, done: int) -> str:
     """What is trained, what measuring costs, and the files that are written."""
-    from algorithms.self_play.saving import LAST, holds_models
+    from algorithms.self_play.saving import LAST
 
     start = f", from step {done:,}" if done else ""
     game = load_game(settings.game)
     cost = ""
     suffixes = []
-    if holds_models(game):
+    if game.plays_networks:
         suffixes.append(".zip")
         if args.save == "both":
             suffixes.append(LAST)

@@ -197,10 +197,10 @@ def _plan(args: argparse.Namespace) -> Plan:
         for kind in kinds:
             if kind == "states" and game.name == "kuhn":  # our own, which has no OpenSpiel states
                 continue
-            given = {"game": game.name, **KINDS[kind]}
+            chosen = {"game": game.name, **KINDS[kind]}
             if args.steps:
-                given["steps"] = args.steps
-            settings[f"{kind},{game.short}"] = configure(given)
+                chosen["steps"] = args.steps
+            settings[f"{kind},{game.short}"] = configure(chosen)
     if not settings:
         raise UsageError(f"--games {args.games}: no game of the list has a name like that")
     return Plan(settings=settings, seeds=parse_seeds(args.seeds))

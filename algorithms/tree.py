@@ -358,8 +358,11 @@ class TreeBuilder:
                     "order"
                 )
             if min(actions) < 0 or max(actions) >= self.num_actions:
-                where = f"the legal actions at {short_repr(keys[infoset])} are {list(actions)}"
-                raise GameError(f"{self.name}: {where}, and it has {self.num_actions} action IDs")
+                key = short_repr(keys[infoset])
+                raise GameError(
+                    f"{self.name}: the legal actions at {key} are {list(actions)}, and it has "
+                    f"{self.num_actions} action IDs"
+                )
             legal[infoset, actions] = True
         return legal
 

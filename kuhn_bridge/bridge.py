@@ -38,8 +38,8 @@ def to_openspiel(action: Any, facing_bet: bool) -> int:
     try:
         return _TO_OPENSPIEL[ours, facing_bet]
     except KeyError:
-        where = "facing a bet" if facing_bet else "without a bet to face"
-        raise IllegalActionError(f"{ours.name} is illegal {where}") from None
+        situation = "facing a bet" if facing_bet else "without a bet to face"
+        raise IllegalActionError(f"{ours.name} is illegal {situation}") from None
 
 
 def from_openspiel(action: Any, facing_bet: bool) -> Action:

@@ -144,14 +144,14 @@ def line_chart(
         return paragraph(f"{y_label}: no figures")
     low = math.floor(math.log10(min(ys)))
     high = max(low + 1, math.ceil(math.log10(max(ys))))
-    right = max(xs) or 1.0
+    largest_x = max(xs) or 1.0
 
     def place(x: float, y: float) -> str:
-        across = LEFT + (WIDTH - LEFT - RIGHT) * x / right
+        across = LEFT + (WIDTH - LEFT - RIGHT) * x / largest_x
         down = TOP + (HEIGHT - TOP - BOTTOM) * (high - math.log10(y)) / (high - low)
         return f"{across:.1f},{down:.1f}"
 
-    parts = [_y_axis(low, high), _x_axis(right, x_label)]
+    parts = [_y_axis(low, high), _x_axis(largest_x, x_label)]
     for number, (name, points) in enumerate(shown.items()):
         color = LINE_COLORS[number % len(LINE_COLORS)]
         path = " ".join(place(x, y) for x, y in points)

@@ -98,8 +98,8 @@ class KuhnBridgeState(pyspiel.State):
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """The cards left in the deck, equally likely."""
-        left = [int(card) for card in Card if card not in self.cards]
-        return [(card, 1 / len(left)) for card in left]
+        undealt = [int(card) for card in Card if card not in self.cards]
+        return [(card, 1 / len(undealt)) for card in undealt]
 
     def _legal_actions(self, player: int) -> list[int]:
         return [int(action) for action in self.hand.legal_actions] if self.hand else []
@@ -124,8 +124,8 @@ class KuhnBridgeState(pyspiel.State):
         """
         cards = list(self.cards)
         if 1 - player < len(cards):
-            left = [card for card in Card if card not in cards[player : player + 1]]
-            cards[1 - player] = left[int(sampler() * len(left))]
+            unseen = [card for card in Card if card not in cards[player : player + 1]]
+            cards[1 - player] = unseen[int(sampler() * len(unseen))]
         state = self.get_game().new_initial_state()
         for move in (*cards, *letters_to_actions(self.letters)):
             state.apply_action(int(move))

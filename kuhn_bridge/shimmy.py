@@ -26,7 +26,7 @@ class WholeHands(OpenSpielCompatibilityV0):
         super()._update_termination_truncation()
 
     def _end_routine(self) -> bool:
-        left = bool(super()._end_routine())
-        if left:
+        has_ended = bool(super()._end_routine())
+        if has_ended:
             self._clear_rewards()
-        return left
+        return has_ended

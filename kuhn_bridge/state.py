@@ -103,9 +103,9 @@ class State:
         state: State | None = self._after[action]
         if state is None:
             names = " or ".join(legal.name for legal in self.legal_actions)
-            right = f"{AGENTS[self.actor or 0]} may {names}" if names else "the hand is over"
+            turn = f"{AGENTS[self.actor or 0]} may {names}" if names else "the hand is over"
             wrong = f"illegal action {action.name} ({action.value}) {self.describe()}"
-            raise IllegalActionError(f"{wrong}: {right}")
+            raise IllegalActionError(f"{wrong}: {turn}")
         return state
 
     def observe(self, seat: int) -> Observation:

@@ -79,15 +79,15 @@ def compare_iterates(
         for _ in range(done, iteration):
             theirs.evaluate_and_update_policy()
         done = iteration
-        where = f"{game.name}, iteration {iteration}"
+        place = f"{game.name}, iteration {iteration}"
         average = ours.average_policy()
         compare_tables(
-            tally, f"{where}, average_policy", game.tree, average, theirs.average_policy()
+            tally, f"{place}, average_policy", game.tree, average, theirs.average_policy()
         )
         if game.num_players == len(AGENTS):
             current = ours.current_policy()
             compare_tables(
-                tally, f"{where}, current_policy", game.tree, current, theirs.current_policy()
+                tally, f"{place}, current_policy", game.tree, current, theirs.current_policy()
             )
 
 
@@ -172,11 +172,11 @@ def _check_nashconv(
     for policies in (of_kuhn, of_leduc):
         tree = next(iter(policies.values())).game.tree
         batch = nash_convs(tree, [policy.table for policy in policies.values()])
-        for (where, policy), from_batch in zip(policies.items(), batch, strict=True):
+        for (place, policy), from_batch in zip(policies.items(), batch, strict=True):
             theirs = openspiel_nash_conv(policy)
             alone = nash_conv(tree, policy.table)
-            tally.close(where, "has NashConv {}", alone, theirs, EXACT)
-            tally.close(f"{where} of a batch", "has NashConv {}", from_batch, theirs, EXACT)
+            tally.close(place, "has NashConv {}", alone, theirs, EXACT)
+            tally.close(f"{place} of a batch", "has NashConv {}", from_batch, theirs, EXACT)
 
 
 @ALGORITHMS.check("best-response", "what best responses gain against random policies, per player")
@@ -185,7 +185,7 @@ def _check_best_response(
 ) -> None:
     """Gains of each player, by OpenSpiel's `exploitability` with best responses in C++."""
     game = pyspiel.load_game(KUHN_POKER)
-    for where, policy in random_policies(settings):
+    for place, policy in random_policies(settings):
         measure = evaluate(kuhn().tree, policy.table)
         theirs = exploitability.nash_conv(
             game,
@@ -195,18 +195,18 @@ def _check_best_response(
         )
         their_gains = theirs.player_improvements
         for agent, gain, their_gain in zip(AGENTS, measure.gains, their_gains, strict=True):
-            tally.close(where, f"lets {agent} gain {{}}", gain, their_gain, EXACT)
+            tally.close(place, f"lets {agent} gain {{}}", gain, their_gain, EXACT)
 
 
 def compare_values(
     tally: Tally, settings: CheckSettings, expected_values: Callable[..., Sequence[float]]
 ) -> None:
     """Expected chips of every player, from OpenSpiel's walk over its own states."""
-    for where, policy in random_policies(settings):
+    for place, policy in random_policies(settings):
         ours = expected_values(policy.game.tree, policy.table)
         for player, value in enumerate(openspiel_values(policy)):
             phrase = f"pays player_{player} {{}}"
-            tally.close(where, phrase, ours[player], value, tolerance(policy.game))
+            tally.close(place, phrase, ours[player], value, tolerance(policy.game))
 
 
 @ALGORITHMS.check("values", "the values of random policies for both players")
@@ -234,16 +234,16 @@ def _check_equilibria(
 ) -> None:
     """NashConv 0 and value -1/18 for every alpha; the same probabilities as OpenSpiel's table."""
     for alpha in ALPHAS:
-        where = f"alpha = {alpha}"
+        place = f"alpha = {alpha}"
         policy = Policy(kuhn(), equilibrium(alpha))
-        tally.close(where, "has NashConv {}", 0.0, openspiel_nash_conv(policy), EXACT)
-        tally.close(where, "has value {}", value, openspiel_values(policy)[0], EXACT)
+        tally.close(place, "has NashConv {}", 0.0, openspiel_nash_conv(policy), EXACT)
+        tally.close(place, "has value {}", value, openspiel_values(policy)[0], EXACT)
         their_table = data.kuhn_nash_equilibrium(min(float(alpha), LARGEST_ALPHA))
         theirs = Policy.from_openspiel(their_table, kuhn())
         for name in INFORMATION_STATES:
             for action, probability in policy[name].items():
                 phrase = f"plays {action.name} at {name!r} with probability {{}}"
-                tally.close(where, phrase, probability, theirs[name][action], EXACT)
+                tally.close(place, phrase, probability, theirs[name][action], EXACT)
 
 
 @ALGORITHMS.check("lp", "the linear program's value and policy against OpenSpiel's CFR+")

@@ -118,7 +118,7 @@ def hint(candidate: Candidate, tally: Tally) -> str:
 
 def load(spec: str) -> Any:
     """The object that `package.module:object`, `file.py:object` or a game string names."""
-    where, colon, what = spec.partition(":")
+    place, colon, what = spec.partition(":")
     game_name = spec.partition("(")[0]
     if not colon and game_name not in pyspiel.registered_names():
         raise UsageError(
@@ -128,7 +128,7 @@ def load(spec: str) -> Any:
     try:
         if not colon:
             return pyspiel.load_game(spec)
-        named: Any = _module(where)
+        named: Any = _module(place)
         for name in what.split("."):
             named = getattr(named, name)
         return named
@@ -136,17 +136,17 @@ def load(spec: str) -> Any:
         raise UsageError(f"cannot load the candidate {spec!r}: {error_text(error)}") from None
 
 
-def _module(where: str) -> ModuleType:
+def _module(place: str) -> ModuleType:
     """The module of a file, which may import its neighbours as in `python FILE`, or of a name."""
-    if where.endswith(".py"):
-        sys.path.insert(0, str(Path(where).parent.resolve()))
-        module = ModuleType(Path(where).stem)
-        vars(module).update(runpy.run_path(where, run_name=module.__name__))
+    if place.endswith(".py"):
+        sys.path.insert(0, str(Path(place).parent.resolve()))
+        module = ModuleType(Path(place).stem)
+        vars(module).update(runpy.run_path(place, run_name=module.__name__))
         return module
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # at the end, so that it shadows no other module
-    return importlib.import_module(where)
+    return importlib.import_module(place)
 
 
 def recognise(thing: Any, action_ids: ActionIds | None = None) -> Candidate:

@@ -74,11 +74,11 @@ def _check_tree(tally: Tally, settings: CheckSettings, *, write: Write = write_e
         tally.same(name, "has {} players, nodes and chance events", ours, theirs)
         tally.same(name, "has perfect recall: {}", True, bool(game.is_perfect_recall))
         for player, seat in enumerate(game.players):
-            where = f"{name}, player_{player}"
+            place = f"{name}, player_{player}"
             actions = [len(list(row)) for _, row in uniform[seat]]
-            tally.same(where, "has {} information sets", len(rows[player]), len(actions))
+            tally.same(place, "has {} information sets", len(rows[player]), len(actions))
             expected = tree.legal[rows[player]].sum(axis=1).tolist()
-            tally.same(where, "has {} actions at them", expected, actions)
+            tally.same(place, "has {} actions at them", expected, actions)
         if tally.wrong:  # then a policy of one is no policy of the other
             continue
         table = tree.random(0)
@@ -86,9 +86,9 @@ def _check_tree(tally: Tally, settings: CheckSettings, *, write: Write = write_e
         in_gambit = _profile(game, tree, table).realiz_probs
         pairs = zip(reach, in_gambit, strict=True)
         for node, (probability, (_, their_probability)) in enumerate(pairs):
-            where = f"{name}, node {node} of a depth-first walk, random policy"
+            place = f"{name}, node {node} of a depth-first walk, random policy"
             phrase = "arrives with probability {}"
-            tally.close(where, phrase, probability, float(their_probability), EXACT)
+            tally.close(place, phrase, probability, float(their_probability), EXACT)
 
 
 @GAMBIT.check("gambit-regrets", "values and gains against Gambit's payoffs and regrets")
@@ -111,11 +111,11 @@ def _check_regrets(
             measured = evaluate(tree, table)
             payoffs = _profile(game, tree, table).payoffs
             for player, seat in enumerate(game.players):
-                where = f"{name}, random policy {seed}, player_{player}"
+                place = f"{name}, random policy {seed}, player_{player}"
                 value = measured.values[player]
-                tally.close(where, "has the value {}", value, payoffs[seat], tolerance)
+                tally.close(place, "has the value {}", value, payoffs[seat], tolerance)
                 regret = _profile(alone[player], tree, table).max_regret()
-                tally.close(where, "gains {}", measured.gains[player], regret, tolerance)
+                tally.close(place, "gains {}", measured.gains[player], regret, tolerance)
 
 
 @GAMBIT.check("gambit-value", "values in equilibrium against Gambit's linear programs")

@@ -317,7 +317,7 @@ def _compare_chance(ours: ChanceProbabilities, theirs: Implementation, tally: Ta
 def _compare_node(
     ours: Implementation, theirs: Implementation, deal: Deal, letters: str, tally: Tally
 ) -> None:
-    where = node_label(deal, letters)
+    place = node_label(deal, letters)
     expected = theirs.view(deal, letters)
     is_over = expected.actor is None
     winnings = expected.returns[0]
@@ -325,15 +325,15 @@ def _compare_node(
         view = ours.view(deal, letters)
     except Exception as error:
         they_do = f"pays {format_value(winnings)}" if is_over else "plays on"
-        tally.fail(f"{where}: {error_text(error)}, {tally.theirs} {they_do}")
+        tally.fail(f"{place}: {error_text(error)}, {tally.theirs} {they_do}")
         return
-    tally.same(where, "lets {} act", _agent(view.actor), _agent(expected.actor))
+    tally.same(place, "lets {} act", _agent(view.actor), _agent(expected.actor))
     if view.legal is not None:
-        tally.same(where, "allows {}", view.legal, expected.legal)
+        tally.same(place, "allows {}", view.legal, expected.legal)
     if is_over:
-        tally.same(where, "pays {}", view.returns[0] if view.returns else None, winnings)
+        tally.same(place, "pays {}", view.returns[0] if view.returns else None, winnings)
         if len(view.returns) > 1:
-            tally.same(where, "pays both together {}", sum(view.returns), sum(expected.returns))
+            tally.same(place, "pays both together {}", sum(view.returns), sum(expected.returns))
 
 
 def _agent(actor: int | None) -> str | None:
@@ -344,7 +344,7 @@ def compare_infosets(ours: Implementation, theirs: Implementation, tally: Tally)
     """Two nodes share an information state in ours exactly if they do in theirs."""
     for first, second in combinations(_decisions(ours, theirs), 2):
         tally.same(
-            f"{first.where} / {second.where}",
+            f"{first.place} / {second.place}",
             "has the same information state at both: {}",
             _infoset(first.ours) == _infoset(second.ours),
             _infoset(first.theirs) == _infoset(second.theirs),
@@ -362,8 +362,8 @@ def compare_observations(ours: Implementation, theirs: Implementation, tally: Ta
     for decision in _decisions(ours, theirs):
         first = first_with.setdefault(decision.theirs.information_state, decision)
         tally.holds(
-            decision.where,
-            f"player_{decision.theirs.actor} observes the same as at {first.where}",
+            decision.place,
+            f"player_{decision.theirs.actor} observes the same as at {first.place}",
             decision.ours.information_state == first.ours.information_state,
         )
 
@@ -371,15 +371,15 @@ def compare_observations(ours: Implementation, theirs: Implementation, tally: Ta
 class _Decision(NamedTuple):
     """A decision node and both implementations' views of it."""
 
-    where: str
+    place: str
     ours: View
     theirs: View
 
 
 def _decisions(ours: Implementation, theirs: Implementation) -> Iterator[_Decision]:
     for deal, letters in product(DEALS, DECISIONS):
-        where = node_label(deal, letters)
-        yield _Decision(where, ours.view(deal, letters), theirs.view(deal, letters))
+        place = node_label(deal, letters)
+        yield _Decision(place, ours.view(deal, letters), theirs.view(deal, letters))
 
 
 def error_text(error: BaseException) -> str:

@@ -61,16 +61,16 @@ def _check_openspiel(
     first_texts: dict[tuple[int, int, str], str] = {}  # by seat, own card and history
     for node, state, theirs in states_of(game):
         for seat in PLAYERS:
-            where = f"{node}, {AGENTS[seat]}"
+            place = f"{node}, {AGENTS[seat]}"
             observation = state.observe(seat).tolist()
-            tally.same(where, "observes {}", theirs.observation_tensor(seat), observation)
+            tally.same(place, "observes {}", theirs.observation_tensor(seat), observation)
             phrase = f"has the tensor {{}} at {theirs.information_state_string(seat)!r}"
             tensor = theirs.information_state_tensor(seat)
-            tally.same(where, phrase, tensor, _information_state_tensor(state, seat))
+            tally.same(place, phrase, tensor, _information_state_tensor(state, seat))
             text = theirs.observation_string(seat)
             first = first_texts.setdefault((seat, state.cards[seat], state.letters), text)
             claim = "its text is the same for each card of the other"
-            tally.holds(where, claim, first == text)
+            tally.holds(place, claim, first == text)
 
 
 def _information_state_tensor(state: State, seat: int) -> list[float]:
@@ -152,19 +152,19 @@ def _check_pettingzoo_observations(
 
 def _compare_with_core(env: Any, state: State, tally: Tally) -> None:
     """Compare everything that an AEC environment shows with the state of the core."""
-    where = node_label(state.cards, state.letters)
+    place = node_label(state.cards, state.letters)
     for action in Action:
         if action not in state.legal_actions:
-            tally.holds(where, f"{action.name} is refused", _is_refused(env, action))
+            tally.holds(place, f"{action.name} is refused", _is_refused(env, action))
     of_both = [state.observe(0)[:3], state.observe(1)[:3], state.observe(0)[3:]]
-    tally.same(where, "has state {}", env.state().tolist(), np.concatenate(of_both).tolist())
+    tally.same(place, "has state {}", env.state().tolist(), np.concatenate(of_both).tolist())
     for seat, agent in enumerate(AGENTS):
         mask = state.mask(seat).tolist()
         observation = {"observation": state.observe(seat).tolist(), "action_mask": mask}
         observed = _as_lists(env.observe(agent))
-        tally.same(f"{where}, {agent}", "observes {}", observed, observation)
+        tally.same(f"{place}, {agent}", "observes {}", observed, observation)
         info = _as_lists(env.infos[agent])
-        tally.same(f"{where}, {agent}", "has info {}", info, {"action_mask": mask})
+        tally.same(f"{place}, {agent}", "has info {}", info, {"action_mask": mask})
 
 
 def _is_refused(env: Any, action: Action) -> bool:
@@ -251,9 +251,9 @@ def _check_engine(tally: Tally, settings: CheckSettings, *, vectors: str | None 
     mismatches = answer["mismatches"]
     tally.compared += answer["compared"] - len(mismatches)
     for mismatch in mismatches:
-        where = f"{mismatch['letters'] or 'the deal'} with cards {mismatch['cards']}"
+        place = f"{mismatch['letters'] or 'the deal'} with cards {mismatch['cards']}"
         phrase = f"has {mismatch['field']} {{}}"
-        tally.same(where, phrase, str(mismatch["engine"]), str(mismatch["core"]))
+        tally.same(place, phrase, str(mismatch["engine"]), str(mismatch["core"]))
 
 
 @ADAPTERS.check("tables", "the arrays of the fast environments, node by node")
@@ -275,21 +275,21 @@ def _check_tables(
         for action in letters_to_actions(state.letters):
             infoset = rules.infoset[node]
             node = rules.first_child[node] + rules.child[infoset, action]
-        where = f"after {game.tree.history(node)}"
+        place = f"after {game.tree.history(node)}"
         is_over = all(env.terminations.values())
         actor = TERMINAL if is_over else AGENTS.index(env.agent_selection)
-        tally.same(where, "has {} to act", int(rules.player[node]), actor)
+        tally.same(place, "has {} to act", int(rules.player[node]), actor)
         rewards = [float(reward) for reward in env.rewards.values()]
-        tally.same(where, "pays {}", rules.returns[node].tolist(), rewards)
+        tally.same(place, "pays {}", rules.returns[node].tolist(), rewards)
         if is_over:
             continue
         infoset = rules.infoset[node]
         shown = env.observe(AGENTS[actor])
         observation = shown["observation"].tolist()
-        tally.same(where, "shows {}", game.observations[infoset].tolist(), observation)
+        tally.same(place, "shows {}", game.observations[infoset].tolist(), observation)
         allowed = shown["action_mask"].astype(bool).tolist()
-        tally.same(where, "allows {}", (rules.child[infoset] >= 0).tolist(), allowed)
-        tally.same(where, "allows {}", game.tree.legal[infoset].tolist(), allowed)
+        tally.same(place, "allows {}", (rules.child[infoset] >= 0).tolist(), allowed)
+        tally.same(place, "allows {}", game.tree.legal[infoset].tolist(), allowed)
 
 
 @ADAPTERS.check("selfplay", "the vectorised self-play environment against the plain one")
@@ -312,23 +312,23 @@ def _compare_hands(vector: Any, plain: Any, plans: tuple[Plan, ...], tally: Tall
     observation = np.asarray(vector.reset())[0]
     expected, _ = plain.reset(seed=0)
     for number in range(HANDS):
-        where = f"{matchup}, hand {number}"
+        place = f"{matchup}, hand {number}"
         ended = False
         while not ended:
-            tally.same(where, "shows {}", observation.tolist(), expected.tolist())
+            tally.same(place, "shows {}", observation.tolist(), expected.tolist())
             masks = vector.action_masks()
-            tally.same(where, "allows {}", masks[0].tolist(), plain.action_masks().tolist())
+            tally.same(place, "allows {}", masks[0].tolist(), plain.action_masks().tolist())
             actor = int(vector.last_step().seats[0])
-            tally.same(where, "lets {} act", actor, int(plain.last_step().seats[0]))
+            tally.same(place, "lets {} act", actor, int(plain.last_step().seats[0]))
             history = DECISIONS[int(observation[3:7].argmax())]  # a one-hot vector
             action = np.int64(plans[actor][history])
             observations, rewards, dones, _ = vector.step(np.array([action]))
             observation = np.asarray(observations)[0]
             expected, reward, ended, _, _ = plain.step(action)
-            tally.same(where, "pays {}", float(rewards[0]), reward)
-            tally.same(where, "is over: {}", bool(dones[0]), ended)
+            tally.same(place, "pays {}", float(rewards[0]), reward)
+            tally.same(place, "is over: {}", bool(dones[0]), ended)
             returns = vector.last_step().returns[0].tolist()
-            tally.same(where, "pays all {}", returns, plain.last_step().returns[0].tolist())
+            tally.same(place, "pays all {}", returns, plain.last_step().returns[0].tolist())
         expected, _ = plain.reset()
 
 

@@ -55,14 +55,14 @@ def _check_core_python(
 
 @RULES.check("phases", "the phase of every node, derived from OpenSpiel's history")
 def _check_phases(tally: Tally, settings: CheckSettings, *, states: States = nodes) -> None:
-    for where, state, theirs in lockstep(states):
+    for place, state, theirs in lockstep(states):
         if theirs.is_terminal():
             phase = "terminal"
         elif facing_bet(theirs):
             phase = f"p{theirs.current_player()}_response"
         else:
             phase = f"p{theirs.current_player()}_act"
-        tally.same(where, "is in phase {}", state.phase.label, phase)
+        tally.same(place, "is in phase {}", state.phase.label, phase)
 
 
 @RULES.check("information", "which nodes share an information state, pair by pair")
@@ -82,7 +82,7 @@ def _check_bridge(
     from_openspiel: Callable[[int, bool], Action] = bridge.from_openspiel,
 ) -> None:
     """Our action and its image lead to the same node, and the image converts back."""
-    for where, state, theirs in lockstep():
+    for place, state, theirs in lockstep():
         if theirs.is_terminal():
             continue
         faces_bet = facing_bet(theirs)
@@ -92,16 +92,16 @@ def _check_bridge(
             try:
                 image = to_openspiel(action, faces_bet)
             except BridgeError:
-                tally.holds(where, f"{action.name} is illegal", not legal)
+                tally.holds(place, f"{action.name} is illegal", not legal)
                 continue
             images.append(image)
             after = state.act(action).letters if legal else "an error"
             their_moves = theirs.child(image).history()[2:]
             their_letters = "".join(LETTERS[move] for move in their_moves)
-            tally.same(where, f"has {{}} after {action.name}", after, their_letters)
+            tally.same(place, f"has {{}} after {action.name}", after, their_letters)
             back = from_openspiel(image, faces_bet)
-            tally.same(where, "converts back to {}", back.name, action.name)
-        tally.same(where, "allows {}", sorted(images), theirs.legal_actions())
+            tally.same(place, "converts back to {}", back.name, action.name)
+        tally.same(place, "allows {}", sorted(images), theirs.legal_actions())
 
 
 @RULES.check("rulebook", "the rulebook in letters over all deals and histories")
@@ -124,20 +124,20 @@ def _check_observations(tally: Tally, settings: CheckSettings, *, states: States
             actor = theirs.current_player()
             history = DECISIONS.index(state.letters)
         for seat in PLAYERS:
-            where = f"{node}, {AGENTS[seat]}"
+            place = f"{node}, {AGENTS[seat]}"
             card = theirs.history()[seat]
             observation = state.observe(seat)
             of_card, of_history, of_actor = np.split(observation, [3, 8])
-            tally.same(where, "observes {}", of_card.tolist(), _one_hot(card, 3))
-            tally.same(where, "observes {}", of_history.tolist(), _one_hot(history, 5))
-            tally.same(where, "observes {}", of_actor.tolist(), _one_hot(actor, 2))
+            tally.same(place, "observes {}", of_card.tolist(), _one_hot(card, 3))
+            tally.same(place, "observes {}", of_history.tolist(), _one_hot(history, 5))
+            tally.same(place, "observes {}", of_actor.tolist(), _one_hot(actor, 2))
             content = observation.tobytes()
             first = first_seen.setdefault((seat, card, state.letters), content)
             claim = "the observation is the same for each card of the other"
-            tally.holds(where, claim, first == content)
+            tally.holds(place, claim, first == content)
             if actor == seat:
                 name = theirs.information_state_string(seat)
-                tally.same(where, "is in {}", infosets.setdefault(content, name), name)
+                tally.same(place, "is in {}", infosets.setdefault(content, name), name)
 
 
 def _one_hot(index: int | None, size: int) -> list[float]:
@@ -147,7 +147,7 @@ def _one_hot(index: int | None, size: int) -> list[float]:
 @RULES.check("masks", "every mask of both agents against OpenSpiel's legal actions")
 def _check_masks(tally: Tally, settings: CheckSettings, *, states: States = nodes) -> None:
     """A mask allows what OpenSpiel allows, and nothing to an agent that is not to act."""
-    for where, state, theirs in lockstep(states):
+    for place, state, theirs in lockstep(states):
         legal: set[Action] = set()
         if not theirs.is_terminal():
             faces_bet = facing_bet(theirs)
@@ -155,7 +155,7 @@ def _check_masks(tally: Tally, settings: CheckSettings, *, states: States = node
         for seat, agent in enumerate(AGENTS):
             to_act = theirs.current_player() == seat
             expected = [int(to_act and action in legal) for action in Action]
-            tally.same(f"{where}, {agent}", "masks {}", state.mask(seat).tolist(), expected)
+            tally.same(f"{place}, {agent}", "masks {}", state.mask(seat).tolist(), expected)
 
 
 def states_of(game: pyspiel.Game) -> Iterator[tuple[str, State, pyspiel.State]]:

@@ -61,15 +61,15 @@ def check_rules(tally: Tally, settings: CheckSettings) -> None:
     """Every state of a small game, random episodes of a large one."""
     form = exact_form(settings.game)
     for state in _states(settings):
-        where = f"after {state.history()}"
+        place = f"after {state.history()}"
         ours = _position(form, state.history())
-        tally.same(where, "lets {} act", ours.player, state.current_player())
+        tally.same(place, "lets {} act", ours.player, state.current_player())
         if state.is_terminal():
-            tally.same(where, "pays {}", ours.returns, state.returns())
+            tally.same(place, "pays {}", ours.returns, state.returns())
         elif state.is_chance_node():
-            tally.same(where, "deals {}", ours.actions, state.legal_actions())
+            tally.same(place, "deals {}", ours.actions, state.legal_actions())
         else:
-            tally.same(where, "allows {}", ours.actions, state.legal_actions())
+            tally.same(place, "allows {}", ours.actions, state.legal_actions())
 
 
 class Position(NamedTuple):
@@ -185,7 +185,7 @@ def check_tensors(tally: Tally, settings: CheckSettings) -> None:
         infoset = decision.infoset
         observations = form.tensors(decision.player, infoset, infoset + 1)
         tensor = decision.state.information_state_tensor(decision.player)
-        tally.same(decision.where, "observes {}", observations[0].tolist(), tensor)
+        tally.same(decision.place, "observes {}", observations[0].tolist(), tensor)
 
 
 @LARGE_GAMES.check("masks", "legal actions of each information set")
@@ -196,7 +196,7 @@ def check_masks(tally: Tally, settings: CheckSettings) -> None:
         infoset = decision.infoset
         legal = form.legal(decision.player, infoset, infoset + 1)
         actions = np.flatnonzero(legal[0]).tolist()
-        tally.same(decision.where, "allows {}", actions, decision.state.legal_actions())
+        tally.same(decision.place, "allows {}", actions, decision.state.legal_actions())
 
 
 @LARGE_GAMES.check("infosets", "one number per information set: what a player has seen and done")
@@ -205,14 +205,14 @@ def check_infosets(tally: Tally, settings: CheckSettings) -> None:
     form = exact_form(settings.game)
     knowledge: dict[tuple[int, int], Any] = {}  # by player and number
     numbers: dict[tuple[int, Any], int] = {}  # by player and knowledge
-    for where, state, player, infoset in _decisions(settings):
+    for place, state, player, infoset in _decisions(settings):
         known = _knowledge(form, state, player)
         first_known = knowledge.setdefault((player, infoset), known)
-        tally.same(where, f"has {{}} as information set {infoset}", first_known, known)
+        tally.same(place, f"has {{}} as information set {infoset}", first_known, known)
         first_number = numbers.setdefault((player, known), infoset)
-        tally.same(where, f"gives {known} the number {{}}", infoset, first_number)
+        tally.same(place, f"gives {known} the number {{}}", infoset, first_number)
         count = form.num_infosets[player]
-        tally.holds(where, f"{infoset} is below {count}", 0 <= infoset < count)
+        tally.holds(place, f"{infoset} is below {count}", 0 <= infoset < count)
     if _is_small(form):
         phrase = "has {} information sets"
         tally.same("the whole game", phrase, sum(form.num_infosets), len(knowledge))
@@ -258,7 +258,7 @@ def _compare_deals(tally: Tally, settings: CheckSettings, form: PokerEndgame) ->
         state = settings.game.pyspiel_game.new_initial_state()
         while state.is_chance_node():
             state.apply_action(int(rng.choice(state.legal_actions())))
-        where = f"random policy 0, deal {state.history()}"
+        place = f"random policy 0, deal {state.history()}"
         hands = [tuple(sorted(form.cards_seen(state, player))) for player in range(2)]
         weight = np.zeros_like(form.public_tree.weight)
         for player, hand in enumerate(hands):
@@ -268,11 +268,11 @@ def _compare_deals(tally: Tally, settings: CheckSettings, form: PokerEndgame) ->
         measure = dealt.measure(tables)
         expected = _deal_values(form, tables, state)
         phrase = "lets player 0 win {}"
-        tally.close(where, phrase, measure.values[0], expected.value, EXACT * DEAL_CHIPS)
+        tally.close(place, phrase, measure.values[0], expected.value, EXACT * DEAL_CHIPS)
         for player, best_value in enumerate(expected.best_values):
             phrase = f"has best value {{}} for player {player}"
             ours = measure.best_values[player]
-            tally.close(where, phrase, ours, best_value, EXACT * DEAL_CHIPS)
+            tally.close(place, phrase, ours, best_value, EXACT * DEAL_CHIPS)
 
 
 class DealValues(NamedTuple):
@@ -331,27 +331,27 @@ def _compare_measures(
     form = exact_form(game)
     for seed in range(1 if settings.quick else 3):
         tables = form.random(seed)
-        where = f"random policy {seed}"
+        place = f"random policy {seed}"
         opening: list[int] = []
         if not _is_small(form):
             opening = _random_opening(game, seed, opening_is_over)
             _play_opening(game, opening, tables)
-            where += f", after {opening}"
+            place += f", after {opening}"
         measure = form.measure(tables)
         reference = make_reference(game, opening)
         policies: list[PolicyRows] = [table.__getitem__ for table in tables]
         expected = reference(policies)
-        tally.close(where, "lets player 0 win {}", measure.values[0], expected.values[0], EXACT)
+        tally.close(place, "lets player 0 win {}", measure.values[0], expected.values[0], EXACT)
         for player, best_response in enumerate(measure.best_responses):
             responding = list(policies)
             responding[player] = _pure_rows(best_response, form.num_actions)
             played_out = reference(responding).values[player]
             best_value = expected.best_values[player]
             phrase = f"lets player {player} win {{}} by its best response"
-            tally.close(where, phrase, played_out, best_value, EXACT)
+            tally.close(place, phrase, played_out, best_value, EXACT)
             if not opening:
                 phrase = f"has best value {{}} for player {player}"
-                tally.close(where, phrase, measure.best_values[player], best_value, EXACT)
+                tally.close(place, phrase, measure.best_values[player], best_value, EXACT)
 
 
 def _pure_rows(actions: Any, num_actions: int) -> PolicyRows:
@@ -503,7 +503,7 @@ def _random_states(game: Game, episodes: int) -> Iterator[Any]:
 class Decision(NamedTuple):
     """An OpenSpiel state in which a player acts."""
 
-    where: str
+    place: str
     state: Any
     player: int
     infoset: int  # our number
@@ -514,8 +514,8 @@ def _decisions(settings: CheckSettings) -> Iterator[Decision]:
     for state in _states(settings):
         player = state.current_player()
         if player >= 0:
-            where = f"player {player} after {state.history()}"
-            yield Decision(where, state, player, infoset_of(form, state))
+            place = f"player {player} after {state.history()}"
+            yield Decision(place, state, player, infoset_of(form, state))
 
 
 def infoset_of(form: LargeExactGame, state: Any) -> int:

@@ -57,12 +57,12 @@ def openspiel_nash_conv(policy: Policy) -> float:
     return float(pyspiel.nash_conv(game, to_pyspiel_tabular(policy.game, policy.table)))
 
 
-def compare_tables(tally: Tally, where: str, tree: Tree, ours: Float64Array, theirs: Any) -> None:
+def compare_tables(tally: Tally, place: str, tree: Tree, ours: Float64Array, theirs: Any) -> None:
     """Require the same probabilities of a table `(I, A)` and of an OpenSpiel policy."""
     is_cpp = isinstance(theirs, pyspiel.Policy)
     # OpenSpiel's C++ policies do not list their information states.
     their_keys = tree.keys if is_cpp else theirs.state_lookup
-    tally.same(where, "has the information states {}", set(tree.keys), set(their_keys))
+    tally.same(place, "has the information states {}", set(tree.keys), set(their_keys))
     for infoset, key in enumerate(tree.keys):
         if is_cpp:
             probabilities = dict(theirs.get_state_policy(key))
@@ -70,7 +70,7 @@ def compare_tables(tally: Tally, where: str, tree: Tree, ours: Float64Array, the
             probabilities = theirs.policy_for_key(key)
         for action in np.flatnonzero(tree.legal[infoset]).tolist():
             tally.close(
-                f"{where}, {key!r}",
+                f"{place}, {key!r}",
                 f"plays {action} with probability {{}}",
                 ours[infoset, action],
                 probabilities[action],

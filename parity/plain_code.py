@@ -34,7 +34,7 @@ def compare_plain_code(
     tally.ours = "the compiled code"
     tally.theirs = "the plain code"
     of_game = CheckSettings(quick=True, game=game)
-    for where, policy in random_policies(of_game):
+    for place, policy in random_policies(of_game):
         ours = evaluate(game.tree, policy.table)
         theirs = nashconv.evaluation(game.tree, policy.table)
         for name in Evaluation._fields:
@@ -42,7 +42,7 @@ def compare_plain_code(
             their_numbers = getattr(theirs, name)
             worst = int(np.abs(our_numbers - their_numbers).argmax())
             tally.close(
-                f"{game.name}, {where}",
+                f"{game.name}, {place}",
                 f"has {name}[{worst}] = {{}}",
                 float(our_numbers[worst]),
                 float(their_numbers[worst]),
@@ -60,7 +60,7 @@ def compare_plain_code(
 
 def compare_runs(
     tally: Tally,
-    where: str,
+    place: str,
     *,
     make_ours: Callable[..., Any],
     make_theirs: Callable[..., Any],
@@ -76,11 +76,11 @@ def compare_runs(
         for iteration in range(1, iterations + 1):
             ours.run(1)
             theirs.run(1)
-            if compare_solvers(tally, f"{where}{variant}, iteration {iteration}", ours, theirs):
+            if compare_solvers(tally, f"{place}{variant}, iteration {iteration}", ours, theirs):
                 break
 
 
-def compare_solvers(tally: Tally, where: str, ours: BaseSolver, theirs: BaseSolver) -> bool:
+def compare_solvers(tally: Tally, place: str, ours: BaseSolver, theirs: BaseSolver) -> bool:
     """Compare two solvers; true if their current policies, and so later iterates, differ."""
     tree = theirs.tree
     for player in range(tree.num_players):
@@ -91,7 +91,7 @@ def compare_solvers(tally: Tally, where: str, ours: BaseSolver, theirs: BaseSolv
             differences = np.abs(our_table - their_table)
             worst, action = np.unravel_index(differences.argmax(), differences.shape)
             tally.close(
-                f"{where}, {tree.keys[infosets[worst]]!r}",
+                f"{place}, {tree.keys[infosets[worst]]!r}",
                 f"has {kind} {{}} for action {action}",
                 float(our_table[worst, action]),
                 float(their_table[worst, action]),

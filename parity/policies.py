@@ -117,11 +117,11 @@ def _check_policies(
     """The policy must come back bit for bit, on kuhn_poker and on our game."""
     at_most = MAX_POLICIES_QUICK if settings.quick else MAX_POLICIES
     for game in (pyspiel.load_game("kuhn_poker"), pyspiel.load_game(SHORT_NAME)):
-        for where, policy in islice(random_policies(settings), at_most):
+        for place, policy in islice(random_policies(settings), at_most):
             for convert in (to_python_tabular, to_pyspiel_tabular):
                 back = reader.from_openspiel(convert(policy.game, policy.table, game), kuhn())
                 claim = f"{convert.__name__} and back gives the same policy"
-                tally.holds(f"{where} on {game}", claim, back == policy)
+                tally.holds(f"{place} on {game}", claim, back == policy)
 
 
 @POLICIES.check("model", "a trained model's NashConv and value, ours and OpenSpiel's")

@@ -17,7 +17,7 @@ OWN_PACKAGES = ("kuhn_bridge", "algorithms", "parity")
 class Tally:
     """The comparisons of one check. `ours` and `theirs` name the two sides in messages.
 
-    `where` says what is compared, and `phrase` what each side does there. So
+    `place` says what is compared, and `phrase` what each side does there. So
 
         tally.same("pp with K against Q", "pays {}", 2, 1)
 
@@ -35,7 +35,7 @@ class Tally:
     note: str = ""
     seconds: float = 0.0
 
-    def same(self, where: str, phrase: str, ours: Any, theirs: Any) -> None:
+    def same(self, place: str, phrase: str, ours: Any, theirs: Any) -> None:
         """Require that both values are equal."""
         if ours == theirs:
             self.compared += 1
@@ -44,9 +44,9 @@ class Tally:
             self.deviation = max(self.deviation, float(abs(ours - theirs)))
         else:
             self.deviation = math.inf
-        self._describe(where, phrase, format_value(ours), format_value(theirs))
+        self._describe(place, phrase, format_value(ours), format_value(theirs))
 
-    def close(self, where: str, phrase: str, ours: Any, theirs: Any, tolerance: float) -> None:
+    def close(self, place: str, phrase: str, ours: Any, theirs: Any, tolerance: float) -> None:
         """Require that two numbers differ by at most `tolerance`; NaN is never close."""
         distance = float(abs(ours - theirs))
         if math.isnan(distance):
@@ -55,14 +55,14 @@ class Tally:
         if distance <= tolerance:
             self.compared += 1
         else:
-            self._describe(where, phrase, f"{ours:.9g}", f"{theirs:.9g}")
+            self._describe(place, phrase, f"{ours:.9g}", f"{theirs:.9g}")
 
-    def holds(self, where: str, claim: str, truth: bool) -> None:
+    def holds(self, place: str, claim: str, truth: bool) -> None:
         """Require that `claim` is true."""
         if truth:
             self.compared += 1
         else:
-            self.fail(f"{where}: {claim} does not hold")
+            self.fail(f"{place}: {claim} does not hold")
 
     def fail(self, case: str) -> None:
         """Count a mismatch, described by `case`."""
@@ -71,11 +71,11 @@ class Tally:
         if len(self.cases) < self.max_cases:
             self.cases.append(case)
 
-    def _describe(self, where: str, phrase: str, ours: str, theirs: str) -> None:
+    def _describe(self, place: str, phrase: str, ours: str, theirs: str) -> None:
         """Count a mismatch, described by what both sides do."""
         we_do = f"{self.ours} {phrase.format(ours)}".lstrip()
         they_do = f"{self.theirs} {phrase.format(theirs)}"
-        self.fail(f"{where}: {we_do}, {they_do}")
+        self.fail(f"{place}: {we_do}, {they_do}")
 
 
 def format_value(value: Any) -> str:

@@ -63,27 +63,27 @@ def _check_tree(tally: Tally, settings: CheckSettings) -> None:
     infosets: dict[tuple[int, str], int] = {}  # by player and information state string
     for node, state in _lockstep(settings.game):
         visited += 1
-        where = f"after {state.history()}"
+        place = f"after {state.history()}"
         player = state.current_player()
-        tally.same(where, "lets {} act", int(tree.player[node]), player)
+        tally.same(place, "lets {} act", int(tree.player[node]), player)
         children = list(_children(tree, node))
         actions = tree.action[children].tolist()
         if player == TERMINAL:
-            tally.same(where, "pays {}", tree.returns[:, node].tolist(), list(state.returns()))
+            tally.same(place, "pays {}", tree.returns[:, node].tolist(), list(state.returns()))
         elif player == CHANCE:
             probabilities = tree.chance_probability[children].tolist()
             outcomes = list(zip(actions, probabilities, strict=True))
-            tally.same(where, "draws {}", outcomes, state.chance_outcomes())
+            tally.same(place, "draws {}", outcomes, state.chance_outcomes())
         else:
             infoset = int(tree.infoset[node])
             ours = (int(tree.owner[infoset]), tree.keys[infoset])
             theirs = (player, state.information_state_string())
-            tally.same(where, "knows {}", ours, theirs)
+            tally.same(place, "knows {}", ours, theirs)
             first = infosets.setdefault(theirs, infoset)
-            tally.same(where, "is infoset {}", infoset, first)
-            tally.same(where, "allows {}", actions, state.legal_actions())
+            tally.same(place, "is infoset {}", infoset, first)
+            tally.same(place, "allows {}", actions, state.legal_actions())
             legal = np.flatnonzero(tree.legal[infoset]).tolist()
-            tally.same(where, "has the legal actions {}", legal, actions)
+            tally.same(place, "has the legal actions {}", legal, actions)
     tally.same("the whole tree", "has {} nodes", tree.num_nodes, visited)
 
 
@@ -126,7 +126,7 @@ def _check_best_response(
     """The best values of all players, and the values of our best responses when they are played."""
     tree = settings.game.tree
     limit = tolerance(settings.game)
-    for where, policy in random_policies(settings):
+    for place, policy in random_policies(settings):
         theirs = policy.to_openspiel()
         measure = evaluate(tree, policy.table)
         responses = pure_policy(tree, measure.best_responses)
@@ -134,11 +134,11 @@ def _check_best_response(
             response = best_response.BestResponsePolicy(theirs.game, player, theirs)
             best_value = float(response.value(theirs.game.new_initial_state()))
             phrase = f"lets player_{player} win {{}}"
-            tally.close(where, phrase, measure.best_values[player], best_value, limit)
+            tally.close(place, phrase, measure.best_values[player], best_value, limit)
             tables = [policy.table] * tree.num_players
             tables[player] = responses
             played_out = expected_values(tree, joint_policy(tree, tables))[player]
-            tally.close(f"{where}, played out", phrase, played_out, best_value, limit)
+            tally.close(f"{place}, played out", phrase, played_out, best_value, limit)
 
 
 @TREE_GAMES.check("nashconv", "NashConv and gains of random policies, one at a time and in a batch")
@@ -153,14 +153,14 @@ def _check_nashconv(
     limit = tolerance(settings.game)
     policies = dict(random_policies(settings))
     batch = nash_convs(tree, [policy.table for policy in policies.values()])
-    for (where, policy), from_batch in zip(policies.items(), batch, strict=True):
+    for (place, policy), from_batch in zip(policies.items(), batch, strict=True):
         theirs = openspiel_policies.measured_by_openspiel(policy.game, policy.table)
         ours = evaluate(tree, policy.table)
         phrase = "has NashConv {}"
-        tally.close(where, phrase, ours.nash_conv, theirs.nash_conv, limit)
-        tally.close(f"{where} of a batch", phrase, from_batch, theirs.nash_conv, limit)
+        tally.close(place, phrase, ours.nash_conv, theirs.nash_conv, limit)
+        tally.close(f"{place} of a batch", phrase, from_batch, theirs.nash_conv, limit)
         for player, gain in enumerate(theirs.gains):
-            tally.close(where, f"lets player_{player} gain {{}}", ours.gains[player], gain, limit)
+            tally.close(place, f"lets player_{player} gain {{}}", ours.gains[player], gain, limit)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -235,12 +235,12 @@ def _check_policies(
     if len(set(game.tree.keys)) == len(game.tree.keys):  # tables have no column for the player
         converters["Python's table"] = to_python_tabular
         converters["C++'s table"] = to_pyspiel_tabular
-    for where, policy in random_policies(settings):
+    for place, policy in random_policies(settings):
         back = reader.from_document(json.dumps(policy.to_document()), game)
-        tally.holds(where, "JSON gives the same policy back", back == policy)
+        tally.holds(place, "JSON gives the same policy back", back == policy)
         for kind, convert in converters.items():
             back = reader.from_openspiel(convert(game, policy.table), game)
-            tally.holds(where, f"{kind} gives the same policy back", back == policy)
+            tally.holds(place, f"{kind} gives the same policy back", back == policy)
 
 
 @TREE_GAMES.check("environment", "the vectorised self-play environment against OpenSpiel's states")
@@ -250,7 +250,7 @@ def _check_environment(
     """Some hands are replayed on OpenSpiel's states; the mean returns of all are compared."""
     game = settings.game
     policy = Policy.random(game, 0).table
-    env = make_env(NUM_ENVS, game, guarded=False, numbered=True)
+    env = make_env(NUM_ENVS, game, guarded=False, infoset_numbers=True)
     env.reset()
     rng = np.random.default_rng(1)
     returns: list[Any] = []  # of each finished hand, one number per player
@@ -302,26 +302,26 @@ def compare_step(game: Game, step: Step, mask: list[bool], tally: Tally) -> None
     state = game.pyspiel_game.new_initial_state()
     for action in tree.history(step.node):
         state.apply_action(action)
-    where = f"seat {step.seat} after {state.history()}"
-    tally.same(where, "lets {} act", step.seat, state.current_player())
+    place = f"seat {step.seat} after {state.history()}"
+    tally.same(place, "lets {} act", step.seat, state.current_player())
     legal = set(state.legal_actions())
-    tally.same(where, "allows {}", mask, [action in legal for action in range(len(mask))])
+    tally.same(place, "allows {}", mask, [action in legal for action in range(len(mask))])
     state.apply_action(step.action)
     if step.next_node is None:
         possible = step.returns in _possible_returns(state)
-        tally.holds(where, f"the returns {step.returns} are possible", possible)
+        tally.holds(place, f"the returns {step.returns} are possible", possible)
         return
     history = tree.history(step.next_node)
     length = len(state.history())
-    tally.same(where, "continues from {}", history[:length], state.history())
+    tally.same(place, "continues from {}", history[:length], state.history())
     for action in history[length:]:
         is_chance = state.is_chance_node() and action in state.legal_actions()
-        tally.holds(where, f"{action} is a move of chance", is_chance)
+        tally.holds(place, f"{action} is a move of chance", is_chance)
         state.apply_action(action)
     actor = int(tree.player[step.next_node])
-    tally.same(where, "then lets {} act", actor, state.current_player())
+    tally.same(place, "then lets {} act", actor, state.current_player())
     nothing = (0.0,) * tree.num_players
-    tally.same(where, "pays {} before the end", step.returns, nothing)
+    tally.same(place, "pays {} before the end", step.returns, nothing)
 
 
 def _possible_returns(state: Any) -> set[tuple[float, ...]]:

@@ -330,10 +330,10 @@ def _products(
         used = (rows[0, example] >= tree.num_players) & matrices.any(axis=1)
         rows_of_all.append(rows[:, example[used]].T)
         matrices_of_all.append(matrices[used])
-    every = np.concatenate(matrices_of_all)  # (products, L * L)
+    all_matrices = np.concatenate(matrices_of_all)  # (products, L * L)
     if width == 1:  # plain numbers: sorting rows is several times slower
-        every = every.ravel()
-    distinct, matrix = np.unique(every, axis=0, return_inverse=True)
+        all_matrices = all_matrices.ravel()
+    distinct, matrix = np.unique(all_matrices, axis=0, return_inverse=True)
     products = np.insert(np.concatenate(rows_of_all), MATRIX, matrix.ravel(), axis=1)
     first_product = np.cumsum([0, *map(len, rows_of_all)])
     return unsigned(products), distinct.reshape(-1, width, width), first_product

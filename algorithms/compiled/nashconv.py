@@ -177,10 +177,10 @@ def _nash_convs(
     """
     buffer = _empty_buffer(indices, payoffs, len(zero))
     for first in range(0, len(totals), len(zero)):
-        found = _sweep(zero, indices, payoffs, policies, first, buffer)
+        totals_of_lanes = _sweep(zero, indices, payoffs, policies, first, buffer)
         for i in range(min(len(zero), len(totals) - first)):
-            totals[first + i] = found[i]
-            if found[i] < 0:
+            totals[first + i] = totals_of_lanes[i]
+            if totals_of_lanes[i] < 0:
                 return first + i
     return -1
 

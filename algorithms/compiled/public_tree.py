@@ -382,21 +382,21 @@ def _add(  # noqa: PLR0913, PLR0917  # arrays
     else:
         chosen = tree.action[edge]
         k = edge - tree.first_edge[node]
-        own = after[mover]
-        other = after[1 - mover]
+        movers_values = after[mover]
+        others_values = after[1 - mover]
         for x in range(hands):
-            value = own[x]
-            values.best[1 - mover, depth, x] += other[x]
+            value = movers_values[x]
+            values.best[1 - mover, depth, x] += others_values[x]
             before = values.best[mover, depth, x]
             if value > before or (value == before and chosen < values.action[depth, x]):
                 values.best[mover, depth, x] = value
                 values.action[depth, x] = chosen
         if len(values.mixture) > 0:
             for x in range(hands):
-                values.mixture[depth, x] += stack.policy[depth, k, x] * own[x]
+                values.mixture[depth, x] += stack.policy[depth, k, x] * movers_values[x]
         if len(values.edge) > 0:
             for x in range(hands):
-                values.edge[edge, x] = own[x]
+                values.edge[edge, x] = movers_values[x]
 
 
 @inlined

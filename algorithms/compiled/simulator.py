@@ -156,8 +156,8 @@ def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
     """The arrays of a tree in which opponents' tables `(I, A)` play some seats."""
     policy = tree.uniform()
     for seat, table in opponents.items():
-        own = tree.owner == seat
-        policy[own] = np.asarray(table, np.float64)[own]
+        is_played = tree.owner == seat
+        policy[is_played] = np.asarray(table, np.float64)[is_played]
     moves_by_itself = (tree.player == CHANCE) | np.isin(tree.player, list(opponents))
     state = np.full(tree.num_nodes, _WAITS, np.uint8)
     state[moves_by_itself] = _MOVES

@@ -97,9 +97,9 @@ def openspiel_game(
         game = turn_based
     _require_playable(game, name)
     if openspiel.has_millions_of_deals(game):
-        found = large_game(game, name)
-        if found is not None:
-            return found
+        without_tree = large_game(game, name)
+        if without_tree is not None:
+            return without_tree
     estimate = openspiel.estimate_tree(game, name, max_nodes=max_nodes)
     less = Estimate(estimate.nodes / _HOPELESS_FACTOR, estimate.bytes / _HOPELESS_FACTOR)
     if _fits(less, max_nodes) and not openspiel.lacks_perfect_recall(game):
@@ -107,9 +107,9 @@ def openspiel_game(
         tree_game = make(**_arguments(game, name), max_nodes=max_nodes, cached=cached)
         if _is_built_or_small(tree_game, estimate, max_nodes):
             return tree_game
-    found = large_game(game, name)
-    if found is not None:
-        return found
+    without_tree = large_game(game, name)
+    if without_tree is not None:
+        return without_tree
     arguments = _arguments(game, name)
     arguments["why_no_tree"] = str(openspiel.too_large(name, estimate, max_nodes))
     return SampledGame(**arguments)
@@ -152,13 +152,13 @@ def large_game(game: PyspielGame, name: str) -> LargeExactGame | None:
 
     for find in (find_phantom_game, find_liars_dice, find_poker_endgame):
         try:
-            found = find(game, name)
+            loaded = find(game, name)
         except BettingTooLargeError:
             if is_short_name(name):  # whoever uses one expects an exact measure
                 raise
-            found = None
-        if found is not None:
-            return found
+            loaded = None
+        if loaded is not None:
+            return loaded
     return None
 
 

@@ -421,10 +421,10 @@ class _BodyReader:
         """The information set of a node, which describes it or has its number only."""
         tokens = self.tokens
         start = tokens.start
-        where = f"information set {number} of player {player + 1}"
+        name = f"information set {number} of player {player + 1}"
         if tokens.kind != "text":
             if (player, number) not in self.infosets:
-                tokens.fail(f"{where} has not been described")
+                tokens.fail(f"{name} has not been described")
             return self.infosets[player, number]
         label = tokens.text_of("the information set's label")
         tokens.expect("open", "'{' before the actions")
@@ -433,11 +433,11 @@ class _BodyReader:
             actions.append(tokens.text_of("an action"))
         tokens.expect("close", "an action in quotes, or '}' after the last one")
         if not actions:
-            tokens.fail(f"{where} has no actions", start=start)
+            tokens.fail(f"{name} has no actions", start=start)
         infoset = Infoset(label, tuple(actions))
         self.most_actions = max(self.most_actions, len(actions))
         if self.infosets.setdefault((player, number), infoset) != infoset:
-            tokens.fail(f"{where} was described differently before", start=start)
+            tokens.fail(f"{name} was described differently before", start=start)
         return infoset
 
     def _paid(self, before: tuple[float, ...]) -> tuple[float, ...]:

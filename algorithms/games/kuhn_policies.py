@@ -40,14 +40,14 @@ def _pairs() -> list[_Pair]:
     """The twelve pairs; a player's first half is before, its second half facing a bet."""
     first_half = (Action.CHECK_OR_CALL, Action.BET)
     second_half = (Action.FOLD, Action.CHECK_OR_CALL)
-    found = []
+    pairs = []
     for player, histories in enumerate((("", "pb"), ("p", "b"))):
         for card in range(len(Card)):
             for half, letters in enumerate(histories):
                 infoset = INFORMATION_STATES.index(f"{card}{letters}")
                 actions = second_half if half else first_half
-                found.append(_Pair(player, card, half, infoset, actions))
-    return found
+                pairs.append(_Pair(player, card, half, infoset, actions))
+    return pairs
 
 
 _PAIRS = _pairs()
@@ -68,8 +68,8 @@ def from_percentages(percentages: npt.ArrayLike) -> Float64Array:
         total = percent.sum()
         if not (abs(total - 100) <= PERCENT_TOLERANCE and (percent >= 0).all()):  # NaN too
             hint = _FRACTIONS if abs(total - 1) <= PERCENT_TOLERANCE else ""
-            where = f"{AGENTS[pair.player]} {Card(pair.card).name}: the pair {percent.tolist()}"
-            raise PolicyError(f"{where} does not sum to 100{hint}")
+            place = f"{AGENTS[pair.player]} {Card(pair.card).name}: the pair {percent.tolist()}"
+            raise PolicyError(f"{place} does not sum to 100{hint}")
         table[pair.infoset, pair.actions] = percent / total
     return table
 

@@ -249,8 +249,8 @@ class TreeGame(ExactGame):
             raise UsageError(f"information set {infoset}: want a number from 0 to {count - 1:,}")
         legal = np.flatnonzero(tree.legal[infoset]).tolist()
         if action is not None and action not in legal:
-            where = f"information set {infoset} ({short_repr(tree.keys[infoset])})"
-            raise UsageError(f"action {action} is not legal at {where}; legal are {legal}")
+            place = f"information set {infoset} ({short_repr(tree.keys[infoset])})"
+            raise UsageError(f"action {action} is not legal at {place}; legal are {legal}")
 
     @property
     def wrong_policy_file(self) -> str:

@@ -175,11 +175,13 @@ class LargeExactGame(ExactGame):
 
         def probabilities(observations: Float32Array, legal: BoolArray) -> Float64Array:
             tensors, seats = np.split(observations, [self.observation_size], axis=1)
-            found = np.empty(legal.shape)
+            probabilities = np.empty(legal.shape)
             for player in range(self.num_players):
-                own = seats[:, player] > 0
-                found[own] = tables[player][self.find_infosets(player, tensors[own])]
-            return found
+                is_player = seats[:, player] > 0
+                probabilities[is_player] = tables[player][
+                    self.find_infosets(player, tensors[is_player])
+                ]
+            return probabilities
 
         return probabilities
 
@@ -196,13 +198,16 @@ class LargeExactGame(ExactGame):
         first = 0  # information set of the player, in the numbering of both
         for player, rows in enumerate(per_player(table)):
             begin, end = np.searchsorted(infosets, [first, first + len(rows)])
-            own = infosets[begin:end] - first
-            if len(own):
+            infosets_of_player = infosets[begin:end] - first
+            if len(infosets_of_player):
                 inputs[begin:end] = np.hstack(
-                    [self.tensors_at(player, own), seats[[player]].repeat(len(own), axis=0)]
+                    [
+                        self.tensors_at(player, infosets_of_player),
+                        seats[[player]].repeat(len(infosets_of_player), axis=0),
+                    ]
                 )
-                probabilities[begin:end] = rows[own]
-                legal[begin:end] = self.legal_at(player, own)
+                probabilities[begin:end] = rows[infosets_of_player]
+                legal[begin:end] = self.legal_at(player, infosets_of_player)
             first += len(rows)
         return PolicyRows(inputs=inputs, probabilities=probabilities, legal=legal)
 
@@ -290,14 +295,14 @@ def largest_losses(
 
     `reach(player, infoset)` is the probability that a hand arrives at an information set.
     """
-    found: list[tuple[float, int, int]] = []
+    largest: list[tuple[float, int, int]] = []
     for player, amounts in enumerate(lost):
         infosets = np.flatnonzero(amounts > NO_LOSS)
         if len(infosets) > MAX_LOSSES:
             infosets = infosets[np.argpartition(-amounts[infosets], MAX_LOSSES)[:MAX_LOSSES]]
-        found += [(-float(amounts[infoset]), player, int(infoset)) for infoset in infosets]
+        largest += [(-float(amounts[infoset]), player, int(infoset)) for infoset in infosets]
     losses = []
-    for negative, player, infoset in sorted(found)[:MAX_LOSSES]:
+    for negative, player, infoset in sorted(largest)[:MAX_LOSSES]:
         row = tables[player][infoset].astype(np.float64)
         played = int(row.argmax())
         loss = Loss(

@@ -106,17 +106,17 @@ def liars_dice_tree(rules: Rules) -> PublicTree:
     bids = len(rules.quantity)
     rolls = len(rules.chance)
     codes = np.arange(1 << bids)
-    left = _bids_left(rules, codes)
+    bids_left = _bids_left(rules, codes)
     depth = np.bitwise_count(codes).astype(np.int16)
     calls = (codes > 0).astype(np.int64)  # edges "liar" of each node
-    first_edge = np.concatenate([[0], np.cumsum(left + calls)])
+    first_edge = np.concatenate([[0], np.cumsum(bids_left + calls)])
 
     # By edge: its node and its place among the edges of the node.
-    node = np.repeat(codes, left + calls)
-    place = np.arange(len(node)) - first_edge[node]
-    bit = place - calls[node]  # of the bid in the next code; -1 for "liar"
+    node = np.repeat(codes, bids_left + calls)
+    place_at_node = np.arange(len(node)) - first_edge[node]
+    bit = place_at_node - calls[node]  # of the bid in the next code; -1 for "liar"
     is_call = bit < 0
-    last_bid = bids - 1 - left
+    last_bid = bids - 1 - bids_left
     caller = depth & 1
     rule = 2 * last_bid + caller  # by node
     next_code = node | (1 << np.maximum(bit, 0))
@@ -124,7 +124,7 @@ def liars_dice_tree(rules: Rules) -> PublicTree:
 
     # The parent of a code lacks its lowest one.
     parent = codes & (codes - 1)
-    parent_edge = first_edge[parent] + calls[parent] + left
+    parent_edge = first_edge[parent] + calls[parent] + bids_left
     parent_edge[0] = -1
 
     # Rules 2k and 2k + 1: player 0 and player 1 call bid k. The caller wins if the bid fails.

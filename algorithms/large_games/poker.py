@@ -340,14 +340,14 @@ class _Betting:
 
     def _public_tensor(self, states: Sequence[PyspielState], player: int) -> Float32Array:
         """The information state tensor of the player to act, without its hand."""
-        found = []
+        tensors = []
         for state in states:
             tensor = np.array(state.information_state_tensor(max(player, 0)), np.float32)
             tensor[2 : 2 + self._cards.suits * self._cards.ranks] = 0
-            found.append(tensor)
-        if any(not np.array_equal(tensor, found[0]) for tensor in found):
+            tensors.append(tensor)
+        if any(not np.array_equal(tensor, tensors[0]) for tensor in tensors):
             raise GameError("players see more of the deal than their own cards and the board")
-        return found[0]
+        return tensors[0]
 
     def _rule(self, states: Sequence[PyspielState], board: int, ends_by_fold: bool) -> int:
         """The target of an edge behind which the game ends."""
@@ -470,8 +470,8 @@ def make_public_tree(
     first_infoset = np.full(len(player), -1, np.int64)
     hands_at = num_hands[betting.board]
     for seat in range(2):
-        own = np.flatnonzero(player == seat)
-        first_infoset[own] = np.cumsum(hands_at[own]) - hands_at[own]
+        nodes_of_seat = np.flatnonzero(player == seat)
+        first_infoset[nodes_of_seat] = np.cumsum(hands_at[nodes_of_seat]) - hands_at[nodes_of_seat]
     rules = list(betting.rules)
     return PublicTree(
         player=player,
@@ -611,23 +611,23 @@ class PokerEndgame(PrivateHandsGame):
 
     def find_infosets(self, player: int, tensors: Float32Array) -> Int64Array:
         """The information sets that have these tensors, `(m, observation_size)`: `(m,)`."""
-        own = slice(2, 2 + self.deck_size)
+        hand_cards = slice(2, 2 + self.deck_size)
         public = np.array(tensors, np.float32)
-        public[:, own] = 0
+        public[:, hand_cards] = 0
         keys, nodes, factors = self._node_keys
         wanted = public.astype(np.float64) @ factors
         # Sums are the same up to rounding: the nearest number is the node's.
         after = np.clip(np.searchsorted(keys, wanted), 1, len(keys) - 1) if len(keys) > 1 else 0
         before = np.maximum(after - 1, 0)
         closer = np.abs(keys[before] - wanted) < np.abs(keys[after] - wanted)
-        found = nodes[np.where(closer, before, after)]
-        if not np.array_equal(self._public_tensors[found], public):
+        infoset_nodes = nodes[np.where(closer, before, after)]
+        if not np.array_equal(self._public_tensors[infoset_nodes], public):
             raise GameError(f"not the observations of player_{player} in {self.name}")
         # The cards of each hand in ascending order, (m, H).
-        cards = np.argsort(tensors[:, own] <= 0, axis=1, kind="stable")[:, : self.cards.hole]
+        cards = np.argsort(tensors[:, hand_cards] <= 0, axis=1, kind="stable")[:, : self.cards.hole]
         powers = self.deck_size ** np.arange(self.cards.hole)
-        hands = self._hand_numbers[self.public_tree.board[found], cards @ powers]
-        return np.asarray(self.public_tree.first_infoset[found] + hands)
+        hands = self._hand_numbers[self.public_tree.board[infoset_nodes], cards @ powers]
+        return np.asarray(self.public_tree.first_infoset[infoset_nodes] + hands)
 
     def next_node(self, node: int, action: int) -> int:
         """The node of the public tree after an action or a public card; below 0 at the end."""

@@ -136,8 +136,8 @@ def _fill(  # noqa: PLR0913  # one caller
         for action in legal:
             value = row[names[action]]
             if type(value) not in (int, float) or not 0 <= value <= 1:  # NaN is refused too
-                where = f"{key!r}, action {names[action]}"
-                raise PolicyError(f"{where}: {short_repr(value)} is not a probability")
+                place = f"{key!r}, action {names[action]}"
+                raise PolicyError(f"{place}: {short_repr(value)} is not a probability")
             table[infoset, action] = value
 
 

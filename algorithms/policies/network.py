@@ -45,17 +45,17 @@ class Network:
         """The probability of each action, 0 for illegal ones: float64 `(n, num_actions)`."""
         table = np.empty(legal.shape)
         for start in range(0, len(table), BATCH):
-            part = slice(start, start + BATCH)
-            found = np.asarray(self.evaluate(inputs[part].copy(), legal[part]), np.float64)
-            if found.shape != legal[part].shape:
+            batch = slice(start, start + BATCH)
+            outputs = np.asarray(self.evaluate(inputs[batch].copy(), legal[batch]), np.float64)
+            if outputs.shape != legal[batch].shape:
                 raise PolicyError(
-                    f"the network's output has shape {found.shape}; want {legal[part].shape}"
+                    f"the network's output has shape {outputs.shape}; want {legal[batch].shape}"
                 )
             if self.output == "logits":
-                table[part] = masked_softmax(found, legal[part])
+                table[batch] = masked_softmax(outputs, legal[batch])
             else:
-                _require_not_negative(found, legal[part])
-                table[part] = normalised(found, legal[part])
+                _require_not_negative(outputs, legal[batch])
+                table[batch] = normalised(outputs, legal[batch])
         if not np.isfinite(table).all():
             why = "" if self.output == "logits" else ", or 0 for all legal actions"
             raise PolicyError(f"the model's output is not finite{why}")

@@ -117,7 +117,9 @@ def _input_types(graph: onnx.GraphProto) -> TensorTypes:
     """The types of the inputs, by name; an error unless all are matrices of known width."""
     weights = {tensor.name for tensor in graph.initializer}
     types = {
-        given.name: given.type.tensor_type for given in graph.input if given.name not in weights
+        graph_input.name: graph_input.type.tensor_type
+        for graph_input in graph.input
+        if graph_input.name not in weights
     }
     for kind in types.values():
         if len(kind.shape.dim) != 2 or not kind.shape.dim[1].dim_value:
@@ -151,7 +153,7 @@ def _bounded(model: onnx.ModelProto, rows: int) -> onnx.ModelProto:
     copied_graph = helper.make_graph(
         nodes=graph.node,
         name="policy",
-        inputs=[given for given in graph.input if given.name not in weights],
+        inputs=[graph_input for graph_input in graph.input if graph_input.name not in weights],
         outputs=[helper.make_empty_tensor_value_info(output.name) for output in graph.output],
         initializer=[
             numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name)
@@ -181,7 +183,7 @@ def _require_small(graph: onnx.GraphProto, rows: int) -> None:
             sizes[value.name] = math.prod(shape)
             row_lengths[value.name] = shape[-1] if shape else 1
 
-    elements = sum(sizes.get(given.name, 0) for given in graph.input)
+    elements = sum(sizes.get(graph_input.name, 0) for graph_input in graph.input)
     operations = 0
     for node in graph.node:
         names = [name for name in (*node.input, *node.output) if name]
@@ -237,11 +239,11 @@ def _network(session: onnxruntime.InferenceSession, inputs: TensorTypes, rows: i
     def evaluate(observed: Float32Array, legal: BoolArray) -> npt.ArrayLike:
         parts = []
         for start in range(0, len(observed), rows):
-            given: dict[str, npt.NDArray[Any]] = {observation: observed[start : start + rows]}
+            batch: dict[str, npt.NDArray[Any]] = {observation: observed[start : start + rows]}
             if mask is not None:
-                given[mask] = legal[start : start + rows]
-            missing = rows - len(given[observation])
-            padded = {name: np.pad(array, ((0, missing), (0, 0))) for name, array in given.items()}
+                batch[mask] = legal[start : start + rows]
+            missing = rows - len(batch[observation])
+            padded = {name: np.pad(array, ((0, missing), (0, 0))) for name, array in batch.items()}
             [part] = graph.run([chosen], padded)
             parts.append(part)
         return np.concatenate(parts)[: len(observed)]

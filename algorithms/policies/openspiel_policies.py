@@ -32,9 +32,9 @@ class OpenSpielMeasure:
 
     def gap(self, ours: Measure) -> float:
         """The largest difference to our numbers."""
-        theirs = (self.nash_conv, *self.gains, *self.values)
-        own = (ours.nash_conv, *ours.gains, *ours.values)
-        return max(abs(a - b) for a, b in zip(theirs, own, strict=True))
+        their_numbers = (self.nash_conv, *self.gains, *self.values)
+        our_numbers = (ours.nash_conv, *ours.gains, *ours.values)
+        return max(abs(a - b) for a, b in zip(their_numbers, our_numbers, strict=True))
 
 
 def read_policy(
@@ -45,12 +45,12 @@ def read_policy(
     It has `action_probabilities(state)`, or is called with a state; both return a map or pairs from
     action to probability, or probabilities by action ID.
     """
-    own = getattr(policy, "game", None)
-    if game is None and own is None:
+    own_game = getattr(policy, "game", None)
+    if game is None and own_game is None:
         raise PolicyError(f"{type(policy).__name__} does not name its game: pass `game`")
-    loaded = _require_tree(as_game(own if game is None else game))
-    theirs = loaded.openspiel_game() if own is None else own
-    loaded.require_openspiel(theirs)
+    loaded = _require_tree(as_game(own_game if game is None else game))
+    game_of_policy = loaded.openspiel_game() if own_game is None else own_game
+    loaded.require_openspiel(game_of_policy)
     players = list(range(loaded.num_players))
     covered = sorted(getattr(policy, "player_ids", players))
     if covered != players:
@@ -65,7 +65,7 @@ def read_policy(
     ask = getattr(policy, "action_probabilities", policy)
     if not callable(ask):
         raise PolicyError(f"{type(policy).__name__} is neither an OpenSpiel policy nor a function")
-    answers = [_answer(ask, loaded, theirs, infoset) for infoset in range(len(keys))]
+    answers = [_answer(ask, loaded, game_of_policy, infoset) for infoset in range(len(keys))]
     table = np.zeros(loaded.tree.legal.shape)
     for row, answer in zip(table, loaded.from_openspiel_ids(answers), strict=True):
         row[list(answer)] = list(answer.values())
@@ -93,8 +93,8 @@ class StateFunction:
             try:
                 answer = _as_pairs(self._ask(state), self._game)
             except _ANSWER_ERRORS as error:
-                where = f"player_{state.current_player()} after {state.history()}"
-                raise PolicyError(f"the policy has no answer for {where} ({error})") from None
+                place = f"player_{state.current_player()} after {state.history()}"
+                raise PolicyError(f"the policy has no answer for {place} ({error})") from None
             row[list(answer)] = list(answer.values())
         wrong = ((table < 0) | (~legal & (table > 0))).any(axis=1)
         wrong |= ~(np.abs(table.sum(axis=1) - 1) < _TOLERANCE)
@@ -126,27 +126,27 @@ def to_openspiel_policy(game: Game, table: Float64Array) -> Any:
     """An `open_spiel.python.policy.Policy` that looks up (player, information state)."""
     from open_spiel.python import policy as openspiel_policy
 
-    theirs = _require_tree(game).openspiel_game()
-    rows = _rows(game, table, theirs)
+    openspiel_game = _require_tree(game).openspiel_game()
+    rows = _rows(game, table, openspiel_game)
 
     class TablePolicy(openspiel_policy.Policy):
         def action_probabilities(self, state: Any, player_id: Any = None) -> dict[int, float]:
             player = state.current_player() if player_id is None else player_id
             return dict(rows[player, state.information_state_string(player)])
 
-    return TablePolicy(theirs, list(range(theirs.num_players())))
+    return TablePolicy(openspiel_game, list(range(openspiel_game.num_players())))
 
 
 def to_python_tabular(game: Game, table: Float64Array, target: PyspielGame | None = None) -> Any:
     """The policy as an `open_spiel.python.policy.TabularPolicy` of `target`, a `pyspiel.Game`."""
     from open_spiel.python import policy as openspiel_policy
 
-    theirs = openspiel_policy.TabularPolicy(target or _require_tree(game).openspiel_game())
-    theirs.action_probability_array[:] = 0
-    for key, row in _rows_by_key(game, table, theirs.game).items():
-        index = theirs.state_lookup[key]
-        theirs.action_probability_array[index, list(row)] = list(row.values())
-    return theirs
+    tabular = openspiel_policy.TabularPolicy(target or _require_tree(game).openspiel_game())
+    tabular.action_probability_array[:] = 0
+    for key, row in _rows_by_key(game, table, tabular.game).items():
+        index = tabular.state_lookup[key]
+        tabular.action_probability_array[index, list(row)] = list(row.values())
+    return tabular
 
 
 def to_pyspiel_tabular(game: Game, table: Float64Array, target: PyspielGame | None = None) -> Any:
@@ -162,11 +162,11 @@ def measured_by_openspiel(game: Game, table: Float64Array) -> OpenSpielMeasure:
     from open_spiel.python.algorithms import expected_game_score, exploitability
 
     policy = to_openspiel_policy(game, table)
-    found = exploitability.nash_conv(policy.game, policy, return_only_nash_conv=False)
+    result = exploitability.nash_conv(policy.game, policy, return_only_nash_conv=False)
     players = [policy] * game.num_players
     values = expected_game_score.policy_value(policy.game.new_initial_state(), players)
-    gains = tuple(map(float, found.player_improvements))
-    return OpenSpielMeasure(float(found.nash_conv), gains, tuple(map(float, values)))
+    gains = tuple(map(float, result.player_improvements))
+    return OpenSpielMeasure(float(result.nash_conv), gains, tuple(map(float, values)))
 
 
 def _answer(
@@ -176,8 +176,8 @@ def _answer(
     try:
         return _as_pairs(ask(replay(theirs, game.openspiel_history(infoset, theirs))), game)
     except _ANSWER_ERRORS as error:
-        where = f"player_{game.tree.owner[infoset]} at {game.tree.keys[infoset]!r}"
-        raise PolicyError(f"the policy has no answer for {where} ({error})") from None
+        place = f"player_{game.tree.owner[infoset]} at {game.tree.keys[infoset]!r}"
+        raise PolicyError(f"the policy has no answer for {place} ({error})") from None
 
 
 def _as_pairs(answer: Any, game: Game) -> dict[int, float]:
@@ -188,10 +188,10 @@ def _as_pairs(answer: Any, game: Game) -> dict[int, float]:
         answer = list(answer)
         is_pairs = np.ndim(answer[0]) > 0
         pairs = answer if is_pairs else list(enumerate(answer))
-    found = {int(action): float(probability) for action, probability in pairs}
-    if not found or not set(found) <= set(range(game.num_actions)):
-        raise LookupError(f"{list(found)} are not action IDs of {game.name}")
-    return found
+    probabilities = {int(action): float(probability) for action, probability in pairs}
+    if not probabilities or not set(probabilities) <= set(range(game.num_actions)):
+        raise LookupError(f"{list(probabilities)} are not action IDs of {game.name}")
+    return probabilities
 
 
 def _rows(

@@ -360,22 +360,22 @@ class Policy:
         """
         player, name = key if isinstance(key, tuple) else (None, key)
         tree = self.game.tree
-        found = [
+        infosets = [
             infoset
             for infoset, known in enumerate(tree.keys)
             if known == name and player in (None, tree.owner[infoset])
         ]
-        if not found:
+        if not infosets:
             some = list(map(repr, tree.keys[:12]))
             if len(tree.keys) > 12:
                 some.append("...")
             what = f"{short_repr(key)} is not an information state of {self.game.name}"
             raise PolicyError(f"{what}; they are {', '.join(some)}")
-        if len(found) > 1:
+        if len(infosets) > 1:
             what = short_repr(name)
             raise PolicyError(f"players share {what}; give (player, {what})")
-        row = self.table[found[0]]
-        legal = np.flatnonzero(tree.legal[found[0]]).tolist()
+        row = self.table[infosets[0]]
+        legal = np.flatnonzero(tree.legal[infosets[0]]).tolist()
         return {self.game.action_id(action): float(row[action]) for action in legal}
 
     def __str__(self) -> str:

@@ -51,8 +51,8 @@ def _game_name(model: Any) -> Game | str:
     """The game of a model's environment, or the one that its file named."""
     env = model.get_env()
     if env is not None and env.has_attr("game"):
-        found: Game | str = env.get_attr("game")[0]
-        return found
+        game: Game | str = env.get_attr("game")[0]
+        return game
     name = getattr(model, "game", None)
     if not isinstance(name, str):
         raise PolicyError("the model does not say which game it plays: give game=")

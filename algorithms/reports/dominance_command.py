@@ -91,9 +91,9 @@ def _as_json(game: Game, dominated: Removal | Exposure) -> dict[str, object]:
 
 def _label(game: Game, dominated: Removal | Exposure) -> str:
     """E.g. `player_0 with J after check-bet: call`."""
-    where = game.infoset_label(dominated.infoset)
+    label = game.infoset_label(dominated.infoset)
     action = game.action_label(dominated.infoset, dominated.action)
-    return f"{where}: {action}"
+    return f"{label}: {action}"
 
 
 def _elimination_lines(game: Game, elimination: Elimination) -> list[str]:

@@ -260,9 +260,9 @@ def _kuhn_lines(report: MeasureReport, nearest: Nearest) -> Iterator[str]:
     if not shown:
         yield "dominated actions    none played"
     for exposure in shown:
-        where = game.infoset_label(exposure.infoset)
+        label = game.infoset_label(exposure.infoset)
         action = game.action_label(exposure.infoset, exposure.action)
-        yield f"dominated            {exposure.probability:.4f} on {where}: {action}"
+        yield f"dominated            {exposure.probability:.4f} on {label}: {action}"
 
 
 def _openspiel_lines(report: MeasureReport, by_openspiel: OpenSpielMeasure) -> Iterator[str]:
@@ -294,10 +294,10 @@ def _loss_lines(game: ExactGame, measure: Measure, count: int) -> Iterator[str]:
         )
     header = ("where chips are lost", "reached", "plays", "best", "chips per hand", "share")
     yield f"\n{table(header, rows)}"
-    left = len(measure.losses) - len(shown)
-    if left > 0:
+    not_shown = len(measure.losses) - len(shown)
+    if not_shown > 0:
         rest = total - sum(loss.lost for loss in shown)
-        yield f"... and {game.words_for_other_losses(left)} that lose {rest:.6f} together"
+        yield f"... and {game.words_for_other_losses(not_shown)} that lose {rest:.6f} together"
 
 
 def _kuhn_table(report: MeasureReport, nearest: Nearest) -> str:

@@ -1,7 +1,7 @@
 """The rollout buffer of self-play: advantages along each seat's own decisions."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,6 @@ class LastStep(NamedTuple):
     ended: BoolArray  # (n,) whether the hand ended
     seats: Int8Array  # (n,) the seat to act next
     nodes: Int32Array  # (n,) the tree's node at which the seat acted, or UNKNOWN_NODE
-
-
-Steps: TypeAlias = Callable[[], LastStep]  # of an environment
 
 
 class Rollout(NamedTuple):
@@ -87,15 +84,15 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         n_steps: int,
         *args: Any,
         players: int,
-        last_step: Steps,
+        last_step: Callable[[], LastStep],
         scale: float = 1,
-        **more: Any,
+        **kwargs: Any,
     ) -> None:
         self._last_step = last_step
         self._players = players
         self._scale = np.float32(scale)
         self.carried: dict[str, npt.NDArray[Any]] = {}  # decisions that wait for the next rollout
-        super().__init__(n_steps + players - 1, *args, **more)
+        super().__init__(n_steps + players - 1, *args, **kwargs)
 
     def reset(self) -> None:
         """Empty the buffer, except for the decisions that are carried over."""
@@ -105,14 +102,14 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         self.ended = np.zeros(shape, np.bool_)
         self.nodes = np.full(shape, UNKNOWN_NODE, np.int32)
         self.returned = np.zeros((*shape, self._players), np.float32)
-        self.included = np.ones(shape, np.bool_)  # whether this update learns from the decision
+        self.in_update = np.ones(shape, np.bool_)  # whether this update learns from the decision
         self.pos = self._players - 1
-        self.included[: self.pos] = False
+        self.in_update[: self.pos] = False
         if self.carried:
-            place = self.carried["row"], self.carried["hand"]
-            self.included[place] = True
+            decisions = (self.carried["row"], self.carried["hand"])  # where they are in the arrays
+            self.in_update[decisions] = True
             for name in _CARRIED:
-                getattr(self, name)[place] = self.carried[name]
+                getattr(self, name)[decisions] = self.carried[name]
 
     def add(self, *args: Any, **kwargs: Any) -> None:
         """Store a step, the seats that acted, and all players' returns."""
@@ -127,24 +124,26 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         self, last_values: torch.Tensor, dones: npt.NDArray[Any]
     ) -> None:
         """Fill in advantages, and the returns that values are fitted to."""
-        self.rollout = self._played()
-        stored = self.included.copy()
-        _seat_advantages(
-            (self.acted, self.returned, self.ended, self.values),
-            (last_values.cpu().numpy().flatten(), self._last_step().seats),
-            (self.gamma, self.gae_lambda),
-            self.included,
-            self.advantages,
+        self.rollout = self._rollout_in_order()
+        stored = self.in_update.copy()
+        decisions = _Decisions(
+            acted=self.acted, returned=self.returned, ended=self.ended, values=self.values
         )
-        if not self.included.any():  # too few steps for any seat's next decision: SB3 needs a batch
-            self.included = stored
+        end = _End(seats=self._last_step().seats, values=last_values.cpu().numpy().flatten())
+        discounts = (self.gamma, self.gae_lambda)
+        _seat_advantages(decisions, end, discounts, self.in_update, self.advantages)
+        if not self.in_update.any():  # too few steps for any advantage, and SB3 needs a batch
+            self.in_update = stored
         self.returns = self.advantages + self.values
-        hands, rows = np.nonzero((stored & ~self.included).T)  # sorted by hand
+        # Carry over what is stored and not learned from, sorted by hand. The next rollout has it in
+        # its first rows: the k-th decision of a hand in row k.
+        hands, rows = np.nonzero((stored & ~self.in_update).T)
+        first_of_hand = np.searchsorted(hands, hands)
         self.carried = {name: getattr(self, name)[rows, hands] for name in _CARRIED}
-        first = np.searchsorted(hands, hands)  # the index of a hand's first decision
-        self.carried |= {"hand": hands, "row": np.arange(len(hands)) - first}
+        self.carried["hand"] = hands
+        self.carried["row"] = np.arange(len(hands)) - first_of_hand
 
-    def _played(self) -> Rollout:
+    def _rollout_in_order(self) -> Rollout:
         """The decisions of this rollout; the rows before them are for those carried over."""
         played = slice(self._players - 1, None)
         return Rollout(
@@ -171,9 +170,9 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     def get(self, batch_size: int | None = None) -> Iterator[Any]:
         """Batches of about `batch_size` decisions in random order, none of them much smaller."""
         if not self.generator_ready:
-            for name in (*_STORED, "nodes", "advantages", "returns", "included"):
+            for name in (*_STORED, "nodes", "advantages", "returns", "in_update"):
                 setattr(self, name, self.swap_and_flatten(getattr(self, name)))
-            self._indices = np.flatnonzero(self.included)
+            self._indices = np.flatnonzero(self.in_update)
             self.generator_ready = True
             self.batch = None
         batches = 1 if batch_size is None else max(1, round(len(self._indices) / batch_size))
@@ -193,30 +192,66 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         self.batch = self._get_samples(indices)
 
 
+class _Decisions(NamedTuple):
+    """The rows of the buffer: decisions of n hands, in the order of play."""
+
+    acted: Int8Array  # (rows, n) the seat that acted
+    returned: Float32Array  # (rows, n, P) the returns where a hand ended, else 0
+    ended: BoolArray  # (rows, n) whether the hand ended
+    values: Float32Array  # (rows, n) of the value network
+
+
+class _End(NamedTuple):
+    """Where a rollout ends: the seats to act in n hands, and their values."""
+
+    seats: Int8Array  # (n,)
+    values: Float32Array  # (n,)
+
+
 @compiled
 def _seat_advantages(
-    played: Any, now: Any, discounts: tuple[float, float], included: BoolArray, advantages: Any
+    decisions: _Decisions,
+    end: _End,
+    discounts: tuple[float, float],
+    in_update: BoolArray,
+    advantages: Float32Array,
 ) -> None:
-    """Fill in `advantages` `(rows, n)`, and exclude decisions whose advantage is not known yet."""
-    acted, returned, ended, values = played
-    (last_values, seats), (gamma, gae_lambda) = now, discounts
-    rows, hands, players = returned.shape
-    next_value, next_advantage, reward = np.zeros((3, players))
-    known = np.zeros(players, np.bool_)  # whether the value after the seat's decision is known
+    """Fill in `advantages` `(rows, n)`; clear `in_update` where the advantage is not known yet.
+
+    Each hand is read from its last decision to its first. On the way there is, for each seat, what
+    its next decision contributes to the equation of `SeatRolloutBuffer`.
+    """
+    gamma, gae_lambda = discounts
+    rows, hands, players = decisions.returned.shape
+    next_value = np.zeros(players)
+    next_advantage = np.zeros(players)
+    reward = np.zeros(players)  # since the decision that comes next in this loop
+    is_known = np.zeros(players, np.bool_)  # whether `next_value` is known
     for hand in range(hands):
-        next_advantage[:], reward[:], known[:] = 0.0, 0.0, False
-        next_value[seats[hand]], known[seats[hand]] = last_values[hand], True
+        next_value[:] = 0.0
+        next_advantage[:] = 0.0
+        reward[:] = 0.0
+        is_known[:] = False
+        seat_to_act = end.seats[hand]
+        next_value[seat_to_act] = end.values[hand]
+        is_known[seat_to_act] = True
         for row in range(rows - 1, -1, -1):
-            if ended[row, hand]:
-                next_value[:], next_advantage[:], known[:] = 0.0, 0.0, True
-                reward[:] = returned[row, hand]
-            if not included[row, hand]:
+            if decisions.ended[row, hand]:
+                next_value[:] = 0.0
+                next_advantage[:] = 0.0
+                reward[:] = decisions.returned[row, hand]
+                is_known[:] = True
+            if not in_update[row, hand]:
                 continue
-            seat, value, advantage = acted[row, hand], values[row, hand], 0.0
-            if known[seat]:
+            seat = decisions.acted[row, hand]
+            value = decisions.values[row, hand]
+            advantage = 0.0
+            if is_known[seat]:
                 advantage = reward[seat] + gamma * next_value[seat] - value
                 advantage += gamma * gae_lambda * next_advantage[seat]
-            included[row, hand] = known[seat]
+            in_update[row, hand] = is_known[seat]
             advantages[row, hand] = advantage
-            next_value[seat], next_advantage[seat], reward[seat] = value, advantage, 0.0
-            known[seat] = True
+            next_value[seat] = value
+            next_advantage[seat] = advantage
+            reward[seat] = 0.0
+            is_known[seat] = True

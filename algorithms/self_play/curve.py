@@ -238,14 +238,14 @@ def interval(
     data = np.asarray(values, float)
     if len(data) == 1:
         return Interval(data[0], data[0])
-    found = bootstrap(
+    result = bootstrap(
         (data,),
         statistic,
         n_resamples=resamples,
         method="percentile",
         rng=np.random.default_rng(0),  # so that it is repeatable
     )
-    return Interval(*found.confidence_interval)
+    return Interval(*result.confidence_interval)
 
 
 def band(curves: Sequence[Curve]) -> tuple[Float64Array, Float64Array, Interval]:
@@ -255,9 +255,9 @@ def band(curves: Sequence[Curve]) -> tuple[Float64Array, Float64Array, Interval]
     steps = steps[steps <= shortest]
     interpolated = []
     for curve in curves:
-        own_steps = [point.steps for point in curve]
+        steps_of_curve = [point.steps for point in curve]
         better = [min(point.last, point.average) for point in curve]
-        interpolated.append(np.interp(steps, own_steps, better))
+        interpolated.append(np.interp(steps, steps_of_curve, better))
     values = np.stack(interpolated)  # (curves, steps)
     return steps, iqm(values), interval(values, resamples=999)
 

@@ -85,8 +85,8 @@ class _Batch(NamedTuple):
 
 def is_function_of_observation(policy: Any) -> bool:
     """Whether a stock policy's outputs follow from one observation alone."""
-    own = type(policy).evaluate_actions is not MaskableActorCriticPolicy.evaluate_actions
-    return not own and not any(isinstance(layer, _DEPENDENT) for layer in policy.modules())
+    has_its_own = type(policy).evaluate_actions is not MaskableActorCriticPolicy.evaluate_actions
+    return not has_its_own and not any(isinstance(layer, _DEPENDENT) for layer in policy.modules())
 
 
 def _latents(policy: Any, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

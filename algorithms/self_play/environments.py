@@ -105,8 +105,9 @@ class SelfPlayVecEnv(Guarded, VecEnv):
             needed.
         guarded: whether steps are refused unless `SelfPlay()` is learning; by default they are if
             more than one seat is left.
-        numbered: whether observations are numbers of information sets, float32 `(n_envs, 1)`, for
-            `TableActorPolicy`; SB3's loops over dones and infos then do nothing (`UnloopedInfos`).
+        infoset_numbers: whether observations are numbers of information sets, float32
+            `(n_envs, 1)`, for `TableActorPolicy`; SB3's loops over dones and infos then do nothing
+            (`LoopSkippingInfos`).
     """
 
     def __init__(  # noqa: PLR0913  # keyword options
@@ -118,12 +119,12 @@ class SelfPlayVecEnv(Guarded, VecEnv):
         on: Backend | None = None,
         opponents: Mapping[int, Any] | None = None,
         guarded: bool | None = None,
-        numbered: bool = False,
+        infoset_numbers: bool = False,
     ) -> None:
         count = _number_of_envs(n_envs)
         self.game = as_game(game)
         self.render_mode = None
-        self._numbered = numbered
+        self._infoset_numbers = infoset_numbers
         self.on: Backend = on or self.game.backend
         played_inside = _require_opponents(self.game, opponents)
         one_seat_left = len(played_inside) == self.game.num_players - 1
@@ -132,9 +133,9 @@ class SelfPlayVecEnv(Guarded, VecEnv):
         if self.on == "tree":
             tables = {seat: _as_table(self.game, seat, policy) for seat, policy in played_inside}
             self.simulator = Simulator(self.game.tree, count, seed=seed, opponents=tables)
-            space = observation_space(self.game, numbered=numbered)
-            self._inputs = _tree_inputs(self.game, numbered=numbered)
-        elif self.on == "states" and not numbered:
+            space = observation_space(self.game, infoset_numbers=infoset_numbers)
+            self._inputs = _tree_inputs(self.game, infoset_numbers=infoset_numbers)
+        elif self.on == "states" and not infoset_numbers:
             functions = {
                 seat: _as_function(self.game, seat, policy) for seat, policy in played_inside
             }
@@ -143,7 +144,8 @@ class SelfPlayVecEnv(Guarded, VecEnv):
             space = spaces.Box(-np.inf, np.inf, shape, np.float32)
         else:
             raise UsageError(
-                f"on={on!r}, numbered={numbered}: want 'tree', or 'states' with numbered=False"
+                f"on={on!r}, infoset_numbers={infoset_numbers}: want 'tree', or 'states' with "
+                "infoset_numbers=False"
             )
         super().__init__(count, space, spaces.Discrete(self.game.num_actions))
         self._indices = np.arange(count)
@@ -199,8 +201,13 @@ class SelfPlayVecEnv(Guarded, VecEnv):
         rewards = hands.returns[self._indices, hands.acted]
         observations = self._observations()
         ended = hands.ended
-        if self._numbered:
-            return observations, rewards, ended.view(UnloopedArray), UnloopedInfos(self.num_envs)
+        if self._infoset_numbers:
+            return (
+                observations,
+                rewards,
+                ended.view(LoopSkippingArray),
+                LoopSkippingInfos(self.num_envs),
+            )
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for index in np.flatnonzero(ended).tolist():
             infos[index]["terminal_observation"] = np.zeros(observations.shape[1:], np.float32)
@@ -235,11 +242,11 @@ class SelfPlayVecEnv(Guarded, VecEnv):
         return np.asarray(self._inputs.take(hands.infosets, axis=0))
 
 
-class UnloopedInfos(list[dict[str, Any]]):
+class LoopSkippingInfos(list[dict[str, Any]]):
     """n empty infos that a loop skips; indexing and `len` are as usual.
 
     After every step SB3 loops over `infos` and `dones`, for the statistics of a `Monitor` and for
-    truncated episodes. There are neither here, and with thousands of slots the loops would take
+    truncated episodes. There are neither here, and with thousands of hands the loops would take
     longer than the rest of a step.
     """
 
@@ -250,8 +257,8 @@ class UnloopedInfos(list[dict[str, Any]]):
         return iter(())
 
 
-class UnloopedArray(np.ndarray[Any, Any]):
-    """An array that a loop skips, for the reason given in `UnloopedInfos`."""
+class LoopSkippingArray(np.ndarray[Any, Any]):
+    """An array that a loop skips, for the reason given in `LoopSkippingInfos`."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
@@ -281,9 +288,9 @@ def _require_opponents(game: Game, opponents: Any) -> list[tuple[int, Any]]:
         raise UsageError(f"opponents is a {kind}: want a map from seats to policies, e.g. {{1: p}}")
     seats = set(range(game.num_players))
     if not set(opponents) < seats:
-        given = short_repr(sorted(opponents, key=repr))
+        names = short_repr(sorted(opponents, key=repr))
         want = f"seats from 0 to {game.num_players - 1}, and one left over"
-        raise UsageError(f"opponents={given}: want {want}")
+        raise UsageError(f"opponents={names}: want {want}")
     return list(opponents.items())
 
 
@@ -368,7 +375,7 @@ class LegalActions(spaces.Discrete):
 class SelfPlayEnv(Guarded, gymnasium.Env[Float32Array, np.int64]):
     """The readable reference: one hand at a time in a PettingZoo environment, for all seats.
 
-    It has the spaces of `SelfPlayVecEnv`, and plays the same hands as one slot of that environment
+    It has the spaces of `SelfPlayVecEnv`, and plays the same hands as an environment of one hand
     with the same seed. The game needs a tree.
 
     Args:
@@ -376,7 +383,7 @@ class SelfPlayEnv(Guarded, gymnasium.Env[Float32Array, np.int64]):
         seed: random seed of deals and draws.
         guarded: whether steps are refused unless `SelfPlay()` is learning; by default they are if
             the game has more than one player.
-        numbered: whether observations are numbers of information sets, float32 `(1,)`.
+        infoset_numbers: whether observations are numbers of information sets, float32 `(1,)`.
     """
 
     _hand: int  # the number of the hand, which determines its deal
@@ -387,14 +394,14 @@ class SelfPlayEnv(Guarded, gymnasium.Env[Float32Array, np.int64]):
         *,
         seed: int = 0,
         guarded: bool | None = None,
-        numbered: bool = False,
+        infoset_numbers: bool = False,
     ) -> None:
         self.game = as_game(game)
         self.on: Backend = "tree"
         self.guarded = self.game.num_players > 1 if guarded is None else guarded
-        self.observation_space: Any = observation_space(self.game, numbered=numbered)
+        self.observation_space: Any = observation_space(self.game, infoset_numbers=infoset_numbers)
         self.action_space = LegalActions(self)
-        self._inputs = _tree_inputs(self.game, numbered=numbered)
+        self._inputs = _tree_inputs(self.game, infoset_numbers=infoset_numbers)
         self._rules = rules_of(self.game.tree, {})
         self._infosets = {
             (owner, observation.tobytes()): infoset
@@ -668,9 +675,9 @@ def last_step_of(env: VecEnv) -> LastStep:
     return LastStep(*map(np.concatenate, zip(*steps, strict=True)))
 
 
-def observation_space(game: Game, *, numbered: bool = False) -> spaces.Box:
+def observation_space(game: Game, *, infoset_numbers: bool = False) -> spaces.Box:
     """The space of observations on a tree: a network's inputs, or numbers of information sets."""
-    if numbered:
+    if infoset_numbers:
         return spaces.Box(0, len(game.tree.keys), (1,), np.float32)
     inputs = game.network_inputs()
     low = min(0.0, float(inputs.min()))
@@ -678,8 +685,8 @@ def observation_space(game: Game, *, numbered: bool = False) -> spaces.Box:
     return spaces.Box(low, high, inputs.shape[1:], np.float32)
 
 
-def _tree_inputs(game: Game, *, numbered: bool) -> Float32Array:
+def _tree_inputs(game: Game, *, infoset_numbers: bool) -> Float32Array:
     """A network's inputs at each information set, or these sets' numbers: float32 `(I, size)`."""
-    if numbered:
+    if infoset_numbers:
         return np.arange(len(game.tree.keys), dtype=np.float32)[:, None]
     return game.network_inputs()

@@ -210,13 +210,13 @@ def settings_of(args: argparse.Namespace) -> NaiveSettings:
     """The settings among arguments of `train_ppo`; an error for those that have no meaning here."""
     names = [setting.name for setting in fields(NaiveSettings)]
     options = ", ".join(f"--{name.replace('_', '-')}" for name in names)
-    given = vars(args)
-    for name, value in given.items():
+    arguments = vars(args)
+    for name, value in arguments.items():
         has_meaning = name in (*names, "recipe", "out", "json", "quiet", "imports")
         if not has_meaning and value != DEFAULTS.get(name):
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(f"{flag}: it has no effect on {NAME}, which has {options}")
-    return NaiveSettings(**{name: given[name] for name in names if name in given})
+    return NaiveSettings(**{name: arguments[name] for name in names if name in arguments})
 
 
 # Of options of `train_ppo` that have a default.

@@ -19,7 +19,7 @@ from sb3_contrib import MaskablePPO
 from torch import nn
 
 import kuhn_bridge
-from algorithms.games import Game, TreeGame
+from algorithms.games import TreeGame
 from algorithms.policies import load_policy
 from algorithms.policies.distilled_policy import distil
 from algorithms.policies.model_zip import actor_of
@@ -43,15 +43,10 @@ PACKAGES = (
     "torch",
 )
 LAST = ".last.zip"  # the suffix of the last policy if both are saved
-MAX_PLACED_WEIGHTS = 10_000_000  # of a layer with one unit per information set
+MAX_LOOK_UP_WEIGHTS = 10_000_000  # of a layer with one unit per information set
 MAX_LOST = 0.2  # share of NashConv by which a network may be worse than the policy it was fitted to
 NEGLIGIBLE = 1e-3  # share of uniform play's NashConv that is not worth a warning
-NEVER = 1e-9  # a network's probability of an action that is never played
-
-
-def holds_models(game: Game) -> bool:
-    """Whether a network can play this game; only then is a policy saved as model.zip."""
-    return game.plays_networks
+NEVER_PLAYED = 1e-9  # a network's probability of an action that is never played
 
 
 def save_model(training: Training, path: Path, *, holds: str) -> None:
@@ -60,11 +55,11 @@ def save_model(training: Training, path: Path, *, holds: str) -> None:
     The zip names its game, and is written whole or not at all.
     """
     game = training.game
-    plays = getattr(training.learner, holds)
-    if isinstance(plays, nn.Module):
-        model = _model_of_network(training, plays)
+    policy = getattr(training.learner, holds)
+    if isinstance(policy, nn.Module):
+        model = _model_of_network(training, policy)
     else:
-        model = _model_of_table(training, plays)
+        model = _model_of_table(training, policy)
     model.num_timesteps = training.model.num_timesteps
     model.game = game.name
     model.holds = holds
@@ -98,12 +93,12 @@ def _model_of_table(training: Training, table: Float64Array) -> Any:
     inputs = game.network_inputs()
     binary = bool(np.isin(inputs, (0, 1)).all())
     exactly = training.settings.kind != "network"
-    if exactly and inputs.size <= MAX_PLACED_WEIGHTS and binary:
+    if exactly and inputs.size <= MAX_LOOK_UP_WEIGHTS and binary:
         values = game.infoset_values(table)
         critic = np.zeros(len(table)) if values is None else values.values
         return make_model(
             game,
-            actor=_look_up_layers(inputs, np.log(np.maximum(table, NEVER))),
+            actor=_look_up_layers(inputs, np.log(np.maximum(table, NEVER_PLAYED))),
             critic=_look_up_layers(inputs, critic[:, np.newaxis]),
         )
     settings = training.settings
@@ -134,17 +129,19 @@ def save_results(
     training: Training, out: Path, *, which: str = "best", picture: bool = True
 ) -> dict[str, Any]:
     """Write the model, curve, settings and results; return the results, measured on the file."""
-    recorder, game, settings = training.recorder, training.game, training.settings
-    end, measured = recorder.points[-1], is_measured(settings, game)
+    recorder = training.recorder
+    game = training.game
+    settings = training.settings
+    end = recorder.points[-1]
+    measured = is_measured(settings, game)
     best = "last" if measured and end.last < end.average else "average"
-    holds = {"best": best, "both": "average"}.get(which, which)
+    holds = {"best": best, "both": "average"}.get(which, which)  # the policy in the model's file
     start = time.process_time()
-    if holds_models(game):
+    if game.plays_networks:
         save_model(training, out, holds=holds)
         if which == "both":
             save_model(training, out.with_suffix(LAST), holds="last")
     fitting_cpu_seconds = time.process_time() - start
-    own = {"python": platform.python_version(), "kuhn-bridge": kuhn_bridge.__version__}
     result = {
         **_policy_and_measure(training, out, holds),
         "game": game.name,
@@ -157,7 +154,7 @@ def save_results(
         "steps_per_second": end.steps / end.seconds,
         "finished": not training.stopped,
         "config": asdict(settings),
-        "versions": own | _installed_versions(),
+        "versions": _versions(),
     }
     result["warnings"] = warnings_about(result)
     files.write_text(out.with_suffix(".csv"), to_csv(recorder.points, recorder.measure))
@@ -167,9 +164,9 @@ def save_results(
     return result
 
 
-def _installed_versions() -> dict[str, str]:
-    """The versions of the packages that a result depends on, where they are known."""
-    versions = {}
+def _versions() -> dict[str, str]:
+    """The versions of Python and of the packages that a result depends on, where they are known."""
+    versions = {"python": platform.python_version(), "kuhn-bridge": kuhn_bridge.__version__}
     for name in PACKAGES:
         with suppress(metadata.PackageNotFoundError):  # OpenSpiel may be built from source
             versions[name] = metadata.version(name)
@@ -183,32 +180,32 @@ def warnings_about(result: Mapping[str, Any]) -> list[str]:
     nash_conv = result["nash_conv"]
     uniform = result["nash_conv_uniform"]
     learned = result[f"nash_conv_{result['holds']}"]
-    found = []
+    sentences = []
     if nash_conv > uniform:
-        found.append(
+        sentences.append(
             f"the result is worse than uniform play: NashConv {nash_conv:.5f}, uniform play "
             f"{uniform:.5f}"
         )
     if nash_conv > (1 + MAX_LOST) * learned + NEGLIGIBLE * uniform:
-        found.append(
+        sentences.append(
             f"the network could not be fitted to the policy: NashConv {nash_conv:.5f}, the policy "
             f"that was learned {learned:.5f}; a larger --width may help"
         )
-    return found
+    return sentences
 
 
 def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, Any]:
     """The saved policy and its NashConv; without a tree only the figures of the curve."""
     end = training.recorder.points[-1]
     game = training.game
-    found: dict[str, Any] = {"source": str(out)}
+    document: dict[str, Any] = {"source": str(out)}
     if is_bounded(training.settings, game):
-        return found | {f"{BOUND}_last": end.last, f"{BOUND}_average": end.average}
+        return document | {f"{BOUND}_last": end.last, f"{BOUND}_average": end.average}
     if not is_measured(training.settings, game):
-        return found
+        return document
     nash_conv = float(getattr(end, holds))
     if isinstance(game, TreeGame):
-        if holds_models(game):
+        if game.plays_networks:
             policy = load_policy(out, game=game)
             source = out
         else:
@@ -216,10 +213,11 @@ def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, 
             source = out.with_suffix(".json")
         measure = policy.measure()
         nash_conv = measure.nash_conv
-        found = policy.to_document()
-        found |= {"source": str(source), "gains": measure.gains, "values": measure.values}
-        found |= {"value": measure.values[0]} if game.closed_form else {}
-    return found | {
+        document = policy.to_document()
+        document |= {"source": str(source), "gains": measure.gains, "values": measure.values}
+        if game.closed_form:
+            document["value"] = measure.values[0]
+    return document | {
         "nash_conv": nash_conv,
         "exploitability": nash_conv / game.num_players,
         "nash_conv_last": end.last,

@@ -25,7 +25,7 @@ class TableActorPolicy(MaskableActorCriticPolicy):
     def __init__(self, space: Any, *args: Any, game: Game, **kwargs: Any) -> None:
         del space
         kwargs["net_arch"] = []
-        super().__init__(observation_space(game, numbered=True), *args, **kwargs)
+        super().__init__(observation_space(game, infoset_numbers=True), *args, **kwargs)
         self.set_table(game.tree.uniform())
 
     def set_table(self, table: Float64Array) -> None:

@@ -18,7 +18,7 @@ from algorithms.self_play.callback import SelfPlay
 from algorithms.self_play.curve import LearningCurve, Point
 from algorithms.self_play.environments import SelfPlayVecEnv
 from algorithms.self_play.learner import SCHEDULED
-from algorithms.self_play.saving import holds_models, save_model
+from algorithms.self_play.saving import save_model
 from algorithms.self_play.settings import (
     Settings,
     configure,
@@ -122,7 +122,7 @@ def _train_as_the_command(
     if training.stopped:
         _warn_of_interruption(curve)
     holds = _better(curve, measured=is_measured(settings, training.game))
-    if not holds_models(training.game):
+    if not training.game.plays_networks:
         return Trained(_policy_of(training.callback, holds), None, curve)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.zip"

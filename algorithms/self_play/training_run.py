@@ -33,11 +33,9 @@ from algorithms.self_play.tree_learner import TreeLearner
 from algorithms.support.errors import UsageError, first_line
 from algorithms.support.files import read_checksummed, write_checksummed
 
-# Momentum from the last rollout would make the policy rotate.
+# With Adam's usual first beta of 0.9, momentum of earlier rollouts would make the policy rotate.
 ADAM = {"betas": (0.5, 0.999), "eps": 1e-5}
 BOUND_HANDS = 20_000  # hands that measure a response at a point of the curve
-
-
 CPU = "cpu"
 
 
@@ -65,9 +63,13 @@ class Training(BaseCallback):
         super().__init__()
         require_device(device, settings)
         self._callbacks = callbacks  # the user's, which are called after those of the run
-        self.settings, self.game = settings, load_game(settings.game)
-        self._path, self._every, self._written = checkpoint, checkpoint_every, -1
-        self._stop, self.stopped = Event(), False  # by Ctrl-C
+        self.settings = settings
+        self.game = load_game(settings.game)
+        self.stopped = False
+        self._stop = Event()  # set by Ctrl-C
+        self._checkpoint = checkpoint
+        self._checkpoint_every = checkpoint_every
+        self._written_at: int | None = None  # the decisions at which a checkpoint was last written
         logs = str(tensorboard) if tensorboard else None
         self.model = _model(settings, self.game, tensorboard=logs, device=device)
         self.callback = _callback(settings, self.game, watch)
@@ -98,19 +100,24 @@ class Training(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         self.stopped = self._stop.is_set()
-        due = self._written < 0 or self.model.num_timesteps - self._written >= self._every
-        if self._path and (due or self.stopped):
-            write_checkpoint(self._path, self.get_state())
-            self._written = self.model.num_timesteps
+        if self._checkpoint and (self.stopped or self._is_checkpoint_due()):
+            write_checkpoint(self._checkpoint, self.get_state())
+            self._written_at = self.model.num_timesteps
         if self.stopped:
             raise _Stopped
+
+    def _is_checkpoint_due(self) -> bool:
+        if self._written_at is None:
+            return True
+        decisions_since: int = self.model.num_timesteps - self._written_at
+        return decisions_since >= self._checkpoint_every
 
     def _on_step(self) -> bool:
         return True
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the next update depends on, in types that load without running code."""
-        model, random = self.model, np.random.get_state(legacy=True)
+        model = self.model
         return {
             "settings": asdict(self.settings),
             "policy": model.policy.state_dict(),
@@ -123,7 +130,7 @@ class Training(BaseCallback):
             "starts": torch.as_tensor(np.asarray(model._last_episode_starts)),
             "envs": model.env.env_method("get_state"),
             "torch": torch.get_rng_state(),
-            "numpy": [part.tolist() if isinstance(part, np.ndarray) else part for part in random],
+            "numpy": _numpy_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -133,13 +140,14 @@ class Training(BaseCallback):
             model.policy.load_state_dict(state["policy"])
             model.policy.optimizer.load_state_dict(state["optimizer"])
             self.callback.set_state(state["callback"])
-            self._written = model.num_timesteps = state["steps"]
+            model.num_timesteps = state["steps"]
+            self._written_at = state["steps"]
             model._n_updates = state["updates"]
             model._current_progress_remaining = state["remaining"]
             model._last_obs = state["observations"].numpy()
             model._last_episode_starts = state["starts"].numpy()
-            for index, slot in enumerate(state["envs"]):
-                model.env.env_method("set_state", slot, indices=index)
+            for index, env_state in enumerate(state["envs"]):
+                model.env.env_method("set_state", env_state, indices=index)
             torch.set_rng_state(state["torch"])
             np.random.set_state(tuple(state["numpy"]))
         except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
@@ -158,6 +166,12 @@ class Training(BaseCallback):
             want = ", ".join(str(tuple(weight.shape)) for weight in actor.parameters())
             other = f"init={path}: its network has other layers; want weights {want}"
             raise UsageError(other) from None
+
+
+def _numpy_state() -> list[Any]:
+    """The state of numpy's random numbers, in types that load without running code."""
+    algorithm, keys, *position = np.random.get_state(legacy=True)
+    return [algorithm, np.asarray(keys).tolist(), *position]
 
 
 def require_device(device: str, settings: Settings) -> None:
@@ -238,8 +252,8 @@ def _model(settings: Settings, game: Game, *, tensorboard: str | None, device: s
 def _tree_env(settings: Settings, game: Game) -> VecEnv:
     """The environment of a run on a game's tree."""
     if settings.env == "tree":
-        return SelfPlayVecEnv(settings.n_envs, game, seed=settings.seed, numbered=True)
-    make = partial(SelfPlayEnv, game, numbered=True)
+        return SelfPlayVecEnv(settings.n_envs, game, seed=settings.seed, infoset_numbers=True)
+    make = partial(SelfPlayEnv, game, infoset_numbers=True)
     seeds = range(settings.seed, settings.seed + settings.n_envs)
     return DummyVecEnv([partial(make, seed=seed) for seed in seeds])
 
@@ -247,12 +261,13 @@ def _tree_env(settings: Settings, game: Game) -> VecEnv:
 def _callback(settings: Settings, game: Game, watch: Callable[[Point], None] | None) -> SelfPlay:
     bounded = is_bounded(settings, game)
     measured = bounded or is_measured(settings, game)
+    schedules = {
+        name: getattr(settings, name)
+        for name in SCHEDULED
+        if default(name, settings.kind) is not None  # it has an effect on this kind of run
+    }
     return SelfPlay(
-        **{
-            name: getattr(settings, name)
-            for name in SCHEDULED
-            if default(name, settings.kind) is not None
-        },
+        **schedules,
         total_steps=settings.steps,
         points=settings.points if measured else None,
         measure=partial(_measure, game, settings.bound_decisions) if measured else None,
@@ -274,7 +289,7 @@ def _measure(game: Game, decisions: int, network: nn.Module) -> float:
 
 
 class _Stopped(Exception):  # noqa: N818  # not an error: how a callback leaves `learn` between updates
-    """Ctrl-C."""
+    """The run was stopped by Ctrl-C."""
 
 
 @contextmanager
@@ -284,11 +299,11 @@ def _interrupt(stop: Event) -> Iterator[None]:
         yield
         return
 
-    def first(number: int, frame: Any) -> None:
+    def stop_between_updates(number: int, frame: Any) -> None:
         stop.set()
         signal(SIGINT, before)
 
-    before = signal(SIGINT, first)
+    before = signal(SIGINT, stop_between_updates)
     try:
         yield
     finally:
@@ -302,7 +317,8 @@ def fast_torch() -> Iterator[None]:
     With small networks, more threads mostly wait for each other. The validation takes a tenth of a
     run's time; weights that are not finite are found before the next rollout.
     """
-    threads, validate = torch.get_num_threads(), Distribution._validate_args
+    threads = torch.get_num_threads()
+    validate = Distribution._validate_args
     torch.set_num_threads(1)
     Distribution.set_default_validate_args(False)
     try:

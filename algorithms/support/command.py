@@ -97,8 +97,8 @@ def run(main: Callable[[], int], name: str) -> int:
     except ModuleNotFoundError as error:
         message = f"this needs the package {error.name}; pip install 'kuhn-bridge[all]'"
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        message = f"{where}{error.strerror or error}"
+        path = f"{error.filename}: " if error.filename else ""
+        message = f"{path}{error.strerror or error}"
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -48,8 +48,8 @@ def connected(address: str | None, cpus: int | None) -> Iterator[None]:
                 else:
                     ray.init("local", num_cpus=cpus, include_dashboard=False, **quiet)
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-            where = f"address {address}: no Ray there" if address else "cannot start Ray"
-            raise UsageError(f"{where} ({first_line(error)})") from None
+            problem = f"address {address}: no Ray there" if address else "cannot start Ray"
+            raise UsageError(f"{problem} ({first_line(error)})") from None
         try:
             yield
         finally:
@@ -60,8 +60,8 @@ def num_cores(at_most: int | None) -> int:
     """The number of cores of all nodes, or `at_most`."""
     import ray
 
-    found = int(ray.cluster_resources().get("CPU", 1))
-    return min(found, at_most or found)
+    num_cpus = int(ray.cluster_resources().get("CPU", 1))
+    return min(num_cpus, at_most or num_cpus)
 
 
 def require_storage(storage: str, *, name: str, fresh: bool) -> None:

@@ -107,9 +107,9 @@ def settings_grid(choices: Mapping[str, Sequence[Any]]) -> dict[str, Settings]:
     varied = [name for name, values in choices.items() if len(values) > 1] or list(choices)
     grid = {}
     for values in itertools.product(*choices.values()):
-        given = dict(zip(choices, values, strict=True))
-        label = ",".join(f"{name}={_text(given[name])}" for name in varied)
-        grid[label or "default"] = configure(given)
+        values_by_name = dict(zip(choices, values, strict=True))
+        label = ",".join(f"{name}={_text(values_by_name[name])}" for name in varied)
+        grid[label or "default"] = configure(values_by_name)
     return grid
 
 

@@ -150,8 +150,8 @@ class PhantomGame(LargeExactGame):
     def legal_at(self, player: int, infosets: Int64Array) -> BoolArray:
         """Which actions are legal at information sets `(n,)`: `(n, A)`."""
         sequences = self.sequences[player]
-        found = np.searchsorted(sequences.starts, infosets, side="right") - 1
-        blocks = sequences.decisions[found]
+        position = np.searchsorted(sequences.starts, infosets, side="right") - 1
+        blocks = sequences.decisions[position]
         tried = sequences.taken[blocks] | sequences.failed[blocks]
         return np.asarray(tried[:, np.newaxis] >> np.arange(self.num_actions) & 1 == 0)
 

@@ -74,9 +74,9 @@ def compare(name, *, seed=3, choices=6, **options):
 
 
 @pytest.mark.parametrize("name", GAMES)
-@pytest.mark.parametrize("numbered", [False, True])
-def test_one_slot_is_the_plain_environment_draw_by_draw(name, numbered):
-    assert compare(name, numbered=numbered) > 15
+@pytest.mark.parametrize("infoset_numbers", [False, True])
+def test_one_hand_at_a_time_is_the_plain_environment_draw_by_draw(name, infoset_numbers):
+    assert compare(name, infoset_numbers=infoset_numbers) > 15
 
 
 @settings(max_examples=15, deadline=None)
@@ -257,7 +257,9 @@ def test_the_plain_environment_refuses_illegal_actions_too(action):
 
 def test_spaces_are_those_of_the_game():
     assert SelfPlayEnv().observation_space == spaces.Box(0, 1, (10,), np.float32)
-    assert SelfPlayVecEnv(1, numbered=True).observation_space == spaces.Box(0, 12, (1,), np.float32)
+    assert SelfPlayVecEnv(1, infoset_numbers=True).observation_space == spaces.Box(
+        0, 12, (1,), np.float32
+    )
     assert SelfPlayVecEnv(1, LARGE).observation_space.shape == (108 + 2,)
     assert SelfPlayVecEnv(1, LARGE).on == "states"
 
@@ -267,7 +269,7 @@ def test_spaces_are_those_of_the_game():
     [
         ("kuhn", {"on": "states"}, "no OpenSpiel states"),
         (LARGE, {"on": "tree"}, "too large for a tree"),
-        (LEDUC, {"on": "states", "numbered": True}, "numbered"),
+        (LEDUC, {"on": "states", "infoset_numbers": True}, "infoset_numbers"),
         (LEDUC, {"on": "board"}, "board"),
         ("connect_four", {"on": "states"}, "information state tensor"),
         ("dark_hex_ir", {}, "the player has forgotten its earlier actions"),
@@ -297,9 +299,9 @@ def test_the_statistics_of_a_monitor_are_whole():
     assert [("episode" in info) for info in infos] == dones.tolist()
 
 
-@pytest.mark.parametrize(("numbered", "looped"), [(False, 3), (True, 0)])
-def test_loops_pass_over_dones_and_infos_only_for_training(numbered, looped):
-    env = by_hand(SelfPlayVecEnv(3, numbered=numbered))
+@pytest.mark.parametrize(("infoset_numbers", "looped"), [(False, 3), (True, 0)])
+def test_loops_pass_over_dones_and_infos_only_for_training(infoset_numbers, looped):
+    env = by_hand(SelfPlayVecEnv(3, infoset_numbers=infoset_numbers))
     env.reset()
     _, _, dones, infos = env.step(np.zeros(3, np.int64))
     assert len(list(dones)) == len(list(infos)) == looped

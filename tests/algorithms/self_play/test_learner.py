@@ -108,7 +108,7 @@ def test_batches_are_of_about_equal_size():
     model.learn(500, callback=callback)
     buffer = callback._buffer
     sizes = [len(batch.actions) for batch in buffer.get(64)]
-    assert sum(sizes) == buffer.included.sum()
+    assert sum(sizes) == buffer.in_update.sum()
     assert max(sizes) - min(sizes) <= 1
     assert 50 <= min(sizes) <= 80
 
