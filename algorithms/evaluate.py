@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from algorithms.games import KUHN, ExactGame, Game, kuhn
+from algorithms.games import KUHN, Game, kuhn
 from algorithms.games.tree_game import TreeGame
 from algorithms.policies import Policy, load
 from algorithms.self_play import matches
@@ -79,14 +79,15 @@ def _load(args: argparse.Namespace) -> tuple[Policy, dict[str, Policy]]:
 
 def _table(game: Game, played: Mapping[str, Match]) -> str:
     """One row per opponent: exact values where there are any, otherwise the means per seat."""
-    if isinstance(game, ExactGame):
+    is_exact = all(sample.exact is not None for match in played.values() for sample in match)
+    if is_exact:
         figures_header = [*(f"exact as {agent}" for agent in game.agents), "exact"]
     else:
         figures_header = list(game.agents)
     rows = []
     for name, match in played.items():
         *seats, together = match
-        if isinstance(game, ExactGame):
+        if is_exact:
             figures = [sample.exact for sample in match]
         else:
             figures = [sample.mean for sample in seats]

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Sequence
 
-from algorithms.games import ExactGame
 from algorithms.policies import load
 from algorithms.self_play import matches
 from algorithms.support import command
@@ -40,7 +39,7 @@ def _run(args: argparse.Namespace) -> int:
         name, other_name = args.policies
         print(f"what {name} wins from {other_name}, chips per hand")
         header = HEADER
-        if isinstance(game, ExactGame):
+        if all(sample.exact is not None for sample in match):
             header += EXACT_HEADER
         rows = [_row(name, sample) for name, sample in zip(names, match, strict=True)]
         print(command.table(header, rows))

@@ -20,8 +20,7 @@ from algorithms import solvers
 from algorithms.cfr import require_iterations
 from algorithms.games import KUHN, MAX_NODES, Game, TreeGame, as_game, load_game
 from algorithms.games.game import arrays_of
-from algorithms.games.kuhn_policies import to_names, to_percentages
-from algorithms.kuhn_equilibria import nearest_nash
+from algorithms.games.kuhn_policies import to_names
 from algorithms.large_games.solver import LargeGameSolver
 from algorithms.linear_program import ExactSolution, solve_exactly, solve_zero_sum
 from algorithms.mccfr import SAMPLING
@@ -34,7 +33,6 @@ from algorithms.support.errors import UsageError, unknown
 from algorithms.support.files import read_arrays, write_arrays
 from algorithms.support.progress import progress
 from kuhn_bridge.errors import BridgeError, short_repr
-from kuhn_bridge.rules import AGENTS
 
 LP = "lp"  # the variant that is the linear program
 # What the linear program has not.
@@ -121,7 +119,8 @@ def solve(  # noqa: PLR0913  # options by name
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; exit 1 if `--until` was not reached."""
     parser = command.Parser(prog="python -m algorithms.solve", description=__doc__)
-    add, number = parser.add_argument, command.number
+    add = parser.add_argument
+    number = command.number
     games = f"{KUHN}, an OpenSpiel game or an .efg file (%(default)s)"
     add("--game", default=KUHN, metavar="NAME", help=games)
     parser.add_import()
@@ -155,11 +154,9 @@ def _run(args: argparse.Namespace) -> int:
         return _run_linear_program(args)
     limit = args.iterations or (MAX_ITERATIONS if args.until else DEFAULT_ITERATIONS)
     game = load_game(args.game, max_nodes=args.max_nodes, cached=not args.no_cache)
-    names = ("discounts", "mode", "seed")
-    options = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.out:
         _require_suffix(game, args.out)
-    solver = game.make_solver(args.variant, **options)
+    solver = game.make_solver(args.variant, **_solver_options(args))
     checkpoint = None
     if args.out and isinstance(solver, LargeGameSolver):
         checkpoint = _Checkpoint(args, game, solver)
@@ -193,10 +190,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.plot:
         with files.replacing(args.plot) as plot:
             _plot(plot, f"{args.variant} on {game.name}", solved.curve)
-    if args.json:
-        print(json.dumps(_summary(args, policy, solved)))
-    else:
-        print("\n".join(_report(args, policy, solved)))
+    _print(args, policy, solved)
     if solved.interrupted:
         saved = f", saved {args.out}" if args.out else ""
         more = "; --resume continues from there" if checkpoint else ""
@@ -204,6 +198,15 @@ def _run(args: argparse.Namespace) -> int:
         return command.EXIT_INTERRUPTED
     missed = args.until and solved.measure.nash_conv > args.until
     return command.EXIT_FAILED if missed else command.EXIT_OK
+
+
+def _solver_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The solver's options that were given; it has defaults of its own for the others."""
+    options = {}
+    for name in ("discounts", "mode", "seed"):
+        if getattr(args, name) is not None:
+            options[name] = getattr(args, name)
+    return options
 
 
 def _run_linear_program(args: argparse.Namespace) -> int:
@@ -240,8 +243,8 @@ class _Checkpoint:
 
     def __init__(self, args: argparse.Namespace, game: Game, solver: LargeGameSolver) -> None:
         self.path = Path(args.out).with_suffix(CHECKPOINT)
+        self.written = time.monotonic()  # when a checkpoint was last written, or would have been
         self._solver = solver
-        self.written = time.monotonic()
         self._run = {
             "game": np.array(game.name),
             "variant": np.array(args.variant),
@@ -294,6 +297,13 @@ def _require(args: argparse.Namespace) -> None:
         raise UsageError(f"--rational requires --variant {LP}")
 
 
+def _print(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -> None:
+    if args.json:
+        print(json.dumps(_summary(args, policy, solved)))
+    else:
+        print("\n".join(_report(args, policy, solved)))
+
+
 def _summary(args: argparse.Namespace, policy: Policy, solved: solvers.Solved) -> dict[str, Any]:
     run = {
         "game": policy.game.name,
@@ -315,10 +325,12 @@ def _measured_summary(policy: Policy, measure: Measure) -> dict[str, Any]:
     }
     if isinstance(policy.game, TreeGame):
         summary["players"] = to_players(policy.game.tree, policy.table)
-    if policy.game.name == KUHN:
-        nearest = nearest_nash(policy.table)
-        summary |= {"value": measure.values[0], "policy": to_names(policy.table)}
-        summary |= {"distance": nearest.distance, "alpha": nearest.alpha}
+    nearest = policy.game.nearest_equilibrium(policy.table)
+    if nearest is not None:  # Kuhn poker
+        summary["value"] = measure.values[0]
+        summary["policy"] = to_names(policy.table)
+        summary["distance"] = nearest.distance
+        summary["alpha"] = nearest.alpha
     return summary
 
 
@@ -336,10 +348,11 @@ def _measured_lines(
 ) -> Iterator[str]:
     """A policy and its measure as text; with the solution in fractions if there is one."""
     game = policy.game
+    text = game.solution_text(policy.table)
     if exact is not None:
         yield from _exact_strategy(game, exact)
-    elif game.name == KUHN:
-        yield from _kuhn_strategy(policy)
+    elif text is not None:
+        yield text
     else:
         yield from _strategy(policy)
     yield ""
@@ -355,9 +368,10 @@ def _measured_lines(
         shares = f"NashConv {game.share_of_pot(measure.nash_conv)}"
         shares += f", exploitability {game.share_of_pot(measure.exploitability)}"
         yield f"in percent      {shares} of {game.pot:,} chips"
-    if game.name == KUHN:
-        near = nearest_nash(policy.table)
-        yield f"distance        {near.distance:.4e} to the equilibrium of alpha {near.alpha:.4f}"
+    nearest = game.nearest_equilibrium(policy.table)
+    if nearest is not None:
+        equilibrium = f"the equilibrium of alpha {nearest.alpha:.4f}"
+        yield f"distance        {nearest.distance:.4e} to {equilibrium}"
 
 
 def _exact_strategy(game: Game, exact: ExactSolution) -> Iterator[str]:
@@ -374,14 +388,6 @@ def _exact_strategy(game: Game, exact: ExactSolution) -> Iterator[str]:
     yield command.table(("information set", "action: probability"), rows, left=2)
     if len(exact.policy) > MAX_ROWS:
         yield f"... and {len(exact.policy) - MAX_ROWS:,} more"
-
-
-def _kuhn_strategy(policy: Policy) -> Iterator[str]:
-    yield str(policy)
-    yield ""
-    yield "percent         [check, bet, fold, call] with J, Q, K"
-    for agent, rows in zip(AGENTS, to_percentages(policy.table), strict=True):
-        yield f"{agent:<15} " + "  ".join(str([round(p, 2) for p in row]) for row in rows)
 
 
 def _strategy(policy: Policy) -> Iterator[str]:
@@ -407,7 +413,8 @@ def _plot(path: Path, title: str, curve: Sequence[solvers.CurvePoint]) -> None:
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log", title=title)
     axes.set(xlabel="iterations", ylabel="NashConv (chips per hand)")
-    axes.plot(*zip(*curve, strict=True))
+    iterations, nash_convs = zip(*curve, strict=True)
+    axes.plot(iterations, nash_convs)
     axes.grid(which="both", alpha=0.3)
     figure.savefig(path, dpi=150)
 

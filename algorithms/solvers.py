@@ -4,20 +4,22 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from algorithms.cfr import VARIANTS, BaseSolver, Variant
 from algorithms.compiled.cfr import FastSolver
 from algorithms.compiled.cfr_exact import ExactSolver
-from algorithms.large_games.solver import LargeGameSolver
+from algorithms.large_games.solver import LargeGameSolver, Tables
 from algorithms.mccfr import SAMPLING, SamplingSolver
 from algorithms.nashconv import Measure
+from algorithms.support.arrays import Float64Array
 from algorithms.support.errors import unknown
 from algorithms.tree import Tree
 from kuhn_bridge.errors import BridgeError
 
 Mode: TypeAlias = Literal["exact", "fast"]
 AnySolver: TypeAlias = BaseSolver | LargeGameSolver
+SolverPolicy: TypeAlias = Float64Array | Tables  # (I, A) on a tree, else one table per player
 CurvePoint: TypeAlias = tuple[int, float]  # iterations, and NashConv after them
 Kind: TypeAlias = Literal["average", "last"]  # a solver's policies: the average, the current one
 Save: TypeAlias = Literal["best", "average", "last"]
@@ -33,7 +35,7 @@ DEFAULT_ITERATIONS = 1_000
 class Solved:
     """The policy of a run, its measure, and NashConv along the way."""
 
-    policy: Any  # (I, A) on a tree
+    policy: SolverPolicy
     measure: Measure
     kind: Kind  # which of the solver's policies it is
     curve: tuple[CurvePoint, ...]  # of the better policy that was measured
@@ -73,7 +75,7 @@ def make_solver(
 
 def run_solver(  # noqa: PLR0913  # options by name
     solver: AnySolver,
-    measure: Callable[[Any], Measure],
+    measure: Callable[[SolverPolicy], Measure],
     *,
     iterations: int,
     until: float = -math.inf,
@@ -137,12 +139,12 @@ class _Measured(NamedTuple):
     """One of a solver's policies and its measure."""
 
     kind: Kind
-    policy: Any
+    policy: SolverPolicy
     measure: Measure
 
 
 def _measure_better(
-    solver: AnySolver, kinds: Sequence[Kind], measure: Callable[[Any], Measure]
+    solver: AnySolver, kinds: Sequence[Kind], measure: Callable[[SolverPolicy], Measure]
 ) -> _Measured:
     """The policy of the smallest NashConv among these kinds; the first of them in a tie."""
     better: _Measured | None = None

@@ -33,6 +33,7 @@ from typing import (
 import numpy as np
 
 from algorithms.cfr import Variant
+from algorithms.kuhn_equilibria import Nearest
 from algorithms.large_games.solver import Tables
 from algorithms.nashconv import InfosetValues, Measure
 from algorithms.solvers import DEFAULT_VARIANT, AnySolver
@@ -244,6 +245,10 @@ class Game(ABC):
         """The table that always plays these actions, one per information set."""
         self._raise_no_measure()
 
+    def seated(self, tables: Sequence[Table]) -> Table:
+        """The table in which player p plays as in `tables[p]`."""
+        self._raise_no_measure()
+
     def seat_policy(self, table: Table) -> SeatPolicy:
         """What plays a seat by a table, in the form that the game's hands are played with."""
         self._raise_no_measure()
@@ -304,6 +309,16 @@ class Game(ABC):
 
     def table_text(self, table: Table) -> str | None:
         """A table as text, where it is small; else None."""
+        del table
+        return None
+
+    def solution_text(self, table: Table) -> str | None:
+        """A table as `solve` prints it, if the game has a form of its own; else None."""
+        del table
+        return None
+
+    def nearest_equilibrium(self, table: Table) -> Nearest | None:
+        """The equilibrium nearest to a table, where all equilibria are known; else None."""
         del table
         return None
 
@@ -456,6 +471,10 @@ class ExactGame(Game):
     @abstractmethod
     def pure(self, actions: Actions) -> Table:
         """The table that always plays these actions, one per information set."""
+
+    @abstractmethod
+    def seated(self, tables: Sequence[Table]) -> Table:
+        """The table in which player p plays as in `tables[p]`."""
 
     @abstractmethod
     def own_reach(self, table: Table) -> Float64Array:

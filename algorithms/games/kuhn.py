@@ -11,7 +11,14 @@ from algorithms.games import kuhn_policies
 from algorithms.games.game import ClosedForm, PyspielGame, Table, one_table
 from algorithms.games.openspiel import load_pyspiel
 from algorithms.games.tree_game import TreeGame
-from algorithms.kuhn_equilibria import LARGEST_ALPHA, UNIFORM_NASH_CONV, VALUE, nash
+from algorithms.kuhn_equilibria import (
+    LARGEST_ALPHA,
+    UNIFORM_NASH_CONV,
+    VALUE,
+    Nearest,
+    nash,
+    nearest_nash,
+)
 from algorithms.support.arrays import Float32Array, Float64Array
 from algorithms.support.errors import UsageError
 from algorithms.tree import CHANCE, TERMINAL, Tree, TreeBuilder, Visit
@@ -98,6 +105,20 @@ class KuhnGame(TreeGame):
     def table_text(self, table: Table) -> str:
         """One line per information state."""
         return kuhn_policies.to_text(one_table(table))
+
+    def solution_text(self, table: Table) -> str:
+        """One line per information state, then the same in percent."""
+        rows = one_table(table)
+        lines = [kuhn_policies.to_text(rows), ""]
+        lines.append("percent         [check, bet, fold, call] with J, Q, K")
+        for agent, cards in zip(AGENTS, kuhn_policies.to_percentages(rows), strict=True):
+            of_cards = [str([round(percent, 2) for percent in card]) for card in cards]
+            lines.append(f"{agent:<15} {'  '.join(of_cards)}")
+        return "\n".join(lines)
+
+    def nearest_equilibrium(self, table: Table) -> Nearest:
+        """The equilibrium nearest to a table."""
+        return nearest_nash(one_table(table))
 
     def named_table(self, name: str) -> Float64Array | None:
         """An equilibrium such as `nash:1/3`, or an opponent such as `heuristic`."""

@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from algorithms.games.game import PyspielGame
 from algorithms.support.errors import UsageError
 from algorithms.support.files import read_arrays, write_arrays
 from algorithms.tree import Tree
@@ -32,7 +32,7 @@ def directory() -> Path:
     return Path(home) / "kuhn-bridge" / "trees"
 
 
-def find_tree(game: Any, name: str) -> Tree | None:
+def find_tree(game: PyspielGame, name: str) -> Tree | None:
     """The cached tree of a `pyspiel.Game`, called `name`, or None."""
     try:
         arrays = read_arrays(_path(game))
@@ -42,7 +42,7 @@ def find_tree(game: Any, name: str) -> Tree | None:
     return Tree(name=name, num_players=num_players, keys=tuple(keys), **arrays)
 
 
-def keep_tree(game: Any, tree: Tree) -> None:
+def keep_tree(game: PyspielGame, tree: Tree) -> None:
     """Cache a tree that takes long to build, if the directory can be written."""
     # Games in Python or from a file may change while their string stays the same.
     if tree.num_nodes < MIN_NODES or any(mark in str(game) for mark in ("python_", "filename=")):
@@ -57,7 +57,7 @@ def keep_tree(game: Any, tree: Tree) -> None:
             _remove_oldest()
 
 
-def _path(game: Any) -> Path:
+def _path(game: PyspielGame) -> Path:
     identity = f"{FORMAT}\n{_openspiel_version()}\n{game}"
     return directory() / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.tree"
 

@@ -29,7 +29,13 @@ from algorithms.games.game import (
     Table,
     one_table,
 )
-from algorithms.nashconv import ROW_SUM_TOLERANCE, InfosetValues, Measure, infoset_values
+from algorithms.nashconv import (
+    ROW_SUM_TOLERANCE,
+    InfosetValues,
+    Measure,
+    infoset_values,
+    joint_policy,
+)
 from algorithms.support.arrays import Float32Array, Float64Array, IntpArray
 from algorithms.support.errors import UsageError
 from algorithms.tree import Tree
@@ -175,6 +181,10 @@ class TreeGame(ExactGame):
         """The table that always plays these actions, one per information set `(I,)`."""
         rows: Float64Array = np.eye(self.num_actions)[np.asarray(actions)]
         return rows
+
+    def seated(self, tables: Sequence[Table]) -> Float64Array:
+        """The table `(I, A)` in which player p plays as in `tables[p]`."""
+        return joint_policy(self.tree, [one_table(table) for table in tables])
 
     def seat_policy(self, table: Table) -> SeatPolicy:
         """The table itself: hands are played on the tree."""

@@ -169,6 +169,10 @@ class LargeExactGame(ExactGame):
         rows = np.eye(self.num_actions, dtype=np.float32)
         return tuple(rows[chosen] for chosen in actions)
 
+    def seated(self, tables: Sequence[Table]) -> Tables:
+        """The tables in which player p plays as in `tables[p]`."""
+        return tuple(per_player(table)[player] for player, table in enumerate(tables))
+
     def seat_policy(self, table: Table) -> StatePolicy:
         """The function that looks observations up in tables; each is followed by a one-hot."""
         tables = per_player(table)

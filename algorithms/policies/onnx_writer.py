@@ -14,13 +14,13 @@ import onnxruntime
 import torch
 from torch import nn
 
-from algorithms.games import KUHN, Game
+from algorithms.games import Game
 from algorithms.policies.network import Network, as_network
 from algorithms.policies.policy import Policy
 from algorithms.support.arrays import Float32Array, Int8Array
 from algorithms.support.errors import UsageError
 from algorithms.support.files import replacing
-from kuhn_bridge import Action, __version__
+from kuhn_bridge import __version__
 
 Message: TypeAlias = Any  # of protobuf, which has no types
 OPSET = 18
@@ -161,8 +161,9 @@ def _describe(model: onnx.ModelProto, network: Network, game: Game) -> None:
     model.producer_version = __version__
     model.graph.name = "policy"
     properties = {"name": "kuhn-bridge-policy", "version": __version__, "game": game.name}
-    if game.name == KUHN:
-        properties["actions"] = json.dumps({action.name: action.value for action in Action})
+    names = [game.action_name(action) for action in range(game.num_actions)]
+    if all(isinstance(name, str) for name in names):
+        properties["actions"] = json.dumps({name: action for action, name in enumerate(names)})
     if game.measures_at_once:
         properties["nash_conv"] = repr(float(Policy(game, network=network).nash_conv()))
     onnx.helper.set_model_props(model, properties)

@@ -18,7 +18,6 @@ from algorithms.dominance import (
 from algorithms.games import KUHN, Game, load_game
 from algorithms.policies import Policy, load
 from algorithms.support import command
-from kuhn_bridge.rules import Action
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,14 +77,11 @@ def _run(args: argparse.Namespace) -> int:
 
 def _as_json(game: Game, dominated: Removal | Exposure) -> dict[str, object]:
     """Round, information set and action; Kuhn's actions by name, others by ID."""
-    action: str | int = dominated.action
-    if game.name == KUHN:
-        action = Action(dominated.action).name
     return {
         "round": dominated.round,
         "player": int(game.tree.owner[dominated.infoset]),
         "key": game.tree.keys[dominated.infoset],
-        "action": action,
+        "action": game.action_name(dominated.action),
     }
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from algorithms.dominance import Exposure, eliminate, exposures
-from algorithms.games import KUHN, ExactGame, Game, TreeGame
+from algorithms.games import ExactGame, Game, TreeGame
 from algorithms.games.kuhn_policies import to_names
-from algorithms.kuhn_equilibria import VALUE, Nearest, nearest_nash
+from algorithms.kuhn_equilibria import VALUE, Nearest
 from algorithms.nashconv import Loss, Measure
 from algorithms.policies.json_files import to_players
 from algorithms.policies.openspiel_policies import OpenSpielMeasure, measured_by_openspiel
@@ -62,11 +62,12 @@ def report(source: str, policy: Policy, *, openspiel: bool = False) -> MeasureRe
         uniform_nash_conv=uniform_nash_conv(game),
         by_openspiel=by_openspiel,
     )
-    if game.name != KUHN:
+    nearest = game.nearest_equilibrium(policy.table)
+    if nearest is None:
         return of_any_game
     return replace(
         of_any_game,
-        nearest=nearest_nash(policy.table),
+        nearest=nearest,
         exposures=exposures(game.tree, policy.table, eliminate(game.tree)),
     )
 

@@ -34,7 +34,7 @@ from algorithms.games import KUHN, Game, TreeGame, as_game
 from algorithms.policies import Policy
 from algorithms.self_play.advantages import UNKNOWN_NODE, LastStep
 from algorithms.self_play.states import StatePolicy, StateSimulator
-from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int64Array
+from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int64Array, UInt64Array
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import BridgeError, IllegalActionError, short_repr
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
@@ -129,7 +129,7 @@ class SelfPlayVecEnv(Guarded, VecEnv):
         played_inside = _require_opponents(self.game, opponents)
         one_seat_left = len(played_inside) == self.game.num_players - 1
         self.guarded = not one_seat_left if guarded is None else guarded
-        self.simulator: Any
+        self.simulator: Simulator | StateSimulator
         if self.on == "tree":
             tables = {seat: _as_table(self.game, seat, policy) for seat, policy in played_inside}
             self.simulator = Simulator(self.game.tree, count, seed=seed, opponents=tables)
@@ -157,7 +157,7 @@ class SelfPlayVecEnv(Guarded, VecEnv):
     def action_masks(self) -> BoolArray:
         """The legal actions in every hand: bool `(n_envs, A)`."""
         hands = self.simulator
-        if self.on == "states":
+        if isinstance(hands, StateSimulator):
             return np.asarray(hands.masks)
         return np.asarray(hands.tree.legal[hands.infosets])
 
@@ -195,7 +195,7 @@ class SelfPlayVecEnv(Guarded, VecEnv):
         """Play the stored actions: observations, rewards, dones and infos."""
         self._require_steps_allowed()
         hands = self.simulator
-        if self.on == "tree":
+        if isinstance(hands, Simulator):
             self._acted_at = hands.nodes
         hands.step(self._actions)
         rewards = hands.returns[self._indices, hands.acted]
@@ -236,7 +236,7 @@ class SelfPlayVecEnv(Guarded, VecEnv):
 
     def _observations(self) -> Float32Array:
         hands = self.simulator
-        if self.on == "states":
+        if isinstance(hands, StateSimulator):
             return np.asarray(hands.observations)
         # Indexing with the array takes up to five times as long as `take`.
         return np.asarray(self._inputs.take(hands.infosets, axis=0))
@@ -510,7 +510,7 @@ class SelfPlayEnv(Guarded, gymnasium.Env[Float32Array, np.int64]):
 class _Table(Protocol):
     """A PettingZoo environment with the deals and the draws of chance that it is given."""
 
-    def deal(self, dealt: Sequence[int], stream: Any) -> None:
+    def deal(self, dealt: Sequence[int], stream: UInt64Array) -> None:
         """Start a hand with chance's first moves `dealt`; later ones are drawn from `stream`."""
 
     def play(self, action: int) -> None:
@@ -539,7 +539,7 @@ class _KuhnTable:
         self._env = kuhn_env()
         self._history: list[int] = []
 
-    def deal(self, dealt: Sequence[int], stream: Any) -> None:
+    def deal(self, dealt: Sequence[int], stream: UInt64Array) -> None:
         self._history = [*dealt]
         self._env.reset(options={"cards": tuple(dealt)})
 
@@ -583,9 +583,9 @@ class _ShimmyTable:
 
         self._env: Any = GivenChance(env=game.pyspiel_game)
         self._dealt: Iterator[int] = iter(())
-        self._stream: Any = None
+        self._stream: UInt64Array = np.zeros(1, np.uint64)  # the caller's, from the first deal on
 
-    def deal(self, dealt: Sequence[int], stream: Any) -> None:
+    def deal(self, dealt: Sequence[int], stream: UInt64Array) -> None:
         self._dealt = iter(dealt)
         self._stream = stream
         self._env.reset()

@@ -108,8 +108,7 @@ def match(one: Policy, other: Policy, *, hands: int, seed: int = 0) -> Match:
         raise UsageError(f"a policy of {other.game.name} cannot play {game.name}")
     if isinstance(game, ExactGame):
         values = tuple(
-            float(game.measure(seated(one, other, seat)).values[seat])
-            for seat in range(game.num_players)
+            _exact_value(game, _seating(one, other, seat), seat) for seat in range(game.num_players)
         )
         mean = sum(values) / len(values)
         return Match(values=values, mean=mean, interval=(mean, mean), is_exact=True)
@@ -124,13 +123,15 @@ def match(one: Policy, other: Policy, *, hands: int, seed: int = 0) -> Match:
     )
 
 
-def seated(one: Policy, other: Policy, seat: int) -> Any:
-    """The table of a game that is measured exactly with `one` in a seat, `other` elsewhere."""
-    game = one.game
-    policies = [one if player == seat else other for player in range(game.num_players)]
-    if isinstance(game, TreeGame):
-        return joint_policy(game.tree, [policy.table for policy in policies])
-    return tuple(policy.table[player] for player, policy in enumerate(policies))
+def _seating(one: Policy, other: Policy, seat: int) -> list[Policy]:
+    """`one` in a seat, and `other` in all others."""
+    return [one if player == seat else other for player in range(one.game.num_players)]
+
+
+def _exact_value(game: ExactGame, seating: Sequence[Policy], seat: int) -> float:
+    """What the policy in a seat wins, in a game that is measured exactly."""
+    table = game.seated([policy.table for policy in seating])
+    return float(game.measure(table).values[seat])
 
 
 def with_best_response(policy: Policy, player: int) -> Policy:
@@ -138,9 +139,10 @@ def with_best_response(policy: Policy, player: int) -> Policy:
     game = policy.game
     if player not in range(game.num_players):
         raise UsageError(f"player={player!r}: want a seat from 0 to {game.num_players - 1}")
-    game.require_exact()
-    responses = Policy(game, game.pure(policy.measure().best_responses))
-    return Policy(game, seated(responses, policy, player))
+    exact_game = game.require_exact()
+    responses = Policy(game, exact_game.pure(policy.measure().best_responses))
+    seating = _seating(responses, policy, player)
+    return Policy(game, exact_game.seated([one.table for one in seating]))
 
 
 def add_options(parser: command.Parser) -> None:
@@ -195,29 +197,23 @@ def _play_match_on_states(
         )
     game = one.game
     players = range(game.num_players)
-    seatings = [[one if player == seat else other for player in players] for seat in players]
+    seatings = [_seating(one, other, seat) for seat in players]
     streams = hand_streams(seed, hands)
     won = np.empty((len(players), hands))  # by the seat of `one`
     for first in range(0, hands, AT_ONCE):
-        part = slice(first, first + AT_ONCE)
-        for seat, seated in enumerate(seatings):
-            functions = [policy.seat_policy for policy in seated]
-            won[seat, part] = hand_returns(game, functions, streams[part])[:, seat]
+        batch = slice(first, first + AT_ONCE)
+        for seat, seating in enumerate(seatings):
+            functions = [policy.seat_policy for policy in seating]
+            won[seat, batch] = hand_returns(game, functions, streams[batch])[:, seat]
         progress(first * len(players), "hands")
     if isinstance(game, ExactGame):
-        exact = [_exact_value(game, seated, seat) for seat, seated in enumerate(seatings)]
+        exact = [_exact_value(game, seating, seat) for seat, seating in enumerate(seatings)]
         samples = [_sample(won[seat], exact[seat]) for seat in players]
         together = _sample(won.mean(axis=0), sum(exact) / len(players))
     else:
         samples = [_sample(won[seat], None) for seat in players]
         together = _sample(won.mean(axis=0), None)
     return (*samples, replace(together, hands=won.size))
-
-
-def _exact_value(game: ExactGame, seated: Sequence[Policy], seat: int) -> float:
-    """What the policy in a seat wins, of a large game with one policy per seat."""
-    table = tuple(policy.table[player] for player, policy in enumerate(seated))
-    return game.measure(table).values[seat]
 
 
 def simulate(
@@ -229,8 +225,7 @@ def simulate(
     stream = new_stream(seed)
     samples = []
     for seat in players:
-        seated = [one if player == seat else other for player in players]
-        policy = joint_policy(tree, seated)
+        policy = joint_policy(tree, [one if player == seat else other for player in players])
         rules = rules_of(tree, dict.fromkeys(players, policy))
         count = np.zeros(tree.num_nodes, np.int64)  # (N,) how many hands end at each node
         for start in range(0, hands, CHUNK):
@@ -276,16 +271,18 @@ def hand_streams(seed: int | Sequence[int], hands: int) -> UInt64Array:
     return np.random.default_rng(seed).integers(2**64, size=hands, dtype=np.uint64)
 
 
-def hand_returns(game: Game, policies: Sequence[Any], streams: UInt64Array) -> Float64Array:
-    """All players' returns in each hand, with one `SeatPolicy` per seat: `(hands, P)`."""
-    if not callable(policies[0]):
-        ends = play_hands(rules_of(game.tree, dict(enumerate(policies))), streams)
+def hand_returns(game: Game, policies: Sequence[SeatPolicy], streams: UInt64Array) -> Float64Array:
+    """All players' returns in each hand, with one policy per seat: `(hands, P)`."""
+    tables = [policy for policy in policies if isinstance(policy, np.ndarray)]
+    if tables:
+        ends = play_hands(rules_of(game.tree, dict(enumerate(tables))), streams)
         return np.asarray(game.tree.returns.T[ends], np.float64)
+    functions = [policy for policy in policies if not isinstance(policy, np.ndarray)]
     starts = range(0, len(streams), AT_ONCE)
-    return np.concatenate([_play_states(game, policies, streams[i : i + AT_ONCE]) for i in starts])
+    return np.concatenate([_play_states(game, functions, streams[i : i + AT_ONCE]) for i in starts])
 
 
-def _play_states(game: Game, policies: Sequence[Any], streams: UInt64Array) -> Float64Array:
+def _play_states(game: Game, policies: Sequence[StatePolicy], streams: UInt64Array) -> Float64Array:
     """The returns `(n, P)` of n hands that are played move by move, in parallel."""
     playable_pyspiel_game(game)  # raises an error if the game has no states that networks can play
     observe = Observer(game)

@@ -33,19 +33,27 @@ class TableActorPolicy(MaskableActorCriticPolicy):
         logarithms = np.log(np.maximum(table, 1e-38))
         self._running_sums = running_sums(table)
         self._log_probabilities = torch.from_numpy(logarithms).float()
+        self._most_probable = torch.from_numpy(table.argmax(axis=1))
 
     def forward(
         self, obs: torch.Tensor, deterministic: bool = False, action_masks: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Actions, values (0: nobody uses them) and log-probabilities for `obs` `(N, 1)`."""
         infosets = obs[:, 0].long()
-        draws = torch.rand(len(infosets), dtype=torch.float64)
-        actions = torch.from_numpy(
-            _draw_actions(self._running_sums, infosets.numpy(), draws.numpy())
-        )
+        actions = self._predict(obs, deterministic)
         num_actions = self._log_probabilities.shape[1]
         log_probabilities = self._log_probabilities.take(infosets * num_actions + actions)
         return actions, torch.zeros(len(infosets), 1), log_probabilities
+
+    def _predict(
+        self, observation: torch.Tensor, deterministic: bool = False, action_masks: Any = None
+    ) -> torch.Tensor:
+        """Actions for observations `(N, 1)`, drawn from the table or the most probable ones."""
+        infosets = observation[:, 0].long()
+        if deterministic:
+            return self._most_probable[infosets]
+        draws = torch.rand(len(infosets), dtype=torch.float64)
+        return torch.from_numpy(_draw_actions(self._running_sums, infosets.numpy(), draws.numpy()))
 
     def predict_values(self, obs: torch.Tensor) -> torch.Tensor:
         """0 for each observation `(N, 1)`: `(N, 1)`."""

@@ -299,6 +299,17 @@ def test_the_statistics_of_a_monitor_are_whole():
     assert [("episode" in info) for info in infos] == dones.tolist()
 
 
+@pytest.mark.parametrize(("game", "on"), [("kuhn", "tree"), (LEDUC, "states")])
+def test_hands_have_infos_of_their_own(game, on):
+    """A wrapper may write into one of them, as `VecNormalize` does."""
+    env = by_hand(SelfPlayVecEnv(4, game, on=on))
+    env.reset()
+    for _ in range(2):
+        *_, infos = env.step(env.action_masks().argmax(axis=1))
+        infos[0]["mine"] = True
+        assert [("mine" in info) for info in infos] == [True, False, False, False]
+
+
 @pytest.mark.parametrize(("infoset_numbers", "looped"), [(False, 3), (True, 0)])
 def test_loops_pass_over_dones_and_infos_only_for_training(infoset_numbers, looped):
     env = by_hand(SelfPlayVecEnv(3, infoset_numbers=infoset_numbers))

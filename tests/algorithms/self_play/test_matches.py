@@ -10,6 +10,7 @@ import pytest
 import kuhn_bridge as kb
 from algorithms import evaluate, simulate
 from algorithms.games import load_game
+from algorithms.self_play import matches
 from algorithms.self_play.matches import Sample, exit_code, play_match
 from kuhn_bridge import Policy, load_policy
 from tests.models import Spaces, save_model
@@ -149,6 +150,13 @@ def test_a_match_is_an_estimate_in_a_game_without_an_exact_measure():
     assert not played.is_exact
     assert len(played) == 2
     assert played.interval[0] <= played.mean <= played.interval[1]
+
+
+def test_more_hands_than_fit_in_memory_are_refused_before_any_is_played(monkeypatch):
+    monkeypatch.setattr(matches, "hand_streams", None)
+    uniform = kb.Policy.uniform("dark_hex(num_rows=4,num_cols=3)")
+    with pytest.raises(kb.BridgeError, match="has at most 100,000,000 per seat"):
+        uniform.versus(uniform, hands=10**8 + 1)
 
 
 @pytest.mark.parametrize("game", ["leduc_poker", "kuhn_poker(players=3)"])

@@ -11,7 +11,7 @@ from algorithms.games import load_game
 from algorithms.self_play.callback import SelfPlay
 from algorithms.self_play.environments import SelfPlayVecEnv
 from algorithms.self_play.settings import configure
-from algorithms.self_play.table_ppo import TableActorPolicy
+from algorithms.self_play.table_ppo import TableActorPolicy, TablePPO
 from algorithms.self_play.training_run import Training
 from algorithms.self_play.tree_learner import AveragePolicy, others_reach
 from tests.games import LEDUC
@@ -58,6 +58,20 @@ def test_another_seed_gives_another_policy_and_the_same_seed_the_same():
 
 
 # What is played
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_callback_can_ask_what_the_table_plays(deterministic):
+    """The model that it sees plays what the learner has told it, and predicts the same."""
+    env = SelfPlayVecEnv(1, LEDUC, infoset_numbers=True)
+    model = TablePPO(TableActorPolicy, env, policy_kwargs={"game": env.game}, device="cpu")
+    table = kb.Policy.random(LEDUC, 3).table
+    model.policy.set_table(table)
+    infoset = 17
+    actions, _ = model.predict(np.full((20_000, 1), infoset), deterministic=deterministic)
+    frequencies = np.bincount(actions, minlength=3) / len(actions)
+    expected = np.eye(3)[table[infoset].argmax()] if deterministic else table[infoset]
+    assert frequencies == pytest.approx(expected, abs=0.02)
 
 
 def test_a_table_plays_its_probabilities_and_says_them():
