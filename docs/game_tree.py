@@ -38,7 +38,8 @@ def draw(path: Path) -> None:
     for row in BETTING.values():
         x, y = PLACES[row.letters]
         for letters in row.after.values():
-            child, (cx, cy) = BETTING[letters], PLACES[letters]
+            child = BETTING[letters]
+            cx, cy = PLACES[letters]
             axes.plot([x, cx], [y, cy], color="#9a9a9a", lw=1.4, zorder=1)
             axes.text(
                 (x + cx) / 2,

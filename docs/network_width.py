@@ -14,7 +14,8 @@ import kuhn_bridge as kb
 from algorithms.policies.distilled_policy import distil
 
 HERE = Path(__file__).parent
-BLUE, RED = "#2f6fb3", "#b3512f"
+BLUE = "#2f6fb3"
+RED = "#b3512f"
 WIDTHS = (4, 8, 16, 32, 64, 128, 256)
 ITERATIONS = 3_000
 # Name, label, colour, the optimizer's steps, and NashConv of self-play

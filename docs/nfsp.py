@@ -26,7 +26,8 @@ HANDS = 200  # between two checks of the clock
 
 def agents(env: rl_environment.Environment) -> list[nfsp.NFSP]:
     """One per seat, with the settings of OpenSpiel's example for Leduc."""
-    size, actions = env.observation_spec()["info_state"][0], env.action_spec()["num_actions"]
+    size = env.observation_spec()["info_state"][0]
+    actions = env.action_spec()["num_actions"]
     inner = {"epsilon_decay_duration": 20_000_000, "epsilon_start": 0.06, "epsilon_end": 0.001}
     inner |= {"replay_buffer_capacity": 200_000}
     return [nfsp.NFSP(seat, size, actions, [128], 2_000_000, 0.1, **inner) for seat in range(2)]
@@ -61,14 +62,19 @@ def average(players: list[nfsp.NFSP], game: Game) -> Float64Array:
 def main(seconds: float) -> None:
     """Learn for `seconds` CPU seconds, without the time of the measurements."""
     torch.set_num_threads(1)
-    env, game = rl_environment.Environment(LEDUC), load_game(LEDUC)
-    players, hands, spent, due = agents(env), 0, 0.0, 5.0
+    env = rl_environment.Environment(LEDUC)
+    game = load_game(LEDUC)
+    players = agents(env)
+    hands = 0
+    spent = 0.0
+    due = 5.0
     lines = ["hands,seconds,nash_conv"]
     while spent < seconds:
         began = time.process_time()
         for _ in range(HANDS):
             play(env, players)
-        hands, spent = hands + HANDS, spent + time.process_time() - began
+        hands += HANDS
+        spent += time.process_time() - began
         if spent >= min(due, seconds):
             due = 1.2 * spent
             lines.append(f"{hands},{spent:.1f},{nash_conv(game.tree, average(players, game))}")

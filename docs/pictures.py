@@ -20,7 +20,10 @@ from algorithms.self_play.curve import from_csv
 from kuhn_bridge import INFORMATION_STATES, Action, Policy
 
 HERE = Path(__file__).parent
-BLUE, RED, GREEN, GREY = "#2f6fb3", "#b3512f", "#3d8b4f", "#8a8a8a"
+BLUE = "#2f6fb3"
+RED = "#b3512f"
+GREEN = "#3d8b4f"
+GREY = "#8a8a8a"
 FREE_CHOICES = {  # the information states at which player_0's equilibria differ
     "2": ("bets the king", Action.BET, BLUE),
     "1pb": ("calls with the queen", Action.CHECK_OR_CALL, GREEN),
@@ -57,7 +60,9 @@ def draw_cfr(path: Path, iterations: int = 10_000) -> None:
     """CFR's current policy circles around the equilibria, its average approaches them."""
     figure, (left, right) = _panels()
     solver = ExactSolver(kuhn_tree())
-    current, average, points = [], [], np.unique(np.geomspace(1, iterations, 160).astype(int))
+    current = []
+    average = []
+    points = np.unique(np.geomspace(1, iterations, 160).astype(int))
     for end in points:
         solver.run(int(end) - solver.iterations)
         current.append(solver.current_policy())

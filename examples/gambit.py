@@ -43,7 +43,8 @@ def main() -> None:
         solved = kb.solve(game, "lp")
         print(f"solved: {game.players[0]} wins {solved.measure().values[0]:.4f}")
         for infoset, row in enumerate(solved.table):
-            label, action = game.infoset_label(infoset), game.action_label(infoset, 0)
+            label = game.infoset_label(infoset)
+            action = game.action_label(infoset, 0)
             print(f"  {label}: {action} {row[0]:.3f}")
 
         # The file has no tensors: the network sees a one-hot of the information set.

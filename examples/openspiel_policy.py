@@ -16,7 +16,8 @@ def main() -> None:
     for _ in range(ITERATIONS):
         solver.evaluate_and_update_policy()
     policy = kb.Policy.from_openspiel(solver.average_policy(), game)
-    measure, leduc = policy.measure(), policy.game
+    measure = policy.measure()
+    leduc = policy.game
     gains = " and ".join(f"{gain:.4f}" for gain in measure.gains)
     print(f"NashConv {measure.nash_conv:.4f}, gains {gains}")
     for loss in measure.losses[:3]:

@@ -23,7 +23,8 @@ import kuhn_bridge as kb
 from kuhn_bridge.sb3 import SelfPlay, SelfPlayVecEnv
 
 NAME = "python_ace_king"
-FOLD, BET_OR_CALL = 0, 1
+FOLD = 0
+BET_OR_CALL = 1
 ACE = 1
 STEPS = 200_000  # few, to be quick
 
@@ -143,7 +144,8 @@ def main() -> None:
     game = solved.game
     print(f"solved: value {solved.measure().values[0]:+.4f}")
     for infoset, row in enumerate(solved.table):
-        label, action = game.infoset_label(infoset), game.action_label(infoset, BET_OR_CALL)
+        label = game.infoset_label(infoset)
+        action = game.action_label(infoset, BET_OR_CALL)
         print(f"  {label}: {action} {row[BET_OR_CALL]:.3f}")
 
     torch.set_num_threads(1)
@@ -160,7 +162,8 @@ def main() -> None:
         device="cpu",
     )
     model.learn(STEPS, callback=callback)
-    first, last = callback.curve[0], callback.curve[-1]
+    first = callback.curve[0]
+    last = callback.curve[-1]
     print(
         f"trained: NashConv {first.last:.3f} at the start, {last.average:.3f} after {last.steps:,}"
     )

@@ -29,9 +29,11 @@ from parity.supported import TREE, class_of, registered_names
 EXACT = 1e-12
 # Gambit's time grows with the square of the number of information sets: 295 thousand take hours.
 LARGEST_FOR_GAMBIT = 100_000
-AGREES, DIFFERS = "agrees", "DIFFERS"
+AGREES = "agrees"
+DIFFERS = "DIFFERS"
 REFUSED = "refused"
-UNREAD, TOO_LARGE = "not read by Gambit", "too large for Gambit"
+UNREAD = "not read by Gambit"
+TOO_LARGE = "too large for Gambit"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -26,9 +26,11 @@ from parity.registry import CheckSettings, Group, Skipped, Tally
 GAMBIT = Group("gambit")
 EXACT = 1e-12
 LP_TOLERANCE = 1e-8  # of linear programs in floating point
-LEDUC, LIARS_DICE = "leduc_poker", "liars_dice(numdice=1,dice_sides=3)"
+LEDUC = "leduc_poker"
+LIARS_DICE = "liars_dice(numdice=1,dice_sides=3)"
 LARGEST_LP = 1_000  # choices; Gambit's dense simplex takes more than ten minutes for Leduc's 2,184
-RANDOM_GAMES, RANDOM_GAMES_QUICK = 12, 3
+RANDOM_GAMES = 12
+RANDOM_GAMES_QUICK = 3
 MAX_DEPTH = 7  # of a random game
 POLICIES = 3  # random ones per game
 TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)  # in an .efg file
@@ -65,7 +67,8 @@ class _Numbers:
 def _check_tree(tally: Tally, settings: CheckSettings, *, write: Write = write_efg) -> None:
     tally.theirs = "Gambit"
     for subgame in _games(settings):
-        name, tree = subgame.name, subgame.tree
+        name = subgame.name
+        tree = subgame.tree
         game = _game_in_gambit(subgame, write)
         rows = _rows_in_gambit(tree)
         uniform = game.mixed_behavior_profile()
@@ -101,7 +104,9 @@ def _check_regrets(
     """
     tally.theirs = "Gambit"
     for subgame in _games(settings):
-        name, tree, labels = subgame.name, subgame.tree, subgame.labels
+        name = subgame.name
+        tree = subgame.tree
+        labels = subgame.labels
         game = _game_in_gambit(subgame)
         tolerance = EXACT * _largest_return(tree)
         paid = [_only_paid(tree, player) for player in range(tree.num_players)]
@@ -125,7 +130,8 @@ def _check_value(
     """Kuhn in rational numbers; where the program is too large, our equilibrium has no regret."""
     tally.theirs = "Gambit"
     for subgame in _games(settings):
-        name, tree = subgame.name, subgame.tree
+        name = subgame.name
+        tree = subgame.tree
         if tree.num_players != 2 or not _is_zero_sum(tree):
             continue
         game = _game_in_gambit(subgame)

@@ -30,8 +30,12 @@ LARGE_GAMES = Group(registry.LARGE_GAMES)
 EXACT = 1e-12
 PUBLISHED_DIGITS = 5e-7  # half a unit of the last digit
 SMALL = 6_000  # information sets; OpenSpiel's states of such games take seconds
-EPISODES, EPISODES_QUICK = 300, 40  # random ones of a large game
-DEALS, DEALS_QUICK = 20, 3  # of a poker endgame of the full deck
+# Random episodes of a large game.
+EPISODES = 300
+EPISODES_QUICK = 40
+# Deals of a poker endgame of the full deck.
+DEALS = 20
+DEALS_QUICK = 3
 DEAL_CHIPS = 1_000  # differences are relative to so many chips
 LATE = 5  # legal actions of the player to act at the end of an opening
 OPENING = 4  # actions before the walk over histories, which is compiled

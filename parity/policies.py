@@ -32,7 +32,9 @@ from parity.registry import CheckSettings, Group, Skipped, Tally
 POLICIES = Group("policies")
 STEPS = 100_000  # after which the small model is no longer uniform
 SINGLE_PRECISION = 1e-6
-MAX_POLICIES, MAX_POLICIES_QUICK = 40, 8  # that are converted
+# How many policies are converted.
+MAX_POLICIES = 40
+MAX_POLICIES_QUICK = 8
 
 RunModel: TypeAlias = Callable[[Path], Sequence[Sequence[float]]]
 """The probabilities `(12, 3)` of an ONNX file at the 12 information states."""

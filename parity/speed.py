@@ -71,7 +71,9 @@ LARGE_GAMES = {
 # them on their own hardware. The fastest of each: exp-a-spiel (C++) takes 75 to 86 s on 16 to 24
 # threads; nashbench (JAX) 5.4 to 9.5 s on an RTX A6000, and over 40 minutes on a CPU.
 PUBLISHED_SECONDS = {"exp-a-spiel, 16-24 threads": 75.0, "nashbench, RTX A6000": 5.4}
-CENTRE, CORNER = 1 << 4, 1 << 0  # cells as bit masks
+# Cells as bit masks.
+CENTRE = 1 << 4
+CORNER = 1 << 0
 OPTIONAL_PEERS = {"Pgx": "pgx", "LiteEFG": "LiteEFG"}  # packages
 HEADER = ("what", "peer", "ours/s", "peer/s", "ratio", "range", "target")
 

@@ -32,7 +32,9 @@ from parity.registry import CheckSettings, Group, Skipped, Tally
 TREE_GAMES = Group(registry.TREE_GAMES)
 NUM_ENVS = 2048  # environments that play side by side
 REPLAYED = 16  # of these, whose steps are replayed on OpenSpiel's states
-HANDS_EACH, HANDS_EACH_QUICK = 30, 12  # hands per environment
+# Hands per environment.
+HANDS_EACH = 30
+HANDS_EACH_QUICK = 12
 STANDARD_ERRORS = 5  # between a mean of hands and the exact value
 
 

@@ -31,14 +31,19 @@ from tests.algorithms.games.test_efg_reader import CARDS
 from tests.algorithms.games.test_efg_reader import damaged as damaged_text
 
 ROOT = Path(__file__).parent.parent
-GAME_SECONDS, GAME_MIB = 2, 256  # of one damaged game
+# What one damaged game may take.
+GAME_SECONDS = 2
+GAME_MIB = 256
 
 
 class Row:
     """One line of the table: how many were tried, how many were refused, what did not hold."""
 
     def __init__(self, what: str) -> None:
-        self.what, self.tried, self.refused, self.failed = what, 0, 0, list[str]()
+        self.what = what
+        self.tried = 0
+        self.refused = 0
+        self.failed = list[str]()
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of a call with bad arguments, or `None` if it raised our own error."""
@@ -104,7 +109,8 @@ def game_files(count: int, draw: random.Random, folder: Path) -> Row:
         row.tried += 1
         start = time.process_time()
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        out, err = io.StringIO(), io.StringIO()
+        out = io.StringIO()
+        err = io.StringIO()
         try:
             with redirect_stdout(out), redirect_stderr(err):
                 code = nashconv.main(["uniform", "--game", str(path), "--json"])

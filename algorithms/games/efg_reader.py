@@ -400,7 +400,8 @@ class _BodyReader:
             return self.events[number]
         label = tokens.text_of("the event's label")
         tokens.expect("open", "'{' before the actions")
-        actions, probabilities = [], []
+        actions = []
+        probabilities = []
         while tokens.kind == "text":
             actions.append(tokens.text_of("an action"))
             probabilities.append(tokens.number("a probability"))

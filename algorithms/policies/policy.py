@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from algorithms.self_play.matches import Match
 
 _NETWORK_FILES = (".zip", ".onnx")
-# In a notebook
-ALL_ROWS, FIRST_ROWS = 16, 8  # information sets: all of a small policy, the first of a larger one
+# Information sets that a notebook shows: all of a small policy, the first of a larger one.
+ALL_ROWS = 16
+FIRST_ROWS = 8
 QUICK_INFOSETS = 50_000  # up to which NashConv takes a moment
 _WRITERS = {".json": json_files.write, ".npz": npz_files.write}
 

@@ -148,7 +148,8 @@ def from_csv(path: Path) -> list[Point]:
         points = [Point(int(s), float(t), float(last), float(mean)) for s, t, last, mean in rows]
         _ = [float(point.steps) for point in points]  # raises if one is too large to draw
     except (ValueError, OverflowError, csv.Error):
-        header, points = [], []
+        header = []
+        points = []
     if tuple(header) != COLUMNS or not points:
         raise UsageError(f"{path}: not a learning curve; its columns are {','.join(COLUMNS)}")
     return points

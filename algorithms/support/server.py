@@ -54,7 +54,8 @@ class Server(ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind without the name lookup of `HTTPServer`, which can take seconds offline."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = LOOPBACK, self.socket.getsockname()[1]
+        self.server_name = LOOPBACK
+        self.server_port = self.socket.getsockname()[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Report all errors except closed connections."""

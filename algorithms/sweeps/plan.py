@@ -14,7 +14,9 @@ from algorithms.support import files
 from algorithms.support.errors import UsageError
 
 PLAN_FILE = "plan.json"
-MODEL_FILE, TRIAL_FILE = "model.zip", "trial.json"  # in the folder of each finished trial
+# Files in the folder of each finished trial.
+MODEL_FILE = "model.zip"
+TRIAL_FILE = "trial.json"
 FAILURE_FILE = "failed.json"  # in the folder of a trial that failed
 FORMAT = {"format": "kuhn-bridge-sweep", "version": 1}
 MAX_NAME = 120  # characters of a setting in a folder's name

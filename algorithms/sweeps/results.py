@@ -15,8 +15,13 @@ from algorithms.support import command, files
 from algorithms.support.errors import UsageError
 from algorithms.sweeps.plan import FAILURE_FILE, MODEL_FILE, TRIAL_FILE, Plan, Trial
 
-TO_CHOOSE, TO_CONFIRM = "choose", "confirm"  # purposes of a trial
-DONE, FAILED, MISSING = "done", "failed", "missing"  # states of a trial
+# Purposes of a trial.
+TO_CHOOSE = "choose"
+TO_CONFIRM = "confirm"
+# States of a trial.
+DONE = "done"
+FAILED = "failed"
+MISSING = "missing"
 FIGURES = ("nash_conv_last", "nash_conv_average", "nash_conv_saved", "cpu_seconds")
 
 Row: TypeAlias = dict[str, Any]

@@ -23,7 +23,10 @@ from algorithms.large_games.phantom.sequences import Sequences, infosets_of, len
 from algorithms.nashconv import Measure
 from algorithms.support.arrays import Float64Array, Int8Array, Int16Array, Int32Array, Int64Array
 
-OPEN, DRAW, WIN = 0, 1, 2  # the state of the game after a move
+# The state of the game after a move.
+OPEN = 0
+DRAW = 1
+WIN = 2
 ALL_CELLS = (1 << MAX_CELLS) - 1  # a bit mask
 FIRST_SIZE = 2**14  # nodes of a trie for which room is made at first
 

@@ -62,7 +62,8 @@ def test_until_gives_up(capsys, monkeypatch):
 
 @pytest.mark.parametrize(("game", "players"), [(LEDUC, 2), (KUHN3, 3), ("python_kuhn_bridge", 2)])
 def test_openspiels_games(game, players, tmp_path, capsys):
-    out, plot = tmp_path / "policy.json", tmp_path / "curve.png"
+    out = tmp_path / "policy.json"
+    plot = tmp_path / "curve.png"
     arguments = ["--game", game, "--iterations", "60", "--out", str(out), "--plot", str(plot)]
     assert main(arguments) == 0
     shown = capsys.readouterr().out

@@ -49,7 +49,9 @@ def test_it_converges(make):
 
 @every_solver
 def test_many_iterations_are_many_times_one(make, monkeypatch):
-    once, often, parts = make(TREE), make(TREE), make(TREE)
+    once = make(TREE)
+    often = make(TREE)
+    parts = make(TREE)
     once.run(30)
     for _ in range(30):
         often.run(1)
@@ -160,7 +162,8 @@ def test_a_run_stops_at_a_nash_conv():
 @every_solver
 def test_ctrl_c_leaves_complete_iterations(make, monkeypatch):
     """The interrupt arrives right after a compiled call, before Python does anything else."""
-    whole, stopped = make(TREE), make(TREE)
+    whole = make(TREE)
+    stopped = make(TREE)
     advance = stopped._advance
 
     def interrupted(iterations):

@@ -36,7 +36,8 @@ ROOT = Path(train_ppo.__file__).parents[1]
 SMALL = ["--steps", "12000", "--n-envs", "256", "--checkpoint-every", "2000", "--n-steps", "8"]
 
 
-KUHN, DICE3 = load_game("kuhn"), "liars_dice(numdice=1,dice_sides=3)"
+KUHN = load_game("kuhn")
+DICE3 = "liars_dice(numdice=1,dice_sides=3)"
 # A process in which this project cannot be imported opens a model and plays with it.
 ELSEWHERE = """
 import sys
@@ -71,7 +72,8 @@ def run(out, *options):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """The model of a finished training run, and what the command printed."""
-    out, said = tmp_path_factory.mktemp("trained") / "model.zip", io.StringIO()
+    out = tmp_path_factory.mktemp("trained") / "model.zip"
+    said = io.StringIO()
     with redirect_stdout(said):
         assert main(["--out", str(out), *SMALL, "--save", "both"]) == 0
     return out, said.getvalue()
@@ -97,7 +99,8 @@ def test_a_training_run_writes_a_model_and_its_files(trained):
 
 
 def test_sb3_opens_the_model_and_plays_what_we_read(trained):
-    model, policy = MaskablePPO.load(trained[0], device="cpu"), load_policy(trained[0])
+    model = MaskablePPO.load(trained[0], device="cpu")
+    policy = load_policy(trained[0])
     seen = torch.tensor(KUHN.observations)
     probabilities = model.policy.get_distribution(seen, LEGAL.copy()).distribution.probs
     assert np.abs(probabilities.detach().numpy() - policy.table).max() < 1e-6
@@ -146,7 +149,8 @@ def test_a_table_is_trained_where_tensors_do_not_tell_information_sets_apart(tmp
 
 
 def test_a_seed_decides_everything_and_the_last_policy_is_saved_if_asked_for(tmp_path, trained):
-    out, first = tmp_path / "model.zip", trained[0]
+    out = tmp_path / "model.zip"
+    first = trained[0]
     again = run(out, "--save", "average")
     assert again == load_policy(first)
     one, two = (from_csv(path.with_suffix(".csv")) for path in (first, out))
@@ -191,7 +195,8 @@ def killed(out, *options, at):
 )
 def test_a_resumed_training_run_is_the_uninterrupted_one(tmp_path, options):
     steps = 1024 if "--n-envs" in options else 6000
-    out, whole = tmp_path / "model.zip", tmp_path / "whole.zip"
+    out = tmp_path / "model.zip"
+    whole = tmp_path / "whole.zip"
     options = ["--steps", str(steps), "--checkpoint-every", str(steps // 4), *options]
     run(whole, *options)
     killed(out, *options, at=steps * 2 // 3)
@@ -229,7 +234,8 @@ def test_ctrl_c_saves_and_says_so(tmp_path, trained, monkeypatch, capsys):
 def test_kill_9_loses_no_more_than_an_interval(tmp_path):
     options = ["--steps", "100000", "--n-envs", "1024", "--n-steps", "8"]
     options += ["--checkpoint-every", "4000"]
-    out, checkpoint = tmp_path / "model.zip", tmp_path / "model.ckpt"
+    out = tmp_path / "model.zip"
+    checkpoint = tmp_path / "model.ckpt"
     command = [sys.executable, "-m", "algorithms.train_ppo", "--out", str(out), *options]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
         while not checkpoint.exists() and process.poll() is None:
@@ -311,7 +317,8 @@ def test_measuring_is_not_counted_as_training(monkeypatch):
         return 0.5, 0.5
 
     monkeypatch.setattr(curve, "_now", lambda: curve.Clocks(2 * cpu_seconds, cpu_seconds))
-    recorder, resumed = Recorder(), Recorder()
+    recorder = Recorder()
+    resumed = Recorder()
     recorder.start()
     recorder.add(0, lambda: work(3.0))
     work(1.0)
@@ -486,7 +493,8 @@ def test_checkpoints_are_as_far_apart_as_asked_for(tmp_path, monkeypatch):
 
 
 def test_ctrl_c_waits_for_the_update_and_pressed_again_does_not():
-    before, stop = signal.getsignal(signal.SIGINT), Event()
+    before = signal.getsignal(signal.SIGINT)
+    stop = Event()
     with training._interrupt(stop):
         signal.raise_signal(signal.SIGINT)
         assert stop.is_set()

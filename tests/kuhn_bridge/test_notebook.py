@@ -22,7 +22,9 @@ class Text(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.open, self.tags, self.texts = [], set(), []
+        self.open = []
+        self.tags = set()
+        self.texts = []
         self.feed(html)
         assert self.open == []
 

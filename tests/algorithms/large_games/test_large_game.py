@@ -39,9 +39,11 @@ def all_losses(monkeypatch):
 @pytest.mark.parametrize("kind", POLICIES)
 @pytest.mark.parametrize("name", [*SMALL_HEX, *SMALL_DICE, *SMALL_POKER])
 def test_the_measure_and_the_losses_are_those_of_openspiels_states(name, kind, all_losses):
-    game, (tree, rows) = large(name), tree_of(name)
+    game = large(name)
+    tree, rows = tree_of(name)
     tables = POLICIES[kind](game)
-    measure, expected = game.measure(tables), evaluate_policy(tree, on_tree(name, tables))
+    measure = game.measure(tables)
+    expected = evaluate_policy(tree, on_tree(name, tables))
     for number in ("values", "best_values", "gains", "nash_conv", "exploitability"):
         assert getattr(measure, number) == pytest.approx(getattr(expected, number), abs=1e-12)
     losses = {loss.infoset: loss for loss in expected.losses}
@@ -158,7 +160,9 @@ def test_tables_are_distributions_over_the_legal_actions(name, kind):
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_a_random_policy_is_drawn_from_its_seed(name):
     game = large(name)
-    one, same, other = game.random(1), game.random(1), game.random(2)
+    one = game.random(1)
+    same = game.random(1)
+    other = game.random(2)
     assert all((a == b).all() for a, b in zip(one, same, strict=True))
     assert not any((a == b).all() for a, b in zip(one, other, strict=True))
 
@@ -212,8 +216,10 @@ def test_a_solver_averages_what_the_trees_solver_averages(name, variant):
 
     Hex has ties in the first iterations too, unless they begin with random regrets.
     """
-    game, (tree, rows) = large(name), tree_of(name)
-    ours, theirs = game.make_solver(VARIANTS[variant]), ExactSolver(tree, VARIANTS[variant])
+    game = large(name)
+    tree, rows = tree_of(name)
+    ours = game.make_solver(VARIANTS[variant])
+    theirs = ExactSolver(tree, VARIANTS[variant])
     if name in HEX:
         regrets = np.random.default_rng(1).random(tree.num_choices)
         theirs._regret[:] = regrets

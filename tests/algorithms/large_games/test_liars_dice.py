@@ -40,7 +40,8 @@ def test_information_sets_and_actions_have_labels():
 @pytest.mark.parametrize("rule", ["reset-face", "reset-quantity"])
 def test_bids_are_named_as_openspiel_names_them(rule):
     name = dice(2, 3, rule)
-    game, state = large(name), pyspiel.load_game(name).new_initial_state()
+    game = large(name)
+    state = pyspiel.load_game(name).new_initial_state()
     for _ in range(4):
         state.apply_action(0)
     names = [state.action_to_string(action) for action in state.legal_actions()]
@@ -51,7 +52,8 @@ def test_bids_are_named_as_openspiel_names_them(rule):
 def test_a_range_is_chance_times_own_actions():
     """The example of `algorithms.large_games.liars_dice`: one die with two sides, 2-2 to start."""
     game = large(dice(1, 2))
-    two_twos, liar = 3, 4
+    two_twos = 3
+    liar = 4
     tables = game.uniform()
     tables[0][:2] = [[0.8, 0, 0, 0.2, 0], [0.4, 0, 0, 0.6, 0]]
     assert np.array(game.reaches(tables, 0b0001)) == pytest.approx(

@@ -55,9 +55,11 @@ BOARDS = {
 @pytest.mark.parametrize("board", BOARDS)
 def test_the_products_agree_with_a_walk_over_all_histories(board, abrupt):
     evaluator = Evaluator(BOARDS[board](abrupt=abrupt))
-    tables, tries = evaluator.random(0), find_tries(evaluator.rules)
+    tables = evaluator.random(0)
+    tries = find_tries(evaluator.rules)
     policies = policies_of(tries, evaluator.sequences, [table.__getitem__ for table in tables])
-    expected, found = walk(evaluator.rules, tries, policies), evaluator.measure(tables)
+    expected = walk(evaluator.rules, tries, policies)
+    found = evaluator.measure(tables)
     assert found.values == pytest.approx(expected.values, abs=1e-12)
     assert found.best_values == pytest.approx(expected.best_values, abs=1e-12)
 
@@ -69,7 +71,8 @@ def test_a_walk_counts_openspiels_histories():
 
 def test_measures_between_iterations_change_nothing():
     game = large(HEX[1])
-    one, other = game.make_solver(VARIANTS["cfr+"]), game.make_solver(VARIANTS["cfr+"])
+    one = game.make_solver(VARIANTS["cfr+"])
+    other = game.make_solver(VARIANTS["cfr+"])
     one.run(10)
     for _ in range(10):
         other.run(1)
@@ -80,9 +83,11 @@ def test_measures_between_iterations_change_nothing():
 
 def test_an_interrupted_solver_goes_on_where_it_was(monkeypatch):
     game = large(HEX[0])
-    whole, solver = game.make_solver(VARIANTS["pcfr+"]), game.make_solver(VARIANTS["pcfr+"])
+    whole = game.make_solver(VARIANTS["pcfr+"])
+    solver = game.make_solver(VARIANTS["pcfr+"])
     whole.run(6)
-    set_terminal_values, calls = Evaluator.set_terminal_values, []
+    set_terminal_values = Evaluator.set_terminal_values
+    calls = []
 
     def interrupted(evaluator, player):
         calls.append(player)
@@ -103,7 +108,8 @@ def test_an_interrupted_solver_goes_on_where_it_was(monkeypatch):
 
 @pytest.mark.parametrize("name", [*LARGE, dark_hex(2, 3, "cdh"), dark_hex(3, 2, "adh")])
 def test_actions_are_named_as_openspiel_names_them(name):
-    game, state = large(name), pyspiel.load_game(name).new_initial_state()
+    game = large(name)
+    state = pyspiel.load_game(name).new_initial_state()
     for player in (0, 1):
         for action in range(game.num_actions):
             expected = state.action_to_string(player, action)
@@ -111,7 +117,8 @@ def test_actions_are_named_as_openspiel_names_them(name):
 
 
 def test_information_sets_have_labels():
-    game, state = large(PTTT), pyspiel.load_game(PTTT).new_initial_state()
+    game = large(PTTT)
+    state = pyspiel.load_game(PTTT).new_initial_state()
     labels = []
     for action in (4, 0, 0, 8, 4, 2):
         labels.append(game.infoset_label(infoset_of(game, state), state.current_player()))

@@ -208,7 +208,8 @@ def test_deals_have_openspiels_probabilities(weighted):
     compared = 0
     for action, probability in outcomes[::977]:
         cards = [action // 52**power % 52 for power in (3, 2, 1, 0)]
-        own, other = tuple(sorted(cards[:2])), tuple(sorted(cards[2:]))
+        own = tuple(sorted(cards[:2]))
+        other = tuple(sorted(cards[2:]))
         if own in numbers and other in numbers:
             weight = game.public_tree.weight
             ours = weight[0, numbers[own]] * weight[1, numbers[other]]

@@ -58,7 +58,8 @@ def test_a_curve_has_bounds_only_if_asked_for_and_never_calls_them_nash_conv(
     assert curves.main([str(tmp_path / "bounded.csv")]) == 2
     assert "not a learning curve" in capsys.readouterr().err
     policies = [load_policy(tmp_path / name) for name in ("plain.zip", "bounded.zip")]
-    inputs, legal = np.eye(224, dtype=np.float32), np.ones((224, 8), np.bool_)
+    inputs = np.eye(224, dtype=np.float32)
+    legal = np.ones((224, 8), np.bool_)
     both = [policy.probabilities(inputs, legal) for policy in policies]
     np.testing.assert_array_equal(*both)  # measuring leaves the run as it was
 
@@ -76,12 +77,14 @@ def test_bounds_are_for_games_without_an_exact_measure(game, words, refused):
 
 @pytest.mark.parametrize("game", [LARGE_EXACT, UNMEASURED])
 def test_an_exported_model_of_a_large_game_plays_as_the_zip_does(game, tmp_path, capsys):
-    model, exported = tmp_path / "model.zip", tmp_path / "policy.onnx"
+    model = tmp_path / "model.zip"
+    exported = tmp_path / "policy.onnx"
     trained(model, "--points", "0", "--quiet", game=game)
     assert export_onnx.main([str(model), "--out", str(exported)]) == 0
     policies = [load_policy(path) for path in (model, exported)]
     assert {policy.game.name for policy in policies} == {game}
-    observations, legal = policies[0].game.observation_size + 2, np.ones((64, 8), np.bool_)
+    observations = policies[0].game.observation_size + 2
+    legal = np.ones((64, 8), np.bool_)
     inputs = np.random.default_rng(0).integers(0, 2, (64, observations)).astype(np.float32)
     one, other = (policy.probabilities(inputs, legal) for policy in policies)
     np.testing.assert_allclose(one, other, atol=1e-6)

@@ -41,7 +41,8 @@ def checkpoint():
 
 
 def test_flipped_bits_cuts_and_other_files_are_refused(tmp_path, capsys):
-    path, whole = tmp_path / "model.ckpt", checkpoint()
+    path = tmp_path / "model.ckpt"
+    whole = checkpoint()
     draw = random.Random(0)
     damaged = [bytearray(whole) for _ in range(100)]
     for content in damaged:
@@ -80,7 +81,8 @@ class MakesFolder:
 
 
 def test_a_strangers_checkpoint_does_not_run_code(tmp_path):
-    path, mark = tmp_path / "model.ckpt", tmp_path / "ran"
+    path = tmp_path / "model.ckpt"
+    mark = tmp_path / "ran"
     write_checkpoint(path, {"settings": {}, "steps": 1, "more": MakesFolder(mark)})
     with pytest.raises(BridgeError, match="not a checkpoint"):
         read_checkpoint(path)
@@ -96,7 +98,8 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path):
 
 
 def test_a_full_disk_keeps_the_last_good_checkpoint(tmp_path, capsys):
-    path, good = tmp_path / "model.ckpt", checkpoint()
+    path = tmp_path / "model.ckpt"
+    good = checkpoint()
     path.write_bytes(good)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(good) - 100, hard))  # a disk that is almost full

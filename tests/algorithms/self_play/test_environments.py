@@ -54,8 +54,10 @@ def compare(name, *, seed=3, choices=6, **options):
     """Play one slot and the plain environment side by side; how many hands ended."""
     plain = by_hand(SelfPlayEnv(name, **options))
     fast = by_hand(SelfPlayVecEnv(1, name, seed=seed, **options))
-    rng, hands = np.random.default_rng(choices), 0
-    (observation, _), block = plain.reset(seed=seed), fast.reset()
+    rng = np.random.default_rng(choices)
+    hands = 0
+    observation, _ = plain.reset(seed=seed)
+    block = fast.reset()
     for _ in range(120):
         assert (observation == block[0]).all()
         assert (plain.action_masks() == fast.action_masks()[0]).all()
@@ -89,11 +91,14 @@ def test_they_are_equal_on_leduc_with_any_seed(seed, choices):
 def test_states_are_those_of_openspiel(name):
     """Observations, masks, actors and returns against OpenSpiel's own answers, hand by hand."""
     game = load_game(name)
-    env, rng = by_hand(SelfPlayVecEnv(5, game, on="states", seed=1)), np.random.default_rng(2)
-    observations, ended = env.reset(), 0
+    env = by_hand(SelfPlayVecEnv(5, game, on="states", seed=1))
+    rng = np.random.default_rng(2)
+    observations = env.reset()
+    ended = 0
     for _ in range(40):
         states = [replayed(game, history) for history in env.get_state()["histories"]]
-        masks, seats = env.action_masks(), env.last_step().seats
+        masks = env.action_masks()
+        seats = env.last_step().seats
         size = game.observation_size
         for i, state in enumerate(states):
             assert state.current_player() == seats[i]
@@ -130,15 +135,18 @@ def replayed(game, history):
 @pytest.mark.parametrize("name", [LEDUC, "kuhn_poker(players=3)"])
 def test_the_mean_return_is_the_exact_value(name, on):
     game = load_game(name)
-    env, hands = by_hand(SelfPlayVecEnv(600, game, on=on, seed=1)), 12
+    env = by_hand(SelfPlayVecEnv(600, game, on=on, seed=1))
+    hands = 12
     rng = np.random.default_rng(2)
     env.reset()
-    won, played = np.zeros(game.num_players), np.zeros(600)
+    won = np.zeros(game.num_players)
+    played = np.zeros(600)
     while played.min() < hands:  # as many hands in each slot, or short ones would count too often
         env.step(some_actions(env.action_masks(), rng))
         step = env.last_step()
         counted = step.ended & (played < hands)
-        won, played = won + step.returns[counted].sum(axis=0), played + step.ended
+        won += step.returns[counted].sum(axis=0)
+        played += step.ended
     error = np.abs(game.tree.returns).max() / np.sqrt(600 * hands)
     values = expected_values(game.tree, game.tree.uniform())
     assert won / (600 * hands) == pytest.approx(values, abs=4 * error)
@@ -147,7 +155,8 @@ def test_the_mean_return_is_the_exact_value(name, on):
 @pytest.mark.parametrize("name", [LEDUC, LARGE])
 def test_environments_continue_from_their_state(name):
     def play(env):
-        played, rng = [], np.random.default_rng(1)
+        played = []
+        rng = np.random.default_rng(1)
         for _ in range(21):
             masks = np.concatenate([np.atleast_2d(m) for m in env.env_method("action_masks")])
             observations, rewards, dones, _ = env.step(some_actions(masks, rng))
@@ -158,7 +167,8 @@ def test_environments_continue_from_their_state(name):
     if name == LEDUC:
         kinds += [lambda: SelfPlayVecEnv(7, name), lambda: DummyVecEnv([lambda: SelfPlayEnv(name)])]
     for make in kinds:
-        first, other = make(), make()
+        first = make()
+        other = make()
         for env in (first, other):
             env.env_method("allow_steps", allowed=True)
         first.seed(3)
@@ -189,14 +199,17 @@ def test_opponents_are_played_inside(name, on, learner):
     game = load_game(name)
     policy: Any = game.tree.uniform() if on == "tree" else uniform
     env = SelfPlayVecEnv(200, game, on=on, seed=2, opponents={1 - learner: policy})
-    rng, won, count = np.random.default_rng(4), 0.0, 0
+    rng = np.random.default_rng(4)
+    won = 0.0
+    count = 0
     env.reset()
     for _ in range(60):  # without SelfPlay(): there is only one agent
         assert (env.last_step().seats == learner).all()
         _, rewards, dones, _ = env.step(some_actions(env.action_masks(), rng))
         assert (env.last_step().acted == learner).all()
         assert (rewards[~dones] == 0).all()
-        won, count = won + float(rewards.sum()), count + int(dones.sum())
+        won += float(rewards.sum())
+        count += int(dones.sum())
     assert count > 1000
     if name == LEDUC:
         value = expected_values(game.tree, game.tree.uniform())[learner]

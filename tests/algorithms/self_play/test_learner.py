@@ -33,7 +33,9 @@ class Scripted:
     """Steps of one hand after another in a single slot, as an environment would tell of them."""
 
     def __init__(self, script, players=2):
-        self._script, self.at, self._players = script, 0, players
+        self._script = script
+        self.at = 0
+        self._players = players
 
     def last_step(self):
         acted, returns = self._script[max(self.at - 1, 0)]
@@ -50,7 +52,9 @@ class Scripted:
 
 def advantages_of(script, values, n_steps, rollouts=1, **options):
     """For each rollout the (value, advantage) of the decisions that are learned from, as lists."""
-    env, found, spaces = Scripted(script), [], SelfPlayVecEnv(1)
+    env = Scripted(script)
+    found = []
+    spaces = SelfPlayVecEnv(1)
     options = {"gamma": 1.0, "n_envs": 1, "players": 2, "last_step": env.last_step} | options
     buffer = SeatRolloutBuffer(n_steps, spaces.observation_space, spaces.action_space, **options)
     for _ in range(rollouts):
@@ -129,7 +133,8 @@ def learn(env, callback, steps, **options):
 
 def test_stock_ppo_learns_and_is_left_as_it_was():
     """The uniform policy has 0.917. The network follows the average."""
-    env, callback = SelfPlayVecEnv(256), SelfPlay()
+    env = SelfPlayVecEnv(256)
+    callback = SelfPlay()
     model = learn(env, callback, 40_000)
     assert callback.curve[0].last > 0.8
     assert callback.curve[-1].average < 0.15

@@ -80,13 +80,15 @@ def test_similar_policies_are_compared_more_precisely_than_on_different_hands(ra
 
 @pytest.mark.parametrize(("off", "code"), [(4.9, 0), (5.1, 1)])
 def test_the_mean_of_a_seat_may_be_five_standard_errors_off(off, code):
-    right, other = Sample(30, 1.0, 0.1, 1.0), Sample(30, 1.0, 0.1, 1.0 + off * 0.1)
+    right = Sample(30, 1.0, 0.1, 1.0)
+    other = Sample(30, 1.0, 0.1, 1.0 + off * 0.1)
     assert exit_code([(right, right, right), (right, other, right)]) == code
 
 
 @pytest.mark.parametrize("game", [LARGE_EXACT, UNMEASURED])
 def test_a_model_meets_uniform_play(game, tmp_path, capsys):
-    path, exact = model_of(tmp_path / "model.zip", game), game == LARGE_EXACT
+    path = model_of(tmp_path / "model.zip", game)
+    exact = game == LARGE_EXACT
     assert evaluate.main([path, "--against", "uniform", "--hands", "1000", "--json"]) == 0
     both = json.loads(capsys.readouterr().out)["against"]["uniform"]["both"]
     assert (both["exact"] is not None) == exact
@@ -105,8 +107,10 @@ def test_a_network_is_pickled_without_its_table(tmp_path):
 
     policy = load_policy(model_of(tmp_path / "model.zip", UNMEASURED))
     again = pickle.loads(cloudpickle.dumps(policy))
-    size, actions = policy.network.input_size, policy.network.num_actions
-    inputs, legal = np.ones((3, size), np.float32), np.ones((3, actions), np.bool_)
+    size = policy.network.input_size
+    actions = policy.network.num_actions
+    inputs = np.ones((3, size), np.float32)
+    legal = np.ones((3, actions), np.bool_)
     np.testing.assert_array_equal(
         again.probabilities(inputs, legal), policy.probabilities(inputs, legal)
     )

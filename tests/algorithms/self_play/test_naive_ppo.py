@@ -77,5 +77,6 @@ def test_impossible_settings_are_refused():
 
 def test_equal_seeds_are_equal_runs():
     settings = NaiveSettings(steps=128, n_steps=64, seed=3)
-    (_, first), (_, second) = train(settings), train(settings)
+    _, first = train(settings)
+    _, second = train(settings)
     assert [point.last for point in first.points] == [point.last for point in second.points]

@@ -7,7 +7,8 @@ import pytest
 from algorithms.self_play.settings import Settings, configure, describe
 from kuhn_bridge import BridgeError
 
-LEDUC, LARGE = "leduc_poker", "phantom_ttt"
+LEDUC = "leduc_poker"
+LARGE = "phantom_ttt"
 
 
 @pytest.mark.parametrize(

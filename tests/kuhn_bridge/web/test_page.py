@@ -184,7 +184,9 @@ class Sitting:
     def choose(self, name: str, source: str) -> None:
         """Choose another opponent; the page then deals a new hand."""
         self.page.get_by_label("against").select_option(name)
-        self.policy, self.results, self.given = load_policy(source), [], Fraction(0)
+        self.policy = load_policy(source)
+        self.results = []
+        self.given = Fraction(0)
         self.page.locator("#opponent").blur()
 
     def see(self) -> None:
@@ -441,7 +443,8 @@ def test_the_bots_mind_is_its_twelve_rows(seat):
 def test_the_persons_best_move_is_shown_and_either_if_two_are_best(seat):
     names = {"Random habits 3": "random:3", "Coin flips": "uniform", "Never bluffs": "heuristic"}
     table = seat("random:3")
-    page, replies = table.page, table.page.locator("#rows td.reply")
+    page = table.page
+    replies = table.page.locator("#rows td.reply")
     for name, source in {**names, "Perfect play": "nash:1/6"}.items():
         page.get_by_label("against").select_option(name)
         policy = load_policy(source)

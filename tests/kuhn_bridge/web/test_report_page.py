@@ -311,7 +311,10 @@ class Mirror:
     """The same hands at the table, with the same stream of chance, from the document's arrays."""
 
     def __init__(self, page, document, game, draws):
-        self.page, self.game, self.tree, self.draws = page, game, game.tree, iter(draws)
+        self.page = page
+        self.game = game
+        self.tree = game.tree
+        self.draws = iter(draws)
         self.policies = [
             {"name": policy["name"], **{k: array(v) for k, v in policy["tables"].items()}}
             for policy in document["policies"]
@@ -694,7 +697,9 @@ class HandsMirror:
     """The same hands of a poker endgame, from the same numbers, by OpenSpiel's states."""
 
     def __init__(self, page, document, game, draws):
-        self.page, self.game, self.draws = page, game, iter(draws)
+        self.page = page
+        self.game = game
+        self.draws = iter(draws)
         self.hands = document["hands"]
         self.weight = array(self.hands["weight"]).reshape(2, -1)
         self.tables = [
