@@ -198,7 +198,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainedResponse:
     """What a training run returns."""
 
     network: nn.Module  # observations `(n, size)` to logits `(n, A)`
@@ -280,9 +280,9 @@ def bound_with_bar(name: str, policy: Policy, **options: Any) -> LowerBound:
         return policy.lower_bound(progress=bar, **options)
 
 
-def _train_in_turn(runs: Sequence[Run], progress: Advance) -> list[Trained]:
+def _train_in_turn(runs: Sequence[Run], progress: Advance) -> list[TrainedResponse]:
     """Train one after the other, and report progress all the time."""
-    trained: list[Trained] = []
+    trained: list[TrainedResponse] = []
 
     def watch(done: int) -> None:
         run = runs[len(trained)]
@@ -296,7 +296,7 @@ def _train_in_turn(runs: Sequence[Run], progress: Advance) -> list[Trained]:
 
 def _train_on_ray(
     runs: Sequence[Run], progress: Advance, *, cpus: int, address: str | None
-) -> list[Trained]:
+) -> list[TrainedResponse]:
     """Train on one core per run; progress is reported when a run ends."""
     from algorithms.support.ray_cluster import connected
 
@@ -311,7 +311,7 @@ def _train_on_ray(
             ray.get(ready)  # raises if the run failed
             ended = len(runs) - len(waiting)
             progress(ended * runs[0].decisions, f"{ended} of {len(runs)} runs")
-        trained: list[Trained] = ray.get(answers)
+        trained: list[TrainedResponse] = ray.get(answers)
     return trained
 
 
@@ -321,7 +321,9 @@ def _train_on_ray(
 
 
 @fast_torch()
-def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: None) -> Trained:
+def train_response(
+    run: Run, watch: Callable[[int], None] = lambda decisions: None
+) -> TrainedResponse:
     """The result of a run; `watch` is called with the number of decisions so far."""
     began = time.process_time()
     n_envs = min(N_ENVS, max(MIN_ENVS, run.decisions // (MIN_UPDATES * N_STEPS)))
@@ -350,7 +352,7 @@ def train_response(run: Run, watch: Callable[[int], None] = lambda decisions: No
         _imitate(model.policy, played, scaled_inputs)
     with scaled_inputs.learning():
         model.learn(run.decisions, callback=_EntropySchedule(watch))
-    return Trained(actor_of(model.policy), time.process_time() - began)
+    return TrainedResponse(actor_of(model.policy), time.process_time() - began)
 
 
 class _ScaledRewards(VecEnvWrapper):

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING
 from kuhn_bridge.lazy import lazy_names
 
 if TYPE_CHECKING:
-    # Not public: for `Policy.lower_bound`, whose package may not import learning.
-    from algorithms.lower_bound import LowerBound as LowerBound  # noqa: PLC0414
-    from algorithms.lower_bound import lower_bound as lower_bound  # noqa: PLC0414
     from algorithms.self_play.callback import SelfPlay
     from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
 
@@ -23,7 +20,6 @@ if not TYPE_CHECKING:  # a type checker should report unknown names
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "algorithms.lower_bound": "LowerBound lower_bound",
             "algorithms.self_play.environments": "SelfPlayEnv SelfPlayVecEnv",
             "algorithms.self_play.callback": "SelfPlay",
         },

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyspiel
 
-from algorithms.compiled.simulator import Rules, rules_of
+from algorithms.compiled.simulator import PlayableTree, playable_tree
 from algorithms.games import Game, kuhn
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.tree import TERMINAL
@@ -262,33 +262,33 @@ def _check_tables(
     settings: CheckSettings,
     *,
     make_game: Callable[[], Game] = kuhn,
-    make_rules: Callable[..., Rules] = rules_of,
+    make_playable_tree: Callable[..., PlayableTree] = playable_tree,
 ) -> None:
     """Actor, observation, mask and returns of every node, from a walk of the AEC environment."""
     tally.theirs = "the AEC environment"
     game = make_game()
-    rules = make_rules(game.tree, {})
-    roots = {tuple(game.tree.history(root)): root for root in rules.deals[:, 0].tolist()}
+    playable = make_playable_tree(game.tree, {})
+    roots = {tuple(game.tree.history(root)): root for root in playable.deals[:, 0].tolist()}
     env = kuhn_v0.env()
     for state in replayed(env):
         node = roots[state.cards]
         for action in letters_to_actions(state.letters):
-            infoset = rules.infoset[node]
-            node = rules.first_child[node] + rules.child[infoset, action]
+            infoset = playable.infoset[node]
+            node = playable.first_child[node] + playable.child[infoset, action]
         place = f"after {game.tree.history(node)}"
         is_over = all(env.terminations.values())
         actor = TERMINAL if is_over else AGENTS.index(env.agent_selection)
-        tally.same(place, "has {} to act", int(rules.player[node]), actor)
+        tally.same(place, "has {} to act", int(playable.player[node]), actor)
         rewards = [float(reward) for reward in env.rewards.values()]
-        tally.same(place, "pays {}", rules.returns[node].tolist(), rewards)
+        tally.same(place, "pays {}", playable.returns[node].tolist(), rewards)
         if is_over:
             continue
-        infoset = rules.infoset[node]
+        infoset = playable.infoset[node]
         shown = env.observe(AGENTS[actor])
         observation = shown["observation"].tolist()
         tally.same(place, "shows {}", game.observations[infoset].tolist(), observation)
         allowed = shown["action_mask"].astype(bool).tolist()
-        tally.same(place, "allows {}", (rules.child[infoset] >= 0).tolist(), allowed)
+        tally.same(place, "allows {}", (playable.child[infoset] >= 0).tolist(), allowed)
         tally.same(place, "allows {}", game.tree.legal[infoset].tolist(), allowed)
 
 

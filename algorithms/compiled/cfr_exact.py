@@ -57,7 +57,7 @@ class Arrays(NamedTuple):
     first_infoset: UInt32Array  # (P + 1,) each owner's first row of `infosets`
 
 
-class Policy(NamedTuple):
+class PolicyArrays(NamedTuple):
     """The current policy, and what follows from it."""
 
     probability: Float64Array  # (C + N,) of each choice, then of each of chance's steps, by child
@@ -65,7 +65,7 @@ class Policy(NamedTuple):
     values: Float64Array  # (P, N) expected returns
 
 
-class Sums(NamedTuple):
+class SumArrays(NamedTuple):
     """What the iterations add up, by choice `(C,)`."""
 
     regret: Float64Array
@@ -79,12 +79,12 @@ class ExactSolver(BaseSolver):
     def __init__(self, tree: Tree, variant: Variant = VARIANTS["cfr"]) -> None:
         super().__init__(tree, variant)
         self._arrays = make_arrays(tree)
-        self._policy = Policy(
+        self._policy = PolicyArrays(
             probability=np.concatenate([np.zeros(tree.num_choices), tree.chance_probability]),
             reach=np.ones(tree.num_choices + 1),
             values=tree.returns.copy(),
         )
-        self._sums = Sums(
+        self._sums = SumArrays(
             regret=self._regret,
             last_regret=np.zeros(tree.num_choices),
             policy=self._policy_sum,
@@ -138,7 +138,7 @@ def make_arrays(tree: Tree) -> Arrays:
 
 @compiled
 def _iterate(
-    arrays: Arrays, policy: Policy, sums: Sums, numbers: VariantNumbers, span: Span
+    arrays: Arrays, policy: PolicyArrays, sums: SumArrays, numbers: VariantNumbers, span: Span
 ) -> None:
     """Run the iterations of a span in place; set the uniform policy before the first."""
     first = span.done[0]
@@ -160,7 +160,7 @@ def _iterate(
 
 
 @compiled
-def _fill_values(nodes: UInt32Array, policy: Policy, player: int) -> None:
+def _fill_values(nodes: UInt32Array, policy: PolicyArrays, player: int) -> None:
     """Fill in a player's expected return at each node, from the last nodes to the first."""
     probability = policy.probability
     value = policy.values[player]
@@ -174,7 +174,7 @@ def _fill_values(nodes: UInt32Array, policy: Policy, player: int) -> None:
 
 
 @compiled
-def _add_regrets(arrays: Arrays, policy: Policy, regret: Float64Array, player: int) -> None:
+def _add_regrets(arrays: Arrays, policy: PolicyArrays, regret: Float64Array, player: int) -> None:
     """Add one iteration's regrets of a player."""
     members = arrays.members
     chance_reach = arrays.chance_reach
@@ -202,7 +202,7 @@ def _add_regrets(arrays: Arrays, policy: Policy, regret: Float64Array, player: i
 
 @compiled
 def _update_policy(
-    arrays: Arrays, policy: Policy, sums: Sums, weights: Weights, player: int
+    arrays: Arrays, policy: PolicyArrays, sums: SumArrays, weights: Weights, player: int
 ) -> None:
     """Add a player's policy to the average, discount its regrets, and match them."""
     infosets = arrays.infosets

@@ -17,7 +17,7 @@ from kuhn_bridge.errors import IllegalActionError
 
 # The golden ratio times 2^64: its multiples modulo 2^64 fill the range more evenly than any draws.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-# What happens at a node: see `Rules.state`.
+# What happens at a node: see `PlayableTree.state`.
 _MOVES = 0
 _WAITS = 1
 _ENDED = 2
@@ -25,7 +25,7 @@ _HALF = np.uint64(32)  # bits
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
-class Rules(NamedTuple):
+class PlayableTree(NamedTuple):
     """A tree as compiled code plays it: N nodes, I information sets, A actions, P players."""
 
     state: arrays.UInt8Array  # (N,) _MOVES: chance or a fixed policy acts; _WAITS: for an action
@@ -68,7 +68,7 @@ class Simulator:
         opponents: Mapping[int, npt.ArrayLike] | None = None,
     ) -> None:
         self.tree = tree
-        self._rules = rules_of(tree, opponents or {})
+        self._playable_tree = playable_tree(tree, opponents or {})
         self._hands = Hands(
             node=np.zeros(hands, np.int32),
             acted=np.zeros(hands, np.int8),
@@ -81,12 +81,12 @@ class Simulator:
     @property
     def seats(self) -> arrays.Int8Array:
         """The player to act in each hand: `(n,)`."""
-        return self._rules.player[self._hands.node]
+        return self._playable_tree.player[self._hands.node]
 
     @property
     def infosets(self) -> arrays.Int32Array:
         """The information set of each player to act: `(n,)`."""
-        return self._rules.infoset[self._hands.node]
+        return self._playable_tree.infoset[self._hands.node]
 
     @property
     def nodes(self) -> arrays.Int32Array:
@@ -101,12 +101,12 @@ class Simulator:
     @property
     def returns(self) -> arrays.Float32Array:
         """Every player's returns where a hand ended in the last step, else 0: `(n, P)`."""
-        return self._rules.returns[self._hands.reached]
+        return self._playable_tree.returns[self._hands.reached]
 
     @property
     def ended(self) -> arrays.BoolArray:
         """Whether a hand ended in the last step: `(n,)`."""
-        return np.equal(self._rules.state[self._hands.reached], _ENDED)
+        return np.equal(self._playable_tree.state[self._hands.reached], _ENDED)
 
     def seed(self, seed: int) -> None:
         """Restart the random stream."""
@@ -116,7 +116,7 @@ class Simulator:
     def deal(self) -> None:
         """Deal the first n hands."""
         self._hands.counters[1] = self._first_hand
-        _deal(self._rules, self._hands, everywhere=True)
+        _deal(self._playable_tree, self._hands, everywhere=True)
 
     def step(self, actions: npt.NDArray[np.integer[Any]]) -> None:
         """Play one action per hand `(n,)`; illegal ones raise an error and change nothing."""
@@ -124,12 +124,12 @@ class Simulator:
             raise IllegalActionError(
                 f"{len(self._hands.node):,} hands need as many actions; got {np.shape(actions)}"
             )
-        hand = _first_illegal(self._rules, self._hands.node, actions)
+        hand = _first_illegal(self._playable_tree, self._hands.node, actions)
         if hand < len(actions):
             raise IllegalActionError(f"action {actions[hand]} is illegal in hand {hand}")
-        _step(self._rules, self._hands, actions)
-        if not self._rules.first_acts:
-            _deal(self._rules, self._hands, everywhere=False)
+        _step(self._playable_tree, self._hands, actions)
+        if not self._playable_tree.first_acts:
+            _deal(self._playable_tree, self._hands, everywhere=False)
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the next step depends on, except the opponents."""
@@ -152,7 +152,7 @@ def first_hand(seed: int) -> np.uint64:
     return number
 
 
-def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
+def playable_tree(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> PlayableTree:
     """The arrays of a tree in which opponents' tables `(I, A)` play some seats."""
     policy = tree.uniform()
     for seat, table in opponents.items():
@@ -171,7 +171,7 @@ def rules_of(tree: Tree, opponents: Mapping[int, npt.ArrayLike]) -> Rules:
     for node in np.flatnonzero(tree.player == CHANCE):
         children = slice(tree.first_child[node], tree.first_child[node + 1])
         chance[children] = running_sums(tree.chance_probability[None, children])[0]
-    return Rules(
+    return PlayableTree(
         state=state,
         player=tree.player,
         infoset=tree.infoset,
@@ -219,99 +219,99 @@ def _alias_table(
 
 
 @compiled
-def _first_illegal(rules: Rules, node: arrays.Int32Array, actions: npt.NDArray[Any]) -> int:
+def _first_illegal(tree: PlayableTree, node: arrays.Int32Array, actions: npt.NDArray[Any]) -> int:
     """The first hand whose action is illegal, or the number of hands."""
     first = len(node)
-    width = np.uint64(rules.child.shape[1])
+    width = np.uint64(tree.child.shape[1])
     for i in range(len(node)):
         action = np.uint64(actions[i])  # a negative number becomes far larger than `width`
         known = min(action, width - np.uint64(1))
-        infoset = np.uint64(rules.infoset[np.uint64(node[i])])
-        legal = (action == known) & (rules.child[infoset, known] >= 0)
+        infoset = np.uint64(tree.infoset[np.uint64(node[i])])
+        legal = (action == known) & (tree.child[infoset, known] >= 0)
         first = min(first, i + legal * len(node))  # no branch
     return first
 
 
 @compiled
-def _advance(rules: Rules, node: Any, stream: arrays.UInt64Array) -> Any:
+def _advance(tree: PlayableTree, node: Any, stream: arrays.UInt64Array) -> Any:
     """The next node at which an action is given or the hand ends, after chance and opponents."""
-    while rules.state[node] == _MOVES:
+    while tree.state[node] == _MOVES:
         number = draw(stream)
-        next_node = rules.first_child[node]
-        if rules.player[node] == CHANCE:
-            while rules.chance[next_node] <= number:
+        next_node = tree.first_child[node]
+        if tree.player[node] == CHANCE:
+            while tree.chance[next_node] <= number:
                 next_node += 1
         else:
-            infoset = rules.infoset[node]
+            infoset = tree.infoset[node]
             action = 0
-            while rules.policy[infoset, action] <= number:
+            while tree.policy[infoset, action] <= number:
                 action += 1
-            next_node += rules.child[infoset, action]
+            next_node += tree.child[infoset, action]
         node = next_node
     return node
 
 
 @compiled
-def deal_of(rules: Rules, hand: np.uint64) -> int:
+def deal_of(tree: PlayableTree, hand: np.uint64) -> int:
     """The node after the deal of a hand, given by its number."""
-    place = ((hand * GOLDEN) >> _HALF) * np.uint64(len(rules.deals))
+    place = ((hand * GOLDEN) >> _HALF) * np.uint64(len(tree.deals))
     cell = place >> _HALF
-    return int(rules.deals[cell, np.uint64(place & _LOW_HALF >= rules.own_share[cell])])
+    return int(tree.deals[cell, np.uint64(place & _LOW_HALF >= tree.own_share[cell])])
 
 
 @compiled
-def _next_hand(rules: Rules, counters: arrays.UInt64Array) -> Any:
+def _next_hand(tree: PlayableTree, counters: arrays.UInt64Array) -> Any:
     """The first node of the next hand in which an action is to be given."""
     while True:
-        deal = deal_of(rules, counters[1])
+        deal = deal_of(tree, counters[1])
         counters[1] += np.uint64(1)
-        node = _advance(rules, deal, counters)
-        if rules.state[node] != _ENDED:
+        node = _advance(tree, deal, counters)
+        if tree.state[node] != _ENDED:
             return node
 
 
 @compiled
-def _deal(rules: Rules, hands: Hands, everywhere: bool) -> None:
+def _deal(tree: PlayableTree, hands: Hands, everywhere: bool) -> None:
     """Deal new hands, either everywhere or where a hand has ended."""
     for i in range(len(hands.node)):
-        if everywhere or rules.state[hands.reached[i]] == _ENDED:
-            hands.node[i] = _next_hand(rules, hands.counters)
+        if everywhere or tree.state[hands.reached[i]] == _ENDED:
+            hands.node[i] = _next_hand(tree, hands.counters)
 
 
 @compiled
-def _step(rules: Rules, hands: Hands, actions: npt.NDArray[Any]) -> None:
+def _step(tree: PlayableTree, hands: Hands, actions: npt.NDArray[Any]) -> None:
     """Play legal actions, and deal new hands where no opponent would act first in them."""
     hand = hands.counters[1]  # the number of the next hand that is dealt
-    deals_here = np.uint64(rules.first_acts)  # 1 or 0
+    deals_here = np.uint64(tree.first_acts)  # 1 or 0
     for i in range(len(actions)):
         here = np.uint64(hands.node[i])  # unsigned: no test whether it counts from the end
-        child = rules.child[np.uint64(rules.infoset[here]), np.uint64(actions[i])]
-        node = np.uint64(rules.first_child[here] + child)
-        if rules.state[node] == _MOVES:
-            node = np.uint64(_advance(rules, np.int64(node), hands.counters))
-        hands.acted[i] = rules.player[here]
+        child = tree.child[np.uint64(tree.infoset[here]), np.uint64(actions[i])]
+        node = np.uint64(tree.first_child[here] + child)
+        if tree.state[node] == _MOVES:
+            node = np.uint64(_advance(tree, np.int64(node), hands.counters))
+        hands.acted[i] = tree.player[here]
         hands.reached[i] = node
         # `if the hand ended: node = the next deal`, without a branch, because the processor would
         # guess it wrong too often. `ended` is 1 or 0, since only `_ENDED` has the bit 2. Then
         # `0 - ended` has all bits or none, and so `node ^ (node ^ deal)` is the deal or the node.
-        ended = (np.uint64(rules.state[node]) >> np.uint64(1)) & deals_here
-        deal = np.uint64(deal_of(rules, hand))
+        ended = (np.uint64(tree.state[node]) >> np.uint64(1)) & deals_here
+        deal = np.uint64(deal_of(tree, hand))
         hands.node[i] = node ^ ((node ^ deal) & (np.uint64(0) - ended))
         hand += ended
     hands.counters[1] = hand
 
 
 @compiled
-def play_out(rules: Rules, hands: int, stream: arrays.UInt64Array) -> arrays.Int64Array:
+def play_out(tree: PlayableTree, hands: int, stream: arrays.UInt64Array) -> arrays.Int64Array:
     """The number of `hands` that end at each node if opponents play all seats: `(N,)`."""
-    counts = np.zeros(len(rules.player), np.int64)
+    counts = np.zeros(len(tree.player), np.int64)
     for _ in range(hands):
-        counts[_advance(rules, 0, stream)] += 1
+        counts[_advance(tree, 0, stream)] += 1
     return counts
 
 
 @compiled
-def play_hands(rules: Rules, streams: arrays.UInt64Array) -> arrays.Int64Array:
+def play_hands(tree: PlayableTree, streams: arrays.UInt64Array) -> arrays.Int64Array:
     """The terminal nodes of n hands in which opponents play all seats: `(n,)`.
 
     The k-th move of a hand takes the k-th number of its own random stream; `streams` `(n,)` has the
@@ -321,5 +321,5 @@ def play_hands(rules: Rules, streams: arrays.UInt64Array) -> arrays.Int64Array:
     stream = np.zeros(1, np.uint64)
     for hand in range(len(streams)):
         stream[0] = streams[hand]
-        nodes[hand] = _advance(rules, 0, stream)
+        nodes[hand] = _advance(tree, 0, stream)
     return nodes

@@ -35,7 +35,7 @@ from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int
 MAX_TABLE_BYTES = 4 * 2**30  # of a policy; two dice of five sides take 1.2 GiB, of six 33 GiB
 
 
-class Rules(NamedTuple):
+class LiarsDiceRules(NamedTuple):
     """The game: B bids, then action B, "liar"; n rolls."""
 
     dice: int  # per player
@@ -46,7 +46,7 @@ class Rules(NamedTuple):
     matches: Int64Array  # (sides, n) how many dice of a roll show the face or are wild
 
 
-def liars_dice_rules(dice: int, sides: int, bidding_rule: str) -> Rules:
+def liars_dice_rules(dice: int, sides: int, bidding_rule: str) -> LiarsDiceRules:
     """The rules for `dice` per player; bids are numbered by rank, as OpenSpiel numbers them."""
     bids = np.arange(2 * dice * sides)
     if bidding_rule == "reset-face":  # with two dice of six sides, 2-1 follows 1-6
@@ -62,7 +62,7 @@ def liars_dice_rules(dice: int, sides: int, bidding_rule: str) -> Rules:
     dealt = np.array(rolls)
     faces = np.arange(1, sides + 1)[:, None, None]
     matches = np.count_nonzero((dealt == faces) | (dealt == sides), axis=2)
-    return Rules(
+    return LiarsDiceRules(
         dice=dice,
         quantity=quantity,
         face=face,
@@ -72,7 +72,7 @@ def liars_dice_rules(dice: int, sides: int, bidding_rule: str) -> Rules:
     )
 
 
-def table_shape(rules: Rules) -> tuple[int, int]:
+def table_shape(rules: LiarsDiceRules) -> tuple[int, int]:
     """The information sets of each player, 2^(B - 1) * n, and the actions, B + 1."""
     return len(rules.chance) << (len(rules.quantity) - 1), len(rules.quantity) + 1
 
@@ -82,12 +82,12 @@ def public_codes(player: int, indices: Int64Array) -> Int64Array:
     return 2 * indices + ((np.bitwise_count(indices) + player) & 1)
 
 
-def bids_made(rules: Rules, codes: Int64Array) -> BoolArray:
+def bids_made(rules: LiarsDiceRules, codes: Int64Array) -> BoolArray:
     """Which bids have been made in public states `(m,)`: `(m, B)`."""
     return (codes[:, None] >> np.arange(len(rules.quantity))[::-1]) & 1 > 0
 
 
-def legal_actions(rules: Rules, codes: Int64Array) -> BoolArray:
+def legal_actions(rules: LiarsDiceRules, codes: Int64Array) -> BoolArray:
     """Which actions are legal in public states `(m,)`: `(m, B + 1)`."""
     bids = len(rules.quantity)
     legal = np.arange(bids + 1) >= bids - _bids_left(rules, codes)[:, None]
@@ -95,13 +95,13 @@ def legal_actions(rules: Rules, codes: Int64Array) -> BoolArray:
     return legal
 
 
-def _bids_left(rules: Rules, codes: Int64Array) -> Int64Array:
+def _bids_left(rules: LiarsDiceRules, codes: Int64Array) -> Int64Array:
     """How many bids are left in public states `(m,)`, the zeros below the lowest one: `(m,)`."""
     zeros = np.bitwise_count((codes & -codes) - 1).astype(np.int64)
     return np.asarray(np.where(codes > 0, zeros, len(rules.quantity)))
 
 
-def liars_dice_tree(rules: Rules) -> PublicTree:
+def liars_dice_tree(rules: LiarsDiceRules) -> PublicTree:
     """The public tree: 2^B nodes, each with "liar" and then the bids from the highest down."""
     bids = len(rules.quantity)
     rolls = len(rules.chance)
@@ -183,7 +183,7 @@ class LiarsDice(PrivateHandsGame):
     | last | 0 (1 once "liar" is called, when nobody is to act) |
     """
 
-    def __init__(self, rules: Rules, *, name: str, pyspiel_game: PyspielGame) -> None:
+    def __init__(self, rules: LiarsDiceRules, *, name: str, pyspiel_game: PyspielGame) -> None:
         self.rules = rules
         dice_in = rules.rolls[:, :, None] == np.arange(1, len(rules.matches) + 1)
         self._dice_in = dice_in.reshape(len(rules.rolls), -1)  # (n, dice * sides)

@@ -27,7 +27,7 @@ from algorithms.compiled.simulator import (
     deal_of,
     first_hand,
     new_stream,
-    rules_of,
+    playable_tree,
     running_sums,
 )
 from algorithms.games import KUHN, Game, TreeGame, as_game
@@ -402,7 +402,7 @@ class SelfPlayEnv(Guarded, gymnasium.Env[Float32Array, np.int64]):
         self.observation_space: Any = observation_space(self.game, infoset_numbers=infoset_numbers)
         self.action_space = LegalActions(self)
         self._inputs = _tree_inputs(self.game, infoset_numbers=infoset_numbers)
-        self._rules = rules_of(self.game.tree, {})
+        self._playable_tree = playable_tree(self.game.tree, {})
         self._infosets = {
             (owner, observation.tobytes()): infoset
             for infoset, (owner, observation) in enumerate(
@@ -491,7 +491,7 @@ class SelfPlayEnv(Guarded, gymnasium.Env[Float32Array, np.int64]):
         """Deal the hand of this number."""
         self._actions = []
         self._stream_at_deal = int(self._stream[0])
-        node = int(deal_of(self._rules, np.uint64(self._hand % 2**64)))
+        node = int(deal_of(self._playable_tree, np.uint64(self._hand % 2**64)))
         self._table.deal(self.game.tree.history(node), self._stream)
 
     def _apply(self, action: int) -> None:

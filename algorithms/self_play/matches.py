@@ -17,7 +17,7 @@ import numpy as np
 
 from algorithms.compiled.jit import STEP, mixed
 from algorithms.compiled.nashconv import expected_values
-from algorithms.compiled.simulator import new_stream, play_hands, play_out, rules_of
+from algorithms.compiled.simulator import new_stream, play_hands, play_out, playable_tree
 from algorithms.games import ExactGame, Game, TreeGame
 from algorithms.nashconv import joint_policy
 from algorithms.policies import Policy, load
@@ -226,10 +226,10 @@ def simulate(
     samples = []
     for seat in players:
         policy = joint_policy(tree, [one if player == seat else other for player in players])
-        rules = rules_of(tree, dict.fromkeys(players, policy))
+        playable = playable_tree(tree, dict.fromkeys(players, policy))
         count = np.zeros(tree.num_nodes, np.int64)  # (N,) how many hands end at each node
         for start in range(0, hands, CHUNK):
-            count += play_out(rules, min(CHUNK, hands - start), stream)
+            count += play_out(playable, min(CHUNK, hands - start), stream)
             progress(seat * hands + start, "hands")
         won = tree.returns[seat]  # (N,)
         mean = float(count @ won) / hands
@@ -275,7 +275,7 @@ def hand_returns(game: Game, policies: Sequence[SeatPolicy], streams: UInt64Arra
     """All players' returns in each hand, with one policy per seat: `(hands, P)`."""
     tables = [policy for policy in policies if isinstance(policy, np.ndarray)]
     if tables:
-        ends = play_hands(rules_of(game.tree, dict(enumerate(tables))), streams)
+        ends = play_hands(playable_tree(game.tree, dict(enumerate(tables))), streams)
         return np.asarray(game.tree.returns.T[ends], np.float64)
     functions = [policy for policy in policies if not isinstance(policy, np.ndarray)]
     starts = range(0, len(streams), AT_ONCE)

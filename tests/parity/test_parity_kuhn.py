@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from algorithms.compiled.simulator import rules_of
+from algorithms.compiled.simulator import playable_tree
 from algorithms.games import kuhn
 from algorithms.self_play.environments import SelfPlayVecEnv
 from kuhn_bridge import Action, BridgeError, bridge
@@ -191,7 +191,7 @@ def replaced(name, change):
 
 def rules(name, change):
     """The simulator's arrays with one of them changed."""
-    return {"make_rules": lambda *args: replaced(name, change)(rules_of(*args))}
+    return {"make_playable_tree": lambda *args: replaced(name, change)(playable_tree(*args))}
 
 
 def game(**changes):

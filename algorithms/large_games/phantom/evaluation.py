@@ -70,8 +70,8 @@ class Evaluator:
         self.rules = rules
         self.num_actions = rules.cells
         self.sequences = (make_sequences(rules, 0), make_sequences(rules, 1))
-        self.num_infosets: tuple[int, ...] = tuple(own.num_infosets for own in self.sequences)
-        sizes = [own.num_nodes + 2 * own.factorials[-1] for own in self.sequences]
+        self.num_infosets: tuple[int, ...] = tuple(one.num_infosets for one in self.sequences)
+        sizes = [one.num_nodes + 2 * one.factorials[-1] for one in self.sequences]
         self.reach = [np.zeros(size) for size in sizes]
         self.values = [np.zeros(size) for size in sizes]
         self._holds_numbers_of: Tables | PhantomSolver | None = None
@@ -173,16 +173,16 @@ class Evaluator:
 
     def infoset_reach(self, player: int, infoset: int) -> float:
         """The probability that a game arrives at an information set, by the last evaluation."""
-        own = self.sequences[player]
+        sequences = self.sequences[player]
         others = self.sequences[1 - player]
-        actions, outcomes = histories(own, np.array([infoset]))
+        actions, outcomes = histories(sequences, np.array([infoset]))
         times = action_times(int(outcomes[0]), player, self.rules.abrupt)
         own_turns = len(times.taken)
         if self.rules.abrupt:
             own_turns += len(times.failed)
 
         # When this player fails at each cell, and when it takes it.
-        cell_times = np.full((2, own.cells), _NEVER)
+        cell_times = np.full((2, sequences.cells), _NEVER)
         times_of: tuple[Iterator[int], Iterator[int]] = (iter(times.failed), iter(times.taken))
         for i, cell in enumerate(actions[0][actions[0] >= 0]):
             success = outcomes[0] >> i & 1
@@ -191,9 +191,9 @@ class Evaluator:
         others_reach = self.reach[1 - player]
         arrival = _consistent_reach(self.rules, others, others_reach, cell_times, others_turns)
 
-        decision = np.searchsorted(own.starts, infoset, side="right") - 1
-        block = own.decisions[decision]
-        node = own.first_node[block] + infoset - own.first_infoset[block]
+        decision = np.searchsorted(sequences.starts, infoset, side="right") - 1
+        block = sequences.decisions[decision]
+        node = sequences.first_node[block] + infoset - sequences.first_infoset[block]
         return float(self.reach[player][node]) * arrival
 
 
@@ -201,7 +201,10 @@ class PhantomSolver(LargeGameSolver):
     """A solver of a phantom game; its updates and evaluations share the evaluator's arrays."""
 
     def __init__(self, evaluator: Evaluator, variant: Variant) -> None:
-        shapes = {f"_{own.player}": (own.num_infosets, own.cells) for own in evaluator.sequences}
+        shapes = {
+            f"_{sequences.player}": (sequences.num_infosets, sequences.cells)
+            for sequences in evaluator.sequences
+        }
         super().__init__(variant, shapes)
         self._evaluator = evaluator
 

@@ -109,7 +109,7 @@ class _ListsPlace(NamedTuple):
     length: int  # of each
 
 
-class Side(NamedTuple):
+class PlayerPatterns(NamedTuple):
     """One player of a product: G groups of P patterns in all.
 
     Patterns of a group have the same times of taken cells. Their failures are at cells of the other
@@ -133,8 +133,8 @@ class Product(NamedTuple):
 
     sign: float  # +1 if the target wins, -1 if the source does
     pairs: Int64Array  # (N, 2): the set of the target, the set of the source
-    source: Side
-    target: Side
+    source: PlayerPatterns
+    target: PlayerPatterns
     first_link: Int64Array  # (groups of the source + 1,)
     links: Int64Array  # groups of the target that are consistent with each group of the source
     # Consistent failures per class (source), classes per such sequence (target); all share them.
@@ -266,17 +266,17 @@ def _product(
     return Product(
         sign=sign,
         pairs=np.ascontiguousarray(pairs[:, [target, source]]),
-        source=_side(source_groups, sizes[source], sizes[target], lists, by_class=True),
-        target=_side(target_groups, sizes[target], sizes[source], lists, by_class=False),
+        source=_player_patterns(source_groups, sizes[source], sizes[target], lists, by_class=True),
+        target=_player_patterns(target_groups, sizes[target], sizes[source], lists, by_class=False),
         first_link=np.cumsum([0, *map(len, links_of.values())]),
         links=np.concatenate(list(links_of.values())),
         lists=np.empty(0, np.uint16),  # until all are known
     )
 
 
-def _side(
+def _player_patterns(
     groups: list[_Group], size: int, other_size: int, lists: _FailureLists, *, by_class: bool
-) -> Side:
+) -> PlayerPatterns:
     """One player's groups as arrays; `by_class` as in `_consistent_failures`."""
     outcomes = []  # by pattern, as are the next two
     failures = []
@@ -294,7 +294,7 @@ def _side(
             outcomes.append(member.outcomes)
             failures.append(len(member.thresholds))
             places.append(lists.place(key))
-    return Side(
+    return PlayerPatterns(
         size=size,
         other_size=other_size,
         first_pattern=np.cumsum([0, *map(len, groups)]),
@@ -461,7 +461,11 @@ def add_terminal_values(
 
 @part
 def _locate(
-    side: Side, pattern: int, sequences: Sequences, sets: tuple[int, int], nodes: UInt64Array
+    patterns: PlayerPatterns,
+    pattern: int,
+    sequences: Sequences,
+    sets: tuple[int, int],
+    nodes: UInt64Array,
 ) -> None:
     """Write the first node of each sequence of failures at cells of the other player's set.
 
@@ -469,9 +473,9 @@ def _locate(
     ascending order, as in `_failure_numbers`.
     """
     own_set, other_set = sets
-    failures = side.failures[pattern]
-    outcomes = side.outcomes[pattern]
-    taken_orders = sequences.factorials[side.size]
+    failures = patterns.failures[pattern]
+    outcomes = patterns.outcomes[pattern]
+    taken_orders = sequences.factorials[patterns.size]
     failed_orders = sequences.factorials[failures]
     failed = 0
     i = np.uint64(0)
@@ -488,9 +492,9 @@ def _locate(
 
 
 @part
-def _lists(side: Side, pattern: int, lists: UInt16Array) -> UInt16Array:
+def _lists(patterns: PlayerPatterns, pattern: int, lists: UInt16Array) -> UInt16Array:
     """The lists of a pattern: `(lists, length)`."""
-    start, num_lists, length = side.lists[pattern]
+    start, num_lists, length = patterns.lists[pattern]
     return lists[start : start + num_lists * length].reshape((num_lists, length))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.compiled.nashconv import expected_values, reach_probabilities
-from algorithms.compiled.simulator import Simulator, deal_of, new_stream, play_out, rules_of
+from algorithms.compiled.simulator import Simulator, deal_of, new_stream, play_out, playable_tree
 from algorithms.games import kuhn, load_game
 from algorithms.tree import CHANCE, TERMINAL, TreeBuilder, Visit
 from kuhn_bridge import State
@@ -106,8 +106,8 @@ def test_a_state_continues_as_the_original() -> None:
 def test_every_deal_comes_as_often_as_chance_has_it(name: str) -> None:
     game = load_game(name).tree
     hands = 5000
-    rules = rules_of(game, {})
-    dealt = [deal_of(rules, np.uint64(hand)) for hand in range(hands)]
+    playable = playable_tree(game, {})
+    dealt = [deal_of(playable, np.uint64(hand)) for hand in range(hands)]
     counts = np.bincount(dealt, minlength=game.num_nodes)
     nodes = np.flatnonzero(counts)
     assert (game.player[nodes] >= 0).all()
@@ -126,8 +126,8 @@ def uneven(*probabilities: float) -> list[Visit]:
 
 def test_uneven_deals_come_as_often_as_they_should() -> None:
     probabilities = np.array([0.5, 0.3, 0.1, 0.05, 0.03, 0.02])
-    rules = rules_of(TreeBuilder("uneven", 1, 2).build(uneven(*probabilities)), {})
-    dealt = [deal_of(rules, np.uint64(hand)) - 1 for hand in range(10_000)]
+    playable = playable_tree(TreeBuilder("uneven", 1, 2).build(uneven(*probabilities)), {})
+    dealt = [deal_of(playable, np.uint64(hand)) - 1 for hand in range(10_000)]
     assert np.abs(np.bincount(dealt) - 10_000 * probabilities).max() < 6
 
 
@@ -184,8 +184,8 @@ def test_random_actions_are_equally_likely() -> None:
 def test_every_ending_comes_as_often_as_it_should(seed: int) -> None:
     policy = TREE.random(seed)
     hands = 200_000
-    rules = rules_of(TREE, {0: policy, 1: policy})
-    count = play_out(rules, hands, new_stream(seed))
+    playable = playable_tree(TREE, {0: policy, 1: policy})
+    count = play_out(playable, hands, new_stream(seed))
     reach = reach_probabilities(TREE, policy)
     expected = (
         hands * TREE.chance_reach[TREE.terminals] * reach[TREE.terminal_sequence].prod(axis=0)
@@ -199,11 +199,11 @@ def test_every_ending_comes_as_often_as_it_should(seed: int) -> None:
 def test_an_action_of_probability_0_is_never_drawn() -> None:
     policy = np.zeros(TREE.legal.shape)
     policy[np.arange(12), TREE.legal.argmax(axis=1)] = 1  # check, and call
-    count = play_out(rules_of(TREE, {0: policy, 1: policy}), 10_000, new_stream(0))
+    count = play_out(playable_tree(TREE, {0: policy, 1: policy}), 10_000, new_stream(0))
     assert set(np.abs(TREE.returns[0, count > 0])) == {1}  # always check-check
 
 
 def test_rows_that_sum_to_a_little_less_than_1_are_played() -> None:
     """As those of float32 networks do: no draw may lead past the last action."""
     short = TREE.uniform() * (1 - 1e-7)
-    assert (rules_of(TREE, {0: short, 1: short}).policy.max(axis=1) == 1).all()
+    assert (playable_tree(TREE, {0: short, 1: short}).policy.max(axis=1) == 1).all()
