@@ -4,7 +4,7 @@ SplitMix64 (Steele, Lea and Flood 2014) gives compiled code random bits in a nan
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 # Numba reads this when it is first imported. It lets the compiler make vector instructions of
@@ -23,10 +23,7 @@ _OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
 def compiled(function: F) -> F:
     """`function` as machine code, compiled at the first call and cached on disk; 1 / 0 is inf."""
-    try:
-        return cast(F, njit(cache=True, **_OPTIONS)(function))
-    except RuntimeError:  # neither the package's directory nor the home can be written
-        return cast(F, njit(**_OPTIONS)(function))
+    return _cached(function, _OPTIONS)
 
 
 def without_references(function: F) -> F:
@@ -34,10 +31,36 @@ def without_references(function: F) -> F:
 
     Counting takes longer than the work itself where arrays are in tuples that are passed around.
     """
+    return _cached(function, {**_OPTIONS, "_nrt": False})
+
+
+def _cached(function: F, options: Mapping[str, Any]) -> F:
+    """Machine code with a cache on disk, or without one if there is no place for it."""
     try:
-        return cast(F, njit(cache=True, _nrt=False, **_OPTIONS)(function))
-    except RuntimeError:
-        return cast(F, njit(_nrt=False, **_OPTIONS)(function))
+        dispatcher = njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the package's directory nor the home can be written
+        return cast(F, njit(**options)(function))
+    _replace_unreadable_caches(dispatcher)
+    return cast(F, dispatcher)
+
+
+def _replace_unreadable_caches(dispatcher: Any) -> None:
+    """Let a cache that cannot be read count as empty.
+
+    Its index names the classes of arguments. If another version of this project wrote it, and a
+    class has been renamed since, numba itself would raise an AttributeError.
+    """
+    cache = dispatcher._cache
+    load = cache.load_overload
+
+    def load_or_flush(signature: Any, target: Any) -> Any:
+        try:
+            return load(signature, target)
+        except Exception:  # unpickling may raise anything
+            cache.flush()
+            return None
+
+    cache.load_overload = load_or_flush
 
 
 def part(function: F) -> F:

@@ -1,6 +1,7 @@
 """Shared by the commands: errors, files, checksums, tables."""
 
 import gc
+import importlib
 import os
 import resource
 import signal
@@ -135,6 +136,38 @@ def test_functions_are_compiled_where_no_cache_can_be_written(monkeypatch):
 
     monkeypatch.setattr(compiled, "njit", njit)
     assert compiled.compiled(len) == (len, "compiled")
+
+
+RENAMED_CLASS = """\
+from typing import NamedTuple
+from algorithms.compiled.jit import compiled
+
+class {name}(NamedTuple):
+    number: int
+
+@compiled
+def plus_one(pair: {name}) -> int:
+    return pair.number + 1
+
+RESULT = plus_one({name}(1))
+CACHE_HITS = sum(plus_one.stats.cache_hits.values())
+"""
+
+
+def test_a_cache_of_another_version_with_other_classes_is_replaced(tmp_path, monkeypatch):
+    """As after an upgrade in place."""
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "upgraded.py"
+    cache_hits = []
+    for name in ("Before", "After", None):
+        if name is not None:
+            path.write_text(RENAMED_CLASS.format(name=name))
+        importlib.invalidate_caches()
+        sys.modules.pop("upgraded", None)
+        upgraded = importlib.import_module("upgraded")
+        assert upgraded.RESULT == 2
+        cache_hits.append(upgraded.CACHE_HITS)
+    assert cache_hits == [0, 0, 1]  # the last one reads the new cache
 
 
 def test_an_error_without_a_message_is_named_by_its_class():
