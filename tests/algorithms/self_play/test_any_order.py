@@ -32,7 +32,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 import kuhn_bridge as kb
-from algorithms.self_play import callback, network_learner
+from algorithms.self_play import network_learner
 from algorithms.self_play.callback import SelfPlay
 from algorithms.self_play.curve import Recorder
 from algorithms.self_play.environments import Guarded, SelfPlayEnv, SelfPlayVecEnv
@@ -42,12 +42,6 @@ from algorithms.self_play.tree_learner import TreeLearner
 from tests.games import LEDUC
 
 STEPS = 64  # decisions of one rollout, whatever the number of environments
-
-
-@pytest.fixture(autouse=True)
-def _interrupted_runs_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long the measurement before took, for example because it was compiled."""
-    monkeypatch.setattr(callback, "QUICK", float("inf"))
 
 
 class ScaledExtractor(FlattenExtractor):
