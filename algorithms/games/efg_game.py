@@ -82,8 +82,8 @@ class EfgGame(TreeGame):
         """Write the game with the title and the players' names of its file, to another file."""
         if Path(path).exists() and Path(path).samefile(self.name):
             raise GameError(
-                f"{path}: the game was read from this file, whose comments and names of nodes would "
-                "be lost; name another one"
+                f"{path}: the game was read from this file, whose comments and names of nodes "
+                "would be lost; name another one"
             )
         self._write_efg(path, self.title, self.players)
 
