@@ -98,9 +98,10 @@ def walk(
     """
     stack = new_stack(tree)
     depths, _, hands = stack.policy.shape
+    wants_losses = any(len(lost) > 0 for lost in losses)
     values = Values(
         best=np.zeros((2, depths, hands)),
-        mixture=np.zeros((depths if len(losses[0]) > 0 else 0, hands)),
+        mixture=np.zeros((depths if wants_losses else 0, hands)),
         action=np.zeros((depths, hands), np.int64),
         edge=action_values,
     )
@@ -431,10 +432,10 @@ def write_own_reach(
     tree: PublicTree,
     tables: tuple[Float32Array, Float32Array],
     reach: tuple[Float64Array, Float64Array],
-) -> int:
+) -> tuple[int, int]:
     """Write each information set's reach by its owner's actions `(I_p,)`; 0 for hands never dealt.
 
-    Returns a node with a row that is not a distribution, or -1.
+    Returns the player and the information set of a row that is not a distribution, or (-1, -1).
     """
     stack = new_stack(tree)
     for player in range(2):
@@ -445,13 +446,14 @@ def write_own_reach(
         _enter(tree, stack, node, depth)
         player = tree.player[node]
         if player != CHANCE:
-            if _read_policy(tree, stack, depth, tables[player]) >= 0:
-                return node
+            invalid = _read_policy(tree, stack, depth, tables[player])
+            if invalid >= 0:
+                return int(player), invalid
             level = tree.level[node, player]
             first = tree.first_infoset[node]
             for x in range(tree.num_hands[tree.board[node]]):
                 reach[player][first + x] = stack.reach[player, level, x]
-    return -1
+    return -1, -1
 
 
 def iterate(  # noqa: PLR0913, PLR0917  # arrays

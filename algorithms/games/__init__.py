@@ -5,7 +5,7 @@
 | `KuhnGame` | `kuhn` | one table, float64 `(I, A)` |
 | `LeducGame`, `OpenSpielGame` | OpenSpiel's games whose tree fits into memory | one table |
 | `EfgGame` | games in `.efg` files, Gambit's format | one table |
-| `PhantomGame`, `LiarsDice` | larger games that are measured without a tree | a table per player |
+| `PhantomGame`, `LiarsDice`, `PokerEndgame` | larger games that are measured without a tree | a table per player |
 | `SampledGame` | all others | a network |
 """
 
@@ -31,6 +31,7 @@ from algorithms.games.openspiel import (
 )
 from algorithms.games.short_names import is_short_name
 from algorithms.games.tree_game import TreeGame
+from algorithms.support.files import silent_stderr
 from kuhn_bridge.errors import GameError, short_repr
 
 if TYPE_CHECKING:
@@ -152,7 +153,8 @@ def large_game(game: PyspielGame, name: str) -> LargeExactGame | None:
 
     for find in (find_phantom_game, find_liars_dice, find_poker_endgame):
         try:
-            loaded = find(game, name)
+            with openspiel.game_code(name), silent_stderr():
+                loaded = find(game, name)
         except BettingTooLargeError:
             if is_short_name(name):  # whoever uses one expects an exact measure
                 raise

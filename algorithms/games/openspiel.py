@@ -184,7 +184,7 @@ class Estimate(NamedTuple):
 
 def estimate_tree(game: PyspielGame, name: str, *, max_nodes: int = MAX_NODES) -> Estimate:
     """The expected size of a game's tree, exact enough to compare it with `max_nodes`."""
-    with _game_code(name):
+    with game_code(name):
         nodes = estimated_nodes(game, enough=_REFUSED_FACTOR * max_nodes)
     return Estimate(nodes=nodes, bytes=bytes_needed(game, nodes=nodes, infosets=0))
 
@@ -227,7 +227,7 @@ def _visits(game: PyspielGame, name: str) -> Iterator[Visit]:
     depth = 0
     action = -1
     edge = 1.0
-    with _game_code(name):
+    with game_code(name):
         state = game.new_initial_state()
         while True:
             player = state.current_player()
@@ -272,7 +272,7 @@ def too_large(name: str, size: Estimate, max_nodes: int) -> TreeTooLargeError:
 
 
 @contextmanager
-def _game_code(name: str) -> Iterator[None]:
+def game_code(name: str) -> Iterator[None]:
     """Turn an error in the block, which runs the game's own code, into a `GameError`."""
     try:
         yield

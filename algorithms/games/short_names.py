@@ -92,9 +92,10 @@ def _parsed(name: str) -> _Endgame:
         pot = 2 * blinds
     if pot % 2:
         raise GameError(f"pot must be even, since both players have put in half; got {pot}")
-    if pot > 2 * stack:
+    if pot >= 2 * stack:
         raise GameError(
-            f"a pot of {pot} is more than both players have: their stacks are {stack} each"
+            f"a pot of {pot} leaves no chips to bet with: it must be below {2 * stack}, since both "
+            f"players put half of it in from stacks of {stack}"
         )
     bets = settings.get("bets", "fcpa")
     if bets not in BETS:

@@ -16,10 +16,10 @@ OpenSpiel's deals are uniform over all pairs of hands that share no card, or hav
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, cmp_to_key
 from itertools import combinations, pairwise, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from kuhn_bridge.errors import GameError
 
 FOLD_ID, CALL_ID, BET_ID, ALL_IN_ID, HALF_POT_ID = range(5)  # OpenSpiel's action IDs
 SUIT_SYMBOLS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
+NUM_PAIRS = 1_326  # hands of two cards of the full deck
 MAX_BYTES = 4 * 2**30  # bytes of a solver's arrays
 MAX_NODES = 100_000  # of the public tree
 _PROBES = 100
@@ -110,10 +111,44 @@ def _require_possible(game: PyspielGame) -> None:
             raise GameError(f"unknown card {card!r} in boardCards={text}; want {' '.join(names)}")
         if cards.count(card) > 1:
             raise GameError(f"{card} is twice in boardCards={text}")
-    chips = sum(int(stack) for stack in str(settings["stack"]).split())
-    if settings["betting"] == "nolimit" and settings["potSize"] > chips:
+    reaches = str(settings["handReaches"]).split()
+    if reaches and len(reaches) != 2 * NUM_PAIRS:
         raise GameError(
-            f"a pot of {settings['potSize']} is more than both players have: {chips} in all"
+            f"handReaches has {len(reaches):,} numbers; want {2 * NUM_PAIRS:,}: one for each of "
+            f"{NUM_PAIRS:,} hands of player_0, then of player_1"
+        )
+    for reach in reaches:
+        if not _is_weight(reach):
+            raise GameError(f"handReaches needs numbers from 0 up; got {reach!r}")
+    pot = settings["potSize"]
+    if pot % 2:
+        raise GameError(f"potSize must be even, since both players have put in half; got {pot}")
+    if settings["betting"] == "nolimit":
+        _require_chips(settings)
+
+
+def _is_weight(text: str) -> bool:
+    """Whether a text is a finite number that is not negative."""
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return 0 <= number < float("inf")
+
+
+def _require_chips(settings: Mapping[str, Any]) -> None:
+    """Raise a `GameError` unless some player has chips to bet with: otherwise OpenSpiel hangs."""
+    stacks = [int(stack) for stack in str(settings["stack"]).split()]
+    pot = settings["potSize"]
+    if pot > 2 * min(stacks):
+        raise GameError(
+            f"a pot of {pot} is more than both players can have put in: stacks are {stacks}"
+        )
+    blinds = [int(blind) for blind in str(settings["blind"]).split()]
+    put_in = [pot // 2, pot // 2] if pot else blinds
+    if all(chips >= stack for chips, stack in zip(put_in, stacks, strict=True)):
+        raise GameError(
+            f"nobody has chips to bet with: {put_in} are in the pot, and stacks are {stacks}"
         )
 
 
@@ -266,7 +301,7 @@ class _Betting:
         self._cards = cards
         self._boards = boards
         unknown = cards.suits * cards.ranks - len(cards.board) - 2 * cards.hole
-        self._card_probability = 1 / unknown if cards.to_come else 1.0
+        self.card_probability = 1 / unknown if cards.to_come else 1.0
         hands = len(boards[0].hands)
         self._most_edges = MAX_BYTES // (_BYTES_PER_NUMBER * hands)
         self.nodes: list[PublicNode] = []
@@ -361,7 +396,7 @@ class _Betting:
             tie = win
         elif len(returns) in (1, 3):  # the last deal is a tie
             tie = returns[-1]
-        scale = self._card_probability if board > 0 else 1.0
+        scale = self.card_probability if board > 0 else 1.0
         kind = FOLD if ends_by_fold else SHOWDOWN
         rule = _Rule(kind, board, (scale * win, scale * tie, scale * lose))
         return -1 - self.rules.setdefault(rule, len(self.rules))
@@ -525,7 +560,7 @@ class PokerEndgame(PrivateHandsGame):
         self._dealer = Dealer(game)
         self.nodes = betting.nodes
         self.card_names = card_names(game)
-        self.card_probability = 1 / (cards.suits * cards.ranks - len(cards.board) - 2 * cards.hole)
+        self.card_probability = betting.card_probability
         self._is_limit = game.get_parameters()["betting"] == "limit"
         self._sizes_are_actions = game.get_parameters()["bettingAbstraction"] == "fullgame"
         self._public_tensors = np.array(betting.tensors)  # (N, size)

@@ -189,7 +189,11 @@ class PrivateHandsGame(LargeExactGame):
     def _own_reach(self, tables: Tables) -> tuple[Float64Array, ...]:
         """Each information set's reach probability by its owner's own actions: `(I_p,)` each."""
         reach = np.empty(self.num_infosets[0]), np.empty(self.num_infosets[1])
-        compiled_tree.write_own_reach(self.public_tree, (tables[0], tables[1]), reach)
+        player, invalid = compiled_tree.write_own_reach(
+            self.public_tree, (tables[0], tables[1]), reach
+        )
+        if invalid >= 0:
+            raise invalid_row(tables, player, invalid)
         return reach
 
     @property

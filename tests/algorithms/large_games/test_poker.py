@@ -13,8 +13,8 @@ from algorithms.games import SampledGame, load_game
 from algorithms.games.short_names import full_name
 from algorithms.large_games.poker import Showdowns
 from algorithms.self_play.states import StateSimulator
-from kuhn_bridge.errors import GameError
-from tests.large_games import POKER, dice, large, on_tree, tree_of
+from kuhn_bridge.errors import GameError, PolicyError
+from tests.large_games import POKER, dice, large, on_tree, poker, tree_of
 
 RIVER = "river(board=7dJc3s9hQd,pot=2000)"
 TURN = "turn(board=7dJc3s9h,pot=2000,bets=fc)"
@@ -26,6 +26,36 @@ def test_uniform_play_has_the_known_nash_conv():
     measure = game.measure(game.uniform())
     assert measure.nash_conv == pytest.approx(5704.628985, abs=5e-7)
     assert (game.num_infosets, game.pot) == ((9_729, 9_729), 2_000)
+
+
+def test_a_player_without_decisions_loses_nothing():
+    """The other one has put in all its chips, so only one player acts."""
+    name = (
+        "universal_poker(betting=nolimit,bettingAbstraction=fcpa,numPlayers=2,numRounds=1,"
+        "blind=2 1,firstPlayer=2 1,stack=2 2,numSuits=2,numRanks=5,numHoleCards=1,"
+        "numBoardCards=1 0,boardCards=2c)"
+    )
+    game = large(name)
+    assert game.num_infosets == (0, 9)
+    tables = game.uniform()
+    measure = game.measure(tables)
+    losses = game.losses(tables)
+    assert losses[1].sum() == pytest.approx(measure.nash_conv, rel=1e-12)
+    assert measure.nash_conv > 0
+
+
+def test_all_cards_can_be_in_play():
+    """Five cards on the board, and two hands of two: nothing of the deck is left."""
+    name = poker(hole=2, suits=3, ranks=3, board="2c2d2h3c3d")
+    assert large(name).num_infosets[0] > 0
+
+
+def test_reach_needs_probabilities():
+    game = load_game(RIVER)
+    tables = game.uniform()
+    tables[1][7] = 0
+    with pytest.raises(PolicyError, match="player 1, information set 7"):
+        game.own_reaches(tables)
 
 
 def test_a_short_name_is_openspiels_game():
@@ -53,7 +83,9 @@ def test_a_pot_of_blinds_goes_to_the_winner():
         ("river(board=7dJc3s9h7d)", "7d is twice"),
         ("river(board=7dJc3s9h1d)", "unknown card '1d'"),
         ("river(board=7dJc3s9hQ)", "unknown card 'Q'"),
-        ("river(board=7dJc3s9hQd,pot=50000)", "a pot of 50000 is more than both players have"),
+        ("river(board=7dJc3s9hQd,pot=50000)", "a pot of 50000 leaves no chips to bet with"),
+        ("river(board=7dJc3s9hQd,pot=40000)", "a pot of 40000 leaves no chips to bet with"),
+        ("river(board=7dJc3s9hQd,blinds=20000)", "a pot of 40000 leaves no chips to bet with"),
         ("river(board=7dJc3s9hQd,pot=2001)", "pot must be even"),
         ("river(board=7dJc3s9hQd,pot=-2)", "pot must be a positive number of chips; got '-2'"),
         ("river(board=7dJc3s9hQd,blinds=5,pot=10)", "not both"),
@@ -63,6 +95,12 @@ def test_a_pot_of_blinds_goes_to_the_winner():
         ("river(board=7dJc3s9hQd", "no closing bracket"),
         (full_name(RIVER).replace("Qd", "7d"), "7d is twice"),
         (full_name(RIVER).replace("potSize=2000", "potSize=50000"), "50000 is more than"),
+        (full_name(RIVER).replace("potSize=2000", "potSize=2001"), "potSize must be even"),
+        (full_name(RIVER).replace("potSize=2000", "potSize=40000"), "nobody has chips to bet with"),
+        ("river(board=7dJc3s9hQd,handReaches=1 2 3)", "handReaches has 3 numbers; want 2,652"),
+        (RIVER[:-1] + ",handReaches=" + "1 " * 2_651 + "x)", "from 0 up; got 'x'"),
+        (RIVER[:-1] + ",handReaches=" + "1 " * 2_651 + "-1)", "from 0 up; got '-1'"),
+        (RIVER[:-1] + ",handReaches=" + "0 " * 2_652 + ")", "no pair of hands"),
     ],
 )
 def test_bad_input_is_named_in_one_line(name, what):
