@@ -5,7 +5,7 @@
 | `KuhnGame` | `kuhn` | one table, float64 `(I, A)` |
 | `LeducGame`, `OpenSpielGame` | OpenSpiel's games whose tree fits into memory | one table |
 | `EfgGame` | games in `.efg` files, Gambit's format | one table |
-| `PhantomGame`, `LiarsDice`, `PokerEndgame` | larger ones, measured without a tree | a table per player |
+| `PhantomGame`, `LiarsDice`, `PokerEndgame` | measured without a tree | a table per player |
 | `SampledGame` | all others | a network |
 """
 
