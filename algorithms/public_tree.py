@@ -39,6 +39,12 @@ hands sorted by strength, a running sum R of reach and a running sum R_c per car
 (an equally strong hand is added later, so that h itself is not in the sums; in the sum over all
 hands it is subtracted twice and added once).
 
+Example: a deck of four cards, hands of one card in ascending order of strength, and an opponent
+that arrives with reach (0.1, 0.2, 0.3, 0.4). The third hand beats the first two, of which neither
+is its own card: R = 0.1 + 0.2, R_c = 0. The fourth is the only stronger one, so at a showdown for
+2 chips it is worth 2 * 0.3 - 2 * 0.4 = -0.2. If hands had two cards, R would also contain weaker
+hands with c1 or c2, which cannot be dealt together with h: R_c1 and R_c2 take them out.
+
 **CFR.** In iteration t, with v_p(sa, h) the counterfactual value of playing a, sigma afterwards:
 
     regret(s, a, h)  <-  discount * (regret + v_p(sa, h) - sum over b of sigma(b | h) v_p(sb, h))
@@ -63,11 +69,14 @@ from algorithms.support.arrays import (
     Int64Array,
 )
 
-CHANCE = -1
+CHANCE = -1  # as a node's player
+
 # Rules by which a terminal node pays.
 FOLD = 0
 SHOWDOWN = 1
 COUNT = 2
+
+NO_ACTION = np.iinfo(np.int32).max  # larger than every action ID
 
 
 class PublicTree(NamedTuple):
@@ -154,73 +163,109 @@ def terminal_values(
     tree: PublicTree, rule: int, player: int, opponent_reach: Float64Array
 ) -> Float64Array:
     """A player's counterfactual value by hand where the game ends, from `(n,)`: `(n,)`."""
-    matrix = payoff_matrix(tree, rule)
-    values = matrix @ opponent_reach if player == 0 else -matrix.T @ opponent_reach
-    return np.asarray(values)
+    matrix = payoff_matrix(tree, rule)  # of player 0, by player 0's hand and player 1's
+    if player == 0:
+        return np.asarray(matrix @ opponent_reach)
+    return np.asarray(-matrix.T @ opponent_reach)
 
 
 def evaluation(tree: PublicTree, tables: Sequence[Float64Array]) -> Evaluation:
     """Values, best responses and losses of a joint policy, one table `(I_p, A)` per player."""
-    sizes = num_infosets(tree)
-    best_actions = tuple(np.zeros(size, np.int16) for size in sizes)
-    losses = tuple(np.zeros(size) for size in sizes)
-    action_values = np.zeros((len(tree.action), tree.weight.shape[1]))
-    value = 0.0
+    walk = _Walk(tree, tables)
+    weights = weights_of_hands(tree)
+    best = walk.visit(0, weights)
+    best_values = float(weights[0] @ best[0]), float(weights[1] @ best[1])
+    return Evaluation(walk.value, best_values, walk.best_actions, walk.losses, walk.action_values)
 
-    def visit(node: int, reach: Sequence[Float64Array]) -> list[Float64Array]:
-        """Both players' best values by hand at a node, which they reach with `reach`."""
-        player = int(tree.player[node])
-        board = int(tree.board[node])
-        edges = range(tree.first_edge[node], tree.first_edge[node + 1])
+
+def weights_of_hands(tree: PublicTree) -> list[Float64Array]:
+    """Both players' weights of the hands on board 0, their reach at the root: `(n_0,)` each."""
+    count = tree.num_hands[0]
+    return [tree.weight[0, :count], tree.weight[1, :count]]
+
+
+class _Walk:
+    """One walk over the public tree by the equations above, and what it has found so far."""
+
+    def __init__(self, tree: PublicTree, tables: Sequence[Float64Array]) -> None:
+        sizes = num_infosets(tree)
+        self.tree = tree
+        self.tables = tables
+        self.value = 0.0  # player 0's
+        self.best_actions = tuple(np.zeros(size, np.int16) for size in sizes)
+        self.losses = tuple(np.zeros(size) for size in sizes)
+        self.action_values = np.zeros((len(tree.action), tree.weight.shape[1]))
+
+    def visit(self, node: int, reach: Sequence[Float64Array]) -> list[Float64Array]:
+        """Both players' best values by hand, `(n,)` each, at a node reached with `reach`."""
+        player = int(self.tree.player[node])
         if player == CHANCE:
-            totals = [np.zeros(tree.num_hands[board]), np.zeros(tree.num_hands[board])]
-            for edge in edges:
-                old = old_hands(tree, edge)
-                after = leave(edge, [reach[0][old], reach[1][old]])
-                for seat in range(2):
-                    totals[seat][old] += after[seat]
-            return totals
-        other = 1 - player
+            return self._visit_chance(node, reach)
+        return self._visit_decision(node, player, reach)
+
+    def _visit_chance(self, node: int, reach: Sequence[Float64Array]) -> list[Float64Array]:
+        """The sum over public cards; a hand that contains the card is not on the next board."""
+        count = self.tree.num_hands[self.tree.board[node]]
+        totals = [np.zeros(count), np.zeros(count)]
+        for edge in edges_of(self.tree, node):
+            old = old_hands(self.tree, edge)
+            after = self._follow(edge, [reach[0][old], reach[1][old]])
+            totals[0][old] += after[0]
+            totals[1][old] += after[1]
+        return totals
+
+    def _visit_decision(
+        self, node: int, player: int, reach: Sequence[Float64Array]
+    ) -> list[Float64Array]:
+        """The maximum over actions for the player who acts, the sum over them for the other."""
+        tree = self.tree
+        edges = edges_of(tree, node)
         first = int(tree.first_infoset[node])
-        rows = tables[player][first : first + tree.num_hands[board]]
-        values = np.empty((len(edges), len(rows)))  # the player's, by action and hand
-        mixture = np.zeros(len(rows))
-        others_values = np.zeros(len(rows))
+        count = int(tree.num_hands[tree.board[node]])
+        infosets = slice(first, first + count)
+        rows = self.tables[player][infosets]  # (n, A)
+
+        values = np.empty((len(edges), count))  # best_p(sa, h), by action and hand
+        mixture = np.zeros(count)
+        opponents_value = np.zeros(count)
         for k, edge in enumerate(edges):
-            probability = rows[:, tree.action[edge]]
+            probability = rows[:, tree.action[edge]]  # (n,)
             next_reach = list(reach)
             next_reach[player] = reach[player] * probability
-            after = leave(edge, next_reach)
+            after = self._follow(edge, next_reach)
             values[k] = after[player]
-            action_values[edge, : len(rows)] = after[player]
             mixture += probability * after[player]
-            others_values += after[other]
-        best = values.max(axis=0)
+            opponents_value += after[1 - player]
+            self.action_values[edge, :count] = after[player]
+
+        # The best action of each hand is the one with the lowest ID of those with the best value.
+        best = values.max(axis=0)  # (n,)
         actions = tree.action[edges.start : edges.stop]
-        is_best = values == best
-        infosets = slice(first, first + len(rows))
-        lowest = np.where(is_best, actions[:, None], np.iinfo(np.int32).max).min(axis=0)
-        best_actions[player][infosets] = lowest
-        losses[player][infosets] = reach[player] * (best - mixture)
-        result = [best, best]
-        result[other] = others_values
+        candidates = np.where(values == best, actions[:, None], NO_ACTION)  # (actions, n)
+        self.best_actions[player][infosets] = candidates.min(axis=0)
+        self.losses[player][infosets] = reach[player] * (best - mixture)
+
+        result = [opponents_value, opponents_value]
+        result[player] = best
         return result
 
-    def leave(edge: int, reach: Sequence[Float64Array]) -> list[Float64Array]:
+    def _follow(self, edge: int, reach: Sequence[Float64Array]) -> list[Float64Array]:
         """Both players' best values by hand after an edge."""
-        nonlocal value
-        target = int(tree.target[edge])
+        target = int(self.tree.target[edge])
         if target >= 0:
-            return visit(target, reach)
+            return self.visit(target, reach)
         rule = -1 - target
-        values = [terminal_values(tree, rule, player, reach[1 - player]) for player in range(2)]
-        value += float(reach[0] @ values[0])
+        values = [
+            terminal_values(self.tree, rule, 0, reach[1]),
+            terminal_values(self.tree, rule, 1, reach[0]),
+        ]
+        self.value += float(reach[0] @ values[0])
         return values
 
-    weights = [tree.weight[player, : tree.num_hands[0]] for player in range(2)]
-    best = visit(0, weights)
-    best_values = float(weights[0] @ best[0]), float(weights[1] @ best[1])
-    return Evaluation(value, best_values, best_actions, losses, action_values)
+
+def edges_of(tree: PublicTree, node: int) -> range:
+    """The edges of a node: its actions, or its public cards."""
+    return range(int(tree.first_edge[node]), int(tree.first_edge[node + 1]))
 
 
 def old_hands(tree: PublicTree, edge: int) -> Int32Array:
@@ -231,13 +276,16 @@ def old_hands(tree: PublicTree, edge: int) -> Int32Array:
 
 
 class PlainSolver:
-    """One run of a variant of CFR, by the module's equations."""
+    """One run of a variant of CFR, by the module's equations.
+
+    Regrets and averages are arrays by edge and hand, `(E, n)`.
+    """
 
     def __init__(self, tree: PublicTree, variant: Variant) -> None:
         self.tree = tree
         self.variant = variant
         shape = len(tree.action), tree.weight.shape[1]
-        self.regret = np.zeros(shape)  # by edge and hand
+        self.regret = np.zeros(shape)
         self.predicted = np.zeros(shape)  # the regrets that the next policy is made from
         self.policy_from = self.predicted  # those that the current policies are made from
         self.average = np.zeros(shape)
@@ -247,54 +295,64 @@ class PlainSolver:
         """Run `iterations` more iterations."""
         for _ in range(iterations):
             self.iterations += 1
-            weights = [self.tree.weight[player, : self.tree.num_hands[0]] for player in range(2)]
             for player in range(2):
+                # Without alternation both players' policies are those before player 0's update.
                 if self.variant.alternating or player == 0:
                     self.policy_from = self.predicted.copy()
-                self._visit(0, weights, player)
+                self._visit(0, weights_of_hands(self.tree), player)
 
     def policy(self, node: int, weights: Float64Array) -> Float64Array:
-        """A policy in proportion to weights above 0: `(actions, n_b)`."""
-        edges = slice(self.tree.first_edge[node], self.tree.first_edge[node + 1])
-        positive = np.maximum(weights[edges, : self.tree.num_hands[self.tree.board[node]]], 0)
-        totals = positive.sum(axis=0)
+        """A policy in proportion to weights above 0, uniform where none is: `(actions, n_b)`."""
+        edges = edges_of(self.tree, node)
+        count = self.tree.num_hands[self.tree.board[node]]
+        positive = np.maximum(weights[edges.start : edges.stop, :count], 0)
+        totals = positive.sum(axis=0)  # (n_b,)
         uniform = np.full_like(positive, 1 / len(positive))
         return np.asarray(np.divide(positive, totals, out=uniform, where=totals > 0))
 
     def _visit(self, node: int, reach: Sequence[Float64Array], player: int) -> Float64Array:
         """Update a player's regrets from this node on; return its values by hand."""
-        tree = self.tree
-        first = int(tree.first_edge[node])
-        stop = int(tree.first_edge[node + 1])
-        if tree.player[node] == CHANCE:
-            total = np.zeros(tree.num_hands[tree.board[node]])
-            for edge in range(first, stop):
-                old = old_hands(tree, edge)
-                total[old] += self._leave(edge, [reach[0][old], reach[1][old]], player)
-            return total
-        owner = int(tree.player[node])
-        policy = self.policy(node, self.policy_from)
-        values = np.empty_like(policy)
-        for k, edge in enumerate(range(first, stop)):
+        if self.tree.player[node] == CHANCE:
+            return self._visit_chance(node, reach, player)
+        return self._visit_decision(node, reach, player)
+
+    def _visit_chance(self, node: int, reach: Sequence[Float64Array], player: int) -> Float64Array:
+        total = np.zeros(self.tree.num_hands[self.tree.board[node]])
+        for edge in edges_of(self.tree, node):
+            old = old_hands(self.tree, edge)
+            total[old] += self._follow(edge, [reach[0][old], reach[1][old]], player)
+        return total
+
+    def _visit_decision(
+        self, node: int, reach: Sequence[Float64Array], player: int
+    ) -> Float64Array:
+        owner = int(self.tree.player[node])
+        policy = self.policy(node, self.policy_from)  # (actions, n_b)
+        values = np.empty_like(policy)  # v_p(sa, h)
+        for k, edge in enumerate(edges_of(self.tree, node)):
             after = list(reach)
             after[owner] = reach[owner] * policy[k]
-            values[k] = self._leave(edge, after, player)
+            values[k] = self._follow(edge, after, player)
         if owner != player:
             return np.asarray(values.sum(axis=0))
-        mean = np.asarray((policy * values).sum(axis=0))
+        mean = np.asarray((policy * values).sum(axis=0))  # (n_b,)
+        self._update(node, reach[owner] * policy, values - mean)
+        return mean
+
+    def _update(self, node: int, played: Float64Array, new: Float64Array) -> None:
+        """Add new regrets, and what was played, at a node: `(actions, n_b)` each."""
+        edges = edges_of(self.tree, node)
+        place = slice(edges.start, edges.stop), slice(0, new.shape[1])
         positive, negative, weight, prediction = iteration_weights(
             self.variant.numbers, self.iterations
         )
-        infosets = slice(first, stop), slice(0, len(mean))
-        new = values - mean
-        total = self.regret[infosets] + new
+        total = self.regret[place] + new
         total *= np.where(total >= 0, positive, negative)
-        self.regret[infosets] = total
-        self.predicted[infosets] = total + new if prediction else total
-        self.average[infosets] += weight * reach[owner] * policy
-        return mean
+        self.regret[place] = total
+        self.predicted[place] = total + new if prediction else total
+        self.average[place] += weight * played
 
-    def _leave(self, edge: int, reach: Sequence[Float64Array], player: int) -> Float64Array:
+    def _follow(self, edge: int, reach: Sequence[Float64Array], player: int) -> Float64Array:
         """A player's values by hand after an edge."""
         target = int(self.tree.target[edge])
         if target >= 0:

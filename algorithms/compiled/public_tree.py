@@ -258,35 +258,56 @@ def _write_values(  # noqa: PLR0913, PLR0917  # arrays
     values: Float64Array,
 ) -> None:
     """Write a player's values by hand `(n,)` at a terminal node, from the opponent's reach."""
-    win, tie, lose = tree.payoff[rule, 0], tree.payoff[rule, 1], tree.payoff[rule, 2]
+    # Player 0's chips if it wins, ties and loses.
+    win = tree.payoff[rule, 0]
+    tie = tree.payoff[rule, 1]
+    lose = tree.payoff[rule, 2]
     kind = tree.rule[rule]
     hands = tree.num_hands[tree.rule_board[rule]]
     order = tree.rule_order[rule]
+    cards = tree.cards[tree.rule_board[rule], :hands]
     if kind == COUNT:
-        if player == 1:  # the rule does not depend on whose strength is whose
-            win, lose = -win, -lose
+        # Who wins depends on the sum of both strengths alone, so only the sign is player 1's.
+        sign = 1.0 if player == 0 else -1.0
+        payoffs_below_or_not = (sign * win, sign * lose)
         quantity = tree.rule_quantity[rule]
-        mass = stack.mass
-        for m in range(len(mass)):
-            mass[m] = 0.0
-        for x in range(hands):
-            mass[tree.strength[order, x]] += reach[x]
-        for m in range(len(mass)):
-            value = 0.0
-            for k in range(len(mass)):
-                value += mass[k] * (win if m + k < quantity else lose)
-            stack.result[m] = value
-        for x in range(hands):
-            values[x] = stack.result[tree.strength[order, x]]
+        strength = tree.strength[order, :hands]
+        _write_count(
+            strength, quantity, payoffs_below_or_not, (stack.mass, stack.result), reach, values
+        )
+    elif kind == FOLD:
+        payoff = win if player == 0 else -win
+        _write_fold(cards, payoff, stack.card_mass, reach, values)
     else:
-        cards = tree.cards[tree.rule_board[rule], :hands]
-        if kind == FOLD:
-            payoff = win if player == 0 else -win
-            _write_fold(cards, payoff, stack.card_mass, reach, values)
-        else:
-            payoffs = (win, tie, lose) if player == 0 else (-lose, -tie, -win)
-            ranks = (tree.strength[order], tree.by_strength[order])
-            _write_showdown(cards, ranks, payoffs, stack.card_mass, reach, values)
+        # Player 1 wins what player 0 loses.
+        payoffs = (win, tie, lose) if player == 0 else (-lose, -tie, -win)
+        ranks = (tree.strength[order], tree.by_strength[order])
+        _write_showdown(cards, ranks, payoffs, stack.card_mass, reach, values)
+
+
+@inlined
+def _write_count(  # noqa: PLR0913, PLR0917  # arrays
+    strength: Int32Array,
+    quantity: int,
+    payoffs: tuple[float, float],
+    scratch: tuple[Float64Array, Float64Array],
+    reach: Float64Array,
+    values: Float64Array,
+) -> None:
+    """The first payoff if both strengths together are below the quantity, else the second."""
+    below, enough = payoffs
+    mass, result = scratch  # by strength, of which there are few
+    for m in range(len(mass)):
+        mass[m] = 0.0
+    for x in range(len(strength)):
+        mass[strength[x]] += reach[x]
+    for m in range(len(mass)):
+        value = 0.0
+        for k in range(len(mass)):
+            value += mass[k] * (below if m + k < quantity else enough)
+        result[m] = value
+    for x in range(len(strength)):
+        values[x] = result[strength[x]]
 
 
 @part
@@ -299,13 +320,16 @@ def _write_fold(
 ) -> None:
     """The payoff times the reach of all hands that share no card."""
     hands, size = cards.shape
+    # The reach of all hands, and of those that hold each card.
     mass[:] = 0.0
     total = 0.0
     for x in range(hands):
         total += reach[x]
         for c in range(size):
             mass[cards[x, c]] += reach[x]
-    itself = 1.0 if size == 2 else 0.0  # a pair of cards is subtracted twice from its own hand
+    # Hands that share a card are those in the masses of both cards. The hand itself is in both, so
+    # it is added once.
+    itself = 1.0 if size == 2 else 0.0
     for x in range(hands):
         free = total + itself * reach[x]
         for c in range(size):
@@ -325,26 +349,33 @@ def _write_showdown(  # noqa: PLR0913, PLR0917  # arrays
     """Values by hand, in ascending order of strength.
 
     With W the reach of weaker hands, E that of weaker or equal ones and C that of all, hands that
-    share a card left out, the value is win W + tie (E - W) + lose (C - E).
+    share a card left out, the value is
+
+        win W + tie (E - W) + lose (C - E)  =  (win - tie) W + (tie - lose) E + lose C
+
+    of which each of the three loops over hands adds one term.
     """
     win, tie, lose = payoffs
     strength, order = ranks
     hands, size = cards.shape
     first = 0
     second = size - 1
-    # The first card's mass is subtracted once if it is the only one, and a pair of cards is
-    # subtracted twice from its own hand.
+    # With one card per hand there is no second card, and both indices are the same.
     pair = 1.0 if size == 2 else 0.0
+    # The reach of the hands so far, and of those that hold each card.
     mass[:] = 0.0
     total = 0.0
+    # Hands start to stop - 1 of the order are equally strong.
     start = 0
     while start < hands:
         stop = start
+        # W: nothing of this strength has been added yet.
         while stop < hands and strength[order[stop]] == strength[order[start]]:
             x = order[stop]
             shared = mass[cards[x, first]] + pair * mass[cards[x, second]]
             values[x] = (win - tie) * (total - shared)
             stop += 1
+        # E: all of this strength have been added, the hand itself included, which holds both cards.
         for i in range(start, stop):
             x = order[i]
             total += reach[x]
@@ -355,6 +386,7 @@ def _write_showdown(  # noqa: PLR0913, PLR0917  # arrays
             shared = mass[cards[x, first]] + pair * (mass[cards[x, second]] - reach[x])
             values[x] += (tie - lose) * (total - shared)
         start = stop
+    # C: all hands.
     for x in range(hands):
         shared = mass[cards[x, first]] + pair * (mass[cards[x, second]] - reach[x])
         values[x] += lose * (total - shared)
@@ -522,9 +554,11 @@ def match_regrets(
     for x in range(hands if actions > 1 else 0):
         total = 0.0
         for k in range(actions):
-            total += max(weights[first + k, x], 0.0)
+            weight = weights[first + k, x]
+            policy[k, x] = weight if weight > 0 else 0.0  # not -0.0, as `max` may be
+            total += policy[k, x]
         for k in range(actions):
-            policy[k, x] = max(weights[first + k, x], 0.0) / total if total > 0 else uniform
+            policy[k, x] = policy[k, x] / total if total > 0 else uniform
     if actions == 1:
         for x in range(hands):
             policy[0, x] = 1.0
@@ -578,18 +612,22 @@ def _finish(  # noqa: PLR0913, PLR0917  # arrays
     hands = tree.num_hands[board]
     first = tree.first_edge[node]
     actions = tree.first_edge[node + 1] - first
+    regret, predicted, _ = vectors
+    discount_positive, discount_negative, _, prediction = weights
+
+    # Where the values go: to an action of the parent, or to the hands on the board before.
     above = max(depth - 1, 0)
     parent = stack.node[above]
     k_above = tree.parent_edge[node] - tree.first_edge[parent]
     is_below_chance = depth > 0 and tree.player[parent] == CHANCE
-    regret, predicted, _ = vectors
-    discount_positive, discount_negative, _, prediction = weights
+
     for x in range(hands):
         mean = 0.0
         if owner == CHANCE:
             mean = value[depth, 0, x]
         elif owner != player or actions == 1:
-            for k in range(actions):  # the opponent's probabilities are in its reach
+            # The opponent's probabilities are in its reach, so its values add up.
+            for k in range(actions):
                 mean += value[depth, k, x]
         else:
             for k in range(actions):

@@ -26,10 +26,16 @@ import numpy as np
 from algorithms.games.game import PyspielGame, PyspielState
 from algorithms.large_games.private_hands import PrivateHandsGame
 from algorithms.public_tree import CHANCE, FOLD, SHOWDOWN, PublicTree
-from algorithms.support.arrays import Float32Array, Float64Array, Int64Array
+from algorithms.support.arrays import Float32Array, Float64Array, Int32Array, Int64Array
 from kuhn_bridge.errors import GameError
 
-FOLD_ID, CALL_ID, BET_ID, ALL_IN_ID, HALF_POT_ID = range(5)  # OpenSpiel's action IDs
+# OpenSpiel's action IDs.
+FOLD_ID = 0
+CALL_ID = 1  # also a check
+BET_ID = 2  # the pot, or the fixed amount of a limit game
+ALL_IN_ID = 3
+HALF_POT_ID = 4
+
 SUIT_SYMBOLS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
 NUM_PAIRS = 1_326  # hands of two cards of the full deck
 MAX_BYTES = 4 * 2**30  # bytes of a solver's arrays
@@ -257,27 +263,31 @@ def strengths(game: PyspielGame, board: Sequence[int], hands: Sequence[Hand]) ->
 
     order = sorted(range(len(hands)), key=cmp_to_key(compare_numbers))
     strength = np.zeros(len(hands), np.int64)
-    for weaker, stronger in pairwise(order):
-        step = compare(hands[stronger], hands[weaker])
-        strength[stronger] = strength[weaker] + step
+    for before, after in pairwise(order):
+        is_stronger = compare(hands[after], hands[before])  # 1, or 0 if they tie
+        strength[after] = strength[before] + is_stronger
     return strength
 
 
 def typical_deals(hands: Sequence[Hand], strength: Int64Array) -> tuple[tuple[Hand, Hand], ...]:
     """Deals in which player 0 wins, loses and ties, as far as there are such deals."""
-    order = np.argsort(strength, kind="stable").tolist()
-    deals = []
-    for low, high in product(order, reversed(order)):
-        if strength[low] < strength[high] and not set(hands[low]) & set(hands[high]):
-            deals += [(hands[high], hands[low]), (hands[low], hands[high])]
+    weakest_first = np.argsort(strength, kind="stable").tolist()
+    deals: list[tuple[Hand, Hand]] = []
+    for low, high in product(weakest_first, reversed(weakest_first)):
+        if strength[low] < strength[high] and _can_meet(hands[low], hands[high]):
+            deals.append((hands[high], hands[low]))
+            deals.append((hands[low], hands[high]))
             break
-    for i, low in enumerate(order):
-        equals = (j for j in order[i + 1 :] if strength[j] == strength[low])
-        tie = next((j for j in equals if not set(hands[low]) & set(hands[j])), None)
-        if tie is not None:
-            deals.append((hands[low], hands[tie]))
+    for one, other in combinations(weakest_first, 2):
+        if strength[one] == strength[other] and _can_meet(hands[one], hands[other]):
+            deals.append((hands[one], hands[other]))
             break
     return tuple(deals)
+
+
+def _can_meet(one: Hand, other: Hand) -> bool:
+    """Whether two hands share no card."""
+    return not set(one) & set(other)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -327,17 +337,9 @@ class _Betting:
         """Add the node of these states, one per deal, and all nodes behind it; its number."""
         number = len(self.nodes)
         state = states[0]
-        is_chance = state.is_chance_node()
-        player = CHANCE if is_chance else int(state.current_player())
-        legal = self._cards_to_come() if is_chance else state.legal_actions()
-        self.num_edges += len(legal)
-        if self.num_edges > self._most_edges or number > MAX_NODES:
-            hands = len(self._boards[0].hands)
-            estimate = estimated_public_nodes(self._dealer.state(self._boards[-1].deals[0]))
-            raise BettingTooLargeError(
-                f"the betting tree is too large: random play suggests {estimate:.0e} public states "
-                f"with {hands:,} hands each, and {self._most_edges:,} actions in all are possible"
-            )
+        player = CHANCE if state.is_chance_node() else int(state.current_player())
+        legal = self._cards_to_come() if player == CHANCE else state.legal_actions()
+        self._require_room(len(legal))
         contributions = tuple(state.to_struct().player_contributions)
         self.nodes.append(PublicNode(actions, contributions))
         self.player.append(player)
@@ -347,18 +349,20 @@ class _Betting:
         self.tensors.append(self._public_tensor(states, player))
         targets: dict[int, int] = {}
         self.edges.append(targets)
-        for action in legal:
-            if is_chance:
-                next_board = 1 + legal.index(action)
+
+        for place, action in enumerate(legal):
+            next_actions = (*actions, action)
+            if player == CHANCE:
+                # Which hands win depends on the card that comes, so other hands are dealt.
+                next_board = 1 + place
                 deals = self._boards[next_board].deals
-                after = [self._dealer.state(deal, (*actions, action)) for deal in deals]
+                after = [self._dealer.state(deal, next_actions) for deal in deals]
                 next_level = level[0] + 1, level[1] + 1
             else:
                 next_board = board
                 after = [state.child(action) for state in states]
                 next_level = level[0] + (player == 0), level[1] + (player == 1)
             _require_same(after)
-            next_actions = (*actions, action)
             if after[0].is_terminal():
                 ends_by_fold = player != CHANCE and action == FOLD_ID
                 targets[action] = self._rule(after, next_board, ends_by_fold)
@@ -368,6 +372,18 @@ class _Betting:
                 )
         return number
 
+    def _require_room(self, actions: int) -> None:
+        """Count the actions of one more node; an error if there are too many."""
+        self.num_edges += actions
+        if self.num_edges <= self._most_edges and len(self.nodes) <= MAX_NODES:
+            return
+        hands = len(self._boards[0].hands)
+        estimate = estimated_public_nodes(self._dealer.state(self._boards[-1].deals[0]))
+        raise BettingTooLargeError(
+            f"the betting tree is too large: random play suggests {estimate:.0e} public states "
+            f"with {hands:,} hands each, and {self._most_edges:,} actions in all are possible"
+        )
+
     def _cards_to_come(self) -> list[int]:
         """The public cards that can be dealt, whatever the hands."""
         deck = range(self._cards.suits * self._cards.ranks)
@@ -375,10 +391,12 @@ class _Betting:
 
     def _public_tensor(self, states: Sequence[PyspielState], player: int) -> Float32Array:
         """The information state tensor of the player to act, without its hand."""
+        observer = max(player, 0)  # somebody's, at chance
+        own_cards = slice(2, 2 + self._cards.suits * self._cards.ranks)
         tensors = []
         for state in states:
-            tensor = np.array(state.information_state_tensor(max(player, 0)), np.float32)
-            tensor[2 : 2 + self._cards.suits * self._cards.ranks] = 0
+            tensor = np.array(state.information_state_tensor(observer), np.float32)
+            tensor[own_cards] = 0
             tensors.append(tensor)
         if any(not np.array_equal(tensor, tensors[0]) for tensor in tensors):
             raise GameError("players see more of the deal than their own cards and the board")
@@ -457,79 +475,113 @@ def hand_weights(game: PyspielGame, cards: Cards, hands: Sequence[Hand]) -> Floa
     weight = np.ones((2, len(hands)))
     reaches = [float(number) for number in str(game.get_parameters()["handReaches"]).split()]
     if reaches:
-        order = [4 * rank + 3 - suit for rank in range(13) for suit in range(4)]
-        number = {pair: i for i, pair in enumerate(combinations(range(52), 2))}
-        place = {card: i for i, card in enumerate(order)}
-        for player in range(2):
-            for i, (one, other) in enumerate(hands):
-                low, high = sorted((place[one], place[other]))
-                weight[player, i] = reaches[len(number) * player + number[low, high]]
-    shared = np.zeros((len(hands), cards.suits * cards.ranks))
+        number_of = _reach_numbers()
+        for i, hand in enumerate(hands):
+            weight[0, i] = reaches[number_of[hand]]
+            weight[1, i] = reaches[NUM_PAIRS + number_of[hand]]
+
+    # Weights are scaled so that the probabilities of all deals sum to 1.
+    holds = np.zeros((len(hands), cards.suits * cards.ranks))  # which cards each hand has
     for i, hand in enumerate(hands):
-        shared[i, list(hand)] = 1
-    apart = shared @ shared.T == 0  # (n, n)
-    total = float(weight[0] @ apart @ weight[1])
+        holds[i, list(hand)] = 1
+    can_meet = holds @ holds.T == 0  # (n, n)
+    total = float(weight[0] @ can_meet @ weight[1])
     if total <= 0:
         raise GameError("handReaches leave no pair of hands that can be dealt")
     weight[0] /= total
     return weight
 
 
+def _reach_numbers() -> dict[Hand, int]:
+    """The place of each pair of cards among the 1,326 numbers of a player in `handReaches`.
+
+    Pairs are in ascending order, with cards by rank, and by suit from spades to clubs: 2♠2♥ is the
+    first one, 2♠2♦ the second. Here a hand's cards are numbered as in OpenSpiel's deck, from 2♣ on.
+    """
+    in_order = [4 * rank + 3 - suit for rank in range(13) for suit in range(4)]
+    numbers = {}
+    for number, (one, other) in enumerate(combinations(in_order, 2)):
+        numbers[min(one, other), max(one, other)] = number
+    return numbers
+
+
 def make_public_tree(
     betting: _Betting, boards: Sequence[Board], weight: Float64Array
 ) -> PublicTree:
     """The arrays of a public tree that has been read."""
-    most = len(boards[0].hands)
-    hole = len(boards[0].hands[0])
-    numbers = {hand: i for i, hand in enumerate(boards[0].hands)}
-    cards = np.zeros((len(boards), most, hole), np.int32)
-    old_hand = np.zeros((len(boards), most), np.int32)
-    strength = np.zeros((len(boards), most), np.int32)
-    by_strength = np.zeros((len(boards), most), np.int32)
-    for i, board in enumerate(boards):
-        count = len(board.hands)
-        cards[i, :count] = board.hands
-        old_hand[i, :count] = [numbers[hand] for hand in board.hands]
-        if len(board.strength):
-            strength[i, :count] = board.strength
-            by_strength[i, :count] = np.argsort(board.strength, kind="stable")
+    # Edges, in the order of their nodes; a node's parent edge is the one that leads to it.
     first_edge = np.cumsum([0, *(len(targets) for targets in betting.edges)])
     actions = [action for targets in betting.edges for action in targets]
     target = np.array([end for targets in betting.edges for end in targets.values()], np.int32)
     parent_edge = np.full(len(betting.nodes), -1, np.int32)
     inner = np.flatnonzero(target >= 0)
     parent_edge[target[inner]] = inner
+
     # Information sets are numbered by node, in the order of the walk.
     player = np.array(betting.player, np.int8)
+    board = np.array(betting.board, np.int32)
     num_hands = np.array([len(board.hands) for board in boards], np.int32)
     first_infoset = np.full(len(player), -1, np.int64)
-    hands_at = num_hands[betting.board]
     for seat in range(2):
-        nodes_of_seat = np.flatnonzero(player == seat)
-        first_infoset[nodes_of_seat] = np.cumsum(hands_at[nodes_of_seat]) - hands_at[nodes_of_seat]
+        seat_nodes = np.flatnonzero(player == seat)
+        counts = num_hands[board[seat_nodes]]
+        first_infoset[seat_nodes] = np.cumsum(counts) - counts
+
     rules = list(betting.rules)
+    rule_board = np.array([rule.board for rule in rules], np.int32)
+    hands = _hand_arrays(boards)
     return PublicTree(
         player=player,
         depth=np.array(betting.depth, np.int16),
         level=np.array(betting.level, np.int16),
-        board=np.array(betting.board, np.int32),
+        board=board,
         first_edge=first_edge.astype(np.int32),
         first_infoset=first_infoset,
         parent_edge=parent_edge,
         action=np.array(actions, np.int32),
         target=target,
         num_hands=num_hands,
-        cards=cards,
-        old_hand=old_hand,
+        cards=hands.cards,
+        old_hand=hands.old_hand,
         weight=weight,
         rule=np.array([rule.kind for rule in rules], np.int8),
-        rule_order=np.array([rule.board for rule in rules], np.int32),
-        rule_board=np.array([rule.board for rule in rules], np.int32),
+        rule_order=rule_board,  # one order of strength per board
+        rule_board=rule_board,
         rule_quantity=np.zeros(len(rules), np.int32),
         payoff=np.array([rule.payoff for rule in rules]),
-        strength=strength,
-        by_strength=by_strength,
+        strength=hands.strength,
+        by_strength=hands.by_strength,
     )
+
+
+class _HandArrays(NamedTuple):
+    """The hands of B boards, of which the first has most: n. See `PublicTree`."""
+
+    cards: Int32Array  # (B, n, H)
+    old_hand: Int32Array  # (B, n)
+    strength: Int32Array  # (B, n)
+    by_strength: Int32Array  # (B, n)
+
+
+def _hand_arrays(boards: Sequence[Board]) -> _HandArrays:
+    """The arrays of all boards; where a board has fewer hands, the rest is 0."""
+    most = len(boards[0].hands)
+    hole = len(boards[0].hands[0])
+    arrays = _HandArrays(
+        cards=np.zeros((len(boards), most, hole), np.int32),
+        old_hand=np.zeros((len(boards), most), np.int32),
+        strength=np.zeros((len(boards), most), np.int32),
+        by_strength=np.zeros((len(boards), most), np.int32),
+    )
+    old_numbers = {hand: i for i, hand in enumerate(boards[0].hands)}
+    for i, board in enumerate(boards):
+        count = len(board.hands)
+        arrays.cards[i, :count] = board.hands
+        arrays.old_hand[i, :count] = [old_numbers[hand] for hand in board.hands]
+        if len(board.strength):  # no card is to come
+            arrays.strength[i, :count] = board.strength
+            arrays.by_strength[i, :count] = np.argsort(board.strength, kind="stable")
+    return arrays
 
 
 # ---------------------------------------------------------------------------------------------
@@ -577,11 +629,10 @@ class PokerEndgame(PrivateHandsGame):
         if not self._dealer.by_pairs:
             return self._dealer.state(self._drawn_hands(draws))
         while True:
-            own, other = (
-                draws.choices(self.boards[0].hands, cum_weights=self._running_weights[player])[0]
-                for player in range(2)
-            )
-            if not set(own) & set(other):
+            hands = self.boards[0].hands
+            (own,) = draws.choices(hands, cum_weights=self._running_weights[0])
+            (other,) = draws.choices(hands, cum_weights=self._running_weights[1])
+            if _can_meet(own, other):
                 return self._dealer.state((own, other))
 
     def _drawn_hands(self, draws: random.Random) -> tuple[list[int], list[int]]:
@@ -646,23 +697,31 @@ class PokerEndgame(PrivateHandsGame):
 
     def find_infosets(self, player: int, tensors: Float32Array) -> Int64Array:
         """The information sets that have these tensors, `(m, observation_size)`: `(m,)`."""
-        hand_cards = slice(2, 2 + self.deck_size)
+        own_cards = slice(2, 2 + self.deck_size)
         public = np.array(tensors, np.float32)
-        public[:, hand_cards] = 0
-        keys, nodes, factors = self._node_keys
-        wanted = public.astype(np.float64) @ factors
-        # Sums are the same up to rounding: the nearest number is the node's.
-        after = np.clip(np.searchsorted(keys, wanted), 1, len(keys) - 1) if len(keys) > 1 else 0
-        before = np.maximum(after - 1, 0)
-        closer = np.abs(keys[before] - wanted) < np.abs(keys[after] - wanted)
-        infoset_nodes = nodes[np.where(closer, before, after)]
-        if not np.array_equal(self._public_tensors[infoset_nodes], public):
+        public[:, own_cards] = 0
+        nodes = self._find_nodes(public)
+        if not np.array_equal(self._public_tensors[nodes], public):
             raise GameError(f"not the observations of player_{player} in {self.name}")
-        # The cards of each hand in ascending order, (m, H).
-        cards = np.argsort(tensors[:, hand_cards] <= 0, axis=1, kind="stable")[:, : self.cards.hole]
+        # The cards of each hand in ascending order, (m, H): those marked with 1 are sorted first.
+        is_missing = tensors[:, own_cards] <= 0  # (m, C)
+        cards = np.argsort(is_missing, axis=1, kind="stable")[:, : self.cards.hole]
         powers = self.deck_size ** np.arange(self.cards.hole)
-        hands = self._hand_numbers[self.public_tree.board[infoset_nodes], cards @ powers]
-        return np.asarray(self.public_tree.first_infoset[infoset_nodes] + hands)
+        hands = self._hand_numbers[self.public_tree.board[nodes], cards @ powers]
+        return np.asarray(self.public_tree.first_infoset[nodes] + hands)
+
+    def _find_nodes(self, public: Float32Array) -> Int64Array:
+        """The decisions with these tensors, `(m, size)` without own cards, or any others: `(m,)`.
+
+        A key is a sum of random multiples of a tensor's numbers. Keys are the same up to rounding,
+        so the nearest one is that of the decision.
+        """
+        keys, nodes, factors = self._node_keys
+        wanted = public.astype(np.float64) @ factors  # (m,)
+        after = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        before = np.maximum(after - 1, 0)
+        is_before_nearer = np.abs(keys[before] - wanted) < np.abs(keys[after] - wanted)
+        return nodes[np.where(is_before_nearer, before, after)]
 
     def next_node(self, node: int, action: int) -> int:
         """The node of the public tree after an action or a public card; below 0 at the end."""

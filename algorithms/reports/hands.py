@@ -22,7 +22,8 @@ and the `hands` of a policy have, with a share of 1 / 255 as the unit,
 
     probability   (E, n) of each action of each decision, by hand
     grid          (E, 169) its mean over the hands of a cell that arrive at the decision
-    arriving      (D, 169) the share of a cell's hands that arrive there by the player's own actions
+    arriving      (D, 169) the share of a cell's hands that arrive there by the player's own
+                  actions; a hand counts by its weight, of which the largest is 1
     losses        (D, n) chips per hand, float32
     cost          (E, n) what an action costs, if the player plays best afterwards and the opponent
                   plays the policy, in chips, float32; NaN where the opponent never arrives
@@ -36,12 +37,13 @@ from algorithms.games import Game
 from algorithms.games.game import per_player
 from algorithms.large_games.poker import PokerEndgame
 from algorithms.policies import Policy
-from algorithms.public_tree import FOLD
+from algorithms.public_tree import FOLD, edges_of
 from algorithms.reports.arrays import floats, integers
 from algorithms.support.arrays import Float64Array, Int64Array
 
 MAX_NUMBERS = 1_000_000  # probabilities of a policy: the page takes about 7 bytes for each
 RANKS = "AKQJT98765432"
+NUM_CELLS = len(RANKS) ** 2
 UNIT = 255
 
 
@@ -52,14 +54,14 @@ def hands_document(game: Game) -> dict[str, Any] | None:
     tree = game.public_tree
     nodes = []
     for node in range(len(tree.player)):
-        edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
-        actions = tree.action[edges].tolist()
+        edges = edges_of(tree, node)
+        actions = tree.action[edges.start : edges.stop].tolist()
         nodes.append(
             {
                 "player": int(tree.player[node]),
                 "label": game.public_label(node),
                 "actions": [game.public_action_label(node, action) for action in actions],
-                "children": tree.target[edges].tolist(),
+                "children": tree.target[edges.start : edges.stop].tolist(),
             }
         )
     count = int(tree.num_hands[0])
@@ -88,36 +90,51 @@ def hands_tables(game: Game, policy: Policy) -> dict[str, Any] | None:
         return None
     tree = game.public_tree
     tables = per_player(policy.table)
-    count = int(tree.num_hands[0])
-    losses_by_player = game.losses((tables[0], tables[1]))
+    both = tables[0], tables[1]
+    losses_by_player = game.losses(both)
     reach_by_player = game.own_reaches(tables)
-    cells = _cells(game) if _has_grid(game) else np.zeros(count, np.int64)
-    size = len(RANKS) ** 2
-    cell_sizes = np.bincount(cells, minlength=size)
+    count = int(tree.num_hands[0])
+    has_grid = _has_grid(game)
+    cells = _cells(game) if has_grid else np.zeros(count, np.int64)
+    cell_sizes = _sums_by_cell(cells, np.ones(count))
+
     probability = np.empty((len(tree.action), count))
-    grid = np.zeros((len(tree.action), size))
-    arriving = np.zeros((len(tree.player), size))
+    grid = np.zeros((len(tree.action), NUM_CELLS))
+    arriving = np.zeros((len(tree.player), NUM_CELLS))
     losses = np.empty((len(tree.player), count))
     for node, player in enumerate(tree.player.tolist()):
-        infosets = slice(tree.first_infoset[node], tree.first_infoset[node] + count)
-        edges = slice(tree.first_edge[node], tree.first_edge[node + 1])
-        rows = tables[player][infosets][:, tree.action[edges]].astype(np.float64)
+        first = tree.first_infoset[node]
+        infosets = slice(first, first + count)
+        edges = edges_of(tree, node)
+
+        # What each hand plays, (n, actions).
+        actions = tree.action[edges.start : edges.stop]
+        rows = tables[player][infosets][:, actions].astype(np.float64)
         rows /= rows.sum(axis=1, keepdims=True)
-        reach = reach_by_player[player][infosets]
-        probability[edges] = rows.T
+        probability[edges.start : edges.stop] = rows.T
         losses[node] = losses_by_player[player][infosets]
-        arrive = np.bincount(cells, reach, minlength=size)  # (169,)
-        arriving[node] = arrive / np.maximum(cell_sizes, 1)
-        for edge, column in zip(range(edges.start, edges.stop), rows.T, strict=True):
-            played = np.bincount(cells, reach * column, minlength=size)
-            grid[edge] = np.divide(played, arrive, out=np.zeros(size), where=arrive > 0)
+
+        # How often each hand arrives, (n,), and what those of each cell play on average, (169,).
+        weight = tree.weight[player, :count] / tree.weight[player].max()
+        arrives = reach_by_player[player][infosets] * weight
+        arrives_in_cell = _sums_by_cell(cells, arrives)
+        arriving[node] = arrives_in_cell / np.maximum(cell_sizes, 1)
+        is_reached = arrives_in_cell > 0
+        for k, edge in enumerate(edges):
+            played = _sums_by_cell(cells, arrives * rows[:, k])
+            grid[edge, is_reached] = played[is_reached] / arrives_in_cell[is_reached]
     return {
         "probability": _shares(probability),
-        "grid": _shares(grid) if _has_grid(game) else None,
-        "arriving": _shares(arriving) if _has_grid(game) else None,
+        "grid": _shares(grid) if has_grid else None,
+        "arriving": _shares(arriving) if has_grid else None,
         "losses": floats(losses),
-        "cost": floats(game.action_costs((tables[0], tables[1]))),
+        "cost": floats(game.action_costs(both)),
     }
+
+
+def _sums_by_cell(cells: Int64Array, numbers: Float64Array) -> Float64Array:
+    """The sums of the numbers of all hands of a cell, `(n,)` to `(169,)`."""
+    return np.asarray(np.bincount(cells, numbers, minlength=NUM_CELLS))
 
 
 def is_shown(game: PokerEndgame) -> bool:
@@ -132,7 +149,10 @@ def _has_grid(game: PokerEndgame) -> bool:
 
 
 def _cells(game: PokerEndgame) -> Int64Array:
-    """The cell of each hand: row and column of its ranks, aces first: `(n,)`."""
+    """The cell of each hand: row and column of its ranks, aces first: `(n,)`.
+
+    A♥K♥ is in row 0 and column 1, A♥K♠ in row 1 and column 0.
+    """
     cards = game.public_tree.cards[0, : game.public_tree.num_hands[0]].astype(np.int64)
     places = len(RANKS) - 1 - cards // 4  # (n, 2) of the lower and the higher card
     suited = cards[:, 0] % 4 == cards[:, 1] % 4

@@ -40,7 +40,7 @@ export function startHands({ hands, policies }) {
     );
     const byGrid = hands.cell && view.value === "grid";
     byId("hands-grid").replaceChildren(
-      byGrid ? gridOf(hands, policy, node) : byStrength(hands, policy, node),
+      byGrid ? gridOf(hands, policy, node) : byStrength(hands, policy, path),
     );
   };
   for (const control of [menu, view]) control.addEventListener("input", show);
@@ -61,8 +61,9 @@ function showPlace(hands, policy, path, go) {
     return make("li", {}, button);
   });
   byId("hands-crumbs").replaceChildren(...crumbs);
+  const means = meanShares(hands, policy, path, [...hands.labels.keys()]);
   const items = actions.map((action, k) => {
-    const played = share(meanShare(hands, policy, node, k));
+    const played = share(means[k]);
     const parts = [swatch(k), ` ${action} `, make("small", {}, played)];
     const ends = children[k] < 0;
     const button = make("button", { type: "button", class: "pill", disabled: ends }, ...parts);
@@ -78,13 +79,35 @@ function crumbText({ nodes }, parent, node) {
   return `player_${player}: ${actions[children.indexOf(node)]}`;
 }
 
-/** How often an action is played, over all hands alike.
- * @param {Hands} hands @param {Policy} policy @param {number} node @param {number} k */
-function meanShare(hands, policy, node, k) {
-  const count = hands.labels.length;
-  let sum = 0;
-  for (let hand = 0; hand < count; hand++) sum += probability(hands, policy, node, k, hand);
-  return sum / count;
+/** How often each hand arrives at the end of a path by its player's own actions, with its weight.
+ * @param {Hands} hands @param {Policy} policy @param {number[]} path @returns {number[]} */
+function arrivals(hands, policy, path) {
+  const { nodes, labels, weight } = hands;
+  const { player } = nodes[path[path.length - 1]];
+  const reach = labels.map((_, hand) => weight[player * labels.length + hand]);
+  for (let i = 1; i < path.length; i++) {
+    const parent = path[i - 1];
+    if (nodes[parent].player !== player) continue;
+    const k = nodes[parent].children.indexOf(path[i]);
+    labels.forEach((_, hand) => (reach[hand] *= probability(hands, policy, parent, k, hand)));
+  }
+  return reach;
+}
+
+/** How often some hands take each action at the end of a path: each hand counts as often as it
+ * arrives, and all count alike if none does.
+ * @param {Hands} hands @param {Policy} policy @param {number[]} path @param {number[]} members
+ * @returns {number[]} */
+function meanShares(hands, policy, path, members) {
+  const node = path[path.length - 1];
+  const reach = arrivals(hands, policy, path);
+  const anyArrives = members.some((hand) => reach[hand] > 0);
+  const counts = members.map((hand) => (anyArrives ? reach[hand] : 1));
+  const total = counts.reduce((sum, one) => sum + one, 0);
+  return hands.nodes[node].actions.map((_, k) => {
+    const played = members.map((hand, i) => counts[i] * probability(hands, policy, node, k, hand));
+    return played.reduce((sum, one) => sum + one, 0) / total;
+  });
 }
 
 /** @param {Hands} hands @param {Policy} policy @param {number} node @param {number} k
@@ -152,18 +175,16 @@ function gridOf(hands, policy, node) {
   return make("div", { class: "cells", role: "group", "aria-label": "Starting hands" }, ...cells);
 }
 
-/** @param {Hands} hands @param {Policy} policy @param {number} node @returns {HTMLElement} */
-function byStrength(hands, policy, node) {
+/** @param {Hands} hands @param {Policy} policy @param {number[]} path @returns {HTMLElement} */
+function byStrength(hands, policy, path) {
+  const node = path[path.length - 1];
   const order = [...hands.labels.keys()].sort((a, b) => hands.strength[b] - hands.strength[a]);
   const size = Math.ceil(order.length / GROUPS);
   const { actions } = hands.nodes[node];
   const rows = [];
   for (let start = 0; start < order.length; start += size) {
     const own = order.slice(start, start + size);
-    const shares = actions.map(
-      (_, k) =>
-        own.reduce((sum, hand) => sum + probability(hands, policy, node, k, hand), 0) / own.length,
-    );
+    const shares = meanShares(hands, policy, path, own);
     const beats = share(hands.strength[own[0]]);
     const row = make(
       "button",
