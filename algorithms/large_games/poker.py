@@ -499,7 +499,7 @@ def _reach_numbers() -> dict[Hand, int]:
     first one, 2♠2♦ the second. Here a hand's cards are numbered as in OpenSpiel's deck, from 2♣ on.
     """
     in_order = [4 * rank + 3 - suit for rank in range(13) for suit in range(4)]
-    numbers = {}
+    numbers: dict[Hand, int] = {}
     for number, (one, other) in enumerate(combinations(in_order, 2)):
         numbers[min(one, other), max(one, other)] = number
     return numbers
