@@ -1,6 +1,7 @@
-"""Makes the example and the pictures of docs/report.md: `python docs/report_pictures.py [MODEL]`.
+"""Makes the example and the pictures of docs/report.md, and the one of docs/poker.md.
 
-Without a model it trains one first (about 10 CPU seconds). Needs Playwright and a Chromium.
+Run it as `python docs/report_pictures.py [MODEL]`. Without a model it trains one first (about 10
+CPU seconds). Needs Playwright and a Chromium.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ LAPTOP, PHONE = (
     {"viewport": {"width": width, "height": 860}, "color_scheme": "light"} for width in (1180, 390)
 )
 DARK = LAPTOP | {"color_scheme": "dark"}
+RIVER = "river(board=7dJc3s9hQd,pot=2000)"
 FLAGS = ["--no-sandbox", "--disable-gpu"]
 
 
@@ -40,7 +42,22 @@ def main(model: str | None = None) -> None:
         take(browser, "report-explorer.png", "#explorer/3,0,1,2", DARK)
         take(browser, "report-phone.png", "#explorer/3,0,1,2", PHONE)
         take(browser, "report-play.png", "#play", LAPTOP, hands=6)
+        take_river(browser)
         browser.close()
+
+
+def take_river(browser: Any) -> None:
+    """The first decision of a solved river endgame, and one of its starting hands."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "river.html"
+        write_document(report, report_document(["cfr+:1000"], RIVER))
+        view = browser.new_context(**LAPTOP)
+        page = view.new_page()
+        page.goto(f"{report.as_uri()}#hands")
+        page.locator("body[data-ready]").wait_for()
+        page.locator("#hands-grid button[aria-label^=KTs]").click()
+        page.locator("#hands").screenshot(path=HERE / "river-hands.png")
+        view.close()
 
 
 def take(browser: Any, name: str, place: str, options: dict[str, Any], *, hands: int = 0) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from kuhn_bridge.errors import GameError
 
 ENDGAMES = {"river": 5, "turn": 4}  # cards on the board
+FLOP = "flop"  # what users try, too
 RANKS = "23456789TJQKA"
 SUITS = "cdhs"
 BETS = ("fc", "fcpa", "fchpa", "fullgame")
@@ -37,7 +38,7 @@ class _Endgame(NamedTuple):
 
 def is_short_name(name: str) -> bool:
     """Whether a name is that of an endgame."""
-    return name.partition("(")[0] in ENDGAMES
+    return name.partition("(")[0] in (*ENDGAMES, FLOP)
 
 
 def full_name(name: str) -> str:
@@ -67,6 +68,11 @@ def full_name(name: str) -> str:
 
 def _parsed(name: str) -> _Endgame:
     round_name, _, inside = name.partition("(")
+    if round_name == FLOP:
+        raise GameError(
+            "a flop has too many boards to come; there are river(board=7dJc3s9hQd) with five cards "
+            "and turn(board=7dJc3s9h) with four"
+        )
     settings: dict[str, str] = {}
     if inside:
         if not inside.endswith(")"):

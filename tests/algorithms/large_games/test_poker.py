@@ -79,6 +79,7 @@ def test_a_pot_of_blinds_goes_to_the_winner():
     ("name", "what"),
     [
         ("river(board=7dJc3s)", "needs a board of 5 cards.* got 3, a flop"),
+        ("flop(board=7dJc3s)", "a flop has too many boards to come; there are river"),
         ("turn(board=7dJc3s9hQd)", "needs a board of 4 cards.* got 5 cards"),
         ("river(board=7dJc3s9h7d)", "7d is twice"),
         ("river(board=7dJc3s9h1d)", "unknown card '1d'"),
