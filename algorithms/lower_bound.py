@@ -52,14 +52,13 @@ from algorithms.policies.network import as_network, network_table
 from algorithms.self_play.environments import SelfPlayVecEnv
 from algorithms.self_play.input_scales import ScaledInputs
 from algorithms.self_play.learner import ILLEGAL
-from algorithms.self_play.matches import SeatPolicy, hand_returns, hand_streams
+from algorithms.self_play.matches import SeatPolicy, hand_returns, hand_streams, interval_around
 from algorithms.self_play.training_run import fast_torch
 from algorithms.support import budget, command
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, UInt64Array
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance, progress
 
-QUANTILE = 1.959964  # standard deviations around the mean that hold 95% of a normal distribution
 ITSELF = "the policy itself"  # the candidate that gains nothing
 
 STARTS = ("imitation", "scratch")  # a network's start: after imitating p, or with random weights
@@ -134,7 +133,7 @@ class LowerBound:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95% interval of the sum of the gains, cut off at 0."""
-        low, high = _interval(sum(self.gains), self.standard_error)
+        low, high = interval_around(sum(self.gains), self.standard_error)
         return max(0.0, low), max(0.0, high)
 
     @property
@@ -145,11 +144,6 @@ class LowerBound:
     def share_of(self, gains: Sequence[float]) -> float | None:
         """The share of all players' exact gains that was found, if there is anything to gain."""
         return self.nash_conv_at_least / sum(gains) if sum(gains) > 0 else None
-
-
-def _interval(mean: float, standard_error: float) -> tuple[float, float]:
-    reach = QUANTILE * standard_error
-    return mean - reach, mean + reach
 
 
 # ---------------------------------------------------------------------------------------------
@@ -533,7 +527,7 @@ def to_text(
     rows = []
     for seat in bound.seats:
         chosen = seat.chosen
-        low, high = _interval(chosen.gain, chosen.standard_error)
+        low, high = interval_around(chosen.gain, chosen.standard_error)
         span = f"{low:z.4f} to {high:z.4f}" if low < high else "-"
         row = [f"player_{seat.seat}", chosen.candidate, f"{chosen.gain:+z.6f}", span]
         rows.append([*row, f"{seat.runs}", f"{seat.cpu_seconds:.0f} s"])

@@ -38,12 +38,19 @@ from algorithms.tree import CHANCE, Tree
 # A table `(I, A)`, played on the tree, or a function, played on OpenSpiel's states.
 SeatPolicy: TypeAlias = Float64Array | StatePolicy
 
+QUANTILE = 1.959964  # standard deviations around the mean that hold 95% of a normal distribution
 AT_ONCE = 4096  # hands played at a time on states: enough for a network's batches
 CHUNK = 1 << 20  # hands played at a time on a tree
 MIN_HANDS = 30  # fewer do not give a usable standard error
 MAX_HANDS = 10**12
 MAX_HANDS_ON_STATES = 10**8  # 8 bytes each per seat, and hours of playing
 MAX_ERRORS = 5.0  # a correct mean differs by more in one of two million matches
+
+
+def interval_around(mean: float, standard_error: float) -> tuple[float, float]:
+    """The 95% interval around the mean of many independent hands."""
+    half = QUANTILE * standard_error
+    return mean - half, mean + half
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +65,7 @@ class Sample:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95% interval of the mean."""
-        half = 1.959964 * self.standard_error
-        return self.mean - half, self.mean + half
+        return interval_around(self.mean, self.standard_error)
 
     @property
     def errors_off(self) -> float:

@@ -94,7 +94,7 @@ def run_sweep(  # noqa: PLR0913  # options by name
     with cluster.connected(address, cpus):
         _require_usable(folder, storage, fresh=not resume, on_cluster=address is not None)
         plan.write(folder)
-        from algorithms.sweeps.ray_tune import run_stage  # imports Ray
+        from algorithms.sweeps.trials import run_stage  # imports Ray
 
         ready = time.perf_counter()
         run = partial(

@@ -353,13 +353,13 @@ def test_a_sweep_is_not_overwritten_and_only_the_same_one_is_continued(tmp_path,
 
 
 def test_partial_copies_of_a_killed_sweep_are_removed(tmp_path):
-    ray_tune = pytest.importorskip("algorithms.sweeps.ray_tune")
+    trials = pytest.importorskip("algorithms.sweeps.trials")
     source = tmp_path / "source"
     out = tmp_path / "out"
     for folder in (source, out / ".seed-1-half", out / ".seed-10-half"):
         folder.mkdir(parents=True)
         (folder / "trial.json").write_text("{}")
-    ray_tune.copy_results(ray_tune.tune.Checkpoint(str(source)), out / "seed-1")
+    trials.copy_results(trials.tune.Checkpoint(str(source)), out / "seed-1")
     assert {path.name for path in out.iterdir()} == {"seed-1", ".seed-10-half"}
     assert (out / "seed-1" / "trial.json").exists()
 
