@@ -65,12 +65,12 @@ def test_the_text_has_both_measures_and_the_worst_information_sets(tmp_path):
 def test_a_network_goes_into_a_smaller_one_and_into_onnx(written, tmp_path, monkeypatch):
     path, printed = written
     code, smaller = run(path, "--out", tmp_path / "small.onnx", "--width", "4", "--json")
-    found = json.loads(smaller)
+    document = json.loads(smaller)
     assert code == 0
-    assert found["weights"] < printed["weights"]
-    assert found["nash_conv_before"] == pytest.approx(printed["nash_conv_after"], abs=1e-6)
+    assert document["weights"] < printed["weights"]
+    assert document["nash_conv_before"] == pytest.approx(printed["nash_conv_after"], abs=1e-6)
     measured = kb.load_policy(tmp_path / "small.onnx").nash_conv()
-    assert measured == pytest.approx(found["nash_conv_after"], abs=1e-6)
+    assert measured == pytest.approx(document["nash_conv_after"], abs=1e-6)
     monkeypatch.chdir(tmp_path)
     assert export_onnx.main([str(path)]) == 0
     assert np.abs(kb.load_policy("policy.onnx").table - kb.load_policy(path).table).max() < 1e-6
@@ -101,12 +101,12 @@ def test_ctrl_c_writes_the_best_so_far(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(distillation, "weighted_cross_entropy", interrupted)
     path = tmp_path / "model.zip"
     code, printed = run("dcfr:100", "--out", path, "--json", *SMALL)
-    found = json.loads(printed)
+    document = json.loads(printed)
     assert code == EXIT_INTERRUPTED
     assert "interrupted after 99 of 400 steps" in capsys.readouterr().err
-    assert (found["finished"], found["steps"]) == (False, 99)
-    assert found["nash_conv_after"] == min(value for _, value in found["curve"])
-    assert kb.load_policy(path).nash_conv() == pytest.approx(found["nash_conv_after"], abs=1e-6)
+    assert (document["finished"], document["steps"]) == (False, 99)
+    assert document["nash_conv_after"] == min(value for _, value in document["curve"])
+    assert kb.load_policy(path).nash_conv() == pytest.approx(document["nash_conv_after"], abs=1e-6)
 
 
 @pytest.mark.parametrize(

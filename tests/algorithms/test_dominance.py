@@ -63,11 +63,11 @@ def test_the_gate(capsys):
 
 def test_json(capsys):
     assert main(["random:3", "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["sizes"] == [[27, 64], [12, 8], [8, 4]]
-    assert {"round": 2, "player": 0, "key": "1", "action": "BET"} in found["removals"]
-    assert found["nash_conv_without"] < found["nash_conv"]
-    assert {e["key"] for e in found["exposures"]} <= set(TREE.keys)
+    document = json.loads(capsys.readouterr().out)
+    assert document["sizes"] == [[27, 64], [12, 8], [8, 4]]
+    assert {"round": 2, "player": 0, "key": "1", "action": "BET"} in document["removals"]
+    assert document["nash_conv_without"] < document["nash_conv"]
+    assert {e["key"] for e in document["exposures"]} <= set(TREE.keys)
 
 
 @pytest.mark.parametrize("arguments", [["nowhere.json"], ["uniform", "--max", "nan"], ["--max=-1"]])
@@ -120,9 +120,9 @@ def test_another_game(capsys):
         "  player_1 at 'Current player: 1 Observing player: 1. Non-terminal': Cooperate",
     ]
     assert main(["uniform", "--game", "matrix_pd", "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["game"] == "turn_based_simultaneous_game(game=matrix_pd())"
-    assert [(e["player"], e["probability"]) for e in found["exposures"]] == [(0, 0.5), (1, 0.5)]
+    document = json.loads(capsys.readouterr().out)
+    assert document["game"] == "turn_based_simultaneous_game(game=matrix_pd())"
+    assert [(e["player"], e["probability"]) for e in document["exposures"]] == [(0, 0.5), (1, 0.5)]
     assert main(["uniform", "--game", "leduc_poker"]) == 2
 
 

@@ -35,15 +35,15 @@ def test_exact_values_are_the_known_ones(capsys):
 
 
 def test_the_best_response_wins_what_nash_conv_says(capsys):
-    found = play(capsys, f"uniform --against {BEST_RESPONSE} --hands 1000")["against"]
+    results = play(capsys, f"uniform --against {BEST_RESPONSE} --hands 1000")["against"]
     nash_conv = Policy.uniform("kuhn").nash_conv()
-    assert 2 * found[BEST_RESPONSE]["both"]["exact"] == pytest.approx(-nash_conv)
+    assert 2 * results[BEST_RESPONSE]["both"]["exact"] == pytest.approx(-nash_conv)
 
 
 def test_nobody_beats_equilibrium(capsys):
-    found = play(capsys, "nash:1/3 --hands 1000")["against"]
-    assert tuple(found) == kuhn().usual_opponents
-    assert min(match["both"]["exact"] for match in found.values()) >= -1e-12
+    results = play(capsys, "nash:1/3 --hands 1000")["against"]
+    assert tuple(results) == kuhn().usual_opponents
+    assert min(match["both"]["exact"] for match in results.values()) >= -1e-12
 
 
 def test_styles_are_what_they_say():
@@ -55,8 +55,8 @@ def test_styles_are_what_they_say():
 
 
 def match(capsys, options=""):
-    found = play(capsys, f"random:2 --against uniform --hands 500 {options}")
-    return found["against"]["uniform"]
+    results = play(capsys, f"random:2 --against uniform --hands 500 {options}")
+    return results["against"]["uniform"]
 
 
 def test_a_seed_is_a_match(capsys):
@@ -74,19 +74,19 @@ def test_the_likeliest_actions_are_played(capsys):
 
 def test_a_game_of_three(capsys):
     game = "kuhn_poker(players=3)"
-    found = play(capsys, f"random:1 --game {game} --hands 2000")
-    assert found["game"] == game
-    assert tuple(found["against"]) == TreeGame.usual_opponents
-    assert set(found["against"]["uniform"]) == {"player_0", "player_1", "player_2", "all"}
-    response = found["against"][BEST_RESPONSE]
-    assert response["all"]["exact"] < found["against"]["uniform"]["all"]["exact"]
+    results = play(capsys, f"random:1 --game {game} --hands 2000")
+    assert results["game"] == game
+    assert tuple(results["against"]) == TreeGame.usual_opponents
+    assert set(results["against"]["uniform"]) == {"player_0", "player_1", "player_2", "all"}
+    response = results["against"][BEST_RESPONSE]
+    assert response["all"]["exact"] < results["against"]["uniform"]["all"]["exact"]
 
 
 def test_an_opponents_file_names_the_game(tmp_path, capsys):
     path = tmp_path / "leduc.json"
     load_policy("cfr+:3", "leduc_poker").save(path)
-    found = play(capsys, f"uniform --against {path} --hands 500")
-    assert found["game"] == "leduc_poker"
+    results = play(capsys, f"uniform --against {path} --hands 500")
+    assert results["game"] == "leduc_poker"
 
 
 @pytest.mark.parametrize(

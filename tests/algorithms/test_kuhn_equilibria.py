@@ -155,14 +155,14 @@ def test_the_family_is_the_whole_set():
         family = np.stack([realisation(nash(alpha), player) for alpha in (0, LARGEST_ALPHA)])
         value = float(VALUE) * (1, -1)[player]
         for direction in np.random.default_rng(player).normal(size=(30, plans.shape[1])):
-            found = linprog(
+            solution = linprog(
                 -(plans @ direction),
                 A_ub=-gains.T,
                 b_ub=np.full(gains.shape[1], -value + 1e-12),
                 A_eq=np.ones((1, len(plans))),
                 b_eq=[1],
             )
-            assert -found.fun == pytest.approx((family @ direction).max(), abs=1e-7)
+            assert -solution.fun == pytest.approx((family @ direction).max(), abs=1e-7)
 
 
 def values(first, second):

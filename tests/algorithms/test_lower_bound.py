@@ -238,13 +238,13 @@ def test_a_bound_in_words():
 
 
 def test_a_bound_as_json_is_never_called_nash_conv():
-    found = json.loads(json.dumps(to_json("model.zip", FOUND, uniform=UNLUCKY)))
-    assert found["nash_conv_at_least"] == pytest.approx(0.3)
-    assert found["interval"] == pytest.approx([0.2902, 0.3098], abs=1e-6)
-    assert found["uniform_nash_conv_at_least"] == 0
-    assert found["uniform_interval"] == pytest.approx([0, 0.00096], abs=1e-6)
-    assert [response["player"] for response in found["responses"]] == [0, 1]
-    assert "nash_conv" not in found
+    document = json.loads(json.dumps(to_json("model.zip", FOUND, uniform=UNLUCKY)))
+    assert document["nash_conv_at_least"] == pytest.approx(0.3)
+    assert document["interval"] == pytest.approx([0.2902, 0.3098], abs=1e-6)
+    assert document["uniform_nash_conv_at_least"] == 0
+    assert document["uniform_interval"] == pytest.approx([0, 0.00096], abs=1e-6)
+    assert [response["player"] for response in document["responses"]] == [0, 1]
+    assert "nash_conv" not in document
 
 
 def test_few_decisions_are_enough_for_a_bound_and_seeds_are_a_list():

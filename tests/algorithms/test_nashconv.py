@@ -70,8 +70,10 @@ def test_nash_conv_is_openspiels(name, seed):
 @given(policies())
 def test_every_number_is_that_of_openspiels_python(policy):
     ours = evaluate_policy(TREE, policy.table)
-    found = policy.to_openspiel()
-    theirs = exploitability.nash_conv(found.game, found, return_only_nash_conv=False)
+    openspiel_policy = policy.to_openspiel()
+    theirs = exploitability.nash_conv(
+        openspiel_policy.game, openspiel_policy, return_only_nash_conv=False
+    )
     assert ours.nash_conv == pytest.approx(theirs.nash_conv, abs=1e-12)
     assert ours.gains == pytest.approx(theirs.player_improvements, abs=1e-12)
 
@@ -266,21 +268,21 @@ def test_the_largest_loss_comes_first_and_avoiding_it_gains_as_much():
 def test_losses_reach_and_best_actions_are_those_of_best_responses(name):
     flat = load_game(name).tree
     policy = flat.random(4)
-    found = action_values(flat, policy)
+    values = action_values(flat, policy)
     measured = evaluate_policy(flat, policy)
     for player, gain in enumerate(measured.gains):
-        assert found.losses[flat.owner == player].sum() == pytest.approx(gain, abs=1e-10)
+        assert values.losses[flat.owner == player].sum() == pytest.approx(gain, abs=1e-10)
     assert sum(loss.lost for loss in measured.losses) == pytest.approx(
         measured.nash_conv, abs=1e-10
     )
     for loss in measured.losses:
         assert loss.player == flat.owner[loss.infoset]
-        assert found.losses[loss.infoset] == pytest.approx(loss.lost, abs=1e-12)
-        assert found.reach[loss.infoset] == pytest.approx(loss.reach, abs=1e-12)
+        assert values.losses[loss.infoset] == pytest.approx(loss.lost, abs=1e-12)
+        assert values.reach[loss.infoset] == pytest.approx(loss.reach, abs=1e-12)
     best = measured.best_responses[flat.choice_infoset] == flat.choice_action
-    assert (found.costs[best] == 0).all()
-    assert (found.costs >= 0).all()
-    beliefs = np.bincount(flat.infoset[flat.infoset >= 0], found.beliefs)  # one distribution each
+    assert (values.costs[best] == 0).all()
+    assert (values.costs >= 0).all()
+    beliefs = np.bincount(flat.infoset[flat.infoset >= 0], values.beliefs)  # one distribution each
     assert beliefs == pytest.approx(np.ones(len(flat.keys)))
 
 
@@ -309,11 +311,11 @@ def test_values_are_what_playing_so_wins(name):
 
 
 def test_costs_against_an_equilibrium_of_kuhn_are_exact():
-    found = action_values(TREE, nash(1 / 6))
+    values = action_values(TREE, nash(1 / 6))
     for slot, infoset in enumerate(TREE.choice_infoset):
         cost = COSTS.get((TREE.keys[infoset], int(TREE.choice_action[slot])), 0)
-        assert found.costs[slot] == pytest.approx(float(cost), abs=1e-12)
-        assert (found.costs[slot] == 0) == (cost == 0)
+        assert values.costs[slot] == pytest.approx(float(cost), abs=1e-12)
+        assert (values.costs[slot] == 0) == (cost == 0)
 
 
 def test_where_the_others_never_arrive_there_is_no_value():
@@ -328,9 +330,9 @@ def test_where_the_others_never_arrive_there_is_no_value():
 
 def test_costs_do_not_depend_on_how_seldom_the_others_arrive():
     policy = with_rows(TREE.uniform(), dict.fromkeys("012", (1 - 1e-14, 1e-14, 0)))
-    found = action_values(TREE, policy)
+    values = action_values(TREE, policy)
     slots = slice(*TREE.first_choice[TREE.keys.index("2b") :][:2].tolist())
-    assert found.costs[slots] == pytest.approx([0, 3])  # K calls; folding loses 1 instead of +2
+    assert values.costs[slots] == pytest.approx([0, 3])  # K calls; folding loses 1 instead of +2
 
 
 @pytest.mark.parametrize("name", [KUHN, KUHN3, LEDUC])

@@ -96,35 +96,35 @@ def test_the_limit(capsys):
 
 
 def test_deterministic_play(capsys):
-    found = json.loads(printed(capsys, "nash:0.1", "--deterministic", "--json"))
-    assert found["nash_conv"] > 0.1
-    assert {p for row in found["policy"].values() for p in row.values()} == {0, 1}
+    document = json.loads(printed(capsys, "nash:0.1", "--deterministic", "--json"))
+    assert document["nash_conv"] > 0.1
+    assert {p for row in document["policy"].values() for p in row.values()} == {0, 1}
 
 
 def test_json_of_kuhn(capsys):
-    found = json.loads(printed(capsys, "random:1", "--json", "--openspiel"))
-    assert found["source"] == "random:1"
-    assert found["openspiel"]["gap"] < 1e-9
-    assert found["values"] == pytest.approx(found["openspiel"]["values"])
-    assert found["value"] == found["values"][0]
-    assert from_names(found["policy"]) == Policy.random("kuhn", 1)
-    named = {key: Action[name] for key, name in found["best_response"].items()}
-    assert named == found["best_response_players"][0] | found["best_response_players"][1]
+    document = json.loads(printed(capsys, "random:1", "--json", "--openspiel"))
+    assert document["source"] == "random:1"
+    assert document["openspiel"]["gap"] < 1e-9
+    assert document["values"] == pytest.approx(document["openspiel"]["values"])
+    assert document["value"] == document["values"][0]
+    assert from_names(document["policy"]) == Policy.random("kuhn", 1)
+    named = {key: Action[name] for key, name in document["best_response"].items()}
+    assert named == document["best_response_players"][0] | document["best_response_players"][1]
 
 
 @pytest.mark.parametrize("game", ["kuhn", KUHN3])
 def test_json_of_any_game(game, capsys):
-    found = json.loads(printed(capsys, "random:3", "--game", game, "--json"))
-    players = found["players"]
-    responses = found["best_response_players"]
+    document = json.loads(printed(capsys, "random:3", "--game", game, "--json"))
+    players = document["players"]
+    responses = document["best_response_players"]
     policy = Policy.random(game, 3)
-    assert found["game"] == game
+    assert document["game"] == game
     assert from_players(game, players) == policy
-    assert found["nash_conv"] == policy.nash_conv()
-    assert found["exploitability"] == pytest.approx(found["nash_conv"] / len(players))
-    assert ("value" in found) == ("policy" in found) == (game == "kuhn")
-    assert sum(loss["lost"] for loss in found["losses"]) == pytest.approx(found["nash_conv"])
-    for loss in found["losses"]:
+    assert document["nash_conv"] == policy.nash_conv()
+    assert document["exploitability"] == pytest.approx(document["nash_conv"] / len(players))
+    assert ("value" in document) == ("policy" in document) == (game == "kuhn")
+    assert sum(loss["lost"] for loss in document["losses"]) == pytest.approx(document["nash_conv"])
+    for loss in document["losses"]:
         row = players[loss["player"]][loss["key"]]
         assert loss["probability"] == max(row.values()) == row[str(loss["played"])]
         assert loss["best"] == responses[loss["player"]][loss["key"]]
@@ -135,7 +135,7 @@ def test_json_of_any_game(game, capsys):
         }
         against = [*players[:player], best, *players[player + 1 :]]
         won = from_players(game, against).measure().values[player]
-        assert won == pytest.approx(found["best_response_values"][player])
+        assert won == pytest.approx(document["best_response_values"][player])
 
 
 def test_json_of_several_is_a_list_and_a_best_response_is_measured_too(capsys):
@@ -190,10 +190,10 @@ DOMINATED = {
 
 @given(policies())
 def test_the_report_on_any_policy_of_kuhn(policy):
-    found = report("any", policy, openspiel=True)
-    assert found.by_openspiel.gap(found.measure) < 1e-10
+    report_of_policy = report("any", policy, openspiel=True)
+    assert report_of_policy.by_openspiel.gap(report_of_policy.measure) < 1e-10
     expected = max(policy[key][action] for key, action in DOMINATED.items())
-    assert max((one.probability for one in found.exposures), default=0) == expected
+    assert max((one.probability for one in report_of_policy.exposures), default=0) == expected
 
 
 def test_the_gap_to_openspiel_is_the_largest_difference_of_any_number():
@@ -249,11 +249,11 @@ def test_a_game_without_an_exact_measure_has_a_bound(capsys):
     out, err = capsys.readouterr()
     assert err.startswith(f"{UNMEASURED} has no exact measure: training best responses")
     assert err.endswith("uniform: NashConv is above 0.001\n")
-    found = json.loads(out)
-    assert found["nash_conv_at_least"] == found["uniform_nash_conv_at_least"] > 0
-    low, high = found["interval"]
-    assert low < found["nash_conv_at_least"] < high
-    assert "nash_conv" not in found
+    document = json.loads(out)
+    assert document["nash_conv_at_least"] == document["uniform_nash_conv_at_least"] > 0
+    low, high = document["interval"]
+    assert low < document["nash_conv_at_least"] < high
+    assert "nash_conv" not in document
 
 
 def test_a_bound_cannot_show_that_nash_conv_is_small(tmp_path, capsys):
@@ -271,8 +271,8 @@ def test_a_bound_cannot_show_that_nash_conv_is_small(tmp_path, capsys):
 def test_a_table_of_a_native_game_is_responded_to(tmp_path, capsys):
     path = str(tmp_path / "policy.npz")
     Policy.random(LARGE_EXACT, 0).save(path)
-    found = json.loads(printed(capsys, path, "--respond", "--json", *FEW))
-    assert 0 < found["lower_bound"]["interval"][0] < found["nash_conv"]
+    document = json.loads(printed(capsys, path, "--respond", "--json", *FEW))
+    assert 0 < document["lower_bound"]["interval"][0] < document["nash_conv"]
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,10 @@ def test_each_player_regrets_what_it_would_have_won(monkeypatch):
 def test_options_are_used(capsys):
     def printed(*options):
         main(["--json", *options])
-        found = json.loads(capsys.readouterr().out)
-        return found, [found[name]["average"] for name in ("self-play", "against the opponent")]
+        document = json.loads(capsys.readouterr().out)
+        return document, [
+            document[name]["average"] for name in ("self-play", "against the opponent")
+        ]
 
     def expected(rounds, seed, fixed):
         played = [average_policy(rounds, opponent, seed=seed) for opponent in (None, fixed)]

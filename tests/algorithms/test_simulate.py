@@ -29,12 +29,12 @@ def test_a_match(capsys):
 
 def test_json(capsys):
     assert main(["random:1", "nash:1/3", "--hands", "5000", "--seed", "4", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["policies"] == ["random:1", "nash:1/3"]
-    both = found["both seats"]
+    document = json.loads(capsys.readouterr().out)
+    assert document["policies"] == ["random:1", "nash:1/3"]
+    both = document["both seats"]
     assert both["hands"] == 10_000
     assert both["interval"][0] < both["mean"] < both["interval"][1]
-    means = [found[f"player_{seat}"]["mean"] for seat in (0, 1)]
+    means = [document[f"player_{seat}"]["mean"] for seat in (0, 1)]
     assert both["mean"] == pytest.approx(sum(means) / 2)
 
 

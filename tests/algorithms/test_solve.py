@@ -33,12 +33,12 @@ def test_until(capsys, tmp_path):
     assert main(["--until", "1e-6", "--json", "--out", str(out)]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""  # no bar when nobody watches
-    found = json.loads(printed.out)
-    assert load_policy(out).nash_conv() == found["nash_conv"] <= 1e-6
-    assert load_policy(out) == from_names(found["policy"])
-    assert found["nash_conv"] == sum(found["gains"]) == 2 * found["exploitability"]
-    assert found["distance"] < 1e-4
-    before = [total for _, total in found["curve"][:-1]]
+    document = json.loads(printed.out)
+    assert load_policy(out).nash_conv() == document["nash_conv"] <= 1e-6
+    assert load_policy(out) == from_names(document["policy"])
+    assert document["nash_conv"] == sum(document["gains"]) == 2 * document["exploitability"]
+    assert document["distance"] < 1e-4
+    before = [total for _, total in document["curve"][:-1]]
     assert min(before) > 1e-6
 
 
@@ -142,9 +142,9 @@ def test_the_linear_program(exactly, capsys, tmp_path):
     assert ("check: 2/3  bet: 1/3" in shown) == bool(exactly)
     assert load_policy(out).nash_conv() < 1e-9
     assert main(["--variant", "lp", *exactly, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found.get("exact_value") == ("-1/18" if exactly else None)
-    assert found["value"] == pytest.approx(-1 / 18, abs=1e-12)
+    document = json.loads(capsys.readouterr().out)
+    assert document.get("exact_value") == ("-1/18" if exactly else None)
+    assert document["value"] == pytest.approx(-1 / 18, abs=1e-12)
 
 
 @pytest.mark.parametrize(

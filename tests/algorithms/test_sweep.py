@@ -449,8 +449,8 @@ def ended(process):
 
 
 def rows(out):
-    found: list[dict[str, Any]] = json.loads((out / "sweep.json").read_text())["trials"]
-    return found
+    document: list[dict[str, Any]] = json.loads((out / "sweep.json").read_text())["trials"]
+    return document
 
 
 def played(model):
@@ -483,9 +483,9 @@ def test_a_sweep_on_this_machine(whole, tmp_path, capfd):
     assert (code, error) == (1, "")  # one setting fails
     assert "times the ideal" in text
     assert text.count("the run diverged at step") == 2
-    found = rows(out)
-    states = {(row[SWEPT], row["seed"]): row["state"] for row in found}
-    chosen_by = [row for row in found if row["purpose"] == "choose"]
+    trial_rows = rows(out)
+    states = {(row[SWEPT], row["seed"]): row["state"] for row in trial_rows}
+    chosen_by = [row for row in trial_rows if row["purpose"] == "choose"]
     figures = {0.5: [], 1.0: [], float(WILD): []}
     for row in chosen_by:
         figures[row[SWEPT]].append(row["nash_conv_saved"])
@@ -503,7 +503,7 @@ def test_a_sweep_on_this_machine(whole, tmp_path, capfd):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "ray", None)  # no run is left, so Ray is not started
         assert main(["--out", str(out), "--resume", "--json"]) == 1
-    assert json.loads(capfd.readouterr().out)["trials"] == found
+    assert json.loads(capfd.readouterr().out)["trials"] == trial_rows
 
 
 @sockets_of_ray

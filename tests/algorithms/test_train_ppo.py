@@ -547,9 +547,9 @@ def test_what_is_too_large_for_a_unit_each_is_fitted(tmp_path, monkeypatch):
 def test_a_run_that_failed_says_so(figures, words):
     names = ("nash_conv", "nash_conv_average", "nash_conv_uniform")
     result = {**dict(zip(names, figures, strict=True)), "holds": "average"}
-    found = saving.warnings_about(result)
-    assert len(found) == len(words)
-    assert all(word in text for word, text in zip(words, found, strict=True))
+    warnings = saving.warnings_about(result)
+    assert len(warnings) == len(words)
+    assert all(word in text for word, text in zip(words, warnings, strict=True))
 
 
 def test_warnings_are_the_last_lines_and_in_json(tmp_path, capsys, monkeypatch):

@@ -23,8 +23,8 @@ def test_the_popular_tutorial_gets_its_wrong_hands(capsys):
     assert "6 differ" in out
     assert "hint" not in out
     assert check.main(["--candidate", f"{HERE}:Tutorial", "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert (found["wrong"], found["kind"]) == (6, "a rulebook in letters")
+    document = json.loads(capsys.readouterr().out)
+    assert (document["wrong"], document["kind"]) == (6, "a rulebook in letters")
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def judged(**methods):
         def new_initial_state(self):
             return state(self)
 
-    found = candidate.recognise(Other())
-    tally = candidate.judge(found)
-    return tally.cases, candidate.hint(found, tally)
+    recognised = candidate.recognise(Other())
+    tally = candidate.judge(recognised)
+    return tally.cases, candidate.hint(recognised, tally)
 
 
 def test_an_openspiel_game_that_deals_1_to_3_gets_a_hint():

@@ -185,8 +185,8 @@ def test_the_command_prints_a_table_a_list_or_json(capsys):
 def test_two_runs_give_the_same_results(capsys):
     def rows():
         check.main(["--json", "--quick", "--only", "nashconv", "--only", "selfplay"])
-        found = json.loads(capsys.readouterr().out)
-        return [{key: row[key] for key in row if key != "seconds"} for row in found]
+        document = json.loads(capsys.readouterr().out)
+        return [{key: row[key] for key in row if key != "seconds"} for row in document]
 
     assert rows() == rows()
 

@@ -41,12 +41,16 @@ def test_a_large_game_is_solved_into_a_file(game, variant, tmp_path, capsys):
     out = tmp_path / "policy.npz"
     arguments = ["--game", game, "--variant", variant, "--iterations", "60", "--out", str(out)]
     code, printed = run(*arguments, "--json", capsys=capsys)
-    found = json.loads(printed.out)
-    assert (code, found["iterations"], found["curve"][-1]) == (0, 60, [60, found["nash_conv"]])
-    assert found["nash_conv"] < 0.05
-    assert "players" not in found
+    document = json.loads(printed.out)
+    assert (code, document["iterations"], document["curve"][-1]) == (
+        0,
+        60,
+        [60, document["nash_conv"]],
+    )
+    assert document["nash_conv"] < 0.05
+    assert "players" not in document
     policy = load_policy(out, small(game))
-    assert policy.nash_conv() == pytest.approx(found["nash_conv"], abs=1e-6)
+    assert policy.nash_conv() == pytest.approx(document["nash_conv"], abs=1e-6)
     assert list(tmp_path.iterdir()) == [out]  # no checkpoint of a finished run
 
 
@@ -71,9 +75,9 @@ def test_the_strategy_is_printed_in_words(game, first, other, capsys):
 def test_a_run_ends_at_the_nashconv_or_at_the_last_iteration(capsys):
     until = ["--game", HEX, "--until", "0.05", "--json"]
     code, printed = run(*until, capsys=capsys)
-    found = json.loads(printed.out)
+    document = json.loads(printed.out)
     assert code == 0
-    assert found["nash_conv"] <= 0.05 < found["curve"][-2][1]
+    assert document["nash_conv"] <= 0.05 < document["curve"][-2][1]
     code, printed = run(*until, "--iterations", "3", capsys=capsys)
     assert code == 1
     assert json.loads(printed.out)["iterations"] == 3

@@ -59,9 +59,9 @@ def test_the_products_agree_with_a_walk_over_all_histories(board, abrupt):
     tries = find_tries(evaluator.rules)
     policies = policies_of(tries, evaluator.sequences, [table.__getitem__ for table in tables])
     expected = walk(evaluator.rules, tries, policies)
-    found = evaluator.measure(tables)
-    assert found.values == pytest.approx(expected.values, abs=1e-12)
-    assert found.best_values == pytest.approx(expected.best_values, abs=1e-12)
+    measure_found = evaluator.measure(tables)
+    assert measure_found.values == pytest.approx(expected.values, abs=1e-12)
+    assert measure_found.best_values == pytest.approx(expected.best_values, abs=1e-12)
 
 
 def test_a_walk_counts_openspiels_histories():

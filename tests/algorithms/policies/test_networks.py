@@ -114,8 +114,8 @@ def test_a_network_of_another_size_is_one_line_with_both_sizes_that_fit(tmp_path
 @pytest.mark.parametrize("output", ["logits", "probabilities"])
 def test_a_network_can_be_any_function(output, monkeypatch):
     weights = np.linspace(0.1, 1, 30, dtype=np.float32).reshape(10, 3)
-    found = OBSERVATIONS @ weights
-    wanted = masked(np.exp(found) if output == "logits" else found)
+    products = OBSERVATIONS @ weights
+    wanted = masked(np.exp(products) if output == "logits" else products)
     for size in (network_module.BATCH, 5):  # the last of three batches has 2 rows
         monkeypatch.setattr(network_module, "BATCH", size)
         network = as_network(lambda seen: seen @ weights, kuhn(), output=output)  # type: ignore[arg-type]

@@ -321,8 +321,8 @@ def other_numbers(dtype):
 )
 def test_unusual_but_sound_models_are_read(tmp_path, make, tolerance):
     """Without settings a model has SB3's defaults."""
-    found = played(make(tmp_path / "other.zip"))
-    assert np.abs(found - sound(tmp_path / "sound.zip")).max() <= tolerance
+    outputs = played(make(tmp_path / "other.zip"))
+    assert np.abs(outputs - sound(tmp_path / "sound.zip")).max() <= tolerance
 
 
 @pytest.mark.parametrize("name", ["endless.zip", "endless.onnx"])

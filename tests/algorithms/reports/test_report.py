@@ -47,16 +47,16 @@ def measured(capsys, source, game):
 
 @pytest.mark.parametrize("game", GAMES)
 def test_measures_are_those_of_nashconv(game, capsys):
-    found = report_document(["random:1", "uniform"], game)
-    names = [policy["name"] for policy in found["policies"]]
+    document = report_document(["random:1", "uniform"], game)
+    names = [policy["name"] for policy in document["policies"]]
     assert names == ["random:1", "uniform", "nash:1/6" if game == "kuhn" else "cfr+:1000"]
-    for name, policy in zip(names, found["policies"], strict=True):
+    for name, policy in zip(names, document["policies"], strict=True):
         theirs = measured(capsys, name, game)
         for field in ("nash_conv", "exploitability", "gains", "values", "verdict"):
             assert policy[field] == pytest.approx(theirs[field]) or policy[field] == theirs[field]
         assert list(policy["best_values"]) == theirs["best_response_values"]
         worst = [loss["key"] for loss in theirs["losses"]]
-        keys = found["tree"]["keys"]
+        keys = document["tree"]["keys"]
         ranking = array(policy["tables"]["ranking"])
         lost = array(policy["tables"]["losses"])
         assert len(worst) == len(ranking)
@@ -68,7 +68,7 @@ def test_measures_are_those_of_nashconv(game, capsys):
 def test_the_tree_of_the_document_is_the_games(name):
     game = load_game(name)
     tree = game.tree
-    found = report_document(["random:2"], name)["tree"]
+    document = report_document(["random:2"], name)["tree"]
     for field, wanted in (
         ("children", np.diff(tree.first_child)),
         ("infoset", tree.infoset),
@@ -76,22 +76,22 @@ def test_the_tree_of_the_document_is_the_games(name):
         ("slots", np.diff(tree.first_choice)),
         ("slot_action", tree.choice_action),
     ):
-        assert (array(found[field]) == wanted).all()
-    rows = np.array(found["returns"])[array(found["return_index"])]
+        assert (array(document[field]) == wanted).all()
+    rows = np.array(document["returns"])[array(document["return_index"])]
     assert (tree.returns[:, tree.terminals] == rows.T).all()
     nodes = np.flatnonzero(tree.player == -1).tolist()
-    theirs = found["outcomes"]
+    theirs = document["outcomes"]
     outcomes = [x for node in nodes for x in range(*tree.first_child[node : node + 2].tolist())]
     assert (array(theirs["action"]) == tree.action[outcomes]).all()
     assert (array(theirs["probability"]) == np.float32(tree.chance_probability[outcomes])).all()
-    labels = [found["labels"][place] for place in array(theirs["label"])]
+    labels = [document["labels"][place] for place in array(theirs["label"])]
     assert labels == [label for node in nodes for label in game.chance_labels(node)]
-    words = [found["labels"][place] for place in array(found["slot_label"])]
+    words = [document["labels"][place] for place in array(document["slot_label"])]
     assert words == [
         game.action_label(int(row), int(action))
         for row, action in zip(tree.choice_infoset, tree.choice_action, strict=True)
     ]
-    assert found["keys"] == list(tree.keys)
+    assert document["keys"] == list(tree.keys)
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -107,8 +107,8 @@ def test_tables_are_action_values(name):
 
 
 def test_seats_are_what_others_win_there():
-    found = report_document(["uniform"], LEDUC, equilibrium="random:1")
-    uniform, guest = found["policies"]
+    document = report_document(["uniform"], LEDUC, equilibrium="random:1")
+    uniform, guest = document["policies"]
     game = load_game(LEDUC)
     tables = [load_policy(name, game).table for name in ("uniform", "random:1")]
     own = game.tree.owner
@@ -139,8 +139,8 @@ def test_the_reference_is_called_what_it_is(game, equilibrium, role):
 
 
 def test_a_reference_among_the_policies_is_shown_once():
-    found = report_document(["cfr+:10", "uniform"], LEDUC, equilibrium="cfr+:10")["policies"]
-    assert [(policy["name"], policy["role"]) for policy in found] == [
+    document = report_document(["cfr+:10", "uniform"], LEDUC, equilibrium="cfr+:10")["policies"]
+    assert [(policy["name"], policy["role"]) for policy in document] == [
         ("uniform", None),
         ("cfr+:10", "equilibrium"),
     ]
@@ -176,17 +176,17 @@ def test_a_native_game_reports_what_its_tree_would():
     large = load_game(name, max_nodes=5)
     assert isinstance(large, LargeExactGame)
     wanted = Policy.uniform(small).measure()
-    found = game_document(large, [reported_policy("uniform", Policy(large, large.uniform()))])
-    (policy,) = found["policies"]
+    document = game_document(large, [reported_policy("uniform", Policy(large, large.uniform()))])
+    (policy,) = document["policies"]
     for field in ("nash_conv", "gains"):
         assert policy[field] == pytest.approx(getattr(wanted, field), abs=1e-6)
     lost = [loss.lost for loss in wanted.losses]
     assert [loss["lost"] for loss in policy["losses"]] == pytest.approx(lost, abs=1e-6)
     assert policy["losses"][0]["label"].startswith("player_")
-    assert found["tree"] is None
-    assert "does not fit a tree" in found["without_tree"]
-    assert found["game"]["infosets"] == len(small.tree.keys)
-    assert found["game"]["nodes"] is None
+    assert document["tree"] is None
+    assert "does not fit a tree" in document["without_tree"]
+    assert document["game"]["infosets"] == len(small.tree.keys)
+    assert document["game"]["nodes"] is None
 
 
 def without_measure(game):
@@ -365,10 +365,10 @@ def test_the_page_is_whole(tmp_path):
 
 def test_no_text_ends_the_element_that_it_stands_in(tmp_path):
     evil = "</script><script>alert(1)</script><!--"
-    found = report_document(["uniform"])
-    found["game"]["name"] = found["policies"][0]["name"] = found["tree"]["keys"][0] = evil
+    document = report_document(["uniform"])
+    document["game"]["name"] = document["policies"][0]["name"] = document["tree"]["keys"][0] = evil
     path = tmp_path / "report.html"
-    write_document(path, found)
+    write_document(path, document)
     text = path.read_text()
     assert evil not in text
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL)
@@ -442,8 +442,8 @@ def test_policies_in_memory_are_reported(tmp_path):
     other = Policy.uniform(LEDUC)
     policy.report(tmp_path / "x.html", other)
     text = (tmp_path / "x.html").read_text(encoding="utf-8")
-    found = report_document(["random:1", "uniform"], LEDUC)
-    for reported in found["policies"]:
+    document = report_document(["random:1", "uniform"], LEDUC)
+    for reported in document["policies"]:
         assert str(reported["nash_conv"])[:12] in text
     assert "the policy" in text
     with pytest.raises(ValueError, match=r"ends in \.html"):

@@ -96,14 +96,14 @@ def test_a_decision_whose_outcome_is_open_is_carried_over():
 
 def test_a_decision_is_carried_over_as_long_as_it_takes():
     script = [(0, None), *[(1, None)] * 5, (0, (1.0, -1.0)), (0, None)]
-    found = advantages_of(script, [0.1 * i for i in range(8)], 2, 3, gae_lambda=1.0)
-    assert sum(map(len, found)) == 5  # all but seat 1's last, whose outcome is open
-    assert [0.0, 0.6] in found[2]  # seat 0's first: it acts next
+    advantages = advantages_of(script, [0.1 * i for i in range(8)], 2, 3, gae_lambda=1.0)
+    assert sum(map(len, advantages)) == 5  # all but seat 1's last, whose outcome is open
+    assert [0.0, 0.6] in advantages[2]  # seat 0's first: it acts next
 
 
 def test_a_rollout_in_which_nothing_is_known_yet_is_a_batch_all_the_same():
-    found = advantages_of([(0, None), (1, None), (0, None)], VALUES[:3], 1)
-    assert found == [[[0.1, 0.0]]]
+    advantages = advantages_of([(0, None), (1, None), (0, None)], VALUES[:3], 1)
+    assert advantages == [[[0.1, 0.0]]]
 
 
 def test_batches_are_of_about_equal_size():

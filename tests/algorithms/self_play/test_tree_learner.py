@@ -141,10 +141,10 @@ def test_the_gradient_of_a_stock_policy_is_that_of_a_cross_entropy_with_the_aver
     logs = distribution.distribution.logits
     loss = -(targets[infosets] * torch.where(logs < -1e6, 0.0, logs)).sum(dim=1).mean()
     (expected,) = torch.autograd.grad(loss, [model.policy.action_net.weight])
-    found = gradients[-1]
-    cosine = torch.cosine_similarity(expected.flatten(), found.flatten(), dim=0)
+    gradient = gradients[-1]
+    cosine = torch.cosine_similarity(expected.flatten(), gradient.flatten(), dim=0)
     assert cosine > 0.98
-    assert found.norm() / expected.norm() == pytest.approx(1, abs=0.3)
+    assert gradient.norm() / expected.norm() == pytest.approx(1, abs=0.3)
 
 
 def test_a_stock_network_follows_the_average():
@@ -177,11 +177,11 @@ def test_an_average_plays_like_one_of_its_policies_drawn_for_the_whole_hand():
 def test_others_reach_is_what_chance_and_the_others_play():
     tree = KUHN.tree
     table = tree.random(1)
-    found = others_reach(tree, table)
+    reach = others_reach(tree, table)
     after_a_bet = tree.keys.index("0b")  # player_1 with J, after a bet with Q or K
     bets = [table[tree.keys.index(card), 1] for card in "12"]
-    assert found[after_a_bet] == pytest.approx((bets[0] + bets[1]) / 6)
-    assert found[tree.keys.index("0")] == pytest.approx(1 / 3)
+    assert reach[after_a_bet] == pytest.approx((bets[0] + bets[1]) / 6)
+    assert reach[tree.keys.index("0")] == pytest.approx(1 / 3)
 
 
 def test_a_good_policy_is_where_training_starts_and_a_bad_one_is_not():

@@ -244,10 +244,10 @@ def test_a_loss_opens_its_place_and_filters_choose_among_losses(page):
 
 def test_search_finds_an_information_set(page):
     page.locator("#search").fill("player_0 j♠ board q♥ round 2 raise-raise")
-    found = page.locator("#results a")
-    assert found.count() > 1
-    title = found.nth(1).text_content()
-    found.nth(1).click()
+    links = page.locator("#results a")
+    assert links.count() > 1
+    title = links.nth(1).text_content()
+    links.nth(1).click()
     until(page, f"document.getElementById('place').textContent === {json.dumps(title)}")
     until(page, "document.getElementById('results').children.length === 0")
     page.locator("#search").fill("[Private: 5][Round 1][Player: 1]")  # the string itself
