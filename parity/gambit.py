@@ -75,7 +75,8 @@ def _check_tree(tally: Tally, settings: CheckSettings, *, write: Write = write_e
         ours = [tree.num_players, tree.num_nodes, subgame.num_events]
         theirs = [len(game.players), len(uniform.realiz_probs), len(game.get_events())]
         tally.same(name, "has {} players, nodes and chance events", ours, theirs)
-        tally.same(name, "has perfect recall: {}", True, bool(game.is_perfect_recall))
+        recalls = _with_own_events(game, subgame).is_perfect_recall
+        tally.same(name, "has perfect recall: {}", True, bool(recalls))
         for player, seat in enumerate(game.players):
             place = f"{name}, player_{player}"
             actions = [len(list(row)) for _, row in uniform[seat]]
@@ -134,7 +135,7 @@ def _check_value(
         tree = subgame.tree
         if tree.num_players != 2 or not _is_zero_sum(tree):
             continue
-        game = _game_in_gambit(subgame)
+        game = _with_own_events(_game_in_gambit(subgame), subgame)
         solution = solve(tree)
         largest = _largest_return(tree)
         if tree.num_choices <= LARGEST_LP:
@@ -235,6 +236,18 @@ def _game_in_gambit(subgame: Subgame, write: Write = write_efg) -> Any:
         return file_in_gambit(subgame.path)
     except ValueError as error:
         raise Skipped(f"Gambit does not read {subgame.path}: {error}") from None
+
+
+def _with_own_events(game: Any, subgame: Subgame) -> Any:
+    """Gambit's game, or a copy where each chance node has an event of its own.
+
+    Gambit asks chance, too, to remember its actions: a game has no perfect recall, and no linear
+    program, if an event occurs twice on a path.
+    """
+    has_common_events = subgame.num_events < _num_chance_nodes(subgame.tree)
+    if game.is_perfect_recall or not has_common_events:
+        return game
+    return _read_by_gambit(subgame.tree, subgame.labels)
 
 
 def file_in_gambit(path: Path) -> Any:

@@ -92,6 +92,30 @@ SAME_LABELS = game_of(
 )
 
 
+# Chance acts twice at event 1, which is no imperfect recall of a player.
+COMMON_EVENT = game_of(
+    'c "" 1 "" { "x" 1/3 "y" 2/3 } 0',
+    *2
+    * [
+        'c "" 1 0',
+        'p "" 1 1 "" { "a" "b" } 0',
+        't "" 1 "" { 1 -1 }',
+        't "" 0',
+        'p "" 2 1 "" { "a" "b" } 0',
+        't "" 0',
+        't "" 2 "" { -1 1 }',
+    ],
+)
+
+
+def test_an_event_that_occurs_twice_on_a_path_is_no_difference(tmp_path, capsys):
+    path = tmp_path / "common.efg"
+    path.write_text(COMMON_EVENT, encoding="utf-8")
+    assert not pygambit.read_efg(path).is_perfect_recall
+    assert efg_files.main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "1 agrees\n"
+
+
 def test_labels_that_gambit_refuses_are_left_out(tmp_path, capsys):
     path = tmp_path / "same.efg"
     path.write_text(SAME_LABELS, encoding="utf-8")
