@@ -182,7 +182,9 @@ class StreamedDataset:
 
 def largest_inputs(inputs: Float32Array) -> Float32Array:
     """The largest absolute value of each of the inputs `(n, size)`, at least 1: `(size,)`."""
-    return np.asarray(np.abs(inputs).max(axis=0, initial=1))
+    largest = inputs.max(axis=0, initial=1)
+    smallest = inputs.min(axis=0, initial=-1)
+    return np.asarray(np.maximum(largest, -smallest))
 
 
 def mask_of(legal: BoolArray) -> torch.Tensor:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -172,9 +172,17 @@ def distil(  # noqa: PLR0913  # options by name
         num_inputs = len(dataset.input_scales)
         scaled_network = make_network(num_inputs, [width, width], game.num_actions)
 
+    # The network as it was last measured, with the table that it has of it: in a large game
+    # evaluating all information sets takes ten seconds.
+    measured: _Measured | None = None
+
     def nash_conv_now() -> float:
+        nonlocal measured
+        measured = None  # one table at a time: some take GiB
         actor = unscaled(scaled_network, dataset.input_scales)
-        return _policy_of(actor, game).nash_conv()
+        played = _policy_of(actor, game)
+        measured = _Measured(actor, played, played.nash_conv())
+        return measured.nash_conv
 
     before = policy.measure()
     if points is None:
@@ -189,20 +197,29 @@ def distil(  # noqa: PLR0913  # options by name
         points=points,
         progress=progress,
     )
-    assert fitted.best is not None  # noqa: S101  # it was measured at the end
-    actor = unscaled(scaled_network, dataset.input_scales)
+    if measured is None or measured.nash_conv != fitted.best:
+        nash_conv_now()  # of the best network, to which the fit returned
+    assert measured is not None  # noqa: S101  # `nash_conv_now` sets it
     values = game.infoset_values(policy.table)
     return DistilledPolicy(
-        policy=_policy_of(actor, game),
+        policy=measured.policy,
         width=width,
-        actor=actor,
-        critic=_critic_of(actor, width, game, values),
+        actor=measured.actor,
+        critic=_critic_of(measured.actor, width, game, values),
         before=before,
-        nash_conv_after=fitted.best,
+        nash_conv_after=measured.nash_conv,
         curve=fitted.curve,
         steps=fitted.steps,
         interrupted=fitted.interrupted,
     )
+
+
+class _Measured(NamedTuple):
+    """A network during a fit, what it plays, and NashConv of that."""
+
+    actor: nn.Sequential
+    policy: Policy
+    nash_conv: float
 
 
 def steps_for(game: Game) -> int:
