@@ -29,10 +29,10 @@ from algorithms.policies import Policy
 from algorithms.policies.json_files import to_players
 from algorithms.solvers import DEFAULT_ITERATIONS, DEFAULT_VARIANT, MODES, NAMES, SAVE, Save
 from algorithms.support import command, files
-from algorithms.support.errors import UsageError, unknown
+from algorithms.support.errors import MAX_SEED, UsageError, unknown, whole_number
 from algorithms.support.files import read_arrays, write_arrays
 from algorithms.support.progress import progress
-from kuhn_bridge.errors import BridgeError, short_repr
+from kuhn_bridge.errors import short_repr
 
 LP = "lp"  # the variant that is the linear program
 # What the linear program has not.
@@ -80,8 +80,11 @@ def solve(  # noqa: PLR0913  # options by name
         callback: function that is called now and then with the number of iterations and NashConv;
             the run ends if it returns False.
     """
-    if until is not None and not until > 0:
-        raise BridgeError(f"until must be a NashConv above 0; got {until}")
+    if until is not None and (not isinstance(until, float | int | np.number) or not until > 0):
+        raise UsageError(f"until={short_repr(until)}: want a NashConv above 0")
+    if callback is not None and not callable(callback):
+        raise UsageError(f"callback={short_repr(callback)}: want a function")
+    seed = whole_number("seed", seed, least=0, most=MAX_SEED)
     if save not in SAVE:
         raise unknown("save", save, SAVE)
     if not isinstance(variant, str):

@@ -60,7 +60,8 @@ def train(  # options by name
             trained with `SelfPlay()` as it is in a program of your own.
         callback: callback of SB3, or a list of them, to call as the model learns.
         progress: whether to show a progress bar.
-        device: device of a network that is trained on states, or that has `policy_kwargs`.
+        device: device of a network that is trained on states, or that has `policy_kwargs`: `cpu`,
+            `cuda`, `mps`, or `auto`.
         settings: settings of the command, e.g. `steps=1_000_000, net="mlp", seed=1`.
     """
     from algorithms.self_play.training import train_in_memory

@@ -37,7 +37,7 @@ from algorithms.nashconv import (
     joint_policy,
 )
 from algorithms.support.arrays import Float32Array, Float64Array, IntpArray
-from algorithms.support.errors import UsageError
+from algorithms.support.errors import UsageError, whole_number
 from algorithms.tree import Tree
 from kuhn_bridge.errors import GameError, PolicyError, short_repr
 
@@ -254,9 +254,7 @@ class TreeGame(ExactGame):
     def _require_infoset(self, infoset: int, action: int | None = None) -> None:
         """Raise an error for a number that is no information set, or an action illegal there."""
         tree = self.tree
-        if not 0 <= infoset < len(tree.keys):
-            count = len(tree.keys)
-            raise UsageError(f"information set {infoset}: want a number from 0 to {count - 1:,}")
+        infoset = whole_number("infoset", infoset, least=0, most=len(tree.keys) - 1)
         legal = np.flatnonzero(tree.legal[infoset]).tolist()
         if action is not None and action not in legal:
             place = f"information set {infoset} ({short_repr(tree.keys[infoset])})"

@@ -15,7 +15,7 @@ from algorithms.games import Game
 from algorithms.games.game import Table
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array
 from algorithms.support.errors import first_line
-from kuhn_bridge.errors import PolicyError
+from kuhn_bridge.errors import PolicyError, short_repr
 
 if TYPE_CHECKING:
     from torch import nn
@@ -178,7 +178,13 @@ def to_array(output: Any) -> npt.NDArray[Any]:
         )
     if hasattr(output, "detach"):
         return np.asarray(output.detach().cpu().double())
-    return np.asarray(output)
+    try:
+        return np.asarray(output, np.float64)
+    except (TypeError, ValueError):
+        raise PolicyError(
+            f"the network returns {short_repr(output)}, and an array (n, A) of logits or "
+            "probabilities is wanted"
+        ) from None
 
 
 def _require_not_negative(found: Float64Array, legal: BoolArray) -> None:

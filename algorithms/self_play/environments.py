@@ -11,7 +11,6 @@ refuse to step unless `SelfPlay()` is learning, which keeps the seats apart (`st
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol, TypeAlias
@@ -35,7 +34,7 @@ from algorithms.policies import Policy
 from algorithms.self_play.advantages import UNKNOWN_NODE, LastStep
 from algorithms.self_play.states import StatePolicy, StateSimulator
 from algorithms.support.arrays import BoolArray, Float32Array, Float64Array, Int64Array, UInt64Array
-from algorithms.support.errors import UsageError
+from algorithms.support.errors import MAX_SEED, UsageError, whole_number
 from kuhn_bridge.errors import BridgeError, IllegalActionError, short_repr
 from kuhn_bridge.kuhn_v0 import env as kuhn_env
 
@@ -121,7 +120,8 @@ class SelfPlayVecEnv(Guarded, VecEnv):
         guarded: bool | None = None,
         infoset_numbers: bool = False,
     ) -> None:
-        count = _number_of_envs(n_envs)
+        count = whole_number("n_envs", n_envs, least=1, most=MAX_ENVS)
+        seed = whole_number("seed", seed, least=0, most=MAX_SEED)
         self.game = as_game(game)
         self.render_mode = None
         self._infoset_numbers = infoset_numbers
@@ -264,18 +264,6 @@ class LoopSkippingArray(np.ndarray[Any, Any]):
         return iter(())
 
 
-def _number_of_envs(n_envs: Any) -> int:
-    """`n_envs` as an int; an error if it is not a number of hands."""
-    try:
-        count = operator.index(n_envs)
-    except TypeError:
-        count = 0
-    if isinstance(n_envs, bool) or not 1 <= count <= MAX_ENVS:
-        want = f"a whole number of hands from 1 to {MAX_ENVS:,}"
-        raise UsageError(f"n_envs={short_repr(n_envs)}: want {want}")
-    return count
-
-
 # --- Opponents inside the environment -------------------------------------------------------------
 
 
@@ -409,6 +397,7 @@ class SelfPlayEnv(Guarded, gymnasium.Env[Float32Array, np.int64]):
                 zip(self.game.tree.owner.tolist(), self.game.observations, strict=True)
             )
         }
+        seed = whole_number("seed", seed, least=0, most=MAX_SEED)
         self._table: _Table = _KuhnTable() if self.game.name == KUHN else _ShimmyTable(self.game)
         self._seed_draws(seed)
         self._stream_at_deal = int(self._stream[0])

@@ -31,7 +31,7 @@ from algorithms.self_play.states import (
 )
 from algorithms.support import command
 from algorithms.support.arrays import Float64Array, UInt64Array
-from algorithms.support.errors import UsageError
+from algorithms.support.errors import MAX_SEED, UsageError, whole_number
 from algorithms.support.progress import Advance, progress
 from algorithms.tree import CHANCE, Tree
 
@@ -112,14 +112,14 @@ def match(one: Policy, other: Policy, *, hands: int, seed: int = 0) -> Match:
         raise UsageError(f"a {kind} cannot play: want a Policy of {game.name}")
     if other.game.name != game.name:
         raise UsageError(f"a policy of {other.game.name} cannot play {game.name}")
+    hands = whole_number("hands", hands, least=MIN_HANDS, most=MAX_HANDS)
+    seed = whole_number("seed", seed, least=0, most=MAX_SEED)
     if isinstance(game, ExactGame):
         values = tuple(
             _exact_value(game, _seating(one, other, seat), seat) for seat in range(game.num_players)
         )
         mean = sum(values) / len(values)
         return Match(values=values, mean=mean, interval=(mean, mean), is_exact=True)
-    if hands < MIN_HANDS:
-        raise UsageError(f"hands={hands}: want at least {MIN_HANDS}")
     *seats, together = play_match(one, other, hands=hands, seed=seed)
     return Match(
         values=tuple(sample.mean for sample in seats),

@@ -27,9 +27,10 @@ from algorithms.self_play.settings import (
     require_possible,
     require_trainable,
 )
-from algorithms.self_play.training_run import Training, fast_torch
+from algorithms.self_play.training_run import Training, fast_torch, require_device
 from algorithms.support.errors import UsageError
 from algorithms.support.progress import Advance, progress
+from kuhn_bridge.errors import short_repr
 
 # Settings of a stock model with a network of the user's own, in games with a tree: SB3's, for
 # rollouts of many hands. On states they are those of the command.
@@ -78,6 +79,10 @@ def train_in_memory(  # noqa: PLR0913  # by name
         require_trainable(settings)
         with _bar(settings.steps, shown=show_progress) as show:
             return _train_as_the_command(settings, callbacks, show, device)
+    if not isinstance(policy_kwargs, Mapping):
+        want = 'a map such as {"net_arch": [64, 64]}'
+        raise UsageError(f"policy_kwargs={short_repr(policy_kwargs)}: want {want}")
+    require_device(device)
     values = _stock_settings(game, given)
     with _bar(values["steps"], shown=show_progress) as show:
         return _train_stock(game, values, dict(policy_kwargs), callbacks, show, device)
@@ -96,6 +101,9 @@ def _as_callbacks(callback: Any) -> list[BaseCallback]:
         return []
     callbacks = []
     for one in callback if isinstance(callback, Sequence) else [callback]:
+        if isinstance(one, type):
+            name = one.__name__
+            raise UsageError(f"callback: {name} is a class, and an object is wanted: {name}()")
         if isinstance(one, SelfPlay):
             raise UsageError("callback: train has its own SelfPlay(); its settings are arguments")
         if isinstance(one, BaseCallback):
@@ -103,7 +111,7 @@ def _as_callbacks(callback: Any) -> list[BaseCallback]:
         elif callable(one):
             callbacks.append(ConvertCallback(one))
         else:
-            raise UsageError(f"callback: a {type(one).__name__} is not a callback of SB3")
+            raise UsageError(f"callback={short_repr(one)}: it is not a callback of SB3")
     return callbacks
 
 

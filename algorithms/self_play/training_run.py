@@ -32,6 +32,7 @@ from algorithms.self_play.table_ppo import TableActorPolicy, TablePPO
 from algorithms.self_play.tree_learner import TreeLearner
 from algorithms.support.errors import UsageError, first_line
 from algorithms.support.files import read_checksummed, write_checksummed
+from kuhn_bridge.errors import short_repr
 
 # With Adam's usual first beta of 0.9, momentum of earlier rollouts would make the policy rotate.
 ADAM = {"betas": (0.5, 0.999), "eps": 1e-5}
@@ -61,7 +62,11 @@ class Training(BaseCallback):
         device: str = CPU,
     ) -> None:
         super().__init__()
-        require_device(device, settings)
+        require_device(device)
+        if device != CPU and settings.kind != "states":
+            raise UsageError(
+                f"device={device!r}: it has no effect on a tree, where a table learns on the CPU"
+            )
         self._callbacks = callbacks  # the user's, which are called after those of the run
         self.settings = settings
         self.game = load_game(settings.game)
@@ -174,18 +179,16 @@ def _numpy_state() -> list[Any]:
     return [algorithm, np.asarray(keys).tolist(), *position]
 
 
-def require_device(device: str, settings: Settings) -> None:
-    """Raise an error for a device that does not exist, or has no effect."""
+def require_device(device: str) -> None:
+    """Raise an error for a device that does not exist."""
+    if device == "auto":  # SB3's own word: a GPU if there is one
+        return
     try:
         kind = torch.device(device).type
-    except RuntimeError as error:
-        raise UsageError(f"device={device!r}: {first_line(error)}") from None
+    except (RuntimeError, TypeError) as error:
+        raise UsageError(f"device={short_repr(device)}: {first_line(error)}") from None
     if kind == "cuda" and not torch.cuda.is_available():  # SB3 would quietly take the CPU
         raise UsageError(f"device={device!r}: torch finds no such device here")
-    if kind != CPU and settings.kind != "states":
-        raise UsageError(
-            f"device={device!r}: it has no effect on a tree, where a table learns on the CPU"
-        )
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:

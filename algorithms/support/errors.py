@@ -1,11 +1,14 @@
 """Errors for a user's mistakes: one line that names what would be right."""
 
 import difflib
+import operator
 from collections.abc import Iterable
+from typing import Any
 
 from kuhn_bridge.errors import BridgeError, short_repr
 
 MAX_CHARS = 300  # of another library's error
+MAX_SEED = 2**64 - 1
 
 
 class UsageError(BridgeError):
@@ -15,6 +18,19 @@ class UsageError(BridgeError):
 def first_line(error: BaseException) -> str:
     """The first line of another library's error, or the name of its class if it has no text."""
     return (str(error) or type(error).__name__).strip().splitlines()[0][:MAX_CHARS]
+
+
+def whole_number(name: str, value: Any, *, least: int, most: int) -> int:
+    """The value of an argument as an int; an error if it is no whole number in this range."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or not least <= number <= most:
+        raise UsageError(
+            f"{name}={short_repr(value)}: want a whole number from {least:,} to {most:,}"
+        )
+    return number
 
 
 def unknown(

@@ -225,7 +225,7 @@ def test_ctrl_c_returns_what_there_is():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"until": 0}, "until must be a NashConv above 0; got 0"),
+        ({"until": 0}, "until=0: want a NashConv above 0"),
         ({"save": "best policy"}, "unknown save 'best policy'"),
         ({"iterations": -1}, "iterations must be 0 or more; got -1"),
         ({"variant": "lpp"}, "unknown variant 'lpp'"),

@@ -12,6 +12,7 @@ import kuhn_bridge
 import kuhn_bridge.sb3
 
 ROOT = Path(__file__).parents[2]
+UNIFORM = kuhn_bridge.Policy.uniform("kuhn")
 
 # The contract, word for word.
 SNIPPET = """\
@@ -53,6 +54,14 @@ assert_type(policy.measure().gains, tuple[float, ...])
 assert_type(kb.load_policy("uniform", game="kuhn", trust=False), kb.Policy)
 assert_type(kb.Policy.random("kuhn", 1).greedy(), kb.Policy)
 assert_type(kb.load_game("kuhn"), kb.Game)
+assert_type(kb.Policy.from_sb3(model), kb.Policy)
+assert_type(kb.train("kuhn", steps=64).policy, kb.Policy)
+assert_type(policy.versus(policy), kb.Match)
+assert_type(policy.best_response(0), kb.Policy)
+assert_type(SelfPlay().average_policy, kb.Policy)
+assert_type(SelfPlay().last_policy, kb.Policy)
+policy.report("x.html", policy)
+policy.play(in_terminal=True)
 assert_type(kb.to_openspiel(kb.Action.BET, False), int)
 assert_type(kb.from_openspiel(1, facing_bet=True), kb.Action)
 assert_type(kb.INFORMATION_STATES, tuple[str, ...])
@@ -81,6 +90,8 @@ table.last(observe=False)[0]["observation"]  # an error
 kb.solve("kuhn", iterations="many")  # an error
 kb.Polici  # an error
 SelfPlay().curves  # an error
+policy.versus("uniform")  # an error
+kb.train("kuhn", device=3)  # an error
 """
 # A user's mypy follows imports as far as they go; that takes a minute and changes nothing here.
 MYPY = """
@@ -96,7 +107,7 @@ NAMES = {
     kuhn_bridge: """
         Card Action Phase State KuhnPoker env raw_env to_openspiel from_openspiel load_game
         INFORMATION_STATES BridgeError ActionError IllegalActionError CardError HistoryError
-        PolicyError GameError solve Policy load_policy Game
+        PolicyError GameError solve train Policy load_policy Game Measure Loss LowerBound Match
     """,
     kuhn_bridge.sb3: "SelfPlayVecEnv SelfPlayEnv SelfPlay",
     kuhn_bridge.State: """
@@ -104,9 +115,11 @@ NAMES = {
     """,
     kuhn_bridge.KuhnPoker: "is_terminal get_current_player get_payoff",
     kuhn_bridge.Policy: """
-        uniform random from_openspiel from_network from_percentages to_openspiel save nash_conv
-        measure lower_bound table __getitem__
+        uniform random from_openspiel from_network from_percentages from_sb3 to_openspiel save
+        nash_conv measure lower_bound table __getitem__ greedy distil versus best_response report
+        play
     """,
+    kuhn_bridge.sb3.SelfPlay: "average_policy last_policy curve learner",
 }
 
 
@@ -214,14 +227,47 @@ def test_a_package_of_the_user_that_shadows_ours_is_named(shadow, code, tmp_path
         (lambda kb: kb.solve("kuhn", iterations=1.5), "iterations=1.5: want a whole number"),
         (lambda kb: kb.Policy({"0": {"BET": 1.0}}), "is not a game"),
         (lambda kb: kb.load_game("kuhn").action_label(0, 2), "action 2 is not legal"),
-        (lambda kb: kb.load_game("kuhn").infoset_label(-1), "want a number from 0 to 11"),
+        (lambda kb: kb.load_game("kuhn").infoset_label(-1), "want a whole number from 0 to 11"),
+        (lambda kb: kb.load_game("kuhn").infoset_label("x"), "infoset='x': want a whole number"),
         (lambda kb: kb.Policy.uniform("kuhn").lower_bound(seeds=3), "want a list of whole numbers"),
         (lambda kb: kb.Policy.uniform("kuhn").lower_bound(decisions="5"), "want a whole number"),
+        (lambda kb: kb.solve("kuhn", until="x"), "until='x': want a NashConv above 0"),
+        (lambda kb: kb.solve("kuhn", seed="x"), "seed='x': want a whole number from 0"),
+        (lambda kb: kb.solve("kuhn", callback=3), "callback=3: want a function"),
+        (lambda kb: kb.Policy("kuhn", 3), "12 x 3 numbers; got shape"),
+        (lambda kb: kb.Policy.from_network(lambda seen: "abc", "kuhn"), "returns 'abc'"),
+        (lambda kb: kb.Policy.from_network(lambda seen: {"a": 1}, "kuhn"), "an array .n, A. of"),
+        (lambda kb: kb.Policy.from_sb3("model.zip"), "want a MaskablePPO or PPO"),
+        (lambda kb: kb.load_policy(3), "want a name or a file"),
+        (lambda kb: kb.Policy.uniform("kuhn").versus("uniform"), "want a Policy of kuhn"),
+        (lambda kb: UNIFORM.versus(UNIFORM, hands="x"), "hands='x': want a whole number from 30"),
+        (lambda kb: UNIFORM.versus(UNIFORM, seed=1.5), "seed=1.5: want a whole number"),
+        (lambda kb: UNIFORM.versus(kb.Policy.uniform("leduc_poker")), "cannot play kuhn"),
+        (lambda kb: UNIFORM.best_response(2), "player=2: want a seat from 0 to 1"),
+        (lambda kb: UNIFORM.report("x.txt"), "a file whose name ends in .html"),
+        (lambda kb: kb.sb3.SelfPlayVecEnv(0), "n_envs=0: want a whole number from 1"),
+        (lambda kb: kb.sb3.SelfPlayVecEnv("leduc_poker"), "n_envs='leduc_poker': want a whole"),
+        (lambda kb: kb.sb3.SelfPlayVecEnv(8, seed="x"), "seed='x': want a whole number from 0"),
+        (lambda kb: kb.sb3.SelfPlayVecEnv(8, seed=-1), "seed=-1: want a whole number from 0"),
+        (lambda kb: kb.sb3.SelfPlayEnv(seed=1.5), "seed=1.5: want a whole number from 0"),
+        (lambda kb: kb.sb3.SelfPlayVecEnv(8, opponents={"1": UNIFORM}), "want seats from 0 to 1"),
+        (lambda kb: kb.sb3.SelfPlay(points=1.5), "points=1.5: want a whole number"),
+        (lambda kb: kb.sb3.SelfPlay(total_steps=0), "total_steps=0: want a whole number from 1"),
+        (lambda kb: kb.sb3.SelfPlay(measure=3), "measure=3: want a function"),
+        (lambda kb: kb.sb3.SelfPlay(watch="x"), "watch='x': want a function"),
+        (lambda kb: kb.train("kuhn", steps=1.5), "steps=1.5: want a whole number"),
+        (lambda kb: kb.train("kuhn", seed=1.5), "seed=1.5: want a whole number"),
+        (lambda kb: kb.train("kuhn", init=3), "init=3: want a text"),
+        (lambda kb: kb.train("kuhn", policy_kwargs=3), "policy_kwargs=3: want a map"),
+        (lambda kb: kb.train("kuhn", callback=kb.sb3.SelfPlay), "SelfPlay is a class"),
+        (lambda kb: kb.train("kuhn", policy_kwargs={}, device="cuda"), "finds no such device"),
+        (lambda kb: kb.train("kuhn", policy_kwargs={}, device="gpu"), "device='gpu': Expected one"),
     ],
 )
 def test_wrong_arguments_are_named(call, reason):
-    with pytest.raises(kuhn_bridge.BridgeError, match=reason):
+    with pytest.raises(kuhn_bridge.BridgeError, match=reason) as raised:
         call(kuhn_bridge)
+    assert "\n" not in str(raised.value)
 
 
 def test_what_is_printed_is_short():
