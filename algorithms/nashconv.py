@@ -148,7 +148,7 @@ class Measure:
         largest = [loss for loss in self.losses[:SHOWN_LOSSES] if loss.lost > 0]
         if not largest:
             return notebook.paragraph("no chips are lost to best responses")
-        header = ("where chips are lost", "reached", "plays", "best", "chips per hand")
+        header = ("where chips are lost", "reached", "plays most", "best", "chips per hand")
         rows = []
         for loss in largest:
             played = labels.action_label(loss.infoset, loss.played)

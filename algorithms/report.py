@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    writing.require_html(args.out)
     files.require_writable(args.out)
     document = writing.report_document(
         args.policies,

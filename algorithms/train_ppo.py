@@ -87,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     recipes = "self-play, or usual: naive self-play, which fails, for comparison (%(default)s)"
     add("--recipe", choices=("self-play", "usual"), default="self-play", help=recipes)
     for name, kind in get_type_hints(Settings).items():
-        options: Any = {"metavar": {int: "N", float: "X"}.get(kind, name.upper()), "type": kind}
+        options: Any = {"metavar": {int: "N", float: "X"}.get(kind, name.upper())}
+        options["type"] = command.whole if kind is int else kind
         options["default"] = argparse.SUPPRESS  # a setting that is not given follows from others
         add(f"--{name.replace('_', '-')}", help=describe(name), **options)
     parser.add_import()

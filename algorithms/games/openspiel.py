@@ -145,6 +145,11 @@ def load_pyspiel(name: str) -> PyspielGame:
         with silent_stderr():  # OpenSpiel prints there what it also raises
             return pyspiel.load_game(full_name)
     except Exception as error:  # not only SpielError: nfg_game raises an IndexError
+        if full_name == "efg_game":  # how OpenSpiel names a game of `pyspiel.load_efg_game`
+            raise UsageError(
+                "efg_game: a game that was made from a text has no name by which it can be loaded; "
+                "pass the game itself, or name its .efg file"
+            ) from None
         raise UsageError(f"{name}: OpenSpiel cannot load it ({first_line(error)})") from None
 
 

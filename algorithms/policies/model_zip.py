@@ -259,5 +259,5 @@ def _require_only_tensors(pickled: bytes) -> None:
 def _needs_trust(what: str) -> PolicyError:
     return PolicyError(
         f"{what} cannot be rebuilt from JSON and tensors alone; SB3 can load it if you trust the "
-        "file, since that runs code from it"
+        "file (trust=True, or --trust of a command), since that runs code from it"
     )

@@ -287,4 +287,5 @@ def _roles_of_inputs(widths: Mapping[str, int], actions: int) -> tuple[str, str 
 
 
 def _needs_trust(what: str) -> PolicyError:
-    return PolicyError(f"{what} is not allowed in an ONNX file unless you trust it")
+    how = "trust=True, or --trust of a command"
+    return PolicyError(f"{what} is not allowed in an ONNX file unless you trust it ({how})")

@@ -339,8 +339,7 @@ class Policy:
         suffix = self.game.policy_file
         if suffix is None:
             raise PolicyError(
-                f"{path}: a policy of {self.game.name} is a network; its file is the model.zip or "
-                "policy.onnx that it was loaded from"
+                f"{path}: a policy of {self.game.name} is a network, and written as .zip or .onnx"
             )
         if Path(path).suffix != suffix:
             raise PolicyError(

@@ -293,7 +293,7 @@ def _loss_lines(game: ExactGame, measure: Measure, count: int) -> Iterator[str]:
                 f"{loss.lost / total:.0%}" if total else "-",
             )
         )
-    header = ("where chips are lost", "reached", "plays", "best", "chips per hand", "share")
+    header = ("where chips are lost", "reached", "plays most", "best", "chips per hand", "share")
     yield f"\n{table(header, rows)}"
     not_shown = len(measure.losses) - len(shown)
     if not_shown > 0:

@@ -71,10 +71,15 @@ def report_document(  # noqa: PLR0913  # options by name
     return game_document(game, reported, shown_reference, mode=mode)
 
 
-def write_report(path: str | Path, policies: Sequence[Policy]) -> None:
-    """Write policies of one game as one HTML file: `Policy.report`."""
+def require_html(path: str | Path) -> None:
+    """Raise an error for a file that no browser would open as a page."""
     if Path(path).suffix != ".html":
         raise UsageError(f"{path}: want a file whose name ends in .html")
+
+
+def write_report(path: str | Path, policies: Sequence[Policy]) -> None:
+    """Write policies of one game as one HTML file: `Policy.report`."""
+    require_html(path)
     game = policies[0].game
     for policy in policies:
         if not isinstance(policy, Policy):

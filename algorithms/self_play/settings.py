@@ -84,6 +84,7 @@ class Settings:
         "number of decisions to learn from",
         ByKind(table=20_000_000, network=20_000_000, states=10_000_000),
         least=1,
+        most=10**12,
     )
     seed: int = _setting("random seed of deals, draws and initial weights", 0, most=2**32 - 1)
     n_envs: int = _setting(

@@ -74,6 +74,20 @@ def number(
     return parse
 
 
+def whole(text: str) -> int:
+    """The `type` of an argument that is a whole number, which may be written as 1e6."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)
+
+
+whole.__name__ = "int"  # argparse: invalid int value
+
+
 def as_called(prog: str) -> str:
     """`kuhn-bridge train-ppo` for `python -m algorithms.train_ppo` if the script was called."""
     if Path(sys.argv[0]).stem != SCRIPT:
@@ -123,7 +137,8 @@ def _prepare_output() -> None:
     """Open a closed standard output (`>&-`), and escape characters that its encoding lacks."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # open until exit
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+    raising = ("strict", "surrogateescape")  # the second one is Python's choice for LC_ALL=C
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in raising:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 

@@ -71,7 +71,7 @@ def test_what_it_cannot_do_is_one_line(tmp_path, capsys, options, word):
 
 
 def test_impossible_settings_are_refused():
-    with pytest.raises(BridgeError, match="want a whole number from 1 up"):
+    with pytest.raises(BridgeError, match="want a whole number from 1 to"):
         NaiveSettings(steps=0)
 
 

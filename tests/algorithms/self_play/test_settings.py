@@ -53,11 +53,11 @@ def test_rollouts_have_enough_decisions(given, n_steps):
 @pytest.mark.parametrize(
     ("given", "word"),
     [
-        ({"steps": 0}, "steps=0: want a whole number from 1 up"),
+        ({"steps": 0}, "steps=0: want a whole number from 1 to"),
         ({"game": LARGE, "learning_rate": 1e300}, "from 0 to 1000000"),
         ({"points": -1}, "points=-1"),
         ({"exploration": float("nan")}, "exploration=nan"),
-        ({"steps": 10**400}, "want a whole number from 1 up"),
+        ({"steps": 10**400}, "want a whole number from 1 to"),
         ({"exploration": 2.0}, "from 0 to 1"),
         ({"seed": -1}, "seed=-1"),
         ({"env": "treee"}, "did you mean 'tree'"),
