@@ -80,7 +80,7 @@ def whole(text: str) -> int:
         return int(text)
     except ValueError:
         number = float(text)
-    if not number.is_integer():
+    if not number.is_integer():  # nor are infinity and NaN
         raise ValueError(text)
     return int(number)
 

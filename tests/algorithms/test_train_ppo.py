@@ -358,6 +358,7 @@ def test_on_states_a_run_starts_from_a_model(tmp_path):
         (["--out", ""], ".zip"),
         (["--resume"], "nothing to resume"),
         (["--steps", "0"], "steps=0"),
+        (["--steps", "1000000000000000000000"], "want a whole number from 1 to"),
         (["--game", "leduc_poker", "--env", "states", "--vf-coef", "1e300"], "diverged"),
         (["--game", "chess"], "information state tensor"),
         (["--game", "negotiation"], "samples chance outcomes"),

@@ -13,6 +13,7 @@ import kuhn_bridge.sb3
 
 ROOT = Path(__file__).parents[2]
 UNIFORM = kuhn_bridge.Policy.uniform("kuhn")
+LARGE = "dark_hex(num_rows=4,num_cols=3)"  # no tree, and no exact measure
 
 # The contract, word for word.
 SNIPPET = """\
@@ -245,6 +246,7 @@ def test_a_package_of_the_user_that_shadows_ours_is_named(shadow, code, tmp_path
         (lambda kb: UNIFORM.versus(kb.Policy.uniform("leduc_poker")), "cannot play kuhn"),
         (lambda kb: UNIFORM.best_response(2), "player=2: want a seat from 0 to 1"),
         (lambda kb: UNIFORM.report("x.txt"), "a file whose name ends in .html"),
+        (lambda kb: kb.Policy.uniform(LARGE).save("x.npz"), "is a network, and written as .zip or"),
         (lambda kb: kb.sb3.SelfPlayVecEnv(0), "n_envs=0: want a whole number from 1"),
         (lambda kb: kb.sb3.SelfPlayVecEnv("leduc_poker"), "n_envs='leduc_poker': want a whole"),
         (lambda kb: kb.sb3.SelfPlayVecEnv(8, seed="x"), "seed='x': want a whole number from 0"),

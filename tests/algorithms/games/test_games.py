@@ -100,6 +100,7 @@ def test_the_same_game(one, other, same):
         ("leduk_poker", "did you mean 'leduc_poker'"),
         ("nfg_game", "nfg_game: OpenSpiel cannot load it"),
         ("efg_game(filename=/nowhere)", "OpenSpiel cannot load it"),
+        ("efg_game", "made from a text has no name by which it can be loaded"),
         ("kuhn_poker(players=99)", "OpenSpiel cannot load it"),
         ("kuhn_poker(", "OpenSpiel cannot load it"),
         ("backgammon", "has no information state strings"),

@@ -156,7 +156,7 @@ def test_a_file_names_its_game(tmp_path):
 )
 def test_what_cannot_be_rebuilt_needs_trust(tmp_path, options, word):
     made = save_model(tmp_path / "model.zip", **options)
-    with pytest.raises(BridgeError, match=rf"{word}.*if you trust the file"):
+    with pytest.raises(BridgeError, match=rf"{word}.*if you trust the file .trust=True"):
         load_model(tmp_path / "model.zip")
     trusted = played(tmp_path / "model.zip", trust=True)
     assert np.abs(trusted - sb3_probabilities(made)).max() < 1e-6

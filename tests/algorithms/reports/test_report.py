@@ -261,6 +261,14 @@ def in_page(path):
     return json.loads(re.search(r'id="document">(.*?)</script>', text, re.DOTALL)[1])
 
 
+def test_a_report_is_a_page(tmp_path, refused):
+    out = tmp_path / "report.txt"
+    assert "want a file whose name ends in .html" in refused(
+        report.main, ["uniform", "--out", str(out)]
+    )
+    assert not out.exists()
+
+
 def sweep_of(folder, games):
     """A finished sweep: two settings, each with two seeds of which the second is better."""
     grid = {

@@ -46,7 +46,12 @@ def test_mistakes_are_one_line_and_an_exit_code(error, code, printed, capsys):
 
 @pytest.mark.parametrize(
     ("closed", "encoding", "shown"),
-    [(">&-", "utf-8", b""), ("", "ascii", b"\\xe9.json"), ("", "utf-8", b"\xc3\xa9.json")],
+    [
+        (">&-", "utf-8", b""),
+        ("", "ascii", b"\\xe9.json"),
+        ("", "ascii:surrogateescape", b"\\xe9.json"),  # Python's choice for LC_ALL=C
+        ("", "utf-8", b"\xc3\xa9.json"),
+    ],
 )
 def test_closed_output_and_missing_characters_are_no_errors(closed, encoding, shown):
     program = (
@@ -61,6 +66,20 @@ def test_closed_output_and_missing_characters_are_no_errors(closed, encoding, sh
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == (shown + b"\n0\n" if shown else b"")
+
+
+def test_whole_numbers_may_have_an_exponent(capsys):
+    parser = command.Parser(prog="command")
+    parser.add_argument("--steps", type=command.whole)
+    assert [parser.parse_args(["--steps", text]).steps for text in ("1e6", "30", "1_000")] == [
+        1_000_000,
+        30,
+        1_000,
+    ]
+    for text in ("1.5", "1e-3", "inf", "nan", "many"):
+        with pytest.raises(SystemExit):
+            parser.parse_args(["--steps", text])
+        assert f"invalid int value: '{text}'" in capsys.readouterr().err
 
 
 def test_a_program_error_is_not_hidden():
