@@ -51,6 +51,8 @@ class PretendedDevice(TorchFunctionMode):
             func(*args, **kwargs)
             if attribute == "data" and _is_marked(args[1]):
                 _mark(args[0])
+            elif attribute == "data":  # a module that moves to the CPU
+                vars(args[0]).pop("on_pretended_device", None)
             return None
         if name == "register_hook" and marked:
             tensor, hook = args

@@ -33,6 +33,7 @@ def test_the_pretended_device_refuses_what_a_real_one_refuses() -> None:
         assert module.weight.grad.device == DEVICE
         with pytest.raises(RuntimeError, match="on the CPU"):
             module(here)
+        assert module.cpu()(here).device.type == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -69,6 +70,18 @@ def test_a_network_on_another_device_plays_and_is_responded_to() -> None:
         policy = kb.Policy.from_network(network, game)
         bound = policy.lower_bound(decisions=64, hands=1_000)
         assert bound.nash_conv_at_least >= 0
+
+
+def test_opponents_may_be_on_another_device() -> None:
+    network = torch.nn.Linear(10, 3)
+    with PretendedDevice():
+        policy = kb.Policy.from_network(network.to(DEVICE), "kuhn")
+        env = SelfPlayVecEnv(32, "kuhn", opponents={1: policy})
+        model = MaskablePPO("MlpPolicy", env, n_steps=4, batch_size=64, device=DEVICE)
+        model.learn(128)  # one seat is left: PPO alone learns to play it
+        callback = SelfPlay()
+        model.learn(128, callback=callback)
+        assert kb.Policy.from_sb3(model).nash_conv() == pytest.approx(callback.curve[-1].last)
 
 
 def test_training_runs_on_another_device(tmp_path: Path) -> None:
