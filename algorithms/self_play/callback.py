@@ -56,6 +56,9 @@ from kuhn_bridge.errors import short_repr
 QUICK = 1.0  # seconds: a `measure` that takes no longer is also called after an interruption
 
 
+MUCH_WORSE = 1.5  # times the NashConv at the start, of which a user is warned
+
+
 class Subject(NamedTuple):
     """What a learner learns: if any of it is another object, the learner starts anew."""
 
@@ -205,6 +208,7 @@ class SelfPlay(BaseCallback):
         if self.curve and model.num_timesteps < self.curve[-1].steps:  # steps are counted from 0
             self.recorder.clear()
         self.recorder.start(first_point=0 if self._total_steps else len(self.curve))
+        self._start_point = max(0, len(self.curve) - 1)  # of the curve, where this `learn` starts
         self.learner.start(total)
         # An error or a reset of the user's may have moved the environment since SB3 last looked.
         model._last_obs = observations_of(self.training_env)
@@ -279,6 +283,20 @@ class SelfPlay(BaseCallback):
             self._session.end()
             self._session = None
         self._average_and_record(final=True)
+        if not self._total_steps:  # a part of a longer run is not judged
+            self._warn_if_worse()
+
+    def _warn_if_worse(self) -> None:
+        """Warn if the policy that `learn` began with was much better than the result."""
+        start = self.curve[self._start_point].last
+        end = min(self.curve[-1].last, self.curve[-1].average)
+        if end > MUCH_WORSE * start:
+            warnings.warn(
+                f"this learn has made the policy worse: NashConv {start:.3g} at its start, "
+                f"{end:.3g} now. A good policy is given up when the regrets of sampled hands say "
+                "so, and these are noisy: more steps help, or more decisions per update (n_envs)",
+                stacklevel=2,
+            )
 
     def _record_after_an_error(self) -> None:
         """Measure the policy that an interrupted `learn` leaves behind, if that is quick."""

@@ -16,7 +16,6 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from torch import nn
-from torch.distributions import Distribution
 
 from algorithms.games import ExactGame, Game, load_game
 from algorithms.policies import Policy, load_policy
@@ -27,6 +26,7 @@ from algorithms.self_play.callback import SelfPlay, diverged
 from algorithms.self_play.curve import BOUND, COLUMNS, Point
 from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.self_play.learner import SCHEDULED
+from algorithms.self_play.session import unvalidated_distributions
 from algorithms.self_play.settings import Settings, default, is_bounded, is_measured
 from algorithms.self_play.table_ppo import TableActorPolicy, TablePPO
 from algorithms.self_play.tree_learner import TreeLearner
@@ -317,15 +317,12 @@ def _interrupt(stop: Event) -> Iterator[None]:
 def fast_torch() -> Iterator[None]:
     """Run torch on one thread, without validating distributions.
 
-    With small networks, more threads mostly wait for each other. The validation takes a tenth of a
-    run's time; weights that are not finite are found before the next rollout.
+    With small networks, more threads mostly wait for each other.
     """
     threads = torch.get_num_threads()
-    validate = Distribution._validate_args
     torch.set_num_threads(1)
-    Distribution.set_default_validate_args(False)
     try:
-        yield
+        with unvalidated_distributions():
+            yield
     finally:
         torch.set_num_threads(threads)
-        Distribution.set_default_validate_args(validate)
