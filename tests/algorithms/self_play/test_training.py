@@ -75,7 +75,7 @@ def test_ctrl_c_leaves_what_there_is(options):
     [
         ({"stps": 3}, "unknown setting 'stps': did you mean 'steps'"),
         ({"steps": "3"}, "steps='3': want a whole number"),
-        ({"callback": 3}, "a int is not a callback"),
+        ({"callback": 3}, "callback=3: it is not a callback"),
         ({"callback": SelfPlay()}, "train has its own SelfPlay"),
         ({"policy_kwargs": {}, "net": "table"}, "no effect with policy_kwargs"),
         ({"policy_kwargs": {}, "env": "aec"}, "want 'tree' or 'states'"),
