@@ -50,13 +50,17 @@ COLORS = (
 )
 LINE_COLORS = ("#2b83d6", "#e0801c")
 STRIP_WIDTH = 17 * 13  # of a bar, in pixels
-CHAR_WIDTH, LABEL_MARGIN = (
-    6,
-    8,
-)  # of a part's label, in pixels: it is left out where it does not fit
+# Of a part's label, in pixels: it is left out where it does not fit.
+CHAR_WIDTH = 6
+LABEL_MARGIN = 8
 ROUNDING = 1e-12  # what a NashConv of 0 may be in floating point
-WIDTH, HEIGHT = 520, 220  # of a picture, in pixels
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 10, 30  # its margins
+# The size of a picture and its margins, in pixels.
+WIDTH = 520
+HEIGHT = 220
+LEFT = 56
+RIGHT = 12
+TOP = 10
+BOTTOM = 30
 MAX_TICKS = 6
 
 

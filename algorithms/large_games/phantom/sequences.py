@@ -86,7 +86,7 @@ def make_sequences(rules: Rules, player: int) -> Sequences:
     most_stones = _largest_sets(rules.wins[1 - player], cells)
     first_block = np.full(2 ** (cells + 1), -1)
     place = np.full((2**cells, 2**cells), -1, np.int16)
-    parts: list[_Blocks] = []
+    parts: list[_Blocks] = []  # one per outcomes
     num_blocks = 0
     for outcomes in range(1, 2 ** (cells + 1)):
         times = action_times(outcomes, player, rules.abrupt)
@@ -99,7 +99,13 @@ def make_sequences(rules: Rules, player: int) -> Sequences:
         place[taken, failed] = np.arange(len(taken))
         num_blocks += len(taken)
         parts.append(_make_blocks(rules, player, outcomes, taken, failed, most_stones))
-    blocks = _Blocks(*(np.concatenate(column) for column in zip(*parts, strict=True)))  # (B,)
+    blocks = _Blocks(  # (B,) each
+        outcomes=np.concatenate([one.outcomes for one in parts]),
+        taken=np.concatenate([one.taken for one in parts]),
+        failed=np.concatenate([one.failed for one in parts]),
+        is_node=np.concatenate([one.is_node for one in parts]),
+        acts=np.concatenate([one.acts for one in parts]),
+    )
 
     # The numbers of nodes and of information sets follow from the sizes of the blocks.
     factorials = np.array([factorial(i) for i in range(cells + 1)])
@@ -134,8 +140,11 @@ def action_times(outcomes: int, player: int, abrupt: bool) -> ActionTimes:
     times = ActionTimes(taken=[], failed=[])
     for action in range(outcomes.bit_length() - 1):
         turn = action if abrupt else len(times.taken)  # its number, from 0
-        succeeds = outcomes >> action & 1
-        (times.taken if succeeds else times.failed).append(2 * turn + 1 + player)
+        time = 2 * turn + 1 + player
+        if outcomes >> action & 1:
+            times.taken.append(time)
+        else:
+            times.failed.append(time)
     return times
 
 
