@@ -1,6 +1,7 @@
 """The reader of Gambit's `.efg` files: the whole grammar, and one line for each mistake."""
 
 import random
+import re
 import time
 import tracemalloc
 
@@ -214,15 +215,61 @@ def test_deep_trees_need_no_recursion(read):
     assert read(game_of(*nodes, END)).tree.num_nodes == 20_000
 
 
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"{}]+|[{}]|\s+', re.DOTALL)
+CHARACTERS = ['"', "{", "}", "0", "9", "-1", "1/3", "1e400", "c", "p", "t", "\\", "\n", "\x00", "é"]
+TOKENS = [
+    " ",
+    '"',
+    "{",
+    "}",
+    ' "extra" ',
+    "9" * 5_000,
+    "1e300",
+    "1e999999999",
+    "1/0",
+    "nan",
+    "1.2.3",
+]
+
+
 def damaged(text, generator):
-    """The text with one to three random changes."""
-    pieces = ['"', "{", "}", "0", "9", "-1", "1/3", "1e400", "c", "p", "t", "\\", "\n", "\x00", "é"]
+    """The text after one to three random changes, or another one: a deep or a wide game."""
+    change = generator.choice([change_characters, change_tokens, change_tokens, deep_or_wide])
     for _ in range(generator.randint(1, 3)):
-        start = generator.randrange(len(text))
-        stop = min(len(text), start + generator.choice([0, 1, 1, 2, 10, 200]))
-        put = generator.choice([*pieces, text[start:stop] * 2, ""])
-        text = text[:start] + put + text[stop:]
+        text = change(text, generator)
     return text
+
+
+def change_characters(text, generator):
+    """Put something in the place of up to 200 characters, for example a quote or nothing."""
+    start = generator.randrange(len(text))
+    stop = min(len(text), start + generator.choice([0, 1, 1, 2, 10, 200]))
+    put = generator.choice([*CHARACTERS, text[start:stop] * 2, ""])
+    return text[:start] + put + text[stop:]
+
+
+def change_tokens(text, generator):
+    """Remove a token, repeat it, put it in another place, or put another one in its place."""
+    tokens = TOKEN.findall(text)
+    one, other = generator.randrange(len(tokens)), generator.randrange(len(tokens))
+    changed = generator.choice(["", 2 * tokens[one], tokens[other], generator.choice(TOKENS)])
+    tokens[one] = changed
+    return "".join(tokens)
+
+
+def deep_or_wide(_text, generator):
+    """Up to a thousand braces, nodes on a path, actions or players; often one more or fewer."""
+    count = generator.choice([1, 10, 1_000])
+    leaves = count + generator.randint(-1, 1)
+    path = [f'p "" 1 {number} "" {{ "a" }} 0' for number in range(count)]
+    actions = ' "a"' * count
+    return generator.choice([
+        game_of("{" * count),
+        game_of('c "" 1 "" { "a" 1 } 0\n' * count),
+        game_of(*path, *(leaves - count + 1) * [END]),
+        game_of(f'p "" 1 1 "" {{{actions} }} 0', *leaves * [END]),
+        game_of(ONE, END, f't "" 1 "" {{{" 1" * leaves} }}', players=count),
+    ])  # fmt: skip
 
 
 def test_damaged_files_are_one_line_in_bounded_time(tmp_path):
