@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if find_spec("pygambit") is None:
+        raise UsageError("this needs Gambit: pip install 'kuhn-bridge[gambit]'")
     outcomes = Counter[str]()
     if args.folder is None:
         for name in registered_names():

@@ -140,3 +140,8 @@ def test_a_wrong_value_is_noticed_where_gambit_needs_a_second_linear_program(tmp
 
 def test_an_empty_folder_is_refused(tmp_path, refused):
     assert "no .efg files there" in refused(efg_files.main, [str(tmp_path)])
+
+
+def test_a_machine_without_gambit_is_told(folder, refused, monkeypatch):
+    monkeypatch.setattr(efg_files, "find_spec", lambda name: None)
+    assert "pip install 'kuhn-bridge[gambit]'" in refused(efg_files.main, [str(folder)])
