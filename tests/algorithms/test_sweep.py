@@ -40,18 +40,20 @@ def test_seeds_are_a_range_a_list_or_a_count():
 
 
 def test_values_have_the_type_of_their_setting_and_commas_only_in_brackets():
-    choices = parse_choices(["net=table,mlp", "vf-coef=1,0.3", "game=a(x=1,g=b(y=2,z=3)),c"])
+    choices = parse_choices(["net=table,mlp", "ent-coef=1,0.3", "game=a(x=1,g=b(y=2,z=3)),c"])
     games = ["a(x=1,g=b(y=2,z=3))", "c"]
-    assert choices == {"net": ["table", "mlp"], "vf_coef": [1.0, 0.3], "game": games}
-    assert isinstance(choices["vf_coef"][0], float)
+    assert choices == {"net": ["table", "mlp"], "ent_coef": [1.0, 0.3], "game": games}
+    assert isinstance(choices["ent_coef"][0], float)
 
 
 def test_every_combination_is_named_by_what_varies():
-    grid = settings_grid(parse_choices(["net=table,mlp", "vf_coef=1,0.5", "steps=100"]))
-    assert list(grid) == [f"net={n},vf_coef={c}" for n in ("table", "mlp") for c in ("1", "0.5")]
+    grid = settings_grid(parse_choices(["net=table,mlp", "exploration=1,0.5", "steps=100"]))
+    assert list(grid) == [
+        f"net={n},exploration={e}" for n in ("table", "mlp") for e in ("1", "0.5")
+    ]
     assert {config.steps for config in grid.values()} == {100}
     for given, names in (
-        (["vf_coef=1e30,0.1"], ["vf_coef=1e+30", "vf_coef=0.1"]),
+        (["exploration=1e-30,0.1"], ["exploration=1e-30", "exploration=0.1"]),
         (["steps=100"], ["steps=100"]),
         ([], ["default"]),
     ):
@@ -59,7 +61,7 @@ def test_every_combination_is_named_by_what_varies():
 
 
 def test_a_sample_of_combinations_is_always_the_same():
-    grid = settings_grid(parse_choices(["vf_coef=1,2,3,4,5", "steps=10,20"]))
+    grid = settings_grid(parse_choices(["exploration=0.1,0.2,0.3,0.4,0.5", "steps=10,20"]))
     some = planning.sampled(grid, 4)
     assert len(some) == 4
     assert some == planning.sampled(grid, 4)
