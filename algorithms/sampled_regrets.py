@@ -40,7 +40,7 @@ Going back from the end, u = -2 at the second node, which equals V_0(h, call): n
 u_0(QK, bet) = -2, and betting there was worse than the critic thought: q_0(bet) = -1 - 1 / 0.15.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from algorithms.support.arrays import (
     BoolArray,
     Float32Array,
     Float64Array,
+    Int8Array,
     Int32Array,
     Int64Array,
 )
@@ -59,6 +60,34 @@ CRITIC_RATE = 0.02
 LEAST_PROBABILITY = 1e-3
 # The length of a hand whose first decisions were not seen: nothing is learned from it.
 BEGUN_UNSEEN = -1
+
+
+class Nodes(Protocol):
+    """Where players decide: a `Tree`, or what stands for one."""
+
+    @property
+    def num_players(self) -> int:
+        """The number of players."""
+
+    @property
+    def player(self) -> Int8Array:
+        """Who acts at each node `(N,)`."""
+
+    @property
+    def infoset(self) -> Int32Array:
+        """The information set of each node `(N,)`."""
+
+    @property
+    def first_child(self) -> Int32Array:
+        """The critic's place for the first choice at each node; the others follow it."""
+
+    @property
+    def first_choice(self) -> Int32Array:
+        """The first choice at each information set `(I + 1,)`."""
+
+    @property
+    def owner(self) -> Int8Array:
+        """The player of each information set `(I,)`."""
 
 
 class Decisions(NamedTuple):
@@ -104,9 +133,9 @@ def new_regrets(tree: Tree) -> Regrets:
     )
 
 
-def unseen_hands(tree: Tree, count: int) -> UnfinishedHands:
-    """Storage for `count` hands, in which any number of decisions may have been played."""
-    shape = (count, longest_hand(tree))
+def unseen_hands(count: int, longest: int) -> UnfinishedHands:
+    """Storage for hands of at most `longest` decisions, some of which may have been played."""
+    shape = (count, longest)
     return UnfinishedHands(
         nodes=np.zeros(shape, np.int32),
         choices=np.zeros(shape, np.int32),
@@ -137,7 +166,7 @@ def longest_hand(tree: Tree) -> int:
 
 
 def add_hands(
-    tree: Tree,
+    tree: Nodes,
     regrets: Regrets,
     decisions: Decisions,
     unfinished: UnfinishedHands,
@@ -189,7 +218,7 @@ def _hand(unfinished: UnfinishedHands, hand: int) -> _Hand:
 
 
 def _add_hand(
-    tree: Tree, regrets: Regrets, hand: _Hand, returns: Float64Array, critic: Critic
+    tree: Nodes, regrets: Regrets, hand: _Hand, returns: Float64Array, critic: Critic
 ) -> None:
     """Add the regrets of one hand with these returns `(P,)`."""
     policy = regrets.policy
@@ -232,7 +261,7 @@ def _add_hand(
             estimate[seat] = mean
 
 
-def match_regrets(tree: Tree, player: int, regrets: Regrets) -> None:
+def match_regrets(tree: Nodes, player: int, regrets: Regrets) -> None:
     """Take one player's turn: add its latest regrets, predict that they repeat, and match."""
     for infoset in np.flatnonzero(tree.owner == player):
         choices = slice(tree.first_choice[infoset], tree.first_choice[infoset + 1])

@@ -11,15 +11,15 @@ from algorithms.sampled_regrets import (
     LEAST_PROBABILITY,
     Critic,
     Decisions,
+    Nodes,
     Regrets,
     UnfinishedHands,
 )
 from algorithms.support.arrays import Float64Array, Int8Array, Int32Array
-from algorithms.tree import Tree
 
 
 class _Nodes(NamedTuple):
-    """The arrays of a `Tree` that the loops read."""
+    """The arrays of `Nodes` that the loops read."""
 
     first_child: Int32Array  # (N + 1,)
     player: Int8Array  # (N,)
@@ -27,7 +27,7 @@ class _Nodes(NamedTuple):
     first_choice: Int32Array  # (I + 1,)
 
 
-def _nodes(tree: Tree) -> _Nodes:
+def _nodes(tree: Nodes) -> _Nodes:
     return _Nodes(
         first_child=tree.first_child,
         player=tree.player,
@@ -37,7 +37,7 @@ def _nodes(tree: Tree) -> _Nodes:
 
 
 def add_hands(
-    tree: Tree,
+    tree: Nodes,
     regrets: Regrets,
     decisions: Decisions,
     unfinished: UnfinishedHands,
@@ -50,7 +50,7 @@ def add_hands(
     _add_hands(_nodes(tree), regrets, decisions, unfinished, critic)
 
 
-def match_regrets(tree: Tree, player: int, regrets: Regrets) -> None:
+def match_regrets(tree: Nodes, player: int, regrets: Regrets) -> None:
     """Take one player's turn: add its latest regrets, predict that they repeat, and match."""
     _match_regrets(tree.first_choice, tree.owner, player, regrets)
 

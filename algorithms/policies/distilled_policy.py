@@ -24,7 +24,14 @@ from torch import nn
 
 from algorithms.games import Game
 from algorithms.nashconv import InfosetValues, Loss, Measure
-from algorithms.policies.distillation import default_steps, fit, make_dataset, unscaled
+from algorithms.policies.distillation import (
+    Dataset,
+    Fit,
+    default_steps,
+    fit,
+    make_dataset,
+    unscaled,
+)
 from algorithms.policies.network import MAX_WIDTH, WIDTH, as_network
 from algorithms.policies.policy import Policy
 from algorithms.support.progress import Advance
@@ -166,7 +173,55 @@ def distil(  # noqa: PLR0913  # options by name
     game.require_exact()
     if steps is None:
         steps = steps_for(game)
-    dataset = make_dataset(game, policy.table)
+    before = policy.measure()
+    fitted = fit_network(
+        game,
+        make_dataset(game, policy.table),
+        width=width,
+        steps=steps,
+        seed=seed,
+        points=default_points(game) if points is None else points,
+        progress=progress,
+    )
+    assert fitted.nash_conv is not None  # noqa: S101  # it was measured at the end
+    values = game.infoset_values(policy.table)
+    return DistilledPolicy(
+        policy=fitted.policy,
+        width=width,
+        actor=fitted.actor,
+        critic=_critic_of(fitted.actor, width, game, values),
+        before=before,
+        nash_conv_after=fitted.nash_conv,
+        curve=fitted.fit.curve,
+        steps=fitted.fit.steps,
+        interrupted=fitted.fit.interrupted,
+    )
+
+
+class FittedNetwork(NamedTuple):
+    """A network that was fitted to a policy; NashConv is None if it was not measured."""
+
+    actor: nn.Sequential
+    policy: Policy  # what it plays
+    nash_conv: float | None
+    fit: Fit
+
+
+def fit_network(  # noqa: PLR0913  # options by name
+    game: Game,
+    dataset: Dataset,
+    *,
+    width: int,
+    seed: int,
+    points: int,
+    steps: int | None = None,
+    progress: Advance | None = None,
+) -> FittedNetwork:
+    """A new network with two hidden layers that is fitted to a policy of a game.
+
+    It is measured `points` times along the way and the best one is kept, or the last one if
+    `points` is 0.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         num_inputs = len(dataset.input_scales)
@@ -180,38 +235,26 @@ def distil(  # noqa: PLR0913  # options by name
         nonlocal measured
         measured = None  # one table at a time: some take GiB
         actor = unscaled(scaled_network, dataset.input_scales)
-        played = _policy_of(actor, game)
-        measured = _Measured(actor, played, played.nash_conv())
+        policy = _policy_of(actor, game)
+        measured = _Measured(actor, policy, policy.nash_conv())
         return measured.nash_conv
 
-    before = policy.measure()
-    if points is None:
-        # As in a learning curve, fewer in a large game, where a measure takes seconds to a minute.
-        points = min(POINTS, game.curve_points // 2)
     fitted = fit(
         scaled_network,
         dataset,
         steps=steps,
         seed=seed,
-        measure=nash_conv_now,
+        measure=nash_conv_now if points else None,
         points=points,
         progress=progress,
     )
+    if not points:
+        actor = unscaled(scaled_network, dataset.input_scales)
+        return FittedNetwork(actor, _policy_of(actor, game), None, fitted)
     if measured is None or measured.nash_conv != fitted.best:
         nash_conv_now()  # of the best network, to which the fit returned
     assert measured is not None  # noqa: S101  # `nash_conv_now` sets it
-    values = game.infoset_values(policy.table)
-    return DistilledPolicy(
-        policy=measured.policy,
-        width=width,
-        actor=measured.actor,
-        critic=_critic_of(measured.actor, width, game, values),
-        before=before,
-        nash_conv_after=measured.nash_conv,
-        curve=fitted.curve,
-        steps=fitted.steps,
-        interrupted=fitted.interrupted,
-    )
+    return FittedNetwork(*measured, fitted)
 
 
 class _Measured(NamedTuple):
@@ -220,6 +263,14 @@ class _Measured(NamedTuple):
     actor: nn.Sequential
     policy: Policy
     nash_conv: float
+
+
+def default_points(game: Game) -> int:
+    """How often NashConv is measured during a fit, by default.
+
+    As in a learning curve, less often in a large game, where a measure takes seconds to a minute.
+    """
+    return min(POINTS, game.curve_points // 2)
 
 
 def steps_for(game: Game) -> int:

@@ -89,8 +89,14 @@ def _parts(network: nn.Module) -> Iterator[nn.Module]:
         yield network
 
 
-def make_model(game: Game, *, actor: Layers, critic: Layers | None = None) -> MaskablePPO:
-    """A model that plays like the actor; its critic has as many units, and says 0 if it is None."""
+def make_model(
+    game: Game, *, actor: Layers, critic: Layers | None = None, backend: str | None = None
+) -> MaskablePPO:
+    """A model that plays like the actor; its critic has as many units, and says 0 if it is None.
+
+    It can go on learning on the `backend`, "tree" or "states", by default on that of the game.
+    """
+    backend = backend or game.backend
     widths = [layer.out_features for layer in actor.linear[:-1]]
     inputs = actor.linear[0].in_features
     model: Any = MaskablePPO(
@@ -99,10 +105,10 @@ def make_model(game: Game, *, actor: Layers, critic: Layers | None = None) -> Ma
         policy_kwargs={"net_arch": widths, "activation_fn": actor.activation},
         device="cpu",
         _init_setup_model=False,
-        **(TREE_SETTINGS if game.backend == "tree" else STATES_SETTINGS),
+        **(TREE_SETTINGS if backend == "tree" else STATES_SETTINGS),
     )
     # Without an environment, its spaces are set before the layers are made.
-    model.observation_space = observation_space(game, inputs)
+    model.observation_space = observation_space(game, inputs, backend)
     model.action_space = spaces.Discrete(game.num_actions)
     model.n_envs = 1
     with torch.random.fork_rng(devices=[]):  # the first weights are replaced
@@ -118,9 +124,9 @@ def make_model(game: Game, *, actor: Layers, critic: Layers | None = None) -> Ma
     return model
 
 
-def observation_space(game: Game, size: int) -> spaces.Box:
+def observation_space(game: Game, size: int, backend: str) -> spaces.Box:
     """The space of a network's inputs, as the environments of the game have it."""
-    if game.backend != "tree":
+    if backend != "tree":
         return spaces.Box(-np.inf, np.inf, (size,), np.float32)
     inputs = game.network_inputs(size)
     low = min(0.0, float(inputs.min()))

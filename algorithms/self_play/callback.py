@@ -38,6 +38,7 @@ from algorithms.policies.network import network_table
 from algorithms.self_play.advantages import SeatRolloutBuffer
 from algorithms.self_play.curve import COLUMNS, LearningCurve, Point, Recorder
 from algorithms.self_play.environments import last_step_of, observations_of, require_self_play
+from algorithms.self_play.infoset_learner import InfosetLearner
 from algorithms.self_play.learner import SCHEDULED, Learner, NetworkMeasure
 from algorithms.self_play.network_learner import NetworkLearner
 from algorithms.self_play.session import Session
@@ -48,7 +49,7 @@ from algorithms.self_play.settings import (
     require_effect,
     require_possible,
 )
-from algorithms.self_play.table_ppo import TableActorPolicy
+from algorithms.self_play.table_ppo import SeenActorPolicy, TableActorPolicy
 from algorithms.self_play.tree_learner import TreeLearner
 from algorithms.support.errors import UsageError
 from kuhn_bridge.errors import short_repr
@@ -194,7 +195,7 @@ class SelfPlay(BaseCallback):
         measure = self._measure
         if measure is None and isinstance(game, TreeGame):
             measure = partial(_nash_conv, game)
-        learner = TreeLearner if on_tree else NetworkLearner
+        learner = _learner_of(subject)
         self._learner = learner(subject.model, game, self._given, measure)
         self._subject = subject
         self._curve_points = CURVE_POINTS if measure is None else default_points(game)
@@ -365,9 +366,19 @@ class SelfPlay(BaseCallback):
 
 def _kind_of(subject: Subject) -> Kind:
     """The kind of training, which determines the settings that have an effect."""
-    if subject.backend == "states":
+    if _learner_of(subject) is NetworkLearner:
         return "states"
-    return "table" if isinstance(subject.policy, TableActorPolicy) else "network"
+    plays_a_table = isinstance(subject.policy, TableActorPolicy | SeenActorPolicy)
+    return "table" if plays_a_table else "network"
+
+
+def _learner_of(subject: Subject) -> type[TreeLearner | InfosetLearner | NetworkLearner]:
+    """The class of the learner."""
+    if subject.backend == "tree":
+        return TreeLearner
+    if isinstance(subject.policy, SeenActorPolicy):
+        return InfosetLearner
+    return NetworkLearner
 
 
 def _nash_conv(game: TreeGame, network: nn.Module) -> float:

@@ -21,12 +21,20 @@ from torch import nn
 import kuhn_bridge
 from algorithms.games import TreeGame
 from algorithms.policies import load_policy
-from algorithms.policies.distilled_policy import distil
+from algorithms.policies.distillation import StoredDataset
+from algorithms.policies.distilled_policy import default_points, distil, fit_network
 from algorithms.policies.model_zip import actor_of
-from algorithms.policies.model_zip_writer import STATES_SETTINGS, Layers, make_model, write_model
+from algorithms.policies.model_zip_writer import (
+    STATES_SETTINGS,
+    Layers,
+    layers_of,
+    make_model,
+    write_model,
+)
 from algorithms.policies.policy import Policy
 from algorithms.self_play.curve import BOUND, draw, to_csv
 from algorithms.self_play.environments import SelfPlayVecEnv
+from algorithms.self_play.infoset_learner import InfosetLearner
 from algorithms.self_play.settings import is_bounded, is_measured
 from algorithms.self_play.training_run import Training
 from algorithms.support import files
@@ -55,15 +63,22 @@ def save_model(training: Training, path: Path, *, holds: str) -> None:
     The zip names its game, and is written whole or not at all.
     """
     game = training.game
-    policy = getattr(training.learner, holds)
-    if isinstance(policy, nn.Module):
-        model = _model_of_network(training, policy)
-    else:
-        model = _model_of_table(training, policy)
+    model = _model_of(training, holds)
     model.num_timesteps = training.model.num_timesteps
     model.game = game.name
     model.holds = holds
     write_model(model, path)
+
+
+def _model_of(training: Training, holds: str) -> Any:
+    """A stock model that plays the `last` or the `average` policy."""
+    learner = training.learner
+    if isinstance(learner, InfosetLearner):
+        return _model_of_seen_infosets(training, learner, holds)
+    policy = getattr(learner, holds)
+    if isinstance(policy, nn.Module):
+        return _model_of_network(training, policy)
+    return _model_of_table(training, policy)
 
 
 def _model_of_network(training: Training, actor: nn.Module) -> Any:
@@ -103,6 +118,23 @@ def _model_of_table(training: Training, table: Float64Array) -> Any:
         )
     settings = training.settings
     return distil(Policy(game, table), width=settings.width, seed=settings.seed).to_sb3()
+
+
+def _model_of_seen_infosets(training: Training, learner: InfosetLearner, holds: str) -> Any:
+    """A stock model of the settings' width, fitted to a policy at the information sets seen."""
+    game = training.game
+    settings = training.settings
+    rows, weights = learner.rows(holds)
+    fitted = fit_network(
+        game,
+        StoredDataset(rows, weights),
+        width=settings.width,
+        seed=settings.seed,
+        points=default_points(game) if is_measured(settings, game) else 0,
+    )
+    layers = layers_of(fitted.actor)
+    assert layers is not None  # noqa: S101  # the network is made of plain layers
+    return make_model(game, actor=layers, backend="states")
 
 
 def _look_up_layers(inputs: Float32Array, outputs: Float64Array) -> Layers:
@@ -217,6 +249,8 @@ def _policy_and_measure(training: Training, out: Path, holds: str) -> dict[str, 
         document |= {"source": str(source), "gains": measure.gains, "values": measure.values}
         if game.closed_form:
             document["value"] = measure.values[0]
+    elif isinstance(training.learner, InfosetLearner):  # the network was fitted after the run
+        nash_conv = load_policy(out, game=game).nash_conv()
     return document | {
         "nash_conv": nash_conv,
         "exploitability": nash_conv / game.num_players,

@@ -9,18 +9,19 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_type_hints
 import numpy as np
 
 from algorithms.games import KUHN, ExactGame, Game, load_game
+from algorithms.self_play.seen_infosets import infosets_recur, recurrence
 from algorithms.self_play.states import playable_pyspiel_game
 from algorithms.support.errors import UsageError, unknown
 from kuhn_bridge.errors import short_repr
 
-# Defaults depend on what is trained. table, network: a table on the game's tree, saved as it is or
-# fitted to a network. states: a network.
+# Defaults depend on what is trained. table, network: a table of regrets, saved as it is or in a
+# network that is fitted to it. states: a network by PPO's gradient, on OpenSpiel's states.
 Kind: TypeAlias = Literal["table", "network", "states"]
 KINDS: tuple[Kind, ...] = ("table", "network", "states")
 IN_ERRORS: Mapping[Kind, str] = {
     "table": "table",
-    "network": "network on the game's tree",
-    "states": "network on states",
+    "network": "network that is fitted to what regrets have learned",
+    "states": "network that learns by PPO",
 }
 IN_HELP: Mapping[Kind, str] = {  # before a default
     "table": "",
@@ -31,6 +32,7 @@ AUTO = "auto"  # replaced by a value that depends on the game
 CHOICES = {
     "env": ("tree", "states", "aec", AUTO),
     "net": ("table", "mlp", AUTO),
+    "learner": ("regrets", "ppo", AUTO),
 }
 CURVE_POINTS = 200  # fewer where a measure takes long: see `Game.curve_points`
 BOUND_POINTS = 5  # of a curve of lower bounds
@@ -76,8 +78,13 @@ class Settings:
         AUTO,
     )
     net: str = _setting(
-        "table: the policy as it was learned (default with a tree); mlp: in a network, to which it "
-        "is fitted at the end where the game has a tree",
+        "table: the policy as it was learned (default with a tree); mlp: in a network, which is "
+        "fitted to it at the end unless PPO trains it",
+        AUTO,
+    )
+    learner: str = _setting(
+        "regrets: of every information set; ppo: a network on states; by default regrets on a "
+        "tree, and on states where play comes back to nearly all information sets",
         AUTO,
     )
     steps: int = _setting(
@@ -173,7 +180,7 @@ class Settings:
     @property
     def kind(self) -> Kind:
         """The kind of the run, which determines the defaults."""
-        if self.env == "states":
+        if self.learner == "ppo":
             return "states"
         return "table" if self.net == "table" else "network"
 
@@ -187,7 +194,7 @@ def default(name: str, kind: Kind) -> Any:
 
 
 def _enough_steps(infosets: int, *, n_envs: int) -> int:
-    """The default of `n_steps` on a tree: playing takes as long as an update, or longer."""
+    """The default of `n_steps` for regrets: playing takes as long as an update, or longer."""
     decisions = max(DECISIONS_PER_UPDATE, infosets / 4)
     return min(128, math.ceil(decisions / n_envs))
 
@@ -221,8 +228,15 @@ def configure(chosen: Mapping[str, Any]) -> Settings:
         net = "mlp" if env == "states" else "table"
     if (env, net) == ("states", "table"):
         raise UsageError("net=table needs a game that fits a tree, and env=tree")
-    kind = Settings(env=env, net=net).kind
+    learner = chosen.get("learner", AUTO)
+    if learner == AUTO:
+        learner = _learner_of(chosen, game) if env == "states" else "regrets"
+    if learner == "ppo" and env != "states":
+        raise UsageError("learner=ppo needs env=states")
+    kind = Settings(env=env, net=net, learner=learner).kind
     values = {name: _default_value(name, kind) for name in FIELDS}
+    if env == "states":
+        values["steps"] = default("steps", "states")
     for name, value in chosen.items():
         if default(name, kind) is None and value != values[name]:
             raise _no_effect(name, value, kind)
@@ -232,8 +246,21 @@ def configure(chosen: Mapping[str, Any]) -> Settings:
     values["points"] = default_points(game, bounds=bool(bound_decisions))
     if kind != "states":
         n_envs = chosen.get("n_envs", values["n_envs"])
-        values["n_steps"] = _enough_steps(len(game.tree.keys), n_envs=n_envs)
-    return Settings(**{**values, **chosen, "env": env, "net": net})
+        infosets = recurrence(game).seen if env == "states" else len(game.tree.keys)
+        values["n_steps"] = _enough_steps(infosets, n_envs=n_envs)
+    return Settings(**{**values, **chosen, "env": env, "net": net, "learner": learner})
+
+
+def _learner_of(chosen: Mapping[str, Any], game: Game) -> str:
+    """The learner on states, where nobody has chosen it."""
+    of_ppo = {
+        name
+        for name in FIELDS
+        if default(name, "network") is None and default(name, "states") is not None
+    }
+    if of_ppo & set(chosen) or chosen.get("init"):  # regrets cannot start from weights
+        return "ppo"
+    return "regrets" if infosets_recur(game) else "ppo"
 
 
 def _default_value(name: str, kind: Kind) -> Any:
@@ -276,12 +303,13 @@ def require_possible(name: str, value: Any, *, called: str | None = None) -> Non
 def require_trainable(settings: Settings) -> None:
     """Refuse, before a run starts, a game whose observations a network cannot distinguish."""
     game = load_game(settings.game)
-    if settings.kind in ("table", "network") and not len(game.tree.keys):
+    if settings.env == "states":
+        playable_pyspiel_game(game)  # raises
+        return
+    if not len(game.tree.keys):
         raise UsageError(f"game={settings.game}: it has no information sets")
     if settings.kind == "network" or settings.env == "aec":
         _ = game.observations  # raises
-    if settings.kind == "states":
-        playable_pyspiel_game(game)  # raises
 
 
 def describe(name: str) -> str:

@@ -1,4 +1,4 @@
-"""A policy that plays a table, and the `MaskablePPO` that collects rollouts with it."""
+"""Policies that play a table, and the `MaskablePPO` that collects rollouts with them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from algorithms.compiled.jit import compiled
 from algorithms.compiled.simulator import running_sums
 from algorithms.games import Game
 from algorithms.self_play.environments import observation_space
+from algorithms.self_play.seen_infosets import SeenInfosets
 from algorithms.support.arrays import Float64Array, Int64Array
 
 
@@ -60,8 +61,45 @@ class TableActorPolicy(MaskableActorCriticPolicy):
         return torch.zeros(len(obs), 1)
 
 
+class SeenActorPolicy(MaskableActorCriticPolicy):
+    """SB3's policy for observations whose information sets are numbered as they come up.
+
+    It has no weights: actions are drawn by the probabilities in `infosets`, which an
+    `InfosetLearner` sets.
+
+    Attributes:
+        infosets: the information sets so far.
+        played: the information sets of each step since the learner last looked, each `(n,)`.
+    """
+
+    def __init__(self, space: Any, action_space: Any, *args: Any, **kwargs: Any) -> None:
+        kwargs["net_arch"] = []
+        super().__init__(space, action_space, *args, **kwargs)
+        self.infosets = SeenInfosets(space.shape[0], action_space.n)
+        self.played: list[Int64Array] = []
+
+    def forward(
+        self, obs: torch.Tensor, deterministic: bool = False, action_masks: Any = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Actions, values (0: nobody uses them) and log-probabilities for `obs` `(n, size)`."""
+        legal = np.asarray(action_masks, np.bool_).reshape(len(obs), -1)
+        numbers = self.infosets.number(obs.numpy(), legal)
+        self.played.append(numbers)
+        sums = self.infosets.running_sums
+        draws = torch.rand(len(numbers), dtype=torch.float64)
+        actions = _draw_actions(sums, numbers, draws.numpy())
+        before = np.where(actions > 0, sums[numbers, actions - 1], 0.0)
+        probabilities = sums[numbers, actions] - before
+        log_probabilities = torch.from_numpy(np.log(probabilities)).float()
+        return torch.from_numpy(actions), torch.zeros(len(numbers), 1), log_probabilities
+
+    def predict_values(self, obs: torch.Tensor) -> torch.Tensor:
+        """0 for each observation `(n, size)`: `(n, 1)`."""
+        return torch.zeros(len(obs), 1)
+
+
 class TablePPO(MaskablePPO):
-    """`MaskablePPO` with a `TableActorPolicy`: a `TreeLearner` learns from its rollouts.
+    """`MaskablePPO` with one of these policies: a learner with a table learns from its rollouts.
 
     PPO's own `train` would differentiate a network, and there is none.
     """

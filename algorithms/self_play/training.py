@@ -135,7 +135,7 @@ def _train_as_the_command(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.zip"
         save_model(training, path, holds=holds)
-        on_states = settings.kind == "states"
+        on_states = settings.env == "states"
         env = SelfPlayVecEnv(
             settings.n_envs,
             training.game,

@@ -28,7 +28,7 @@ from algorithms.self_play.environments import SelfPlayEnv, SelfPlayVecEnv
 from algorithms.self_play.learner import SCHEDULED
 from algorithms.self_play.session import unvalidated_distributions
 from algorithms.self_play.settings import Settings, default, is_bounded, is_measured
-from algorithms.self_play.table_ppo import TableActorPolicy, TablePPO
+from algorithms.self_play.table_ppo import SeenActorPolicy, TableActorPolicy, TablePPO
 from algorithms.self_play.tree_learner import TreeLearner
 from algorithms.support.errors import UsageError, first_line
 from algorithms.support.files import read_checksummed, write_checksummed
@@ -243,6 +243,9 @@ def _model(settings: Settings, game: Game, *, tensorboard: str | None, device: s
             },
             **common,
         )
+    if settings.env == "states":
+        env = SelfPlayVecEnv(settings.n_envs, game, on="states", seed=settings.seed)
+        return TablePPO(SeenActorPolicy, env, gamma=1.0, **common)
     return TablePPO(
         TableActorPolicy,
         _tree_env(settings, game),

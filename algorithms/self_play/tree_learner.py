@@ -52,7 +52,13 @@ from algorithms.games import Game
 from algorithms.policies import Policy
 from algorithms.policies.model_zip import actor_of
 from algorithms.policies.network import network_table
-from algorithms.sampled_regrets import Decisions, new_critic, new_regrets, unseen_hands
+from algorithms.sampled_regrets import (
+    Decisions,
+    longest_hand,
+    new_critic,
+    new_regrets,
+    unseen_hands,
+)
 from algorithms.self_play.advantages import UNKNOWN_NODE, SeatRolloutBuffer
 from algorithms.self_play.learner import (
     ILLEGAL,
@@ -88,7 +94,7 @@ class TreeLearner:
         self._exploration = EXPLORATION if exploration is None else exploration
         self._regrets = new_regrets(tree)
         self._critic = new_critic(tree)
-        self._unfinished = unseen_hands(tree, model.n_envs)
+        self._unfinished = unseen_hands(model.n_envs, longest_hand(tree))
         self._resumed = False  # whether the hands in the environment are those in `_unfinished`
         self._updates = 0
         self._rollouts_of_critic = 0  # rollouts left from which only the critic learns
@@ -143,7 +149,7 @@ class TreeLearner:
     def start(self, total_steps: int) -> None:
         """Prepare a `learn` of this number of decisions."""
         if not self._resumed:
-            self._unfinished = unseen_hands(self._tree, self._model.n_envs)
+            self._unfinished = unseen_hands(self._model.n_envs, longest_hand(self._tree))
         self._resumed = False
         if self._start_policy is not None:
             self._begin_with(self._start_policy, total_steps)

@@ -55,7 +55,7 @@ def decisions_of(tree, behaviour, nodes, choices, terminal):
 
 def at_the_beginning(tree, hands=1):
     """Storage for hands that are about to begin."""
-    unfinished = plain.unseen_hands(tree, hands)
+    unfinished = plain.unseen_hands(hands, plain.longest_hand(tree))
     unfinished.lengths[:] = 0
     return unfinished
 
@@ -174,7 +174,7 @@ def test_the_compiled_twin_computes_the_same(name):
         regrets = plain.new_regrets(tree)
         regrets.policy[:] = random_choices(tree, 5)
         critic = plain.new_critic(tree)
-        unfinished = plain.unseen_hands(tree, 16)
+        unfinished = plain.unseen_hands(16, plain.longest_hand(tree))
         simulator = Simulator(tree, 16)
         for turn in range(4):
             decisions = played(tree, 9, 16, simulator=simulator, seed=turn)
@@ -210,7 +210,7 @@ def test_nothing_is_learned_from_a_hand_whose_beginning_was_not_seen():
     decisions = played(KUHN, 1, 50)
     late = plain.Decisions(*(array[:1] for array in decisions))
     regrets = plain.new_regrets(KUHN)
-    unfinished = plain.unseen_hands(KUHN, 50)
+    unfinished = plain.unseen_hands(50, plain.longest_hand(KUHN))
     compiled.add_hands(KUHN, regrets, late, unfinished, plain.new_critic(KUHN))
     assert not regrets.latest.any()
     assert (unfinished.lengths == np.where(late.ended[0], 0, plain.BEGUN_UNSEEN)).all()

@@ -86,7 +86,7 @@ def test_opponents_may_be_on_another_device() -> None:
 
 def test_training_runs_on_another_device(tmp_path: Path) -> None:
     settings = configure(
-        {"game": "leduc_poker", "env": "states", "steps": 256, "n_envs": 16, "n_steps": 8}
+        {"game": "leduc_poker", "env": "states", "learner": "ppo", "steps": 256, "n_envs": 16}
     )
     path = tmp_path / "model.ckpt"
     with PretendedDevice():
@@ -104,7 +104,8 @@ def test_training_runs_on_another_device(tmp_path: Path) -> None:
     [
         ("cuda", "states", "finds no such device"),
         ("gpu", "states", "device='gpu'"),
-        ("mps", "tree", "no effect on a tree"),
+        ("mps", "tree", "no effect on regrets"),
+        ("mps", "states", "no effect on regrets"),
     ],
 )
 def test_devices_that_cannot_be_used_are_refused(device: str, env: str, reason: str) -> None:

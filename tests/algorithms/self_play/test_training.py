@@ -16,7 +16,12 @@ from tests.games import LEDUC
 
 @pytest.mark.parametrize(
     ("game", "options"),
-    [("kuhn", {}), (LEDUC, {"net": "mlp", "width": 16}), (LEDUC, {"env": "states"})],
+    [
+        ("kuhn", {}),
+        (LEDUC, {"net": "mlp", "width": 16}),
+        (LEDUC, {"env": "states"}),
+        (LEDUC, {"env": "states", "learner": "ppo"}),
+    ],
 )
 def test_it_is_what_the_command_writes(game, options, tmp_path):
     settings = {"steps": 4_096, "n_envs": 64, "seed": 3, **options}
