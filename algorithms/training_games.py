@@ -183,6 +183,7 @@ def _limit(result: Result, usual: float) -> float:
 
 def _plan(args: argparse.Namespace) -> Plan:
     """The runs that the options ask for."""
+    from algorithms.games import load_game
     from algorithms.self_play.settings import configure
     from algorithms.sweeps.plan import Plan, parse_seeds
 
@@ -194,8 +195,11 @@ def _plan(args: argparse.Namespace) -> Plan:
     for game in GAMES:
         if args.half not in ("all", game.half) or args.games not in game.name:
             continue
+        loaded = load_game(game.name)
         for kind in kinds:
-            if kind == "states" and game.name == "kuhn":  # our own, which has no OpenSpiel states
+            if kind != "table" and not loaded.plays_networks:  # it has no tensor
+                continue
+            if kind == "states" and loaded.pyspiel_game is None:  # our own Kuhn
                 continue
             chosen = {"game": game.name, **KINDS[kind]}
             if args.steps:

@@ -49,12 +49,13 @@ from algorithms.support.arrays import (
 )
 
 NO_CHOICE = 0  # the sequence of a player who has not acted yet; choice c ends sequence c + 1
+UNKNOWN = -1  # a sequence that no hand has shown from its start
 
 
 class Places(NamedTuple):
     """Where in their owners' plans the I information sets are."""
 
-    parent_sequence: Int32Array  # (I,) the owner's sequence when it arrives, NO_CHOICE if unknown
+    parent_sequence: Int32Array  # (I,) the owner's sequence when it arrives, or UNKNOWN
     depth: Int32Array  # (I,) how many choices the owner has made before
 
 
@@ -251,8 +252,11 @@ class InfosetLearner:
             visits=np.concatenate([self._critic.visits, zeros.astype(np.int64)]),
         )
         self._average_sums = np.concatenate([self._average_sums, zeros])
-        more = np.zeros(len(new), np.int32)
-        self._places = Places(*(np.concatenate([array, more]) for array in self._places))
+        unknown = np.full(len(new), UNKNOWN, np.int32)
+        self._places = Places(
+            parent_sequence=np.concatenate([self._places.parent_sequence, unknown]),
+            depth=np.concatenate([self._places.depth, np.zeros(len(new), np.int32)]),
+        )
 
     # Checkpoints
 
@@ -346,11 +350,15 @@ def _follow_sequences(
 def _own_reach(
     order: IntpArray, first_choice: Int32Array, parent_sequence: Int32Array, policy: Float64Array
 ) -> Float64Array:
-    """Reach probabilities of information sets `(I,)`, visited in an order from first to last."""
+    """Reach probabilities of information sets `(I,)`, visited in an order from first to last.
+
+    They are 0 where the owner's sequence is unknown.
+    """
     of_sequence = np.ones(len(policy) + 1)  # by sequence; NO_CHOICE has 1
-    reach = np.ones(len(order))
+    reach = np.zeros(len(order))
     for infoset in order:
-        reach[infoset] = of_sequence[parent_sequence[infoset]]
+        if parent_sequence[infoset] != UNKNOWN:
+            reach[infoset] = of_sequence[parent_sequence[infoset]]
         for choice in range(first_choice[infoset], first_choice[infoset + 1]):
             of_sequence[choice + 1] = reach[infoset] * policy[choice]
     return reach

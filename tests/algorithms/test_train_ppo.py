@@ -117,6 +117,7 @@ def test_models_open_where_this_project_is_not_installed(tmp_path):
         "table": ("leduc_poker", []),
         "three": ("kuhn_poker(players=3)", ["--net", "mlp", "--save", "last"]),
         "states": ("leduc_poker", ["--env", "states", "--n-envs", "16", "--n-steps", "8"]),
+        "ppo": ("leduc_poker", ["--env", "states", "--learner", "ppo", "--n-envs", "16"]),
     }
     for name, (game, options) in made.items():
         run(tmp_path / f"{name}.zip", "--game", game, *options, "--steps", "512")
@@ -190,6 +191,20 @@ def killed(out, *options, at):
         ["--game", "leduc_poker"],
         ["--game", "leduc_poker", "--env", "aec", "--n-envs", "16", "--n-steps", "8"],
         ["--game", "leduc_poker", "--env", "states", "--n-envs", "16", "--n-steps", "8"],
+        [
+            *[
+                "--game",
+                "leduc_poker",
+                "--env",
+                "states",
+                "--learner",
+                "ppo",
+                "--n-envs",
+                "16",
+                "--n-steps",
+                "8",
+            ]
+        ],
         ["--game", "phantom_ttt", "--n-envs", "16", "--n-steps", "8", "--points", "0"],
     ],
 )
@@ -337,7 +352,20 @@ def test_progress_is_shown_between_the_points_of_a_curve():
 
 
 def test_on_states_a_run_starts_from_a_model(tmp_path):
-    few = ["--game", "leduc_poker", "--env", "states", "--steps", "256", "--n-envs", "16"]
+    few = [
+        *[
+            "--game",
+            "leduc_poker",
+            "--env",
+            "states",
+            "--learner",
+            "ppo",
+            "--steps",
+            "256",
+            "--n-envs",
+            "16",
+        ]
+    ]
     few += ["--n-steps", "8", "--width", "16", "--quiet"]
     first = tmp_path / "first.zip"
     assert main(["--out", str(first), *few, "--save", "last"]) == 0

@@ -86,7 +86,14 @@ def test_opponents_may_be_on_another_device() -> None:
 
 def test_training_runs_on_another_device(tmp_path: Path) -> None:
     settings = configure(
-        {"game": "leduc_poker", "env": "states", "learner": "ppo", "steps": 256, "n_envs": 16}
+        {
+            "game": "leduc_poker",
+            "env": "states",
+            "learner": "ppo",
+            "steps": 256,
+            "n_envs": 16,
+            "n_steps": 8,
+        }
     )
     path = tmp_path / "model.ckpt"
     with PretendedDevice():
