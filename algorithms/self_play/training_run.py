@@ -65,7 +65,8 @@ class Training(BaseCallback):
         require_device(device)
         if device != CPU and settings.kind != "states":
             raise UsageError(
-                f"device={device!r}: it has no effect on a tree, where a table learns on the CPU"
+                f"device={device!r}: it has no effect on regrets, which are learned on the CPU; "
+                "learner=ppo trains a network on OpenSpiel's states"
             )
         self._callbacks = callbacks  # the user's, which are called after those of the run
         self.settings = settings

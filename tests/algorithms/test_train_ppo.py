@@ -555,7 +555,7 @@ def test_the_better_policy_is_saved_with_what_each_information_set_is_worth(
 
 
 def test_what_is_too_large_for_a_unit_each_is_fitted(tmp_path, monkeypatch):
-    monkeypatch.setattr("algorithms.self_play.saving.MAX_PLACED_WEIGHTS", 100)  # Kuhn takes 120
+    monkeypatch.setattr("algorithms.self_play.saving.MAX_LOOK_UP_WEIGHTS", 100)  # Kuhn takes 120
     made = Training(configure({"steps": 200_000}))
     made.run()
     save_model(made, tmp_path / "model.zip", holds="average")
