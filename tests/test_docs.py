@@ -95,7 +95,7 @@ def test_every_python_that_is_promised_is_tested():
 
 def settings_table():
     """The settings that are numbers, with their defaults, as docs/training.md shows them."""
-    yield "| setting | table | `mlp` | on states | meaning |"
+    yield "| setting | table | `mlp` | PPO | meaning |"
     yield "|---|---|---|---|---|"
     for field in fields(Settings):
         if isinstance(field.default, str):

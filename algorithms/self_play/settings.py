@@ -26,7 +26,7 @@ IN_ERRORS: Mapping[Kind, str] = {
 IN_HELP: Mapping[Kind, str] = {  # before a default
     "table": "",
     "network": "mlp ",
-    "states": "on states ",
+    "states": "with PPO ",
 }
 AUTO = "auto"  # replaced by a value that depends on the game
 CHOICES = {
@@ -88,7 +88,7 @@ class Settings:
         AUTO,
     )
     steps: int = _setting(
-        "number of decisions to learn from",
+        "number of decisions to learn from; on states 10,000,000",
         ByKind(table=20_000_000, network=20_000_000, states=10_000_000),
         least=1,
         most=10**12,

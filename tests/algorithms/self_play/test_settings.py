@@ -83,6 +83,6 @@ def test_impossible_settings_are_refused(given, word):
 
 def test_every_setting_says_what_it_is():
     assert describe("steps").startswith(
-        "number of decisions to learn from (20,000,000; on states 10,000,000"
+        "number of decisions to learn from; on states 10,000,000 (20,000,000; with PPO 10,000,000"
     )
     assert all(len(describe(f.name)) > 15 for f in fields(Settings))
