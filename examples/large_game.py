@@ -14,7 +14,7 @@ from kuhn_bridge.sb3 import SelfPlay, SelfPlayVecEnv
 # Dark hex on 4 x 2 cells, the smallest board without a tree, so that the example is quick;
 # "phantom_ttt" or "dark_hex(board_size=3)" work alike and take minutes.
 GAME = "dark_hex(num_rows=4,num_cols=2)"
-STEPS = 30_000
+STEPS = 60_000
 
 
 def main() -> None:

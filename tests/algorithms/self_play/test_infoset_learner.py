@@ -37,7 +37,7 @@ def test_training_approaches_an_equilibrium(game, steps, most):
 
 
 def test_a_game_without_a_tree_is_learned_and_its_network_measured():
-    policy, model, curve = kb.train(RIVER, steps=200_000, points=1, width=64)
+    policy, model, curve = kb.train(RIVER, learner="regrets", steps=200_000, points=1, width=64)
     uniform = kb.Policy.uniform(RIVER).nash_conv()
     assert curve[-1].average < 0.85 * uniform
     assert policy.nash_conv() < 0.85 * uniform

@@ -58,8 +58,8 @@ def test_thousands_keep_their_numbers_and_survive_a_checkpoint():
     ("game", "recurs"),
     [
         (LEDUC, True),
-        ("liars_dice(numdice=1,dice_sides=6)", True),
-        ("river(board=7dJc3s9hQd,pot=2000)", True),
+        ("liars_dice(numdice=1,dice_sides=5)", True),
+        ("river(board=7dJc3s9hQd,pot=2000)", False),
         ("phantom_ttt", False),
         ("dark_hex(num_rows=4,num_cols=3)", False),
     ],
