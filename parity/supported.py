@@ -27,11 +27,12 @@ NOT_MEASURED = {
     "samples chance outcomes": "chance outcomes are sampled, not listed",
     "mean_field": "mean field games",
     "OpenSpiel cannot load it": "no defaults for all parameters: a file or another game is needed",
+    "name its .efg file": "no defaults for all parameters: a file or another game is needed",
     "has forgotten its earlier actions": "imperfect recall",
     "action IDs": "legal actions outside of its action IDs",
 }
 OTHER = "other"
-CLASSES = (TREE, WITHOUT_TREE, BOUND, *NOT_MEASURED.values(), OTHER)
+CLASSES = (TREE, WITHOUT_TREE, BOUND, *dict.fromkeys(NOT_MEASURED.values()), OTHER)
 HEADER = "| measure | games | |\n|---|---|---|"
 
 

@@ -98,7 +98,9 @@ def test_returns_are_measured_in_their_root_mean_square_and_inputs_by_the_larges
 
 def test_a_game_whose_tensor_has_amounts_of_chips_is_learned():
     """With inputs of 20,000 as they are, NashConv rises within the same run."""
-    settings = configure({"game": RIVER, "learner": "ppo", "steps": 100_000, "points": 1})
+    settings = configure(
+        {"game": RIVER, "env": "states", "learner": "ppo", "steps": 100_000, "points": 1}
+    )
     training = Training(settings)
     training.run()
     first, *_, end = training.recorder.points
