@@ -13,9 +13,10 @@ One policy plays all seats. What happens in one `model.learn(n, callback=SelfPla
    callback calls and when is written down in the protocol `Learner` (`learner.py`).
 4. The policies are averaged and measured, which gives the learning curve (`curve.py`).
 
-What outlives a `learn`, so that the next one can go on, is the learner's memory (regrets, averages,
-critics), and the curve while steps are counted on. It belongs to one model, its policy, its
-game and the way in which that is played: with another of these, the callback starts anew.
+What outlives a `learn`, so that the next one can go on, also with a new `SelfPlay()`, is the
+learner's memory (regrets, averages, critics). It belongs to one model, its policy, its game and the
+settings: with another of these, or if somebody has changed the weights, learning starts anew. The
+curve belongs to the callback, and goes on while steps are counted on.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
 import torch
@@ -61,12 +64,52 @@ MUCH_WORSE = 1.5  # times the NashConv at the start, of which a user is warned
 
 
 class Subject(NamedTuple):
-    """What a learner learns: if any of it is another object, the learner starts anew."""
+    """What a learner of a model learns: if any of it is another one, learning starts anew."""
 
-    model: Any
     policy: Any
     game: str
     backend: str
+    settings: tuple[Any, ...]
+
+    def is_same(self, other: Subject) -> bool:
+        """Whether both are the same policy in the same game, with equal settings."""
+        return self.policy is other.policy and self[1:] == other[1:]
+
+
+@dataclass
+class Memory:
+    """What was learned about a model: its learner, which goes on in the next `learn`.
+
+    Attributes:
+        subject: what the learner learns.
+        learner: learner; it refers to the model weakly.
+        weights: the policy's weights when it last learned. If they are others later, the user has
+            changed them, and learning starts anew.
+    """
+
+    subject: Subject
+    learner: Learner
+    weights: list[torch.Tensor]
+
+    def remember_weights(self) -> None:
+        """Store the weights as they are now."""
+        self.weights = weights_of(self.subject.policy)
+
+    def has_same_weights(self) -> bool:
+        """Whether nobody else has changed the weights since they were stored."""
+        now = weights_of(self.subject.policy)
+        return len(now) == len(self.weights) and all(map(torch.equal, now, self.weights))
+
+
+def weights_of(policy: Any) -> list[torch.Tensor]:
+    """A copy of the weights of a policy."""
+    return [weights.detach().clone() for weights in policy.parameters()]
+
+
+# By model, so that a new `SelfPlay()` goes on where an earlier one of the same model has ended: as
+# an optimizer's state does, a learner's belongs to the model. It cannot be an attribute of the
+# model, which SB3 would save. A model that is no longer used is forgotten.
+MEMORIES: WeakKeyDictionary[Any, Memory] = WeakKeyDictionary()
 
 
 class SelfPlay(BaseCallback):
@@ -77,8 +120,8 @@ class SelfPlay(BaseCallback):
 
     PPO's code, loss and optimizer stay the same; this module says what is added. Settings that are
     None have the defaults of `algorithms.train_ppo`. One callback can be used again, for the same
-    model or for another one, and after an interruption. A copy of a callback has its settings and
-    its curve, and no model.
+    model or for another one, and after an interruption; so can a new one, which goes on with what
+    the model has learned. A copy of a callback has its settings and its curve, and no model.
 
     Args:
         exploration: share of decisions that are drawn at random, in games with a tree.
@@ -129,8 +172,7 @@ class SelfPlay(BaseCallback):
         self._points = points
         self._measure = measure
         self.recorder = Recorder(watch, measure=measure_name)
-        self._learner: Learner | None = None
-        self._subject: Subject | None = None
+        self._memory: Memory | None = None
         self._session: Session | None = None
         self._curve_points = 0  # how many points the curve of this game has by default
         self._averaged_at: int | None = None  # the steps at which a policy was last averaged
@@ -144,9 +186,9 @@ class SelfPlay(BaseCallback):
     @property
     def learner(self) -> Learner:
         """The learner of the latest model."""
-        if self._learner is None:
+        if self._memory is None:
             raise UsageError("this SelfPlay() has no model yet: call model.learn with it first")
-        return self._learner
+        return self._memory.learner
 
     @property
     def last_policy(self) -> Policy:
@@ -170,38 +212,38 @@ class SelfPlay(BaseCallback):
         require_self_play(env)
         game = as_game(env.get_attr("game")[0])
         backend = env.get_attr("on")[0]
-        subject = Subject(model, model.policy, game.name, backend)
-        known = self._subject
-        if known is None or any(a is not b for a, b in zip(known[:2], subject[:2], strict=True)):
-            same = False
-        else:
-            same = known[2:] == subject[2:]
-        if not same:
-            self._start_anew(subject, game)
+        settings = (*self._given.values(), self._measure)
+        subject = Subject(model.policy, game.name, backend, settings)
+        known = MEMORIES.get(model)
+        if known is None or not (known.subject.is_same(subject) and known.has_same_weights()):
+            known = self._new_memory(subject, game)
+            MEMORIES[model] = known
+        if self._memory is not known:
+            self._memory = known
+            self._averaged_at = None
+            self._carried = {}
+            self.recorder.clear()
+        has_figures = isinstance(game, TreeGame) or self._measure is not None
+        self._curve_points = default_points(game) if has_figures else CURVE_POINTS
 
-    def _start_anew(self, subject: Subject, game: Game) -> None:
-        """Make the learner of another model, policy or game."""
+    def _new_memory(self, subject: Subject, game: Game) -> Memory:
+        """The memory of another model, policy or game."""
         on_tree = subject.backend == "tree"
         kind = _kind_of(subject)
         for name, value in self._given.items():
             if value is not None:
                 require_effect(name, value, kind)
-        if on_tree and subject.model.ent_coef:
+        if on_tree and self.model.ent_coef:
             warnings.warn(
-                f"ent_coef={subject.model.ent_coef} has no effect: in a game with a tree "
+                f"ent_coef={self.model.ent_coef} has no effect: in a game with a tree "
                 "SelfPlay() sets the weight of the entropy by itself",
                 stacklevel=2,
             )
         measure = self._measure
         if measure is None and isinstance(game, TreeGame):
             measure = partial(_nash_conv, game)
-        learner = _learner_of(subject)
-        self._learner = learner(subject.model, game, self._given, measure)
-        self._subject = subject
-        self._curve_points = CURVE_POINTS if measure is None else default_points(game)
-        self._averaged_at = None
-        self._carried = {}
-        self.recorder.clear()
+        made = _learner_of(subject)(proxy(self.model), game, self._given, measure)
+        return Memory(subject, made, weights_of(subject.policy))
 
     def _on_training_start(self) -> None:
         model = self.model
@@ -248,6 +290,7 @@ class SelfPlay(BaseCallback):
     def _on_rollout_start(self) -> None:
         if not _is_finite(self.model):
             raise diverged(self.model)
+        self._remember_weights()
         self._average_and_record()
         ent_coef = self.learner.before_rollout(self._progress())
         if self._session is not None:
@@ -283,6 +326,7 @@ class SelfPlay(BaseCallback):
         if self._session is not None:
             self._session.end()
             self._session = None
+        self._remember_weights()
         self._average_and_record(final=True)
         if not self._total_steps:  # a part of a longer run is not judged
             self._warn_if_worse()
@@ -302,10 +346,16 @@ class SelfPlay(BaseCallback):
     def _record_after_an_error(self) -> None:
         """Measure the policy that an interrupted `learn` leaves behind, if that is quick."""
         self._session = None
+        self._remember_weights()
         is_quick = self._measure is None or self.recorder.latest_measurement <= QUICK
         if is_quick and _is_finite(self.model):
             with suppress(Exception):  # what interrupted `learn` is raised again
                 self._average_and_record(final=True)
+
+    def _remember_weights(self) -> None:
+        """Note that the weights of now are what was learned."""
+        if self._memory is not None:
+            self._memory.remember_weights()
 
     def _progress(self) -> float:
         """The fraction of the run that is done, from 0 to 1."""
@@ -344,6 +394,7 @@ class SelfPlay(BaseCallback):
         self.learner.set_state(state["learner"])
         self.recorder.set_state(state["curve"])
         self._carried = {name: values.numpy() for name, values in state["carried"].items()}
+        self._remember_weights()  # the run's, which have been loaded before
 
     def __getstate__(self) -> dict[str, Any]:
         """The settings and the curve, for copies and pickles."""

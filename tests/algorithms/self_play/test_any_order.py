@@ -33,13 +33,16 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 import kuhn_bridge as kb
 from algorithms.self_play import network_learner
-from algorithms.self_play.callback import SelfPlay
+from algorithms.self_play.callback import Memory, SelfPlay
 from algorithms.self_play.curve import Recorder
 from algorithms.self_play.environments import Guarded, SelfPlayEnv, SelfPlayVecEnv
 from algorithms.self_play.network_learner import NetworkLearner
 from algorithms.self_play.session import SelfPlayingPPO, Session
 from algorithms.self_play.tree_learner import TreeLearner
 from tests.games import LEDUC
+
+# A few updates of a small network may well make a policy worse, which is said.
+pytestmark = pytest.mark.filterwarnings("ignore:this learn has made the policy worse")
 
 STEPS = 64  # decisions of one rollout, whatever the number of environments
 
@@ -277,6 +280,20 @@ class AnyOrder(RuleBasedStateMachine):
         made = data.draw(st.sampled_from(self.models))
         made.model.set_env(made.kind.make_env(made.model.n_envs))
 
+    @rule(data=st.data(), callback=st.integers(0, 2))
+    def set_weights(self, data: st.DataObject, callback: int) -> None:
+        """Other weights are learned from as in a new model."""
+        made = data.draw(st.sampled_from(self.models))
+        model = made.model
+        with torch.no_grad():
+            for weights in model.policy.parameters():
+                weights.add_(0.01 * torch.randn_like(weights))
+        learning = self.callbacks[callback % len(self.callbacks)]
+        before = learning._memory
+        model.learn(STEPS, callback=learning)
+        assert learning._memory is not before
+        self.require_true_figures(made, learning)
+
     @rule(data=st.data(), n_envs=st.sampled_from([4, 8]))
     def save_and_load(self, data: st.DataObject, n_envs: int) -> None:
         index = data.draw(st.integers(0, len(self.models) - 1))
@@ -385,13 +402,19 @@ def test_figures_are_true_and_models_untouched_in_any_order() -> None:
 
 def keep_the_first_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     """A1: a callback keeps the learner of its first model."""
-    start_anew = SelfPlay._start_anew
+    init = SelfPlay._init_callback
 
-    def once(self: SelfPlay, *args: Any) -> None:
-        if self._learner is None:
-            start_anew(self, *args)
+    def once(self: SelfPlay) -> None:
+        first = self._memory
+        init(self)
+        self._memory = first or self._memory
 
-    monkeypatch.setattr(SelfPlay, "_start_anew", once)
+    monkeypatch.setattr(SelfPlay, "_init_callback", once)
+
+
+def keep_the_learner_of_other_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learner goes on although the model's weights have been changed."""
+    monkeypatch.setattr(Memory, "has_same_weights", lambda memory: True)
 
 
 def leaving_on_errors(change: Callable[..., Any]) -> Callable[..., Any]:
@@ -491,6 +514,7 @@ def keep_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
 
 PLANTED = [
     keep_the_first_learner,
+    keep_the_learner_of_other_weights,
     leave_the_session,
     leave_the_class,
     leave_hooks_on_a_tree,

@@ -1,5 +1,7 @@
 """`SelfPlay()` says what it cannot do, and what has no effect."""
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -124,6 +126,40 @@ def test_settings_of_a_subclass_and_its_methods_stay() -> None:
     model.learn(256, callback=SelfPlay())
     assert type(model) is Counting
     assert model.trained == 4
+
+
+def test_a_new_callback_goes_on_with_what_the_model_has_learned() -> None:
+    model = model_of()
+    first = SelfPlay()
+    model.learn(128, callback=first)
+    second = SelfPlay()
+    model.learn(128, callback=second)
+    assert second.learner is first.learner
+    assert second.curve[0].steps == 0
+    assert second.curve[0].last == pytest.approx(first.curve[-1].last)
+    other = SelfPlay(exploration=0.5)  # another setting: it starts anew
+    model.learn(128, callback=other)
+    assert other.learner is not first.learner
+    learned = other.learner
+    model.set_parameters(model_of().get_parameters())  # and so it does from other weights
+    model.learn(128, callback=other)
+    assert other.learner is not learned
+
+
+def test_a_model_is_forgotten_when_nobody_uses_it() -> None:
+    model = model_of()
+    model.learn(64, callback=SelfPlay())
+    reference = weakref.ref(model)
+    del model
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_good_policy_that_becomes_much_worse_is_a_warning() -> None:
+    expert = kb.solve("kuhn", until=1e-3).distil(width=32).to_sb3()
+    expert.set_env(SelfPlayVecEnv(1))
+    with pytest.warns(UserWarning, match="made the policy worse: NashConv 0.0"):
+        expert.learn(2_048, callback=SelfPlay(exploration=1.0))
 
 
 def test_the_average_policy_is_what_the_curve_says() -> None:
