@@ -76,7 +76,7 @@ class Subject(NamedTuple):
         return self.policy is other.policy and self[1:] == other[1:]
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Memory:
     """What was learned about a model: its learner, which goes on in the next `learn`.
 
@@ -93,7 +93,7 @@ class Memory:
 
     def remember_weights(self) -> None:
         """Store the weights as they are now."""
-        self.weights = weights_of(self.subject.policy)
+        self.weights[:] = weights_of(self.subject.policy)
 
     def has_same_weights(self) -> bool:
         """Whether nobody else has changed the weights since they were stored."""

@@ -189,7 +189,8 @@ def test_a_good_policy_is_where_training_starts_and_a_bad_one_is_not():
     bad = np.where(KUHN.tree.legal[:, 1:2], np.eye(3)[1], np.eye(3)[2])  # bet, and fold to a bet
     assert nash_conv(KUHN.tree, bad) > nash_conv(KUHN.tree, KUHN.tree.uniform())
     for table, start in ((good, good), (bad, KUHN.tree.uniform())):
-        learner = Training(configure({"n_envs": 64})).learner
+        training = Training(configure({"n_envs": 64}))
+        learner = training.learner
         learner.start_from(table)
         learner.start(total_steps=1_000_000)
         assert learner.last == pytest.approx(start)
