@@ -229,7 +229,9 @@ class InfosetLearner:
         known = len(self._places.depth)
         first_choice = self._infosets.first_choice()[: known + 1]
         order = np.argsort(self._places.depth, kind="stable")
-        return np.asarray(_own_reach(order, first_choice, self._places.parent_sequence, policy))
+        return np.asarray(
+            _reach_by_depth(order, first_choice, self._places.parent_sequence, policy)
+        )
 
     def _grow(self) -> None:
         """Give the information sets that were seen since the last time rows in all arrays."""
@@ -329,7 +331,10 @@ def _tensors(arrays: dict[str, npt.NDArray[Any]]) -> dict[str, torch.Tensor]:
 def _follow_sequences(
     decisions: Decisions, acted: Int8Array, sequences: OwnSequences, places: Places
 ) -> None:
-    """Follow all hands through a rollout, and note where the information sets are."""
+    """Follow the hands of all environments, one after another, and note where information sets are.
+
+    With perfect recall every visit notes the same place.
+    """
     steps, hands = acted.shape
     for hand in range(hands):
         for step in range(steps):
@@ -347,10 +352,10 @@ def _follow_sequences(
 
 
 @compiled
-def _own_reach(
+def _reach_by_depth(
     order: IntpArray, first_choice: Int32Array, parent_sequence: Int32Array, policy: Float64Array
 ) -> Float64Array:
-    """Reach probabilities of information sets `(I,)`, visited in an order from first to last.
+    """Reach probabilities of information sets `(I,)`, visited by depth, parents first.
 
     They are 0 where the owner's sequence is unknown.
     """
