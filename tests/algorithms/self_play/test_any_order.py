@@ -519,7 +519,6 @@ PLANTED = [
     leave_the_session,
     leave_the_class,
     leave_hooks_on_a_tree,
-    leave_hooks_on_states,
     leave_exploration,
     leave_steps_allowed,
     copy_the_permission,
@@ -565,3 +564,13 @@ def test_a_gradient_is_changed_once_after_any_interruptions(kind: Kind) -> None:
     uninterrupted = weights_after_learning([], kind)
     interrupted = weights_after_learning([*MOMENTS, "train", "train"], kind)
     assert all(map(torch.equal, uninterrupted, interrupted))
+
+
+def test_hooks_that_stay_on_states_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state machine seldom interrupts `train` on states, so this error is planted by itself."""
+    leave_hooks_on_states(monkeypatch)
+    model = make(Kind(LEDUC, on_states, SMALL), 8).model
+    interrupt = Interrupt("train", KeyboardInterrupt)
+    with interrupted_inside(model, "train", KeyboardInterrupt), suppress(KeyboardInterrupt):
+        model.learn(3 * STEPS, callback=[SelfPlay(), interrupt])
+    assert hooks_of(model.policy)
